@@ -1,0 +1,58 @@
+"""T5's relative position bias."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import torch
+from torch import Tensor, nn
+
+NUM_BUCKETS = 32
+MAX_DISTANCE = 128
+
+
+def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:
+    """Bucket of each key-minus-query distance: exact up close, logarithmic up to `MAX_DISTANCE`.
+
+    Args:
+        distance: key position minus query position, any shape, int64.
+        bidirectional: whether keys after the query have buckets of their own (half of them);
+            otherwise they share bucket 0 with the query's own position.
+
+    Returns:
+        Bucket indices in [0, 32), shaped like `distance`.
+    """
+    if bidirectional:
+        num_buckets = NUM_BUCKETS // 2
+        offset = (distance > 0).long() * num_buckets
+        distance = distance.abs()
+    else:
+        num_buckets = NUM_BUCKETS
+        offset = torch.zeros_like(distance)
+        distance = (-distance).clamp(min=0)
+    max_exact = num_buckets // 2
+    scale = (num_buckets - max_exact) / math.log(MAX_DISTANCE / max_exact)
+    far = max_exact + (torch.log(distance.clamp(min=1).float() / max_exact) * scale).long()
+    return offset + torch.where(distance < max_exact, distance, far.clamp(max=num_buckets - 1))
+
+
+@lru_cache(maxsize=512)
+def _buckets(query_len: int, key_len: int, bidirectional: bool, device: torch.device) -> Tensor:
+    queries = torch.arange(key_len - query_len, key_len)[:, None]
+    keys = torch.arange(key_len)[None, :]
+    return bucket(keys - queries, bidirectional=bidirectional).to(device)
+
+
+class RelativePositionBias(nn.Module):
+    """One learned scalar a bucket and head, added to the attention scores and shared by a stack's layers."""
+
+    def __init__(self, num_heads: int, *, bidirectional: bool) -> None:
+        super().__init__()
+        self.bidirectional = bidirectional
+        self.weight = nn.Parameter(torch.empty(NUM_BUCKETS, num_heads))
+
+    def forward(self, query_len: int, key_len: int) -> Tensor:
+        """Bias `(num_heads, query_len, key_len)` of the last `query_len` among `key_len` positions."""
+        buckets = _buckets(query_len, key_len, self.bidirectional, self.weight.device)
+        return nn.functional.embedding(buckets, self.weight).permute(2, 0, 1)

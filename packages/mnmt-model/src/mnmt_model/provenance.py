@@ -1,0 +1,67 @@
+"""run.json: what a run is and where it ran."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from os import path
+from pathlib import Path
+from typing import Any
+
+from mnmt_model import jsonl
+from mnmt_model.parameter_count import count
+from mnmt_model.run_plan import RunPlan
+from mnmt_model.run_record import RUN, SCHEMA
+
+ARCHITECTURE = "t5-encdec"
+
+
+def describe(
+    plan: RunPlan, folder: Path, *, vocab_size: int, irreducible: Mapping[str, float]
+) -> dict[str, Any]:
+    """The run.json of a run about to start in `folder`."""
+    counted = count(plan.shape, vocab_size)
+    return {
+        "schema": SCHEMA,
+        "run": plan.name,
+        "study": plan.study,
+        "status": "running",
+        "error": None,
+        "role": plan.role,
+        "architecture": ARCHITECTURE,
+        "size": counted.size,
+        "encoder_size": counted.encoder_size,
+        "decoder_size": counted.decoder_size,
+        "num_params": counted.num_params,
+        "vocab_size": vocab_size,
+        "mixture": dict(plan.mixture),
+        "irreducible": dict(irreducible),
+        "seed": plan.seed,
+        "data": path.relpath(plan.data.resolve(), folder.resolve()),
+        "config": {"model": asdict(plan.shape), "train": asdict(plan.train)},
+        "versions": {
+            "mnmt-model": version("mnmt-model"),
+            "torch": version("torch"),
+            "python": platform.python_version(),
+        },
+        "host": f"{platform.system()} {platform.machine()}",
+        "started": now(),
+        "finished": None,
+        "wall_seconds": 0.0,
+    }
+
+
+def write_record(folder: Path, record: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    """Replace run.json by `record` with `changes`; returns what was written."""
+    changed = {**record, **changes}
+    jsonl.write_json(folder / RUN, changed)
+    return changed
+
+
+def now() -> str:
+    """The time, in UTC to the second."""
+    return datetime.fromtimestamp(time.time(), tz=UTC).isoformat(timespec="seconds")

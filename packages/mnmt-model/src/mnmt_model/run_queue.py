@@ -1,0 +1,117 @@
+"""A bounded queue of training processes on this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+from mnmt_model.parameter_count import count
+from mnmt_model.provenance import now, write_record
+from mnmt_model.run_plan import RunPlan
+from mnmt_model.run_record import RUN, read_run
+
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended."""
+
+    plan: RunPlan
+    status: str
+    error: str | None
+    wall_seconds: float
+
+
+def sweep(
+    plans: Sequence[RunPlan], runs: Path, *, jobs: int, on_end: Callable[[Outcome], None]
+) -> list[Outcome]:
+    """Train every plan in its folder under `runs`, at most `jobs` at a time, the costliest first.
+
+    Each run has a process of its own: one that fails, or is killed, is recorded as failed and the rest
+    go on. Finished runs are not trained again, interrupted ones go on from their newest checkpoint.
+
+    Args:
+        plans: what to train.
+        runs: folder of the run records.
+        jobs: processes at a time; the machine's cores are shared among them.
+        on_end: called with each outcome as it comes.
+    """
+    context = _prepared_context()
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    queue = sorted(plans, key=_cost, reverse=True)
+    running: dict[str, tuple[RunPlan, ForkServerProcess]] = {}
+    outcomes: list[Outcome] = []
+    try:
+        while queue or running:
+            while queue and len(running) < jobs:
+                plan = queue.pop(0)
+                running[plan.name] = plan, _start(context, plan, runs / plan.name, threads)
+            for plan in _take_ended(running):
+                outcomes.append(_outcome(plan, runs / plan.name))
+                on_end(outcomes[-1])
+            time.sleep(POLL_SECONDS)
+    finally:
+        for _, process in running.values():
+            process.terminate()
+            process.join()
+    return outcomes
+
+
+def train_in_process(plan: RunPlan, folder: Path, threads: int) -> None:
+    """Train one run, as the whole of a process; a failure is in run.json and the exit status."""
+    import torch
+
+    from mnmt_model.trainer import train
+
+    torch.set_num_threads(threads)
+    try:
+        train(plan, folder)
+    except Exception as error:
+        raise SystemExit(1) from error
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _prepared_context() -> ForkServerContext:
+    """Processes fork from one that has torch loaded, so that each starts at once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["mnmt_model.trainer"])
+    return context
+
+
+def _start(context: ForkServerContext, plan: RunPlan, folder: Path, threads: int) -> ForkServerProcess:
+    process = context.Process(target=train_in_process, args=(plan, folder, threads), name=plan.name)
+    process.start()
+    return process
+
+
+def _take_ended(running: dict[str, tuple[RunPlan, ForkServerProcess]]) -> Iterator[RunPlan]:
+    for name, (plan, process) in list(running.items()):
+        if not process.is_alive():
+            process.join()
+            del running[name]
+            yield plan
+
+
+def _outcome(plan: RunPlan, folder: Path) -> Outcome:
+    record: dict[str, Any] = read_run(folder) if (folder / RUN).exists() else {}
+    if record.get("status") == "running":
+        reason = "its process was killed (out of memory?)"
+        record = write_record(folder, record, status="failed", error=reason, finished=now())
+    return Outcome(
+        plan=plan,
+        status=record.get("status", "failed"),
+        error=record.get("error", "it did not start"),
+        wall_seconds=record.get("wall_seconds", 0.0),
+    )
+
+
+def _cost(plan: RunPlan) -> int:
+    return count(plan.shape, 1).size * plan.train.steps
