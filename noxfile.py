@@ -1,0 +1,176 @@
+"""Everything this repository checks, a session each: `nox -l` lists them, `nox -s NAME` runs one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import nox
+
+nox.needs_version = ">=2025.5.1"
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "types", "tests"]
+
+ROOT = Path(__file__).parent
+PIPELINE = ("data", "model", "eval", "laws")
+PACKAGES = (*PIPELINE, "moe-ext")
+SUITES = (*PACKAGES, "integration")
+SOURCES = [f"packages/mnmt-{package}/src" for package in PACKAGES]
+BUILD_REQUIREMENTS = ("torch", "scikit-build-core", "pybind11", "cmake", "ninja")
+
+# Every pip obeys the pins, those of isolated builds too. A file: address may hold spaces.
+os.environ["PIP_CONSTRAINT"] = os.environ["PIP_BUILD_CONSTRAINT"] = (ROOT / "constraints.txt").as_uri()
+# Where a build is not isolated, pip refuses pins for it.
+NOT_ISOLATED = {"PIP_BUILD_CONSTRAINT": ""}
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style of Python and C++, and who may import whom."""
+    session.install("--group=lint")
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    native = Path("packages/mnmt-moe-ext/csrc").rglob("*.*")
+    session.run("clang-format", "--dry-run", "--Werror", *map(str, native))
+    session.run("lint-imports", env={"PYTHONPATH": os.pathsep.join(SOURCES)})
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types of every package, strictly."""
+    install(session, PIPELINE, "--group=types")
+    session.run("mypy", *SOURCES, "noxfile.py", ".ci")
+
+
+@nox.session
+@nox.parametrize("suite", SUITES, ids=SUITES)
+def tests(session: nox.Session, suite: str) -> None:
+    """The whole suite, warnings as errors, an environment a package; what follows `--` goes to pytest."""
+    if suite == "integration":
+        install(session, PIPELINE, "--group=test")
+        run_pytest(session, "tests/integration", report="integration")
+    else:
+        install(session, [suite], *test_groups(suite))
+        session.chdir(folder(suite))
+        run_pytest(session, report=suite)
+
+
+@nox.session(venv_backend="none")
+def integration(session: nox.Session) -> None:
+    """tests(integration): the four commands on a tiny study, killed and resumed, and wrong inputs."""
+    session.notify("tests(integration)", session.posargs)
+
+
+@nox.session(reuse_venv=False)
+def purity(session: nox.Session) -> None:
+    """No torch: the laws wheel works alone, and mnmt_data and mnmt_eval.metrics work without it."""
+    session.install("--group=test", make_wheel(session, "laws"))
+    run_pytest(session, "tests/purity/test_laws_alone.py", report="purity-laws")
+    install(session, ["data"], "sacrebleu")
+    session.install("--no-deps", folder("eval"))
+    run_pytest(session, "tests/purity/test_torch_free_imports.py", report="purity-imports")
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Wheels and sdists of all packages, installed from these files in a clean place and imported."""
+    temporary = Path(session.create_tmp())
+    session.install("build", "virtualenv", *BUILD_REQUIREMENTS)
+    for package in PACKAGES:
+        isolation = ["--no-isolation"] if package == "moe-ext" else []
+        session.run("python", "-m", "build", *isolation, f"--outdir={temporary}/dist", folder(package))
+    session.run("virtualenv", "--clear", f"{temporary}/clean")
+    clean = f"{temporary}/clean/bin/"
+    wheels = map(str, temporary.glob("dist/*.whl"))
+    session.run(f"{clean}pip", "install", "--group=test", *wheels, external=True)
+    run_pytest(session, "tests/distributions", report="build", folder_of_pytest=clean)
+    shutil.rmtree(temporary)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation with its API pages, warnings as errors, in docs/_build."""
+    install(session, ["data", "laws"], "--group=docs")
+    session.run("sphinx-build", "-W", "--keep-going", "docs", "docs/_build")
+
+
+@nox.session
+def study(session: nox.Session) -> None:
+    """A study from data to report: studies/synthetic.toml, or those named after `--`."""
+    install(session, PIPELINE)
+    for path in session.posargs or ["studies/synthetic.toml"]:
+        session.run("mnmt-data", "prepare", path)
+        runs = f"results/{read_toml(path)['name']}/runs"
+        session.run("mnmt-model", "sweep", path)
+        session.run("mnmt-eval", "score", runs)
+        session.run("mnmt-laws", "report", runs)
+
+
+@nox.session
+def ext_cuda(session: nox.Session) -> None:
+    """The CUDA kernels of mnmt-moe-ext compile; needs nvcc, but no GPU."""
+    if shutil.which("nvcc") is None:
+        session.skip("nvcc is not on PATH; it comes with the CUDA toolkit")
+    session.install(*BUILD_REQUIREMENTS)
+    with_cuda = ("--config-settings=cmake.define.MNMT_MOE_CUDA=ON", "--config-settings=build-dir=build/cuda")
+    make_wheel(session, "moe-ext", "--no-build-isolation", *with_cuda, env=NOT_ISOLATED)
+
+
+def folder(package: str) -> str:
+    """Where a package is."""
+    return f"./packages/mnmt-{package}"
+
+
+def read_toml(path: str) -> dict[str, Any]:
+    """A TOML file; relative to this one, as everything here is."""
+    return tomllib.loads((ROOT / path).read_text(encoding="utf-8"))
+
+
+def test_groups(package: str) -> list[str]:
+    """What pip takes to install what a package's tests need."""
+    file = f"{folder(package)}/pyproject.toml"
+    return [f"--group={file}:{group}" for group in read_toml(file)["dependency-groups"]]
+
+
+def install(session: nox.Session, packages: Iterable[str], *arguments: str) -> None:
+    """Install packages and those of this repository that they require, and what else `arguments` ask for."""
+    chosen = with_required(packages)
+    if "moe-ext" in chosen:
+        session.install(*BUILD_REQUIREMENTS)
+        session.install("--no-build-isolation", folder("moe-ext"), env=NOT_ISOLATED)
+    session.install(*(folder(package) for package in chosen if package != "moe-ext"), *arguments)
+
+
+def with_required(packages: Iterable[str]) -> list[str]:
+    """Packages and, recursively, those of this repository that they require."""
+    chosen: list[str] = []
+    waiting = list(packages)
+    while waiting:
+        package = waiting.pop()
+        if package not in chosen:
+            chosen.append(package)
+            requirements = " ".join(read_toml(f"{folder(package)}/pyproject.toml")["project"]["dependencies"])
+            waiting += re.findall(r"\bmnmt-([a-z-]+)", requirements)
+    return chosen
+
+
+def make_wheel(
+    session: nox.Session, package: str, *arguments: str, env: Mapping[str, str] | None = None
+) -> str:
+    """Build the wheel of a package; its path."""
+    wheels = Path(session.create_tmp())
+    session.run("pip", "wheel", "--no-deps", f"--wheel-dir={wheels}", *arguments, folder(package), env=env)
+    return str(next(wheels.glob("*.whl")))
+
+
+def run_pytest(session: nox.Session, *arguments: str, report: str, folder_of_pytest: str = "") -> None:
+    """Run pytest and leave its report where .ci/check_reports.py looks for it."""
+    written = ("--junit-xml", str(ROOT / f".nox/reports/{report}.xml"), "-o", "junit_family=xunit1")
+    pytest = (f"{folder_of_pytest}pytest", f"--rootdir={ROOT}", *written, *arguments, *session.posargs)
+    session.run(*pytest, external=bool(folder_of_pytest))

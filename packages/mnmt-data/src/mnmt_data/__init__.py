@@ -1,0 +1,34 @@
+"""Parallel corpora to weighted, resumable batches."""
+
+from mnmt_data.batches import Batch, BatchStream, eval_batches
+from mnmt_data.config import DataConfig, VocabConfig
+from mnmt_data.errors import DataError, StudyError
+from mnmt_data.mixture import Mixture
+from mnmt_data.prepare import prepare_study
+from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_data.shards import Ragged, Shard, write_shard
+from mnmt_data.study import StudyFile, read_study
+from mnmt_data.synthetic import SyntheticConfig, write_synthetic_corpus
+from mnmt_data.vocab import Vocabulary
+
+__all__ = [
+    "Batch",
+    "BatchStream",
+    "DataConfig",
+    "DataError",
+    "Mixture",
+    "Prepared",
+    "Ragged",
+    "Shard",
+    "StudyError",
+    "StudyFile",
+    "SyntheticConfig",
+    "VocabConfig",
+    "Vocabulary",
+    "eval_batches",
+    "open_prepared",
+    "prepare_study",
+    "read_study",
+    "write_shard",
+    "write_synthetic_corpus",
+]

@@ -1,0 +1,57 @@
+"""Sentences of concepts, drawn from a Zipf law, without end and without overlap between the splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.draws import mix, random_units, stream_key
+
+SPLITS = ("train", "dev", "test")
+_BLOCK = 2**15
+_SHARES = 64
+
+
+def zipf_probabilities(concepts: int, exponent: float) -> NDArray[np.float64]:
+    """Probability of each concept, the commonest first: p_k ∝ k^(-exponent) for k from 1; (concepts,)."""
+    frequencies: NDArray[np.float64] = np.power(np.arange(1, concepts + 1, dtype=np.float64), -exponent)
+    return frequencies / float(frequencies.sum())
+
+
+def concept_sentences(
+    probabilities: NDArray[np.float64], words: int, *, split: str, task: str, seed: int
+) -> Iterator[NDArray[np.int64]]:
+    """Blocks of independent concepts, (sentences, words), as a pure function of (seed, split, task).
+
+    A keyed hash of its concepts gives 1/64 of all possible sentences to `dev`, 1/64 to `test` and the others
+    to `train`, so that no split contains a sentence of another, in any task and however many are drawn.
+    Where sentences are few the splits do overlap: see `splits_are_disjoint`.
+    """
+    cumulative = np.cumsum(probabilities)
+    cumulative /= cumulative[-1]
+    key, start = stream_key(seed, "concepts", split, task), 0
+    disjoint = splits_are_disjoint(probabilities, words)
+    while True:
+        units = random_units(key, start, _BLOCK * words).reshape(_BLOCK, words)
+        sentences = np.searchsorted(cumulative, units, side="right")
+        yield sentences[_in_split(sentences, split, seed)] if disjoint else sentences
+        start += _BLOCK * words
+
+
+def splits_are_disjoint(probabilities: NDArray[np.float64], words: int) -> bool:
+    """Whether the splits share no sentence: where even the commonest is rarer than one in 4096.
+
+    Where sentences are few, keeping a common one out of a split would change what its words are like.
+    """
+    return bool(probabilities.max() ** words < 1 / 4096)
+
+
+def _in_split(sentences: NDArray[np.int64], split: str, seed: int) -> NDArray[np.bool_]:
+    hashes = np.full(len(sentences), stream_key(seed, "splits")[0])
+    for column in sentences.T:
+        hashes = mix(hashes ^ column.astype(np.uint64))
+    shares = hashes % np.uint64(_SHARES)
+    held_out = SPLITS.index(split) - 1
+    return shares >= np.uint64(len(SPLITS) - 1) if held_out < 0 else shares == np.uint64(held_out)

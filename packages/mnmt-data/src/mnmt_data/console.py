@@ -1,0 +1,53 @@
+"""How a command line ends: exit statuses, and one line for a user's mistake instead of a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from cyclopts import App, CycloptsError
+
+USER_ERROR = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoReturn:
+    """Runs a console script on `sys.argv` and exits.
+
+    The status is the number that the command returns, or 0. A mistake in the arguments, an exception in `errors`
+    and an `OSError` (a missing file) print ``prog: message`` as one line on stderr and exit with 2; Ctrl-C exits
+    with 130. Any other exception is a bug and keeps its traceback.
+
+    Args:
+        app: the commands; each prints its own output and returns None or an exit status.
+        prog: name of the script, which opens every message.
+        errors: the exceptions that are the user's to mend.
+    """
+    user_errors: tuple[type[Exception], ...] = (CycloptsError, OSError, *errors)
+    app.suppress_keyboard_interrupt = False
+    try:
+        status = app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; Python would complain once more on closing stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(BROKEN_PIPE)
+    except user_errors as error:
+        _complain(prog, _message(error))
+        sys.exit(USER_ERROR)
+    except KeyboardInterrupt:
+        _complain(prog, "interrupted")
+        sys.exit(INTERRUPTED)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _complain(prog: str, message: str) -> None:
+    print(f"{prog}: {' '.join(message.split())}", file=sys.stderr)

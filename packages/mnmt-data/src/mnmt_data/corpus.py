@@ -1,0 +1,79 @@
+"""Corpus folders: `TESTSET.SRC-TGT.SRC` and `.TGT`, one sentence a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mnmt_data.errors import DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bitext:
+    """Sentence pairs of one task."""
+
+    src: list[str]
+    tgt: list[str]
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def take(self, rows: Sequence[int]) -> Bitext:
+        """The pairs of the given rows."""
+        return Bitext(src=[self.src[row] for row in rows], tgt=[self.tgt[row] for row in rows])
+
+
+def bitext_paths(folder: Path, testset: str, task: str) -> tuple[Path, Path]:
+    """The two files of a test set and task."""
+    src, tgt = task.split("-")
+    return folder / f"{testset}.{task}.{src}", folder / f"{testset}.{task}.{tgt}"
+
+
+def has_bitext(folder: Path, testset: str, task: str) -> bool:
+    """Whether either file of a test set and task is there."""
+    return any(path.exists() for path in bitext_paths(folder, testset, task))
+
+
+def read_bitext(folder: Path, testset: str, task: str) -> Bitext:
+    """Reads the pairs of a test set and task.
+
+    Raises:
+        DataError: if a file is missing or not UTF-8, or the two differ in number of lines, or have none.
+    """
+    paths = bitext_paths(folder, testset, task)
+    src, tgt = (read_lines(path) for path in paths)
+    if len(src) != len(tgt):
+        counts = f"{len(src)} lines, but {paths[1]} has {len(tgt)}"
+        raise DataError(f"{paths[0]}: has {counts}; both must have one sentence a line, in the same order.")
+    if not src:
+        raise DataError(f"{paths[0]}: has no lines; give at least one sentence pair.")
+    return Bitext(src=src, tgt=tgt)
+
+
+def read_lines(path: Path) -> list[str]:
+    """Lines of a UTF-8 file, cut at newlines alone; a byte-order mark and carriage returns are taken off.
+
+    Raises:
+        DataError: if the file is missing, or a line is not UTF-8, which is then named.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; a task needs both sides.") from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}:{line}: not valid UTF-8; convert the file to UTF-8.") from None
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def write_bitext(folder: Path, testset: str, task: str, bitext: Bitext) -> None:
+    """Writes the two files of a test set and task."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, lines in zip(bitext_paths(folder, testset, task), (bitext.src, bitext.tgt), strict=True):
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")

@@ -1,0 +1,99 @@
+"""Prepared data: what training and evaluation read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mnmt_data.corpus import read_bitext
+from mnmt_data.errors import DataError
+from mnmt_data.shards import Shard
+from mnmt_data.vocab import Vocabulary
+
+SCHEMA = 1
+DESCRIPTION = "prepared.json"
+VOCABULARY = "vocab.model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A folder of prepared data (docs/architecture.md)."""
+
+    folder: Path
+    description: Mapping[str, Any]
+    """What prepared.json says."""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Language pairs."""
+        return tuple(self.description["tasks"])
+
+    @property
+    def irreducible(self) -> dict[str, float]:
+        """{task: known irreducible loss in nats per token}, empty where nobody knows it."""
+        return dict(self.description["irreducible"])
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the inputs and settings these data were made from."""
+        return str(self.description["fingerprint"])
+
+    @cached_property
+    def vocab(self) -> Vocabulary:
+        """The shared vocabulary."""
+        return Vocabulary.load(self.folder / VOCABULARY)
+
+    def testsets(self, task: str) -> tuple[str, ...]:
+        """Test sets of a task: its splits other than train and dev."""
+        counts = self.description["counts"]
+        return tuple(split for split in counts if split not in ("train", "dev") and task in counts[split])
+
+    def shard(self, split: str, task: str) -> Shard:
+        """Token ids of a split.
+
+        Raises:
+            DataError: if it is missing or broken.
+        """
+        return Shard.open(shard_path(self.folder, split, task))
+
+    def text(self, split: str, task: str) -> tuple[list[str], list[str]]:
+        """Source and target lines of a split other than train.
+
+        Raises:
+            DataError: if they are missing or broken.
+        """
+        bitext = read_bitext(text_folder(self.folder), split, task)
+        return bitext.src, bitext.tgt
+
+
+def open_prepared(folder: Path) -> Prepared:
+    """Opens prepared data.
+
+    Raises:
+        DataError: if the folder is missing or was not made by this version.
+    """
+    path = folder / DESCRIPTION
+    if not path.is_file():
+        raise DataError(f"{path}: no prepared data here; run `mnmt-data prepare` first.")
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+        schema = description["schema"]
+    except (ValueError, KeyError, TypeError):
+        raise DataError(f"{path}: not a description of prepared data; run `mnmt-data prepare` again.") from None
+    if schema != SCHEMA:
+        raise DataError(f"{path}: has schema {schema}, but must have {SCHEMA}; run `mnmt-data prepare` again.")
+    return Prepared(folder=folder, description=description)
+
+
+def shard_path(folder: Path, split: str, task: str) -> Path:
+    """Where the token ids of a split are."""
+    return folder / "shards" / f"{split}.{task}.arrow"
+
+
+def text_folder(folder: Path) -> Path:
+    """Where the text of dev and test sets is."""
+    return folder / "text"

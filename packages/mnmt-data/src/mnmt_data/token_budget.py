@@ -1,0 +1,59 @@
+"""Batches by tokens: sentence pairs in order of length, cut where padding would pass the budget."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.errors import DataError
+from mnmt_data.shards import Shard
+
+Lengths = NDArray[np.int64]
+
+
+def check_pairs(shard: Shard, *, batch_tokens: int) -> None:
+    """Checks that there are pairs and that each fits into a batch.
+
+    Raises:
+        DataError: naming the file, and the first pair of more than `batch_tokens` tokens.
+    """
+    if len(shard) == 0:
+        raise DataError(f"{shard.path}: the shard holds no sentence pairs; at least one is needed.")
+    tokens = shard.src.lengths + shard.tgt.lengths
+    if (too_long := np.flatnonzero(tokens > batch_tokens)).size:
+        row = int(too_long[0])
+        raise DataError(
+            f"{shard.path}: row {row} has {tokens[row]} tokens; "
+            f"a pair must have at most `batch_tokens` ({batch_tokens})."
+        )
+
+
+def cut_batches(src_lengths: Lengths, tgt_lengths: Lengths, *, batch_tokens: int) -> list[NDArray[np.int64]]:
+    """Cuts pairs, sorted by target and then by source length, into batches within the budget.
+
+    A batch of b pairs costs b · (longest source + longest target) tokens, padding included.
+
+    Args:
+        src_lengths: (n,) source lengths; no pair is longer than `batch_tokens`.
+        tgt_lengths: (n,) target lengths.
+        batch_tokens: the budget.
+
+    Returns:
+        The pairs' numbers, batch by batch, in ascending order of length.
+    """
+    order = np.lexsort((src_lengths, tgt_lengths))
+    src_lengths, tgt_lengths = src_lengths[order], tgt_lengths[order]
+    batches, start = [], 0
+    while start < len(order):
+        end = start + _count_fitting(src_lengths[start:], tgt_lengths[start:], batch_tokens)
+        batches.append(order[start:end])
+        start = end
+    return batches
+
+
+def _count_fitting(src_lengths: Lengths, tgt_lengths: Lengths, batch_tokens: int) -> int:
+    """How many of the first pairs fit into one batch."""
+    most = batch_tokens // max(1, int(src_lengths[0] + tgt_lengths[0]))
+    widths = np.maximum.accumulate(src_lengths[:most]) + np.maximum.accumulate(tgt_lengths[:most])
+    costs = widths * np.arange(1, len(widths) + 1)
+    return int(np.searchsorted(costs, batch_tokens, side="right"))

@@ -1,0 +1,78 @@
+"""Effective parameters: what size of single-task model does as well (Fernandes et al. 2023, eqs. 8-10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from mnmt_laws.capacity import effective_fraction
+from mnmt_laws.objective import Array
+from mnmt_laws.results import LawFit
+from mnmt_laws.spread import central_interval, deviation
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectiveFractions:
+    """f_i(p) = N_eff / N for every fitted weight of every task that was also trained alone."""
+
+    fractions: xr.Dataset
+    """`value` and `std` over (task, weight), `interval` over (bound, task, weight); dimensionless."""
+
+    warnings: tuple[str, ...]
+    """Tasks whose fractions are unknown, and why."""
+
+    def effective_size(self, size: float) -> xr.DataArray:
+        """N_eff in parameters for models of `size` parameters (eq. 9)."""
+        scaled: xr.DataArray = self.fractions.value * size
+        return scaled
+
+
+def effective_fractions(joint: LawFit) -> EffectiveFractions:
+    """f_i(p) = (β_{1,i} / β_{p,i})^(1/α_i) from a joint fit, with standard deviation and 95% interval.
+
+    It does not depend on N. A task without runs at weight 1 has no β_1: its fractions are NaN, with a
+    warning.
+
+    Raises:
+        ValueError: If the fit is not of the joint law.
+    """
+    if joint.law.name != "joint":
+        raise ValueError(f"`joint` must be a fit of the joint law, but is of the {joint.law.name} law.")
+    draws = _fractions(joint.draws).to_dataset(name="value")
+    interval = central_interval(draws, 0.95)["value"]
+    value = _fractions(joint.parameters).assign_attrs(long_name="effective fraction f(p)", units="1")
+    fractions = xr.Dataset({"value": value, "std": deviation(draws)["value"], "interval": interval})
+    alone = [task for task in joint.tasks if bool(value.sel(task=task).notnull().any())]
+    warnings = tuple(
+        f"{task}: no run at weight 1, so its effective fraction of parameters is unknown."
+        for task in joint.tasks
+        if task not in alone
+    )
+    return EffectiveFractions(fractions=fractions, warnings=warnings)
+
+
+def fitted_fraction(capacity: LawFit, *, task: str, weight: ArrayLike) -> Array:
+    """f̂(p) = p + c1 p^c2 (1 - p)^c3 of a capacity fit at any weights (eq. 12).
+
+    Raises:
+        ValueError: If the fit is not of the capacity law, or the task was not fitted.
+    """
+    if capacity.law.name != "capacity":
+        raise ValueError(
+            f"`capacity` must be a fit of the capacity law, but is of the {capacity.law.name} law."
+        )
+    if task not in capacity.tasks:
+        raise ValueError(f"`task` must be one of {', '.join(capacity.tasks)}, but is {task!r}.")
+    own = capacity.parameters.sel(task=task)
+    return effective_fraction(np.asarray(weight, float), float(own.c1), float(own.c2), float(own.c3))
+
+
+def _fractions(parameters: xr.Dataset) -> xr.DataArray:
+    if 1.0 not in parameters.weight:
+        return xr.full_like(parameters.beta, np.nan)
+    alone = parameters.beta.sel(weight=1.0, drop=True)
+    fractions: xr.DataArray = (alone / parameters.beta) ** (1 / parameters.alpha)
+    return fractions

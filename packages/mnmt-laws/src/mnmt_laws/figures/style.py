@@ -1,0 +1,145 @@
+"""The look all figures share."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+P = ParamSpec("P")
+
+INK, MUTED, GRID = "#1d2433", "#5b6475", "#e7eaf0"
+TASK_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+"""Okabe and Ito's palette: distinguishable with any colour vision."""
+
+_RC: Any = {
+    "font.family": "sans-serif",
+    "font.size": 10.5,
+    "text.color": INK,
+    "axes.edgecolor": "#b8bfcc",
+    "axes.labelcolor": INK,
+    "axes.titlesize": 11.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.9,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "lines.linewidth": 1.7,
+    "lines.markersize": 5.5,
+    "svg.hashsalt": "mnmt-laws",
+    "figure.constrained_layout.use": True,
+}
+_DARK_TO_LIGHT = mpl.colormaps["viridis"](np.linspace(0.92, 0.0, 256))
+_SEQUENTIAL = LinearSegmentedColormap.from_list("mnmt", _DARK_TO_LIGHT)
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Apply the shared look to a function that draws a figure."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with mpl.rc_context(_RC):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def sequential(position: float) -> tuple[float, float, float, float]:
+    """Colour of a position in [0, 1], light to dark, the same for any colour vision."""
+    return _SEQUENTIAL(float(np.clip(position, 0, 1)))
+
+
+def log_position(value: float, low: float, high: float) -> float:
+    """Where `value` lies between `low` and `high` on a logarithmic scale, in [0, 1]."""
+    return 1.0 if high <= low else float(np.log(value / low) / np.log(high / low))
+
+
+def format_size(size: float, _: object = None) -> str:
+    """`37.2K`, `1.3M`, `2B`: a number of parameters to read."""
+    for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if size >= limit:
+            return f"{size / limit:.3g}{unit}"
+    return f"{size:.3g}"
+
+
+def log_size_axis(axes: Axes, low: float, high: float) -> None:
+    """A logarithmic horizontal axis of model sizes."""
+    axes.set_xscale("log")
+    axes.set_xlim(low / 1.15, high * 1.15)
+    subs = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_major_formatter(FuncFormatter(format_size))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("model size N (non-embedding parameters)")
+
+
+def log_value_axis(axis: XAxis | YAxis) -> None:
+    """A logarithmic axis with plain numbers."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = axis.get_view_interval()
+    decades = np.log10(high / low)
+    subs = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if decades < 1 else (1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0e}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def spread_axis(axis: XAxis | YAxis) -> None:
+    """A logarithmic axis if the values drawn span more than a factor of three, else a linear one."""
+    low, high = axis.get_view_interval()
+    if low > 0 and high / low > 3:
+        log_value_axis(axis)
+
+
+def handle(
+    label: str, color: object = MUTED, *, line: str = "", marker: str = "", hollow: bool = False
+) -> Line2D:
+    """A legend entry."""
+    face = "white" if hollow else color
+    style = line or "none"
+    return Line2D([], [], color=color, linestyle=style, marker=marker, markerfacecolor=face, label=label)  # type: ignore[arg-type]
+
+
+def legend_below(figure: Figure, handles: list[Line2D], columns: int = 4) -> None:
+    """A legend under the axes."""
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=min(columns, len(handles)),
+        handlelength=1.6,
+        columnspacing=1.3,
+    )
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure in the format its suffix names."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(_RC):
+        figure.savefig(path, dpi=160)
+
+
+def to_data_uri(figure: Figure) -> str:
+    """The figure as an SVG in a `data:` address, the same bytes every time."""
+    buffer = io.BytesIO()
+    with mpl.rc_context(_RC):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -1,0 +1,132 @@
+"""Read run records: what a run was, and what it measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mnmt_laws.errors import TableError
+
+SCHEMA = 1
+STATUSES = ("running", "finished", "failed")
+_EVAL_KEYS = ("step", "task", "testset", "metric", "value")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """One run's `run.json` and `evals.jsonl`."""
+
+    folder: Path
+    run: str
+    study: str
+    status: str
+    error: str | None
+    role: str
+    size: int
+    mixture: dict[str, float]
+    seed: int | None = None
+    architecture: str = ""
+    encoder_size: int | None = None
+    decoder_size: int | None = None
+    irreducible: dict[str, float] = field(default_factory=dict)
+    wall_seconds: float | None = None
+    evals: tuple[dict[str, Any], ...] = ()
+    truncated: bool = False
+    """Whether the last line of `evals.jsonl` was cut short and is left out."""
+
+
+def find_records(folder: Path) -> list[Path]:
+    """The run records in `folder`: itself if it holds `run.json`, else its children that do, sorted.
+
+    Raises:
+        TableError: If there are none.
+    """
+    if (folder / "run.json").is_file():
+        return [folder]
+    found = sorted(path.parent for path in folder.glob("*/run.json")) if folder.is_dir() else []
+    if not found:
+        raise TableError(f"{folder}: no run records here; give a folder of runs, each with a run.json.")
+    return found
+
+
+def read_record(folder: Path) -> RunRecord:
+    """Read one run record.
+
+    Raises:
+        TableError: If `run.json` or a line of `evals.jsonl` cannot be read, save a last line cut short.
+    """
+    path = folder / "run.json"
+    content = _read_json(path)
+    evals, truncated = _read_evals(folder / "evals.jsonl")
+    given = {key: content[key] for key in RunRecord.__dataclass_fields__ if content.get(key) is not None}
+    return RunRecord(
+        **{"run": folder.name, "study": "", "error": None, "role": "fit", **given},
+        folder=folder,
+        evals=evals,
+        truncated=truncated,
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise TableError(
+            f"{path}:{error.lineno}: not JSON ({error.msg}); restore the file or remove the run."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise TableError(f"{path}: not UTF-8 text; restore the file or remove the run.") from error
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise TableError(
+            f"{path}: `schema` must be {SCHEMA}; the record was not written by a version this one reads."
+        )
+    _check_content(content, path)
+    return content
+
+
+def _check_content(content: dict[str, Any], path: Path) -> None:
+    kinds: dict[str, type | tuple[type, ...]] = {"status": str, "size": int, "mixture": dict}
+    for key, kind in kinds.items():
+        if not isinstance(content.get(key), kind):
+            raise TableError(
+                f"{path}: `{key}` is missing or of the wrong type; see the run record's description."
+            )
+    if content["status"] not in STATUSES:
+        raise TableError(
+            f"{path}: `status` must be one of {', '.join(STATUSES)}, but is {content['status']!r}."
+        )
+
+
+def _read_evals(path: Path) -> tuple[tuple[dict[str, Any], ...], bool]:
+    """Every measurement, a later one of the same step replacing the earlier, and whether the end is cut."""
+    if not path.exists():
+        return (), False
+    lines = path.read_bytes().split(b"\n")
+    ended = lines[-1] == b""
+    latest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    truncated = False
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            if number == len(lines) and not ended:
+                truncated = True
+                continue
+            raise TableError(
+                f"{path}:{number}: not a line of JSON; remove the line, or score the run again."
+            ) from error
+        _check_eval(entry, f"{path}:{number}")
+        latest[tuple(entry[key] for key in _EVAL_KEYS[:-1])] = entry
+    return tuple(latest.values()), truncated
+
+
+def _check_eval(entry: object, where: str) -> None:
+    if not isinstance(entry, dict):
+        raise TableError(f"{where}: a measurement must be a JSON object.")
+    missing = [key for key in _EVAL_KEYS if key not in entry]
+    if missing:
+        raise TableError(f"{where}: no `{missing[0]}`; a measurement needs {', '.join(_EVAL_KEYS)}.")

@@ -1,0 +1,73 @@
+"""The report of a study: one page to read, the same numbers as JSON, and the run table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from mnmt_laws.fit import Perturbation
+from mnmt_laws.report.analysis import analyse
+from mnmt_laws.report.document import report_document
+from mnmt_laws.report.findings import find
+from mnmt_laws.report.page import render_page
+from mnmt_laws.source import open_source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A written report."""
+
+    index: Path
+    """The page; `report.json` and `runs.csv` lie beside it."""
+
+    findings: tuple[str, ...]
+    """What was found, in sentences."""
+
+    warnings: tuple[str, ...]
+    """What was left out, and what the data do not determine."""
+
+
+def build_report(
+    source: str | Path | pd.DataFrame,
+    *,
+    out: str | Path,
+    metric: str = "loss",
+    testset: str | None = None,
+    architecture: str | None = None,
+    objective: str = "log-ols",
+    perturbation: Perturbation | None = None,
+) -> Report:
+    """Analyse a run table or a folder of run records and write index.html, report.json and runs.csv.
+
+    Args:
+        source: A run table, its file, or a folder of run records.
+        out: Folder to write; made if it does not exist.
+        metric: A value of the `metric` column.
+        testset: A value of the `testset` column; by default `test`, or the only one there is.
+        architecture: A value of the `architecture` column; may be omitted where there is only one.
+        objective: `log-ols` or `ols`.
+        perturbation: How uncertainty is measured; by default 200 refits with 1% noise.
+
+    Raises:
+        TableError: If the source cannot be read or no law can be fitted to it.
+    """
+    opened = open_source(source)
+    analysis = analyse(
+        opened,
+        metric=metric,
+        testset=testset,
+        architecture=architecture,
+        objective=objective,
+        perturbation=perturbation or Perturbation(),
+    )
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "report.json").write_text(document + "\n", encoding="utf-8")
+    opened.table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
+    index = folder / "index.html"
+    index.write_text(render_page(analysis), encoding="utf-8")
+    return Report(index=index, findings=find(analysis), warnings=analysis.warnings)

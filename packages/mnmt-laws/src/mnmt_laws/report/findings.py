@@ -1,0 +1,109 @@
+"""What was found, in plain sentences."""
+
+from __future__ import annotations
+
+import math
+
+from mnmt_laws.claims import explained
+from mnmt_laws.figures.style import format_size
+from mnmt_laws.report.analysis import Analysis
+
+_SYMBOLS = {"alpha": "α", "l_inf": "L∞"}
+
+
+def find(analysis: Analysis) -> tuple[str, ...]:
+    """The study's findings, the most important first; each stands for itself."""
+    findings = [_laws(analysis), _constancy(analysis), _limits(analysis), _held_out(analysis)]
+    findings += [_fractions(analysis), _effort(analysis)]
+    return tuple(finding for finding in findings if finding)
+
+
+def format_duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3.2 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def format_estimate(value: float, std: float) -> str:
+    """`0.612 ± 0.006`, or the value alone where its deviation is unknown."""
+    return f"{value:.3f} ± {std:.3f}" if math.isfinite(std) else f"{value:.3f}"
+
+
+def _laws(analysis: Analysis) -> str:
+    rows, fit, std = analysis.observations.fit, analysis.joint, analysis.joint.std
+    parts = []
+    for task in analysis.tasks:
+        alpha = format_estimate(float(fit.parameters.alpha.sel(task=task)), float(std.alpha.sel(task=task)))
+        share = explained(fit, task, rows[rows["task"] == task])
+        parts.append(f"for {task} with exponent α = {alpha} (R² = {math.floor(share * 1e4) / 1e4:.4f})")
+    return f"One power law in model size, with a factor for each weight, fits all weights: {_join(parts)}."
+
+
+def _constancy(analysis: Analysis) -> str:
+    claims = [claim for claim in analysis.claims if claim.about in _SYMBOLS]
+    differing = [f"{_SYMBOLS[claim.about]} of {claim.task}" for claim in claims if claim.holds is False]
+    if any(claim.holds is None for claim in claims):
+        return ""
+    if not differing:
+        return (
+            "Fitted to one weight at a time, the exponent α and the limit L∞ stay the same: "
+            "no two weights differ by more than two standard deviations."
+        )
+    return (
+        f"Fitted to one weight at a time, not everything stays the same: {_join(differing)} "
+        f"{'differs' if len(differing) == 1 else 'differ'} between weights by more than two deviations."
+    )
+
+
+def _limits(analysis: Analysis) -> str:
+    parts = [
+        f"{format_estimate(row['fitted'], row['std'])} for {row['task']} (true value {row['true']:.3f})"
+        for row in analysis.irreducible.to_dict("records")
+    ]
+    return (
+        f"The loss that no size removes, L∞ in nats per token, comes out as {_join(parts)}." if parts else ""
+    )
+
+
+def _held_out(analysis: Analysis) -> str:
+    errors = analysis.held_out.errors("capacity")
+    if errors.empty:
+        return ""
+    rows = analysis.held_out.rows
+    counts = {name: int(rows[f"new_{name}"].sum()) for name in ("weight", "size")}
+    new = " and ".join(f"{count} at an unseen {name}" for name, count in counts.items() if count)
+    return (
+        f"The capacity law predicted {len(errors)} held-out {analysis.observations.metric} values"
+        f"{f' ({new})' if new else ''} with a median error of {errors.median():.1%}, "
+        f"at most {errors.max():.1%}."
+    )
+
+
+def _fractions(analysis: Analysis) -> str:
+    parts = []
+    for task in analysis.tasks:
+        own = analysis.effective.fractions.value.sel(task=task).dropna("weight")
+        own = own.sel(weight=own.weight < 1)
+        if own.size:
+            weight, value = float(own.weight[0]), float(own[0])
+            parts.append(f"{weight:.0%} of the training gives {task} the use of {value:.0%} of the model")
+    return f"In effective parameters, {_join(parts)}." if parts else ""
+
+
+def _effort(analysis: Analysis) -> str:
+    sizes, weights = analysis.sizes, analysis.observations.fit["weight"].nunique()
+    text = (
+        f"This rests on {len(sizes)} sizes ({format_size(sizes[0])} to {format_size(sizes[-1])} parameters)"
+    )
+    text += f", {weights} fitted weights and {len(analysis.observations.frame)} values"
+    if analysis.records:
+        failed = sum(record.status == "failed" for record in analysis.records)
+        text += f" of {len(analysis.records)} runs ({failed} failed)"
+    if math.isfinite(analysis.wall_seconds):
+        text += f", {format_duration(analysis.wall_seconds)} of training"
+    return text + "."
+
+
+def _join(parts: list[str]) -> str:
+    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]

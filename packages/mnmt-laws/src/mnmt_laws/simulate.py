@@ -1,0 +1,81 @@
+"""Run tables made from known laws: to plan a study, and to test whatever reads one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from mnmt_laws.capacity import effective_fraction
+from mnmt_laws.mixture import format_mixture
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskLaw:
+    """The capacity law of one task (Fernandes et al. 2023, eqs. 11 and 12)."""
+
+    alpha: float
+    beta: float
+    """β_1 for N in parameters."""
+
+    l_inf: float
+    c1: float = 0.2
+    c2: float = 0.5
+    c3: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "beta", "c3"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"`{name}` must be above 0, but is {getattr(self, name)}.")
+        if self.l_inf < 0:
+            raise ValueError(f"`l_inf` must be at least 0, but is {self.l_inf}.")
+
+    def loss(self, size: float, weight: float) -> float:
+        """Nats per token of a model of `size` parameters trained on the task with `weight`."""
+        share = effective_fraction(np.array(weight), self.c1, self.c2, self.c3)
+        return float(self.beta * (share * size) ** -self.alpha + self.l_inf)
+
+
+def simulate(
+    laws: Mapping[str, TaskLaw],
+    *,
+    sizes: Sequence[float],
+    weights: Sequence[float],
+    noise: float = 0.0,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The run table of two-task models whose losses obey `laws`.
+
+    Args:
+        laws: Two tasks and their laws.
+        sizes: N of each model, parameters.
+        weights: Share of the first task in each mixture.
+        noise: Standard deviation of Gaussian noise on each loss, as a share of it.
+        seed: Seed of the noise.
+
+    Returns:
+        A row a (size, mixture, task with weight above 0).
+    """
+    if len(laws) != 2:
+        raise ValueError(f"`laws` must hold two tasks, but holds {len(laws)}.")
+    rng = np.random.default_rng(seed)
+    rows = [
+        {
+            "run": f"{size:g}-{first:g}",
+            "mixture": format_mixture(mixture),
+            "size": size,
+            "task": task,
+            "weight": weight,
+            "metric": "loss",
+            "value": laws[task].loss(size, weight) * (1.0 + noise * rng.standard_normal()),
+            "irreducible": laws[task].l_inf,
+        }
+        for size in sizes
+        for first in weights
+        for mixture in [dict(zip(laws, (first, round(1.0 - first, 12)), strict=True))]
+        for task, weight in mixture.items()
+        if weight > 0
+    ]
+    return pd.DataFrame(rows)

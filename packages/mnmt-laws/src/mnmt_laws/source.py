@@ -1,0 +1,34 @@
+"""Open whatever holds losses: a run table, or a folder of run records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from mnmt_laws.collect import collect
+from mnmt_laws.record import RunRecord
+from mnmt_laws.table import RunTable, read_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A run table with the run records behind it, where there are any."""
+
+    table: RunTable
+    records: tuple[RunRecord, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def open_source(source: str | Path | pd.DataFrame) -> Source:
+    """Read a run table, or collect a folder of run records.
+
+    Raises:
+        TableError: If it cannot be read.
+    """
+    if isinstance(source, pd.DataFrame) or not Path(source).is_dir():
+        return Source(table=read_table(source))
+    collected = collect(source)
+    table = RunTable(frame=read_table(collected.table).frame, source=str(source))
+    return Source(table=table, records=collected.records, warnings=collected.warnings)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mnmt_laws import Observations, TaskLaw, read_table, select, simulate
+
+LAWS = {
+    "en-de": TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0),
+    "en-zh": TaskLaw(alpha=0.55, beta=180, l_inf=0.25, c1=0.12, c2=0.4, c3=1.3),
+}
+SIZES = (9456, 21032, 37216, 83536, 148160, 262000)
+WEIGHTS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+UNSEEN = 0.2
+
+
+@pytest.fixture
+def laws() -> dict[str, TaskLaw]:
+    return LAWS
+
+
+@pytest.fixture
+def clean() -> Observations:
+    """Noise-free losses of two tasks that obey the capacity law."""
+    return select(read_table(simulate(LAWS, sizes=SIZES, weights=WEIGHTS)))
+
+
+@pytest.fixture
+def study_table() -> pd.DataFrame:
+    """1% noise; the largest size and the weight 0.2 held out; chrF beside the loss."""
+    table = simulate(LAWS, sizes=SIZES, weights=(*WEIGHTS, UNSEEN), noise=0.01, seed=3)
+    first = table["mixture"].str.extract(r"en-de:([0-9.]+)")[0].astype(float)
+    held_out = (table["size"] == SIZES[-1]) | (first == UNSEEN)
+    table = table.assign(role=np.where(held_out, "held-out", "fit"), testset="test", step=100, seed=1)
+    chrf = table.assign(metric="chrf", value=80 - 18 * table["value"])
+    return pd.concat([table, chrf], ignore_index=True)
+
+
+@pytest.fixture
+def write_record(tmp_path: Path) -> Callable[..., Path]:
+    """A function that writes a run record under `runs/` and returns its folder."""
+
+    def write(run: str, *, evals: list[dict[str, Any]] | str = "", **changes: Any) -> Path:
+        folder = tmp_path / "runs" / run
+        folder.mkdir(parents=True)
+        content = {
+            "schema": 1, "run": run, "study": "tiny", "status": "finished", "error": None, "role": "fit",
+            "architecture": "t5-encdec", "size": 1000, "encoder_size": 400, "decoder_size": 600,
+            "mixture": {"en-de": 0.25, "en-zh": 0.75}, "irreducible": {"en-de": 0.5}, "seed": 7, "wall_seconds": 12.5,
+        }  # fmt: skip
+        (folder / "run.json").write_text(json.dumps(content | changes))
+        text = evals if isinstance(evals, str) else "".join(json.dumps(line) + "\n" for line in evals)
+        if text:
+            (folder / "evals.jsonl").write_text(text)
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def study_records(study_table: pd.DataFrame, write_record: Callable[..., Path]) -> Path:
+    """The study as run records, and one failed run; returns the folder of runs."""
+    folder = Path()
+    for run, rows in study_table.groupby("run"):
+        first = rows.iloc[0]
+        mixture = {
+            task: float(weight) for task, weight in (item.split(":") for item in first["mixture"].split(","))
+        }
+        columns = ["step", "task", "testset", "metric", "value"]
+        evals = rows[columns].to_dict("records")
+        known = {task: law.l_inf for task, law in LAWS.items()}
+        folder = write_record(
+            str(run),
+            evals=evals,
+            size=int(first["size"]),
+            role=first["role"],
+            mixture=mixture,
+            irreducible=known,
+        )
+    write_record("broken", status="failed", error="loss became NaN at step 12", wall_seconds=2.5)
+    return folder.parent

@@ -1,0 +1,115 @@
+"""Run records to run tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mnmt_laws import TableError, collect, read_table
+
+Write = Callable[..., Path]
+
+
+def measured(**changes: Any) -> dict[str, Any]:
+    line = {
+        "step": 5,
+        "tokens": 50,
+        "flops": 5e6,
+        "task": "en-de",
+        "testset": "test",
+        "metric": "loss",
+        "value": 2.5,
+    }
+    return line | {"signature": ""} | changes
+
+
+def test_a_measurement_becomes_a_row(write_record: Write) -> None:
+    folder = write_record("r1", evals=[measured(), measured(task="en-fr", value=9.0)])
+    collected = collect(folder.parent)
+    row, zero_shot = collected.table.to_dict("records")
+    expected = {
+        "run": "r1", "architecture": "t5-encdec", "size": 1000, "encoder_size": 400, "decoder_size": 600,
+        "task": "en-de", "weight": 0.25, "mixture": "en-de:0.25,en-zh:0.75", "testset": "test", "metric": "loss",
+        "step": 5, "tokens": 50, "flops": 5e6, "seed": 7, "role": "fit", "irreducible": 0.5, "value": 2.5,
+    }  # fmt: skip
+    assert row == expected
+    assert zero_shot["weight"] == 0.0
+    assert len(read_table(collected.table).frame) == 2
+
+
+def test_a_single_record_is_taken_as_one(write_record: Write) -> None:
+    assert len(collect(write_record("r1", evals=[measured()])).records) == 1
+
+
+def test_a_later_line_replaces_an_earlier_one(write_record: Write) -> None:
+    folder = write_record("r1", evals=[measured(value=3.0), measured(step=6, value=2.0), measured(value=1.0)])
+    assert collect(folder).table["value"].tolist() == [1.0, 2.0]
+
+
+def test_failed_and_unfinished_runs_are_listed_and_left_out(write_record: Write) -> None:
+    write_record("a", evals=[measured()])
+    write_record("b", evals=[measured()], status="failed", error="loss became NaN at step 12")
+    write_record("c", evals=[measured()], status="running")
+    folder = write_record("d")
+    collected = collect(folder.parent)
+    assert collected.table["run"].unique().tolist() == ["a"]
+    assert collected.warnings == (
+        "run b failed and is left out: loss became NaN at step 12",
+        "run c is unfinished and is left out",
+        "run d finished without measurements",
+    )
+
+
+def test_a_last_line_cut_short_is_left_out_aloud(write_record: Write) -> None:
+    folder = write_record("r1", evals=json.dumps(measured()) + '\n{"step": 6, "ta')
+    collected = collect(folder)
+    assert len(collected.table) == 1
+    assert collected.warnings == ("run r1: the last line of evals.jsonl is cut short and is left out",)
+
+
+def test_a_corrupt_line_in_the_middle_is_named(write_record: Write) -> None:
+    folder = write_record(
+        "r1", evals=json.dumps(measured()) + "\n{broken\n" + json.dumps(measured(step=9)) + "\n"
+    )
+    with pytest.raises(TableError, match=r"evals\.jsonl:2: not a line of JSON"):
+        collect(folder)
+
+
+def test_a_measurement_without_value_is_named(write_record: Write) -> None:
+    folder = write_record("r1", evals=[{"step": 1, "task": "en-de", "testset": "test", "metric": "loss"}])
+    with pytest.raises(TableError, match=r"evals\.jsonl:1: no `value`"):
+        collect(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"schema": 1,\n "run": ', r"run\.json:2: not JSON"),
+        ('{"schema": 2}', r"run\.json: `schema` must be 1"),
+        ("[]", r"run\.json: `schema` must be 1"),
+        ('{"schema": 1, "status": "finished", "mixture": {}}', r"run\.json: `size` is missing"),
+        (
+            '{"schema": 1, "status": "done", "size": 3, "mixture": {}}',
+            "`status` must be one of running, finished",
+        ),
+    ],
+)
+def test_a_corrupt_run_is_named(write_record: Write, text: str, message: str) -> None:
+    folder = write_record("r1", evals=[measured()])
+    (folder / "run.json").write_text(text)
+    with pytest.raises(TableError, match=message):
+        collect(folder.parent)
+
+
+def test_no_records_and_no_finished_runs_are_told_apart(tmp_path: Path, write_record: Write) -> None:
+    with pytest.raises(TableError, match="no run records here"):
+        collect(tmp_path)
+    folder = write_record("b", status="failed", error="out of memory")
+    with pytest.raises(
+        TableError, match=r"no finished run has measurements \(run b failed .* out of memory\)"
+    ):
+        collect(folder.parent)

@@ -1,0 +1,180 @@
+"""What follows from fits: effective fractions, frontiers, recommendations, held-out runs, claims."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mnmt_laws import (
+    Observations,
+    Perturbation,
+    TableError,
+    TaskLaw,
+    check_claims,
+    compare_irreducible,
+    effective_fractions,
+    fit,
+    fitted_fraction,
+    frontier,
+    observed_pairs,
+    predict_held_out,
+    read_table,
+    recommend,
+    select,
+    simulate,
+)
+
+NONE = Perturbation(refits=0)
+FEW = Perturbation(refits=30)
+
+
+def test_fractions_are_those_the_losses_were_made_with(clean: Observations, laws: dict[str, TaskLaw]) -> None:
+    effective = effective_fractions(fit(clean, perturbation=FEW))
+    for task, law in laws.items():
+        own = effective.fractions.sel(task=task)
+        weights = own.weight.values
+        expected = weights + law.c1 * weights**law.c2 * (1 - weights) ** law.c3
+        np.testing.assert_allclose(own.value, expected, rtol=1e-7)
+        assert float(own.value.sel(weight=1.0)) == 1.0
+        assert (own.interval.sel(bound="lower") <= own.value).all()
+        assert (own.interval.sel(bound="upper") >= own.value).all()
+
+
+def test_effective_size_gives_the_single_task_loss(clean: Observations) -> None:
+    joint = fit(clean, perturbation=NONE)
+    size = effective_fractions(joint).effective_size(1e6).sel(task="en-de", weight=0.3)
+    alone = joint.predict(size=float(size), task="en-de", weight=1.0)
+    assert alone == pytest.approx(joint.predict(size=1e6, task="en-de", weight=0.3))
+
+
+def test_without_single_task_runs_fractions_are_unknown(clean: Observations) -> None:
+    mixed = clean.frame[clean.frame["weight"] < 1]
+    effective = effective_fractions(fit(select(read_table(mixed)), perturbation=NONE))
+    assert effective.fractions.value.isnull().all()
+    assert (
+        effective.warnings[0]
+        == "en-de: no run at weight 1, so its effective fraction of parameters is unknown."
+    )
+
+
+def test_one_task_without_single_task_runs_leaves_the_other_known(clean: Observations) -> None:
+    frame = clean.frame[(clean.frame["weight"] < 1) | (clean.frame["task"] == "en-de")]
+    effective = effective_fractions(fit(select(read_table(frame)), perturbation=FEW))
+    assert effective.fractions.value.sel(task="en-de").notnull().all()
+    assert effective.fractions.value.sel(task="en-zh").isnull().all()
+    assert len(effective.warnings) == 1
+
+
+def test_fitted_fraction_is_one_at_weight_one_and_positive(clean: Observations) -> None:
+    capacity = fit(clean, law="capacity", perturbation=NONE)
+    assert fitted_fraction(capacity, task="en-de", weight=1.0) == 1.0
+    assert (fitted_fraction(capacity, task="en-de", weight=np.linspace(1e-6, 1, 500)) > 0).all()
+
+
+def test_fractions_below_the_weight_are_fitted_too() -> None:
+    laws = {name: TaskLaw(alpha=0.5, beta=200, l_inf=0.3, c1=-0.4, c2=1.2, c3=1.0) for name in ("a", "b")}
+    table = select(read_table(simulate(laws, sizes=(1e4, 3e4, 1e5, 3e5), weights=(0.2, 0.4, 0.5, 0.8, 1.0))))
+    capacity = fit(table, law="capacity", perturbation=NONE)
+    np.testing.assert_allclose(capacity.parameters.c1, -0.4, rtol=1e-6)
+    assert (fitted_fraction(capacity, task="a", weight=np.linspace(1e-6, 1, 500)) > 0).all()
+
+
+def test_fraction_functions_want_their_own_law(clean: Observations) -> None:
+    joint = fit(clean, perturbation=NONE)
+    with pytest.raises(ValueError, match="must be a fit of the capacity law, but is of the joint law"):
+        fitted_fraction(joint, task="en-de", weight=0.5)
+    with pytest.raises(ValueError, match="must be a fit of the joint law"):
+        effective_fractions(fit(clean, law="capacity", perturbation=NONE))
+
+
+def test_frontier_trades_one_task_for_the_other(clean: Observations) -> None:
+    predicted = frontier(fit(clean, law="capacity", perturbation=NONE), size=1e6)
+    assert (np.diff(predicted.sel(task="en-de")) < 0).all()
+    assert (np.diff(predicted.sel(task="en-zh")) > 0).all()
+
+
+def test_a_larger_model_has_a_better_frontier(clean: Observations) -> None:
+    capacity = fit(clean, law="capacity", perturbation=NONE)
+    assert (frontier(capacity, size=2e6) < frontier(capacity, size=1e6)).all()
+
+
+def test_frontier_passes_through_the_models_it_was_fitted_to(clean: Observations) -> None:
+    capacity, pairs = fit(clean, law="capacity", perturbation=NONE), observed_pairs(clean)
+    assert len(pairs) == 6 * 5
+    for row in pairs.to_dict("records"):
+        predicted = frontier(capacity, size=row["size"], weights=[row["weight"]])
+        np.testing.assert_allclose(predicted[:, 0], [row["en-de"], row["en-zh"]], rtol=1e-8)
+
+
+def test_frontier_needs_two_tasks(clean: Observations) -> None:
+    alone = select(read_table(clean.frame[clean.frame["task"] == "en-de"]))
+    with pytest.raises(TableError, match=r"needs two tasks, but the table has 1 \(en-de\)"):
+        frontier(fit(alone, law="capacity", perturbation=NONE), size=1e6)
+
+
+def test_recommendation_is_the_best_of_a_fine_grid(clean: Observations) -> None:
+    capacity = fit(clean, law="capacity", perturbation=NONE)
+    advice = recommend(capacity, size=1e5, preference={"en-de": 2.0, "en-zh": 1.0})
+    grid = np.linspace(0.001, 0.999, 999)
+    losses = frontier(capacity, size=1e5, weights=grid)
+    cost = 2 * losses.sel(task="en-de") + losses.sel(task="en-zh")
+    assert advice.weights["en-de"] == pytest.approx(grid[int(cost.values.argmin())], abs=2e-3)
+    assert 2 * advice.predicted["en-de"] + advice.predicted["en-zh"] <= float(cost.min()) + 1e-9
+
+
+def test_recommendation_follows_the_preference_and_warns_beyond_the_data(clean: Observations) -> None:
+    capacity = fit(clean, law="capacity", perturbation=NONE)
+    shares = [
+        recommend(capacity, size=1e5, preference={"en-de": x, "en-zh": 1}).weights["en-de"]
+        for x in (0.5, 1, 2)
+    ]
+    assert shares == sorted(shares)
+    warnings = recommend(capacity, size=1e9, preference={"en-de": 1e4, "en-zh": 1}).warnings
+    assert any("outside the weights observed" in line for line in warnings)
+    assert any("times the largest observed" in line for line in warnings)
+    with pytest.raises(ValueError, match="must give en-de and en-zh a number above 0 each"):
+        recommend(capacity, size=1e5, preference={"en-de": 1})
+
+
+def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.DataFrame) -> None:
+    observations = select(read_table(study_table))
+    joint, capacity = (fit(observations, law=law, perturbation=NONE) for law in ("joint", "capacity"))  # type: ignore[arg-type]
+    rows = predict_held_out(capacity=capacity, joint=joint).rows
+    assert len(rows) == len(observations.held_out) == 2 * 6 + 2 * 6
+    assert rows["new_size"].sum() == 14
+    assert rows["new_weight"].sum() == 12
+    assert rows.loc[rows["new_weight"], "joint"].isna().all()
+    assert rows["capacity_error"].abs().median() < 0.02
+    without = select(read_table(study_table[study_table["role"] == "fit"]))
+    assert fit(without, perturbation=NONE).parameters.equals(joint.parameters)
+
+
+def test_known_limits_stand_beside_fitted_ones(clean: Observations) -> None:
+    compared = compare_irreducible(fit(clean, perturbation=FEW))
+    assert compared["true"].tolist() == [0.18, 0.25]
+    assert (compared["difference"].abs() < 1e-8).all()
+    assert compare_irreducible(fit(_without_irreducible(clean), perturbation=NONE)).empty
+
+
+def _without_irreducible(observations: Observations) -> Observations:
+    return select(read_table(observations.frame.drop(columns="irreducible")))
+
+
+def claims_of(observations: Observations) -> dict[tuple[str, str], bool | None]:
+    per_weighting, joint = (
+        fit(observations, law=law, perturbation=FEW) for law in ("per-weighting", "joint")
+    )  # type: ignore[arg-type]
+    claims = check_claims(per_weighting=per_weighting, joint=joint, effective=effective_fractions(joint))
+    return {(claim.about, claim.task): claim.holds for claim in claims}
+
+
+def test_claims_hold_where_the_laws_do(clean: Observations) -> None:
+    assert set(claims_of(clean).values()) == {True}
+
+
+def test_a_limit_that_moves_with_the_weight_is_noticed(clean: Observations) -> None:
+    frame = clean.frame.assign(value=clean.frame["value"] + 2.0 * (1 - clean.frame["weight"]))
+    verdicts = claims_of(select(read_table(frame)))
+    assert verdicts["l_inf", "en-de"] is False
+    assert verdicts["joint", "en-de"] is False

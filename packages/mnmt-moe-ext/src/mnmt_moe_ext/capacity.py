@@ -1,0 +1,35 @@
+"""How many tokens of a group an expert takes."""
+
+from __future__ import annotations
+
+import math
+
+from mnmt_moe_ext import _native
+
+
+def expert_capacity(*, num_tokens: int, num_experts: int, capacity_factor: float = 2.0) -> int:
+    """Slots C of each expert in a group of S tokens.
+
+    C = 4 · ceil(S · capacity_factor / (4 E)): the expert's fair share of the group's tokens, times the
+    factor, rounded up to a multiple of four. GShard's factor is 2, one for each choice.
+
+    Args:
+        num_tokens: S, tokens in a group, padding included.
+        num_experts: E.
+        capacity_factor: Room beyond the fair share of the first choices.
+
+    Returns:
+        C in tokens, a multiple of four.
+
+    Raises:
+        ValueError: A number is out of range.
+    """
+    if num_tokens < 1:
+        raise ValueError(f"`num_tokens` must be at least 1, but is {num_tokens}.")
+    if num_experts < 2:
+        raise ValueError(f"`num_experts` must be at least 2, but is {num_experts}.")
+    if not 0 < capacity_factor < math.inf:
+        raise ValueError(f"`capacity_factor` must be positive and finite, but is {capacity_factor}.")
+    return _native.expert_capacity(
+        num_tokens=num_tokens, num_experts=num_experts, capacity_factor=capacity_factor
+    )
