@@ -6,7 +6,7 @@ from pathlib import Path
 PACKAGES = Path(__file__).parent.parent / "packages"
 
 project = "mnmt"
-copyright = "The mnmt authors"  # noqa: A001
+copyright = "The mnmt authors"
 extensions = [
     "myst_parser",
     "sphinx.ext.apidoc",

@@ -15,7 +15,9 @@ PACKAGES = sorted(folder.name for folder in (ROOT / "packages").glob("*/"))
 
 
 def described(package):
-    return tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -4,13 +4,16 @@ import importlib
 import importlib.util
 import pkgutil
 
-import mnmt_data
-import mnmt_eval.metrics
 import pytest
+
+import mnmt_data
 
 
 def modules_of(package):
-    return [package.__name__, *(m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}."))]
+    return [
+        package.__name__,
+        *(m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
+    ]
 
 
 def test_torch_is_not_here():

@@ -52,7 +52,8 @@ def write_record(tmp_path: Path) -> Callable[..., Path]:
         content = {
             "schema": 1, "run": run, "study": "tiny", "status": "finished", "error": None, "role": "fit",
             "architecture": "t5-encdec", "size": 1000, "encoder_size": 400, "decoder_size": 600,
-            "mixture": {"en-de": 0.25, "en-zh": 0.75}, "irreducible": {"en-de": 0.5}, "seed": 7, "wall_seconds": 12.5,
+            "mixture": {"en-de": 0.25, "en-zh": 0.75}, "irreducible": {"en-de": 0.5}, "seed": 7,
+            "wall_seconds": 12.5,
         }  # fmt: skip
         (folder / "run.json").write_text(json.dumps(content | changes))
         text = evals if isinstance(evals, str) else "".join(json.dumps(line) + "\n" for line in evals)
@@ -69,9 +70,8 @@ def study_records(study_table: pd.DataFrame, write_record: Callable[..., Path]) 
     folder = Path()
     for run, rows in study_table.groupby("run"):
         first = rows.iloc[0]
-        mixture = {
-            task: float(weight) for task, weight in (item.split(":") for item in first["mixture"].split(","))
-        }
+        items = (item.split(":") for item in first["mixture"].split(","))
+        mixture = {task: float(weight) for task, weight in items}
         columns = ["step", "task", "testset", "metric", "value"]
         evals = rows[columns].to_dict("records")
         known = {task: law.l_inf for task, law in LAWS.items()}

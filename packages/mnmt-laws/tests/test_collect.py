@@ -33,8 +33,10 @@ def test_a_measurement_becomes_a_row(write_record: Write) -> None:
     row, zero_shot = collected.table.to_dict("records")
     expected = {
         "run": "r1", "architecture": "t5-encdec", "size": 1000, "encoder_size": 400, "decoder_size": 600,
-        "task": "en-de", "weight": 0.25, "mixture": "en-de:0.25,en-zh:0.75", "testset": "test", "metric": "loss",
-        "step": 5, "tokens": 50, "flops": 5e6, "seed": 7, "role": "fit", "irreducible": 0.5, "value": 2.5,
+        "task": "en-de", "weight": 0.25, "mixture": "en-de:0.25,en-zh:0.75", "testset": "test",
+        "metric": "loss",
+        "step": 5, "tokens": 50, "flops": 5e6, "seed": 7, "role": "fit", "irreducible": 0.5,
+        "value": 2.5,
     }  # fmt: skip
     assert row == expected
     assert zero_shot["weight"] == 0.0

@@ -33,7 +33,7 @@ def least_cost(frame: pd.DataFrame, objective: str, rng: np.random.Generator) ->
 
     def residuals(theta: np.ndarray) -> np.ndarray:
         predicted = np.exp(theta[2:])[group] * size ** -theta[0] + theta[1]
-        return np.log(predicted / value) if objective == "log-ols" else predicted - value
+        return np.asarray(np.log(predicted / value) if objective == "log-ols" else predicted - value)
 
     low, high = [0.01, 0.0, -15, -15, -15], [4.0, value.min(), 10, 10, 10]
     costs = []

@@ -139,7 +139,7 @@ def test_recommendation_follows_the_preference_and_warns_beyond_the_data(clean: 
 
 def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.DataFrame) -> None:
     observations = select(read_table(study_table))
-    joint, capacity = (fit(observations, law=law, perturbation=NONE) for law in ("joint", "capacity"))  # type: ignore[arg-type]
+    joint, capacity = (fit(observations, law=law, perturbation=NONE) for law in ("joint", "capacity"))
     rows = predict_held_out(capacity=capacity, joint=joint).rows
     assert len(rows) == len(observations.held_out) == 2 * 6 + 2 * 6
     assert rows["new_size"].sum() == 14
@@ -164,7 +164,7 @@ def _without_irreducible(observations: Observations) -> Observations:
 def claims_of(observations: Observations) -> dict[tuple[str, str], bool | None]:
     per_weighting, joint = (
         fit(observations, law=law, perturbation=FEW) for law in ("per-weighting", "joint")
-    )  # type: ignore[arg-type]
+    )
     claims = check_claims(per_weighting=per_weighting, joint=joint, effective=effective_fractions(joint))
     return {(claim.about, claim.task): claim.holds for claim in claims}
 

@@ -19,7 +19,12 @@ SHAPE_BOUNDS = {"c1": (-0.99, 10.0), "c2": (0.01, 6.0), "c3": (0.01, 6.0)}
 """Ranges of eq. 12's coefficients; c3 > 0 makes f̂(1) = 1, and where c1 < 0, c2 ≥ 1 keeps f̂ above 0."""
 
 _NAMES = ("factor", "alpha", "l_inf", "c1", "c2", "c3")
-_STARTS = 4
+_STARTS = 3
+_EXPONENTS = np.geomspace(0.05, 2.0, 12)
+_SHAPES = [
+    *itertools.product((0.05, 0.2, 0.6, 1.5), (0.3, 0.6, 1.0, 2.0), (0.3, 0.7, 1.0, 2.0)),
+    *itertools.product((-0.5, -0.1), (1.0, 2.0), (0.3, 0.7, 1.0, 2.0)),
+]
 _TOLERANCE = 1e-15
 _INTERIOR_WEIGHTS = 3
 
@@ -117,24 +122,21 @@ class _Problem:
         return np.array(low), np.array(high)
 
     def _starts(self) -> list[Array]:
-        """The best few of a grid over α and the shape, with factor and limit in closed form."""
-        values, log_size = self.sample.values[0], np.log(self.sample.size / self.sample.pivot)
-        exponents = np.geomspace(0.05, 2.0, 12)
-        ranked = []
-        for c1, c2, c3 in itertools.product(
-            (-0.5, -0.1, 0.05, 0.2, 0.6, 1.5), (0.3, 0.6, 1.0, 2.0), (0.3, 0.7, 1.0, 2.0)
-        ):
-            if c1 < 0 and c2 < 1:
-                continue
-            share = effective_fraction(self.sample.weight, c1, c2, c3)
-            groups = np.zeros(len(log_size), dtype=np.int64)
-            design = Design(log_size=log_size + np.log(share), groups=groups, rising=self.sample.rising)
-            found = project(design, self.objective, exponents, values)
-            k = int(found.cost.argmin())
-            theta = np.array([found.factors[k, 0], exponents[k], found.limit[k], c1, c2, c3])
-            ranked.append((float(found.cost[k]), theta))
-        ranked.sort(key=lambda pair: pair[0])
-        return [theta for _, theta in ranked[:_STARTS]]
+        """The best few of a grid over the shape, on either side of c1 = 0: no descent crosses it."""
+        ranked = sorted((self._start(*shape) for shape in _SHAPES), key=lambda found: found[0])
+        sides = ([theta for _, theta in ranked if (theta[3] < 0) == negative] for negative in (True, False))
+        return [theta for side in sides for theta in side[:_STARTS]]
+
+    def _start(self, c1: float, c2: float, c3: float) -> tuple[float, Array]:
+        """The best exponent of a grid for a shape, with factor and limit in closed form, after its cost."""
+        share = effective_fraction(self.sample.weight, c1, c2, c3)
+        log_size = np.log(share * self.sample.size / self.sample.pivot)
+        groups = np.zeros(len(log_size), dtype=np.int64)
+        design = Design(log_size=log_size, groups=groups, rising=self.sample.rising)
+        found = project(design, self.objective, _EXPONENTS, self.sample.values[0])
+        best = int(found.cost.argmin())
+        theta = np.array([found.factors[best, 0], _EXPONENTS[best], found.limit[best], c1, c2, c3])
+        return float(found.cost[best]), theta
 
     def _predict(self, theta: Array) -> Array:
         factor, alpha, limit, c1, c2, c3 = theta

@@ -72,7 +72,8 @@ def fitted_fraction(capacity: LawFit, *, task: str, weight: ArrayLike) -> Array:
 
 def _fractions(parameters: xr.Dataset) -> xr.DataArray:
     if 1.0 not in parameters.weight:
-        return xr.full_like(parameters.beta, np.nan)
+        unknown: xr.DataArray = parameters.beta * np.nan
+        return unknown
     alone = parameters.beta.sel(weight=1.0, drop=True)
     fractions: xr.DataArray = (alone / parameters.beta) ** (1 / parameters.alpha)
     return fractions

@@ -39,9 +39,11 @@ def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:
 
 @lru_cache(maxsize=512)
 def _buckets(query_len: int, key_len: int, bidirectional: bool, device: torch.device) -> Tensor:
-    queries = torch.arange(key_len - query_len, key_len)[:, None]
-    keys = torch.arange(key_len)[None, :]
-    return bucket(keys - queries, bidirectional=bidirectional).to(device)
+    # What a first call in inference mode makes must serve later calls that are differentiated.
+    with torch.inference_mode(False):
+        queries = torch.arange(key_len - query_len, key_len)[:, None]
+        keys = torch.arange(key_len)[None, :]
+        return bucket(keys - queries, bidirectional=bidirectional).to(device)
 
 
 class RelativePositionBias(nn.Module):

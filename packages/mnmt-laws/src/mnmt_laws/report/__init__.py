@@ -55,6 +55,8 @@ def build_report(
         TableError: If the source cannot be read or no law can be fitted to it.
     """
     opened = open_source(source)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
     analysis = analyse(
         opened,
         metric=metric,
@@ -63,8 +65,6 @@ def build_report(
         objective=objective,
         perturbation=perturbation or Perturbation(),
     )
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
     opened.table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)

@@ -36,8 +36,8 @@ def _laws(analysis: Analysis) -> str:
     for task in analysis.tasks:
         alpha = format_estimate(float(fit.parameters.alpha.sel(task=task)), float(std.alpha.sel(task=task)))
         share = explained(fit, task, rows[rows["task"] == task])
-        parts.append(f"for {task} with exponent α = {alpha} (R² = {math.floor(share * 1e4) / 1e4:.4f})")
-    return f"One power law in model size, with a factor for each weight, fits all weights: {_join(parts)}."
+        parts.append(f"{task} has exponent α = {alpha} (R² = {math.floor(share * 1e4) / 1e4:.4f})")
+    return f"With one power law in model size, fitted to all weights at once, {_join(parts)}."
 
 
 def _constancy(analysis: Analysis) -> str:

@@ -79,8 +79,8 @@ def _losses(analysis: Analysis) -> Plate:
     per_weighting, joint, capacity = analysis.fits
     return _plate(
         "Losses and laws",
-        f"Measured {analysis.observations.metric} of every model over its size, a colour a weight. "
-        "Solid: the joint law, with one exponent and one limit for all weights. Dotted: a law for each weight "
+        f"The {analysis.observations.metric} of each model over its size, a colour a weight. "
+        "Solid: the joint law, one exponent and one limit for all weights. Dotted: a law a weight "
         "alone; where both coincide, the weight acts through the factor only. Hollow points were held out; "
         "dashed lines are the capacity law at weights it was not fitted to.",
         [

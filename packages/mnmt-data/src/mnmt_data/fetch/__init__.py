@@ -1,0 +1,1 @@
+"""Real parallel text that a Debian system can have without an account."""

@@ -1,0 +1,171 @@
+"""One tiny study, taken through the four commands as a user would, once for all tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+STUDY = """
+name = "tiny"
+
+[data]
+tasks = ["xx-aa", "xx-bb"]
+
+[data.vocab]
+kind = "word"
+
+[data.synthetic]
+languages = ["aa", "bb"]
+concepts = 40
+words_per_sentence = 3
+syllable_inventory = 16
+train_sentences = 4000
+dev_sentences = 30
+test_sentences = 40
+
+[model]
+d_model = 8
+num_heads = 2
+head_dim = 4
+d_ff = 16
+
+[train]
+steps = 80
+batch_tokens = 800
+log_every = 10
+checkpoint_every = 20
+
+[sweep.sizes.d8]
+
+[sweep.sizes.d12]
+d_model = 12
+d_ff = 24
+
+[sweep.sizes.d16]
+d_model = 16
+d_ff = 32
+
+[sweep.fit]
+sizes = ["d8", "d12", "d16"]
+mixtures = [{ xx-aa = 1.0 }, { xx-bb = 1.0 }, { xx-aa = 0.3, xx-bb = 0.7 }, { xx-aa = 0.7, xx-bb = 0.3 }]
+
+[[sweep.held_out]]
+sizes = ["d16"]
+mixtures = [{ xx-aa = 0.5, xx-bb = 0.5 }]
+"""
+PATIENCE_SECONDS = 120
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """The tiny study after its four commands, and how it got there."""
+
+    folder: Path
+    """Where the commands ran; `results/tiny` is in it."""
+    interrupted: subprocess.CompletedProcess[str]
+    """The sweep that was sent SIGINT."""
+    before: dict[str, bytes]
+    """{file: content} of the runs that were finished when the second sweep was killed."""
+    resumed: subprocess.CompletedProcess[str]
+    """The sweep that went on to the end."""
+    repeated: subprocess.CompletedProcess[str]
+    """The sweep started once more after the end."""
+    report: subprocess.CompletedProcess[str]
+    """`mnmt-laws report`."""
+
+    @property
+    def results(self) -> Path:
+        """The study's results."""
+        return self.folder / "results" / "tiny"
+
+    @property
+    def runs(self) -> list[Path]:
+        """Its run records."""
+        return sorted(path.parent for path in self.results.glob("runs/*/run.json"))
+
+
+@pytest.fixture(scope="session")
+def command() -> Command:
+    """Runs a command in a folder and captures what it says."""
+
+    def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            arguments, check=False, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def study_text() -> str:
+    """The tiny study's file."""
+    return STUDY
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
+    """A folder with the tiny study's file and its prepared data."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "tiny.toml").write_text(STUDY, encoding="utf-8")
+    command(folder, "mnmt-data", "prepare", "tiny.toml").check_returncode()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def study(prepared: Path, command: Command) -> Study:
+    """The tiny study from sweep to report; the sweep is interrupted, started again, killed, started again."""
+    sweep = ("mnmt-model", "sweep", "tiny.toml", "--jobs", "2")
+    interrupted = _stop(prepared, sweep, signal.SIGINT, when_finished=1)
+    _stop(prepared, sweep, signal.SIGKILL, when_finished=4)
+    before = {
+        str(path): path.read_bytes()
+        for run in _finished(prepared)
+        for path in run.rglob("*")
+        if path.is_file()
+    }
+    resumed, repeated = command(prepared, *sweep), command(prepared, *sweep)
+    command(prepared, "mnmt-eval", "score", "results/tiny/runs").check_returncode()
+    report = command(prepared, "mnmt-laws", "report", "results/tiny/runs")
+    return Study(
+        folder=prepared,
+        interrupted=interrupted,
+        before=before,
+        resumed=resumed,
+        repeated=repeated,
+        report=report,
+    )
+
+
+def _stop(
+    folder: Path, arguments: tuple[str, ...], number: signal.Signals, *, when_finished: int
+) -> subprocess.CompletedProcess[str]:
+    """Start a sweep and send it and its children a signal as soon as so many runs are finished."""
+    process = subprocess.Popen(
+        arguments,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    end = time.monotonic() + PATIENCE_SECONDS
+    while len(_finished(folder)) < when_finished and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    os.killpg(process.pid, number)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+def _finished(folder: Path) -> list[Path]:
+    records = folder.glob("results/tiny/runs/*/run.json")
+    return [path.parent for path in records if json.loads(path.read_text())["status"] == "finished"]
