@@ -20,7 +20,7 @@ html_title = "mnmt"
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 
-# The API pages are made from the docstrings of the source, so that neither torch nor a compiler is needed.
+# The API pages are made from the source, so that neither torch nor a compiler is needed.
 sys.path[:0] = [str(source) for source in sorted(PACKAGES.glob("*/src"))]
 autodoc_mock_imports = ["torch", "safetensors", "sacrebleu", "mnmt_moe_ext._native"]
 apidoc_modules = [

@@ -15,9 +15,8 @@ PACKAGES = sorted(folder.name for folder in (ROOT / "packages").glob("*/"))
 
 
 def described(package):
-    return tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8"))[
-        "project"
-    ]
+    file = ROOT / "packages" / package / "pyproject.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))["project"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

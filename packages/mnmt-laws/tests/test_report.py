@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -86,3 +87,15 @@ def test_no_refits_leave_uncertainty_unknown(study_table: pd.DataFrame, tmp_path
     build_report(study_table, out=tmp_path, perturbation=Perturbation(refits=0))
     document = json.loads((tmp_path / "report.json").read_text())
     assert {parameter["std"] for parameter in document["fits"]["joint"]["parameters"]} == {None}
+
+
+def test_scatter_beyond_the_assumed_noise_is_reported(study_table: pd.DataFrame, tmp_path: Path) -> None:
+    _, document = build(study_table, tmp_path / "quiet")
+    assert not any("--noise" in warning for warning in document["warnings"])
+    noise = np.random.default_rng(0).normal(1, 0.06, len(study_table))
+    wild = study_table.assign(value=study_table["value"] * noise)
+    _, document = build(wild, tmp_path / "wild")
+    assert any(
+        "standard deviations assume 1.0% noise and are too small" in line for line in document["warnings"]
+    )
+    assert 0.03 < document["scatter"] < 0.1

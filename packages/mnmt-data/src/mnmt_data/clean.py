@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from mnmt_data.corpus import Bitext
 
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
 
 def normalise(line: str) -> str:
     """Unicode NFC, with every run of white space and control characters as one space."""
-    text = unicodedata.normalize("NFC", line)
-    return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in text).split())
+    return " ".join(_CONTROL.sub(" ", unicodedata.normalize("NFC", line)).split())
 
 
 def clean(bitext: Bitext) -> tuple[Bitext, dict[str, int]]:

@@ -14,6 +14,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.study import read_study
 
 Json = Annotated[bool, Parameter("--json", negative="")]
+Out = Annotated[Path, Parameter(("--out", "-o"))]
 
 app = App(name="mnmt-data", help="Corpora to clean splits, a shared vocabulary and token shards.")
 fetch = App(name="fetch", help="Fetch parallel text that Debian distributes.")
@@ -21,7 +22,7 @@ app.command(fetch)
 
 
 @app.command
-def prepare(study: Path, *, out: Path | None = None) -> None:
+def prepare(study: Path, *, out: Annotated[Path | None, Parameter(("--out", "-o"))] = None) -> None:
     """Prepare a study's data; what is there already and has not changed is used again.
 
     Args:
@@ -52,7 +53,7 @@ def inspect(prepared: Path, *, samples: int = 3, as_json: Json = False) -> None:
 
 
 @fetch.command
-def libreoffice_help(*, langs: str = "en,de,fr,zh-CN", out: Path = Path("corpora/libreoffice-help")) -> None:
+def libreoffice_help(*, langs: str = "en,de,fr,zh-CN", out: Out = Path("corpora/libreoffice-help")) -> None:
     """The paragraphs of LibreOffice's help, aligned by their ids.
 
     Args:
@@ -67,7 +68,7 @@ def libreoffice_help(*, langs: str = "en,de,fr,zh-CN", out: Path = Path("corpora
 
 @fetch.command
 def debian_descriptions(
-    *, langs: str = "en,de,fr,zh-CN", out: Path = Path("corpora/debian-descriptions")
+    *, langs: str = "en,de,fr,zh-CN", out: Out = Path("corpora/debian-descriptions")
 ) -> None:
     """Debian's translated package descriptions, aligned paragraph by paragraph.
 

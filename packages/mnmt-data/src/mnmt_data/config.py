@@ -59,7 +59,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         for task in self.tasks:
-            if not re.fullmatch(r"[A-Za-z_]+-[A-Za-z_]+", task):
+            if not re.fullmatch(r"([A-Za-z_]+)-(?!\1$)[A-Za-z_]+", task):
                 raise ValueError(f"`tasks` must be language pairs such as 'en-de', but one is {task!r}.")
         if not self.tasks or len(set(self.tasks)) != len(self.tasks):
             raise ValueError("`tasks` must name at least one task, each once.")
@@ -73,7 +73,7 @@ class DataConfig:
     def _check_names(self) -> None:
         for name in self.test_corpora:
             if not re.fullmatch(r"[A-Za-z0-9_]+", name) or name in ("train", "dev", "test"):
-                raise ValueError(f"`test_corpora` must have names other than train, dev, test, but has {name!r}.")
+                raise ValueError(f"`test_corpora` must not be named train, dev or test, but one is {name!r}.")
         if self.synthetic is not None and not set(self.tasks) <= set(self.synthetic.tasks):
             made = ", ".join(self.synthetic.tasks)
             raise ValueError(f"`tasks` must be among those the languages make ({made}).")

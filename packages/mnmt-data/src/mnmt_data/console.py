@@ -16,9 +16,9 @@ BROKEN_PIPE = 141
 def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoReturn:
     """Runs a console script on `sys.argv` and exits.
 
-    The status is the number that the command returns, or 0. A mistake in the arguments, an exception in `errors`
-    and an `OSError` (a missing file) print ``prog: message`` as one line on stderr and exit with 2; Ctrl-C exits
-    with 130. Any other exception is a bug and keeps its traceback.
+    The status is the number that the command returns, or 0. A mistake in the arguments, an exception in
+    `errors` and an `OSError` (a missing file) print ``prog: message`` as one line on stderr and exit with 2;
+    Ctrl-C exits with 130. Any other exception is a bug and keeps its traceback.
 
     Args:
         app: the commands; each prints its own output and returns None or an exit status.

@@ -25,14 +25,23 @@ class Bitext:
 
 
 def bitext_paths(folder: Path, testset: str, task: str) -> tuple[Path, Path]:
-    """The two files of a test set and task."""
+    """The source and the target file of a test set and task.
+
+    Text named for the opposite direction serves where there is no other: `train.en-de` holds `de-en` as well.
+    """
     src, tgt = task.split("-")
-    return folder / f"{testset}.{task}.{src}", folder / f"{testset}.{task}.{tgt}"
+    paths = folder / f"{testset}.{task}.{src}", folder / f"{testset}.{task}.{tgt}"
+    opposite = folder / f"{testset}.{tgt}-{src}.{src}", folder / f"{testset}.{tgt}-{src}.{tgt}"
+    return opposite if not _any_exists(paths) and _any_exists(opposite) else paths
 
 
 def has_bitext(folder: Path, testset: str, task: str) -> bool:
     """Whether either file of a test set and task is there."""
-    return any(path.exists() for path in bitext_paths(folder, testset, task))
+    return _any_exists(bitext_paths(folder, testset, task))
+
+
+def _any_exists(paths: tuple[Path, Path]) -> bool:
+    return any(path.exists() for path in paths)
 
 
 def read_bitext(folder: Path, testset: str, task: str) -> Bitext:

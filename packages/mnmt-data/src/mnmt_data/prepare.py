@@ -7,17 +7,24 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from hashlib import sha256
-from itertools import islice, zip_longest
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from mnmt_data.config import DataConfig
 from mnmt_data.corpus import Bitext, write_bitext
 from mnmt_data.errors import DataError
-from mnmt_data.prepared import DESCRIPTION, SCHEMA, VOCABULARY, Prepared, open_prepared, shard_path, text_folder
+from mnmt_data.prepared import (
+    DESCRIPTION,
+    SCHEMA,
+    VOCABULARY,
+    Prepared,
+    open_prepared,
+    shard_path,
+    text_folder,
+)
 from mnmt_data.shards import Ragged, write_shard
 from mnmt_data.sources import Text, checksum, read_text
-from mnmt_data.split import Splits
 from mnmt_data.study import StudyFile
 from mnmt_data.synthetic import write_synthetic_corpus
 from mnmt_data.vocab import EOS, PAD, UNK, Vocabulary, train_vocabulary
@@ -26,6 +33,8 @@ VOCABULARY_SENTENCES = 400_000
 """Sentences the vocabulary is learned from, in equal shares of tasks and sides."""
 
 Report = Callable[[str], None]
+Counts = dict[str, dict[str, dict[str, int]]]
+"""{split: {task: {what: how many}}}"""
 
 
 def prepare_study(study: StudyFile, out: Path, *, report: Report = lambda line: None) -> Prepared:
@@ -51,7 +60,8 @@ def prepare_study(study: StudyFile, out: Path, *, report: Report = lambda line: 
     partial = folder.with_name(".data.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    _prepare(study.name, config, read_text(config, corpus), partial, fingerprint, report)
+    description = _prepare(study, config, read_text(config, corpus), partial, report)
+    _write_description({**description, "fingerprint": fingerprint}, partial)
     shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
     return open_prepared(folder)
@@ -59,53 +69,64 @@ def prepare_study(study: StudyFile, out: Path, *, report: Report = lambda line: 
 
 def _corpus(config: DataConfig, out: Path, report: Report) -> Path:
     """The corpus folder; made first if the languages are."""
-    if config.corpus is not None:
-        return config.corpus
-    if config.synthetic is None:
-        raise DataError("`corpus` or `synthetic` must be given.")
-    report("making synthetic languages")
-    write_synthetic_corpus(config.synthetic, out / "corpus")
-    return out / "corpus"
+    if config.synthetic is not None:
+        report("making synthetic languages")
+        write_synthetic_corpus(config.synthetic, out / "corpus")
+    return config.corpus or out / "corpus"
 
 
 def _prepare(
-    name: str, config: DataConfig, text: Text, folder: Path, fingerprint: str, report: Report
-) -> None:
+    study: StudyFile, config: DataConfig, text: Text, folder: Path, report: Report
+) -> dict[str, Any]:
+    """Writes everything but prepared.json, and returns what that will say."""
     train = text.splits["train"]
     if empty := [task for task, bitext in train.items() if not len(bitext)]:
-        raise DataError(f"{empty[0]}: no training pairs are left after filtering; make the test sets smaller.")
+        raise DataError(
+            f"{study.path}: [data] leaves no training pairs of {empty[0]}; make test sets smaller."
+        )
     report(f"learning a {config.vocab.kind} vocabulary")
-    train_vocabulary(
-        _vocabulary_text(train),
-        folder / VOCABULARY,
-        kind=config.vocab.kind,
-        size=config.vocab.size,
-        languages=config.target_languages,
-    )
-    vocab = Vocabulary.load(folder / VOCABULARY)
-    counts, too_long = _write_splits(config, text.splits, vocab, folder, report)
-    description = {
+    vocab = _learn_vocabulary(study, config, train, folder / VOCABULARY)
+    counts, too_long = _write_splits(config, text, vocab, folder, report)
+    tags = {language: vocab.tag(language) for language in config.target_languages}
+    return {
         "schema": SCHEMA,
-        "study": name,
+        "study": study.name,
         "tasks": list(config.tasks),
-        "vocabulary": {"size": vocab.size, "pad": PAD, "eos": EOS, "unk": UNK, **_tags(config, vocab)},
+        "vocabulary": {"size": vocab.size, "pad": PAD, "eos": EOS, "unk": UNK, "tags": tags},
         "counts": counts,
         "dropped": {task: {**text.dropped[task], "too long": too_long[task]} for task in config.tasks},
         "irreducible": dict(text.irreducible),
-        "config": json.loads(json.dumps(asdict(config), default=str)),
-        "fingerprint": fingerprint,
+        "config": asdict(config),
     }
-    (folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+
+
+def _learn_vocabulary(
+    study: StudyFile, config: DataConfig, train: Mapping[str, Bitext], path: Path
+) -> Vocabulary:
+    kind, size, languages = config.vocab.kind, config.vocab.size, config.target_languages
+    try:
+        train_vocabulary(_vocabulary_text(train), path, kind=kind, size=size, languages=languages)
+    except ValueError as error:
+        raise DataError(f"{study.path}: [data.vocab] {error}") from error
+    return Vocabulary.load(path)
+
+
+def _vocabulary_text(train: Mapping[str, Bitext]) -> Iterator[str]:
+    """Sentences spread evenly over each side of each task, at most an equal share of each."""
+    sides = [side for bitext in train.values() for side in (bitext.src, bitext.tgt)]
+    share = VOCABULARY_SENTENCES // len(sides)
+    for side in sides:
+        yield from side[:: ceil(len(side) / share)]
 
 
 def _write_splits(
-    config: DataConfig, splits: Splits, vocab: Vocabulary, folder: Path, report: Report
-) -> tuple[dict[str, dict[str, Any]], dict[str, int]]:
+    config: DataConfig, text: Text, vocab: Vocabulary, folder: Path, report: Report
+) -> tuple[Counts, dict[str, int]]:
     """Writes the shards and texts; returns their counts, and the training pairs left out as too long."""
     shard_path(folder, "train", config.tasks[0]).parent.mkdir()
-    counts: dict[str, dict[str, Any]] = {split: {} for split in splits}
+    counts: Counts = {split: {} for split in text.splits}
     too_long = {}
-    for split, bitexts in splits.items():
+    for split, bitexts in text.splits.items():
         for task, bitext in bitexts.items():
             src, tgt = _encode(vocab, task, bitext)
             if split == "train":
@@ -114,9 +135,9 @@ def _write_splits(
             else:
                 write_bitext(text_folder(folder), split, task, bitext)
             write_shard(shard_path(folder, split, task), src, tgt)
-            tokens = {"src_tokens": int(src.lengths.sum()), "tgt_tokens": int(tgt.lengths.sum())}
+            tokens = {"src_tokens": src.values.size, "tgt_tokens": tgt.values.size}
             counts[split][task] = {"pairs": len(src), **tokens}
-            report(f"{split:<6} {task}: {len(src):,} pairs, {tokens['tgt_tokens']:,} target tokens")
+            report(f"{split:<6} {task}: {len(src):,} pairs, {tgt.values.size:,} target tokens")
     return counts, too_long
 
 
@@ -131,17 +152,9 @@ def _short_enough(src: Ragged, tgt: Ragged, max_length: int) -> tuple[Ragged, Ra
     return (src, tgt) if len(keep) == len(src) else (src.take(keep), tgt.take(keep))
 
 
-def _vocabulary_text(train: Mapping[str, Bitext]) -> Iterator[str]:
-    """Sentences of every task and side in turn, spread evenly over each, until the shortest side is used up."""
-    sides = [side for bitext in train.values() for side in (bitext.src, bitext.tgt)]
-    share = VOCABULARY_SENTENCES // len(sides)
-    spread = [side[:: max(1, len(side) // share)] for side in sides]
-    in_turn = (line for lines in zip_longest(*spread) for line in lines if line is not None)
-    return islice(in_turn, VOCABULARY_SENTENCES)
-
-
-def _tags(config: DataConfig, vocab: Vocabulary) -> dict[str, dict[str, int]]:
-    return {"tags": {language: vocab.tag(language) for language in config.target_languages}}
+def _write_description(description: Mapping[str, Any], folder: Path) -> None:
+    text = json.dumps(description, indent=2, default=str) + "\n"
+    (folder / DESCRIPTION).write_text(text, encoding="utf-8")
 
 
 def _fingerprint(config: DataConfig, corpus: Path) -> str:

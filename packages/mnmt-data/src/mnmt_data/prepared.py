@@ -83,9 +83,11 @@ def open_prepared(folder: Path) -> Prepared:
         description = json.loads(path.read_text(encoding="utf-8"))
         schema = description["schema"]
     except (ValueError, KeyError, TypeError):
-        raise DataError(f"{path}: not a description of prepared data; run `mnmt-data prepare` again.") from None
+        raise DataError(f"{path}: does not describe prepared data; run `mnmt-data prepare` again.") from None
     if schema != SCHEMA:
-        raise DataError(f"{path}: has schema {schema}, but must have {SCHEMA}; run `mnmt-data prepare` again.")
+        raise DataError(
+            f"{path}: must have schema {SCHEMA}, but has {schema}; run `mnmt-data prepare` again."
+        )
     return Prepared(folder=folder, description=description)
 
 

@@ -30,7 +30,7 @@ class Text:
 
 
 def read_text(config: DataConfig, corpus: Path) -> Text:
-    """Reads the splits of `corpus` and the test corpora; what dev and test sets it lacks are taken out of train.
+    """Reads the splits of `corpus` and the test corpora; dev and test sets it lacks are taken out of train.
 
     A corpus that states its irreducible losses was made, not collected: it is taken as it is. In any other,
     no sentence of a dev or test set, of any task and on either side, stays in the training text.
@@ -40,15 +40,20 @@ def read_text(config: DataConfig, corpus: Path) -> Text:
     """
     irreducible = _irreducible(corpus, config.tasks)
     if irreducible:
-        made = {split: {t: read_bitext(corpus, split, t) for t in config.tasks} for split in ("train", *CARVED)}
+        made = {split: _read(corpus, split, config.tasks) for split in ("train", *CARVED)}
         return Text(splits=made, dropped={task: {} for task in config.tasks}, irreducible=irreducible)
-    cleaned = {task: clean(read_bitext(corpus, "train", task)) for task in config.tasks}
-    splits = disjoint({**_carved(config, corpus, {t: kept for t, (kept, _) in cleaned.items()}), **_tests(config)})
+    cleaned = {task: clean(bitext) for task, bitext in _read(corpus, "train", config.tasks).items()}
+    train = {task: kept for task, (kept, _) in cleaned.items()}
+    splits = disjoint({**_carved(config, corpus, train), **_tests(config)})
     dropped = {
         task: {**counts, "held out": len(kept) - len(splits["train"][task])}
         for task, (kept, counts) in cleaned.items()
     }
     return Text(splits=splits, dropped=dropped, irreducible={})
+
+
+def _read(corpus: Path, split: str, tasks: tuple[str, ...]) -> dict[str, Bitext]:
+    return {task: read_bitext(corpus, split, task) for task in tasks}
 
 
 def checksum(config: DataConfig, corpus: Path) -> str:
@@ -70,13 +75,18 @@ def _carved(config: DataConfig, corpus: Path, train: Mapping[str, Bitext]) -> Sp
     sizes = {"dev": config.dev_sentences, "test": config.test_sentences}
     splits: Splits = {"train": {}, "dev": {}, "test": {}}
     for task, bitext in train.items():
-        given = [split for split in CARVED if has_bitext(corpus, split, task)]
-        missing = {split: size for split, size in sizes.items() if split not in given}
-        for split, bitexts in carve({task: bitext}, missing, seed=config.seed).items():
-            splits[split][task] = bitexts[task]
-        for split in given:
-            splits[split][task] = read_bitext(corpus, split, task)
+        missing = {split: size for split, size in sizes.items() if not has_bitext(corpus, split, task)}
+        _check_size(bitext, missing, bitext_paths(corpus, "train", task)[0])
+        given = {split: read_bitext(corpus, split, task) for split in CARVED if split not in missing}
+        for split, pairs in {**given, **carve(bitext, missing, seed=config.seed)}.items():
+            splits[split][task] = pairs
     return splits
+
+
+def _check_size(bitext: Bitext, sizes: Mapping[str, int], path: Path) -> None:
+    if len(bitext) <= sum(sizes.values()):
+        sets = " and ".join(f"`{split}_sentences` ({size})" for split, size in sizes.items()) or "training"
+        raise DataError(f"{path}: has {len(bitext)} usable pairs, too few for {sets}; give more text.")
 
 
 def _tests(config: DataConfig) -> Splits:

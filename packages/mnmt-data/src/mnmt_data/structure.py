@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from cattrs import BaseValidationError, Converter, ForbiddenExtraKeysError, transform_error
 from cattrs.cols import homogenous_tuple_structure_factory, is_mapping, mapping_structure_factory
 from cattrs.gen import make_dict_structure_fn
-from cattrs.literals import is_literal
 
 Config = TypeVar("Config")
 Hook = Callable[[Any, Any], Any]
@@ -38,7 +37,8 @@ def structure(table: Any, config: type[Config], *, where: str) -> Config:
         where: key of the table, with which messages begin.
 
     Raises:
-        StructureError: naming the first key that is unknown, missing, of a wrong type or refused by its dataclass.
+        StructureError: naming the first key that is unknown, missing, of a wrong type or refused by its
+            dataclass.
     """
     try:
         return _converter().structure(table, config)

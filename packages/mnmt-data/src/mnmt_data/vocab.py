@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -12,9 +13,12 @@ import sentencepiece as spm
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.shards import Ragged
+from mnmt_data.shards import Ragged, offsets_of
 
 PAD, EOS, UNK = 0, 1, 2
+BLOCK_LINES = 100_000
+"""Lines encoded at a time, so that Python's lists of token ids stay small beside the arrays."""
+
 Kind = Literal["unigram", "bpe", "word"]
 
 
@@ -23,8 +27,6 @@ class Vocabulary:
 
     def __init__(self, processor: spm.SentencePieceProcessor) -> None:
         self._processor = processor
-        tags = range(UNK + 1, self.size)
-        self._first_piece = next((i for i in tags if not processor.id_to_piece(i).startswith("<2")), self.size)
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
@@ -45,6 +47,11 @@ class Vocabulary:
         """Number of ids."""
         return int(self._processor.get_piece_size())
 
+    @property
+    def dtype(self) -> type[np.uint16] | type[np.int32]:
+        """Type that token ids are stored in."""
+        return np.uint16 if self.size <= np.iinfo(np.uint16).max + 1 else np.int32
+
     def tag(self, language: str) -> int:
         """Id of the tag `<2language>`.
 
@@ -53,7 +60,7 @@ class Vocabulary:
         """
         tag = int(self._processor.piece_to_id(tag_of(language)))
         if tag == UNK:
-            raise DataError(f"the vocabulary has no tag {tag_of(language)}; prepare a task into {language} first.")
+            raise DataError(f"the vocabulary has no tag {tag_of(language)}; prepare a task into {language}.")
         return tag
 
     def encode(self, lines: Sequence[str]) -> list[NDArray[np.int64]]:
@@ -62,21 +69,19 @@ class Vocabulary:
 
     def encode_ragged(self, lines: Sequence[str], *, tag: int | None = None) -> Ragged:
         """Token ids of each line as one array: the tag first if one is given, `</s>` last."""
-        before = [] if tag is None else [tag]
-        rows = [[*before, *ids, EOS] for ids in self._processor.encode(list(lines), num_threads=-1)]
-        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum([len(row) for row in rows], out=offsets[1:])
-        values = np.fromiter((token for row in rows for token in row), dtype=self.dtype, count=int(offsets[-1]))
-        return Ragged(values, offsets)
+        starts = range(0, max(len(lines), 1), BLOCK_LINES)
+        return Ragged.concatenate([self._block(lines[start : start + BLOCK_LINES], tag) for start in starts])
 
-    @property
-    def dtype(self) -> type[np.uint16] | type[np.int32]:
-        """Type that token ids are stored in."""
-        return np.uint16 if self.size <= np.iinfo(np.uint16).max else np.int32
+    def _block(self, lines: Sequence[str], tag: int | None) -> Ragged:
+        rows = self._processor.encode(list(lines), add_eos=True, num_threads=-1)
+        if tag is not None:
+            rows = [[tag, *ids] for ids in rows]
+        offsets = offsets_of([len(row) for row in rows])
+        return Ragged(np.fromiter(chain.from_iterable(rows), self.dtype, count=int(offsets[-1])), offsets)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of token ids; tags and other special ids leave nothing."""
-        return str(self._processor.decode([int(token) for token in ids if token >= self._first_piece]))
+        """Text of token ids; padding, `</s>` and tags leave nothing, `<unk>` leaves ⁇."""
+        return str(self._processor.decode([int(token) for token in ids]))
 
 
 def tag_of(language: str) -> str:
@@ -89,16 +94,22 @@ def train_vocabulary(
 ) -> None:
     """Trains a vocabulary on `sentences` and writes it to `path`.
 
+    Text is taken as it is, without SentencePiece's own normalisation, which would turn a Chinese comma into
+    an ASCII one and so spoil the punctuation of every translation. Tags are control symbols: no text can
+    hold one.
+
     Args:
         sentences: text of all languages, in the shares they should have in the vocabulary.
         path: where the model goes.
-        kind: `unigram`, `bpe`, or `word`, where every token between spaces is a piece.
+        kind: `unigram` or `bpe`, where a character too rare for a piece is spelled in bytes; or `word`, where
+            every token between spaces is a piece and all else unknown.
         size: number of ids; fewer where the text has no more pieces.
         languages: target languages, each of which gets a tag.
 
     Raises:
-        DataError: if SentencePiece cannot make a vocabulary of this size from this text.
+        ValueError: if SentencePiece cannot make a vocabulary of this size from this text.
     """
+    words = kind == "word"
     model = io.BytesIO()
     try:
         spm.SentencePieceTrainer.train(
@@ -107,16 +118,17 @@ def train_vocabulary(
             model_type=kind,
             vocab_size=size,
             hard_vocab_limit=False,
-            user_defined_symbols=[tag_of(language) for language in languages],
+            control_symbols=[tag_of(language) for language in languages],
             pad_id=PAD,
             eos_id=EOS,
             unk_id=UNK,
             bos_id=-1,
-            character_coverage=0.9995,
-            byte_fallback=kind != "word",
+            normalization_rule_name="identity",
+            character_coverage=1.0 if words else 0.9995,
+            byte_fallback=not words,
             minloglevel=2,
         )
     except RuntimeError as error:
         reason = " ".join(str(error).split()).rpartition("] ")[2]
-        raise DataError(f"a {kind} vocabulary of `size` {size} cannot be made of this text: {reason}") from error
+        raise ValueError(f"`size` {size} does not suit a {kind} vocabulary of this text: {reason}") from error
     path.write_bytes(model.getvalue())

@@ -39,6 +39,7 @@ app = App(
 
 Json = Annotated[bool, Parameter("--json", negative="")]
 Size = Annotated[float, Parameter(validator=Number(gt=0))]
+Noise = Annotated[float, Parameter(validator=Number(gt=0))]
 Refits = Annotated[int, Parameter(validator=Number(gte=0))]
 ObjectiveName = Literal["log-ols", "ols"]
 
@@ -87,6 +88,7 @@ def fit(
     law: LawName = "joint",
     objective: ObjectiveName = "log-ols",
     refits: Refits = 200,
+    noise: Noise = 0.01,
     selection: Selection = _ALL_LOSSES,
     as_json: Json = False,
 ) -> None:
@@ -96,11 +98,12 @@ def fit(
         source: A run table, or a folder of run records.
         law: `per-weighting` (eq. 6), `joint` (eq. 7) or `capacity` (eqs. 11, 12) of Fernandes et al. 2023.
         objective: Least squares of log-losses, or of losses.
-        refits: Refits to losses with 1% noise, from which standard deviations come.
+        refits: Refits to losses with noise, from which standard deviations come.
+        noise: Standard deviation of that noise, as a share of each loss.
         selection: What of the table is fitted.
         as_json: Print JSON only.
     """
-    fitted = _fit(source, law, objective, refits, selection)
+    fitted = _fit(source, law, objective, Perturbation(share=noise, refits=refits), selection)
     if as_json:
         _print_json(fit_document(fitted))
         return
@@ -130,7 +133,7 @@ def frontier(
         figure: Draw the frontier to this `.svg`, `.png` or `.pdf` file.
         as_json: Print JSON only.
     """
-    capacity = _fit(source, "capacity", objective, 0, selection)
+    capacity = _fit(source, "capacity", objective, Perturbation(refits=0), selection)
     predicted = predict_frontier(capacity, size=size)
     if figure is not None:
         save(draw_frontier(capacity, sizes=[size]), figure)
@@ -165,7 +168,7 @@ def recommend(
         selection: What of the table is fitted.
         as_json: Print JSON only.
     """
-    capacity = _fit(source, "capacity", objective, 0, selection)
+    capacity = _fit(source, "capacity", objective, Perturbation(refits=0), selection)
     preference = None if prefer is None else _parse_preference(prefer, capacity.tasks)
     advice = recommend_mixture(capacity, size=size, preference=preference)
     if as_json:
@@ -186,6 +189,7 @@ def report(
     out: Path | None = None,
     objective: ObjectiveName = "log-ols",
     refits: Refits = 200,
+    noise: Noise = 0.01,
     selection: Selection = _ALL_LOSSES,
 ) -> None:
     """Write the report of a study: index.html, report.json and runs.csv.
@@ -194,7 +198,8 @@ def report(
         source: A run table, or a folder of run records.
         out: Folder to write; by default `report` beside the source.
         objective: Least squares of log-losses, or of losses.
-        refits: Refits to losses with 1% noise, from which standard deviations come.
+        refits: Refits to losses with noise, from which standard deviations come.
+        noise: Standard deviation of that noise, as a share of each loss.
         selection: What of the table is analysed.
     """
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -203,7 +208,7 @@ def report(
         source,
         out=folder,
         objective=objective,
-        perturbation=Perturbation(refits=refits),
+        perturbation=Perturbation(share=noise, refits=refits),
         **asdict(selection),
     )
     print(f"{written.index}")
@@ -217,11 +222,13 @@ def main() -> None:
     run_app(app, prog="mnmt-laws", errors=(TableError,))
 
 
-def _fit(source: Path, law: LawName, objective: str, refits: int, selection: Selection) -> LawFit:
+def _fit(
+    source: Path, law: LawName, objective: str, perturbation: Perturbation, selection: Selection
+) -> LawFit:
     opened = open_source(source)
     _warn(opened.warnings)
     observations = select(opened.table, **asdict(selection))
-    return fit_law(observations, law=law, objective=objective, perturbation=Perturbation(refits=refits))
+    return fit_law(observations, law=law, objective=objective, perturbation=perturbation)
 
 
 def _parse_preference(text: str, tasks: list[str]) -> dict[str, float]:

@@ -71,16 +71,15 @@ class LawFit:
         """`predict` for every refit, in shape (refits, ...)."""
         return self._evaluate(self.draws, size, task, weight)
 
+    @property
+    def scatter(self) -> float:
+        """Root mean square of (fitted - observed) / observed over the fitted observations."""
+        observed, predicted = self._fitted_values()
+        return float(np.sqrt(np.mean((predicted / observed - 1) ** 2)))
+
     def residuals(self) -> Array:
         """(n,) residuals of the fitted observations, in the objective's own measure."""
-        rows = self.observations.fit
-        objective = OBJECTIVES[self.objective]
-        parts = []
-        for task, own in rows.groupby("task"):
-            known = own[own["weight"].isin(self.fitted_weights(str(task)))]
-            predicted = self.predict(size=known["size"], task=str(task), weight=known["weight"])
-            parts.append(objective.residuals(known["value"].to_numpy(), predicted))
-        return np.concatenate(parts)
+        return OBJECTIVES[self.objective].residuals(*self._fitted_values())
 
     def fitted_weights(self, task: str) -> Array:
         """Weights of `task` that the law was fitted to."""
@@ -89,6 +88,15 @@ class LawFit:
             return np.unique(rows.loc[rows["task"] == task, "weight"].to_numpy())
         weights: Array = self.parameters.beta.sel(task=task).dropna("weight").weight.to_numpy()
         return weights
+
+    def _fitted_values(self) -> tuple[Array, Array]:
+        """Observed and fitted values of every observation at a fitted weight."""
+        observed, predicted = [], []
+        for task, own in self.observations.fit.groupby("task"):
+            known = own[own["weight"].isin(self.fitted_weights(str(task)))]
+            observed.append(known["value"].to_numpy(float))
+            predicted.append(self.predict(size=known["size"], task=str(task), weight=known["weight"]))
+        return np.concatenate(observed), np.concatenate(predicted)
 
     def _evaluate(self, parameters: xr.Dataset, size: ArrayLike, task: str, weight: ArrayLike) -> Array:
         if task not in self.tasks:

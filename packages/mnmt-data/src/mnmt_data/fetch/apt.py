@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 from mnmt_data.errors import DataError
 
@@ -29,45 +30,44 @@ class Apt:
             folder: where lists and packages go, and are found again by the next run.
             description_languages: languages of the package descriptions that `update` fetches, `zh_CN`.
         """
-        self.folder = folder.resolve()
-        self.lists = self.folder / "lists"
-        self.packages = self.folder / "packages"
-        for subfolder in (self.lists / "partial", self.folder / "archives" / "partial", self.packages):
+        self.lists = folder.resolve() / "lists"
+        self.packages = folder.resolve() / "packages"
+        for subfolder in (self.lists / "partial", self.packages):
             subfolder.mkdir(parents=True, exist_ok=True)
-        self._configuration = self.folder / "apt.conf"
+        self._configuration = folder.resolve() / "apt.conf"
         languages = " ".join(f'"{language}";' for language in description_languages)
-        self._configuration.write_text(
-            CONFIGURATION.format(folder=self.folder, languages=languages), encoding="utf-8"
-        )
-        self._failure = ""
+        content = CONFIGURATION.format(folder=folder.resolve(), languages=languages)
+        self._configuration.write_text(content, encoding="utf-8")
+        self._unreached = ""
 
     def update(self) -> None:
         """Fetches the lists that have changed.
 
-        A source that cannot be reached is no error yet, since others may have what is wanted: if nothing has, its
-        message is part of the later one.
+        A package source that cannot be reached is no error yet, since the others may have what is wanted; if
+        they have not, that error says so.
 
         Raises:
             DataError: if this is no Debian system, or apt-get fails.
         """
         output = self._run("update")
         failures = [line for line in output.splitlines() if line.startswith("W: Failed to fetch")]
-        self._failure = f" ({failures[0]})" if failures else ""
+        self._unreached = f" ({failures[0]})" if failures else ""
 
-    def index(self, name: str) -> list[Path]:
-        """The lists whose file names end in `name`, such as ``_Translation-de``, one for each package source.
+    def descriptions(self, language: str) -> list[Path]:
+        """The lists of package descriptions in a language, one for each package source that has one.
 
         Raises:
-            DataError: if there is none.
+            DataError: if none has.
         """
-        # apt writes an underscore that is not a separator as %5f.
-        found = sorted(self.lists.glob(f"*{name}"))
-        if not found:
-            raise DataError(f"{self.lists}: no list *{name}; does the archive have it?{self._failure}")
-        return found
+        # apt quotes an underscore in a language as %5f.
+        ending = f"_Translation-{language}"
+        lists = sorted(path for path in self.lists.iterdir() if unquote(path.name).endswith(ending))
+        if not lists:
+            raise DataError(f"apt-get update: no package descriptions in {language!r}.{self._unreached}")
+        return lists
 
     def download(self, packages: Sequence[str]) -> list[Path]:
-        """Downloads packages into the folder, unless they are there.
+        """Downloads packages, unless they are there already.
 
         Returns:
             Their files, in the order asked for.
@@ -76,21 +76,25 @@ class Apt:
             DataError: if a package is unknown or cannot be fetched.
         """
         self._run("download", *packages)
-        return [max(self.packages.glob(f"{name}_*.deb"), key=lambda p: p.stat().st_mtime) for name in packages]
+        return [max(self.packages.glob(f"{name}_*.deb"), key=os.path.getmtime) for name in packages]
 
     def _run(self, verb: str, *arguments: str) -> str:
+        """What apt-get prints."""
+        command = ["apt-get", "-q", "-c", str(self._configuration), verb, *arguments]
+        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
         try:
             run = subprocess.run(
-                ["apt-get", "-q", "-c", str(self._configuration), verb, *arguments],
+                command,
+                check=False,
                 cwd=self.packages,
-                env={**os.environ, "LC_ALL": "C.UTF-8"},
+                env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
             )
         except FileNotFoundError:
-            raise DataError("apt-get: no such command; this corpus comes from a Debian system's packages.") from None
+            raise DataError("apt-get: no such command; only a Debian system can fetch this corpus.") from None
         if run.returncode:
             errors = [line for line in run.stdout.splitlines() if line.startswith("E:")]
-            raise DataError(f"apt-get {verb}: {(errors or ['failed'])[0]}{self._failure}")
+            raise DataError(f"apt-get {verb}: {(errors or ['failed'])[0]}{self._unreached}")
         return run.stdout

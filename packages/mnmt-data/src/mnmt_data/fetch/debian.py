@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mnmt_data.clean import clean, normalise
 from mnmt_data.corpus import Bitext
-from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Apt
 from mnmt_data.fetch.publish import check_codes, code, publish
 
 TESTSET = "debian"
+LICENCE = "as the packages described; translations by the Debian Description Translation Project"
+
+Descriptions = dict[str, list[str]]
+"""{MD5 of the English description: paragraphs}"""
+
+_ENTRY = re.compile(
+    r"^Description-md5: (?P<md5>\w+)\nDescription-[\w@]+: (?P<synopsis>.*)(?P<description>(?:\n .*)*)",
+    flags=re.MULTILINE,
+)
+_BREAK = re.compile(r"\n \.[ \t]*(?=\n|$)")
+# A line break inside Chinese or Japanese text stands for no space.
+_CJK = "[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
+_WRAPPED_CJK = re.compile(f"(?<={_CJK})\n (?={_CJK})")
 
 
-def fetch_debian_descriptions(languages: tuple[str, ...], folder: Path, *, report: Callable[[str], None]) -> None:
+def fetch_debian_descriptions(
+    languages: tuple[str, ...], folder: Path, *, report: Callable[[str], None]
+) -> None:
     """Writes `debian.en-XX` of every language into the corpus folder `folder`.
 
-    Descriptions align by the checksum of the English text, then paragraph by paragraph where both have as many.
+    Descriptions align by the checksum of the English text, then paragraph by paragraph where both have as
+    many.
 
     Args:
         languages: other than English (`de`, `zh-CN`).
@@ -32,43 +48,36 @@ def fetch_debian_descriptions(languages: tuple[str, ...], folder: Path, *, repor
     apt = Apt(folder.parent / ".downloads" / "descriptions", description_languages=list(names.values()))
     report("fetching package descriptions")
     apt.update()
-    english = _descriptions(apt, names["en"])
+    english = read_descriptions(apt.descriptions(names["en"]))
     bitexts = {}
     for language in languages:
         task = f"en-{code(language)}"
-        bitexts[task] = align(english, _descriptions(apt, names[language]))
+        bitexts[task] = align(english, read_descriptions(apt.descriptions(names[language])))
         report(f"{task}: {len(bitexts[task]):,} pairs")
-    publish(folder, TESTSET, bitexts, {"source": "Debian package descriptions", "licence": "as the packages state"})
+    lists = [path.name for name in names.values() for path in apt.descriptions(name)]
+    provenance = {"source": "Debian package descriptions", "lists": lists, "licence": LICENCE}
+    publish(folder, TESTSET, bitexts, provenance)
 
 
-def align(english: dict[str, list[str]], other: dict[str, list[str]]) -> Bitext:
+def align(english: Descriptions, other: Descriptions) -> Bitext:
     """Pairs of paragraphs of the descriptions that have as many in both languages, cleaned."""
     shared = [(english[key], other[key]) for key in english if key in other]
-    pairs = [pair for source, target in shared if len(source) == len(target) for pair in zip(source, target, strict=True)]
-    return clean(Bitext(src=[source for source, _ in pairs], tgt=[target for _, target in pairs]))[0]
+    pairs = [pair for src, tgt in shared if len(src) == len(tgt) for pair in zip(src, tgt, strict=True)]
+    return clean(Bitext(src=[src for src, _ in pairs], tgt=[tgt for _, tgt in pairs]))[0]
 
 
-def descriptions(index: str) -> Iterator[tuple[str, list[str]]]:
-    """`(checksum, paragraphs)` of every entry of a Translation index; the synopsis is the first paragraph."""
-    for entry in index.split("\n\n"):
-        checksum, paragraphs = "", [""]
-        for line in entry.split("\n"):
-            if line.startswith("Description-md5: "):
-                checksum = line.partition(": ")[2]
-            elif line.startswith("Description-"):
-                paragraphs = [line.partition(": ")[2], ""]
-            elif line.rstrip() == " .":
-                paragraphs.append("")
-            elif line.startswith(" "):
-                paragraphs[-1] += line
-        texts = [text for text in map(normalise, paragraphs) if text]
-        if checksum and texts:
-            yield checksum, texts
+def read_descriptions(lists: list[Path]) -> Descriptions:
+    """The descriptions in apt's lists of one language."""
+    contents = (path.read_text(encoding="utf-8") for path in lists)
+    return {key: texts for content in contents for key, texts in parse_descriptions(content)}
 
 
-def _descriptions(apt: Apt, language: str) -> dict[str, list[str]]:
-    # apt writes an underscore that is not a separator as %5f.
-    indices = sorted(apt.lists.glob(f"*_i18n_Translation-{language.replace('_', '%5f')}"))
-    if not indices:
-        raise DataError(f"{apt.lists}: apt-get fetched no descriptions in {language}; does the archive have them?")
-    return dict(entry for path in indices for entry in descriptions(path.read_text(encoding="utf-8")))
+def parse_descriptions(content: str) -> Iterator[tuple[str, list[str]]]:
+    """`(MD5 of the English, paragraphs)` of every entry of a Translation list; the synopsis is the first one.
+
+    The lines of a paragraph begin with a space; ``.`` alone on a line is between paragraphs.
+    """
+    for entry in _ENTRY.finditer(content):
+        paragraphs = [entry["synopsis"], *_BREAK.split(entry["description"])]
+        texts = [normalise(_WRAPPED_CJK.sub("", paragraph)) for paragraph in paragraphs]
+        yield entry["md5"], [text for text in texts if text]

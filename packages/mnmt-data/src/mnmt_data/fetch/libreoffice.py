@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lxml import etree, html
+from lxml import etree, html  # type: ignore[import-untyped]
 from tqdm import tqdm
 
 from mnmt_data.clean import clean, normalise
@@ -16,14 +16,22 @@ from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Apt
 from mnmt_data.fetch.publish import check_codes, code, publish
 
+TESTSET = "train"
+LICENCE = "MPL-2.0, as the packages state"
+
 Paragraphs = dict[tuple[str, str], str]
 """{(page, id): text}"""
 
-_PARAGRAPHS = etree.XPath("//*[@id='DisplayArea']//*[self::p or contains('h1 h2 h3 h4 h5 h6', name())][@id]")
+_PARAGRAPHS = etree.XPath(
+    "//*[@id='DisplayArea']"
+    "//*[self::p or self::h1 or self::h2 or self::h3 or self::h4 or self::h5 or self::h6][@id]"
+)
 _VARIANTS = etree.XPath(".//span[@class='switchinline']")
 
 
-def fetch_libreoffice_help(languages: tuple[str, ...], folder: Path, *, report: Callable[[str], None]) -> None:
+def fetch_libreoffice_help(
+    languages: tuple[str, ...], folder: Path, *, report: Callable[[str], None]
+) -> None:
     """Writes `train.en-XX` of every language into the corpus folder `folder`.
 
     Args:
@@ -47,12 +55,12 @@ def fetch_libreoffice_help(languages: tuple[str, ...], folder: Path, *, report: 
         bitexts[task] = align(pages["en-US"], pages[language])
         report(f"{task}: {len(bitexts[task]):,} pairs")
     versions = {name: package_version(files[language]) for language, name in names.items()}
-    licence = "MPL-2.0, as the packages state"
-    publish(folder, "train", bitexts, {"source": "LibreOffice help", "packages": versions, "licence": licence})
+    provenance = {"source": "LibreOffice help", "packages": versions, "licence": LICENCE}
+    publish(folder, TESTSET, bitexts, provenance)
 
 
 def align(english: Paragraphs, other: Paragraphs) -> Bitext:
-    """Pairs of the paragraphs that both languages have, cleaned: an untranslated one, being identical, is dropped."""
+    """Pairs of the paragraphs that both languages have, cleaned, and so without those left in English."""
     shared = [key for key in english if key in other]
     return clean(Bitext(src=[english[key] for key in shared], tgt=[other[key] for key in shared]))[0]
 
@@ -64,7 +72,8 @@ def paragraphs(package: Path) -> Paragraphs:
         DataError: if the package holds no help pages.
     """
     found: Paragraphs = {}
-    for page, content in tqdm(_pages(package), desc=package.name.partition("_")[0], unit=" pages", disable=None):
+    name = package.name.partition("_")[0]
+    for page, content in tqdm(_pages(package), desc=name, unit=" pages", disable=None):
         for key, text in page_paragraphs(content):
             found.setdefault((page, key), text)
     if not found:
@@ -95,12 +104,15 @@ def _keep_one(variants: html.HtmlElement) -> None:
 
 def _pages(package: Path) -> Iterator[tuple[str, bytes]]:
     """`(page, content)` of the HTML files, with the page's path below the folder of its language."""
-    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE) as unpack:
-        with tarfile.open(fileobj=unpack.stdout, mode="r|") as archive:
-            for member in archive:
-                _, text, page = member.name.partition("/text/")
-                if text and page.endswith(".html") and (file := archive.extractfile(member)):
-                    yield page, file.read()
+    unpack = ["dpkg-deb", "--fsys-tarfile", str(package)]
+    with (
+        subprocess.Popen(unpack, stdout=subprocess.PIPE) as process,
+        tarfile.open(fileobj=process.stdout, mode="r|") as archive,
+    ):
+        for member in archive:
+            _, text, page = member.name.partition("/text/")
+            if text and page.endswith(".html") and (file := archive.extractfile(member)):
+                yield page, file.read()
 
 
 def package_version(package: Path) -> str:

@@ -27,12 +27,19 @@ def check_codes(languages: tuple[str, ...]) -> None:
     seen: dict[str, str] = {}
     for language in languages:
         if code(language) in seen:
-            raise DataError(f"--langs: {seen[code(language)]} and {language} would both be {code(language)}; take one.")
+            both = f"{seen[code(language)]} and {language}"
+            raise DataError(f"--langs: {both} would share the code {code(language)}; take one of them.")
         seen[code(language)] = language
 
 
 def publish(folder: Path, testset: str, bitexts: Mapping[str, Bitext], provenance: Mapping[str, Any]) -> None:
-    """Writes the pairs of each task as `testset` into `folder`, with a corpus.json, in place of what was there."""
+    """Writes the pairs of each task as `testset` into `folder`, with a corpus.json, in place of earlier ones.
+
+    Raises:
+        DataError: if `folder` holds something else, which must not be lost.
+    """
+    if folder.exists() and not (folder / "corpus.json").is_file():
+        raise DataError(f"{folder}: holds other files; name a new folder.")
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     for task, bitext in bitexts.items():

@@ -47,11 +47,11 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Find the best translations that a beam of `config.beam` hypotheses leads to.
 
-    At each step the best continuations of a sentence fill its open slots. One that ends takes its slot along, so
-    that the beam narrows, and with one slot this is greedy search. A sentence leaves the batch when all its
-    slots are taken, or when no live hypothesis can enter the n-best any more: log-probabilities only fall, so
-    that none gets above its score divided by the length penalty of the maximal length. The results do not depend on
-    the other sentences of the batch, up to the rounding of the model.
+    At each step the best continuations of a sentence fill its open slots. One that ends takes its slot along,
+    so that the beam narrows, and with one slot this is greedy search. A sentence leaves the batch when all of
+    its slots are taken, or when no live hypothesis can enter the n-best any more: log-probabilities only fall,
+    so that none can exceed its present one divided by the length penalty of the maximal length. What is found
+    for a sentence does not depend on the others, up to the rounding of the model.
 
     Args:
         model: what gives the log-probabilities.
@@ -63,7 +63,7 @@ def beam_search(
         The `n_best` hypotheses of each source, best normalised score first.
 
     Raises:
-        EvalError: if `n_best` is out of its range, or the model's log-probabilities are NaN.
+        EvalError: if `n_best` is out of its range, or the model's log-probabilities are not finite.
     """
     if not 1 <= n_best <= config.beam:
         raise EvalError(f"`n_best` must be from 1 to `beam` ({config.beam}), but is {n_best}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.length import LengthPenalty, MaxLength
@@ -19,10 +19,10 @@ class SearchConfig:
     beam: int = 1
     """Hypotheses kept at a time; 1 is greedy search."""
 
-    length_penalty: LengthPenalty = LengthPenalty()
+    length_penalty: LengthPenalty = field(default_factory=LengthPenalty)
     """How finished hypotheses of different lengths are compared; greedy search compares none."""
 
-    max_length: MaxLength = MaxLength()
+    max_length: MaxLength = field(default_factory=MaxLength)
     """Where hypotheses are cut off."""
 
     def __post_init__(self) -> None:

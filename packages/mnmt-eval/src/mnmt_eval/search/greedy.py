@@ -26,7 +26,7 @@ def greedy_search(model: TranslationModel[State], src: Tensor, config: SearchCon
         A hypothesis a source.
 
     Raises:
-        EvalError: if the model's log-probabilities are NaN.
+        EvalError: if the model's log-probabilities are not finite.
     """
     limits = config.max_length.of(src)
     longest = int(limits.max()) if len(limits) else 0

@@ -21,10 +21,13 @@ def best_tokens(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
         Their log-probabilities, float64, and the tokens, both `(rows, count)`.
 
     Raises:
-        EvalError: if log-probabilities are NaN.
+        EvalError: if a row's best log-probability is not a finite number.
     """
     without_pad = log_probs[:, _FIRST:]
     values, tokens = without_pad.topk(min(count, without_pad.size(1)))
-    if values.isnan().any():
-        raise EvalError("the model's log-probabilities are NaN: it has diverged; train it at a lower rate.")
+    # NaN sorts before every number.
+    if not values[:, 0].isfinite().all():
+        raise EvalError(
+            "the model's log-probabilities are not finite: it has diverged; train it at a lower rate."
+        )
     return values.double(), tokens + _FIRST

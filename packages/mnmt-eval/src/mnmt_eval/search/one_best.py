@@ -20,7 +20,7 @@ def search(model: TranslationModel[State], src: Tensor, config: SearchConfig) ->
         config: how to search.
 
     Raises:
-        EvalError: if the model's log-probabilities are NaN.
+        EvalError: if the model's log-probabilities are not finite.
     """
     if config.beam == 1:
         return greedy_search(model, src, config)

@@ -16,6 +16,7 @@ from mnmt_laws.record import RunRecord
 from mnmt_laws.results import LawFit
 from mnmt_laws.source import Source
 
+_EXCESS = 1.5
 _PAIRING = ["run", "size", "task", "weight", "mixture", "seed"]
 
 
@@ -90,7 +91,7 @@ def analyse(
     joint = fit(observations, law="joint", objective=objective, perturbation=perturbation)
     capacity = fit(observations, law="capacity", objective=objective, perturbation=perturbation)
     effective = effective_fractions(joint)
-    warnings = [*source.warnings, *effective.warnings]
+    warnings = [*source.warnings, *effective.warnings, *_scatter_warning(joint, perturbation)]
     for fitted in (joint, capacity, per_weighting):
         warnings += fitted.warnings
         warnings += (
@@ -110,6 +111,16 @@ def analyse(
         records=source.records,
         warnings=tuple(dict.fromkeys(warnings)),
     )
+
+
+def _scatter_warning(joint: LawFit, perturbation: Perturbation) -> list[str]:
+    """A line where the losses lie farther from the law than the noise that standard deviations rest on."""
+    if joint.scatter <= _EXCESS * perturbation.share:
+        return []
+    return [
+        f"the values lie {joint.scatter:.1%} from the joint law, but standard deviations assume "
+        f"{perturbation.share:.1%} noise and are too small; --noise {joint.scatter:.2g} would fit the data."
+    ]
 
 
 def _quality(source: Source, observations: Observations) -> pd.DataFrame:

@@ -27,6 +27,7 @@ def report_document(analysis: Analysis) -> dict[str, Any]:
         "unit": observations.unit,
         "testset": observations.testset,
         "objective": analysis.joint.objective,
+        "scatter": analysis.joint.scatter,
         "tasks": analysis.tasks,
         "sizes": analysis.sizes,
         "weights": sorted(observations.fit["weight"].unique().tolist()),

@@ -52,7 +52,8 @@ def _constancy(analysis: Analysis) -> str:
         )
     return (
         f"Fitted to one weight at a time, not everything stays the same: {_join(differing)} "
-        f"{'differs' if len(differing) == 1 else 'differ'} between weights by more than two deviations."
+        f"{'differs' if len(differing) == 1 else 'differ'} between weights "
+        "by more than two standard deviations."
     )
 
 

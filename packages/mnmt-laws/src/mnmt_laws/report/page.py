@@ -102,7 +102,7 @@ def _coefficients(analysis: Analysis) -> Plate:
     return _plate(
         "Coefficients over the weight",
         "Each law fitted to one weight alone. If the weight acts through β only, α and L∞ stay flat within "
-        "their bands: one standard deviation over refits to losses with 1% noise. Dashed: the joint law.",
+        "their bands: one standard deviation over refits to noisy losses. Dashed: the joint law.",
         [
             draw_coefficients(
                 task=task,

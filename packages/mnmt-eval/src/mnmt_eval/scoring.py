@@ -1,0 +1,49 @@
+"""What to measure of every run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics import METRICS
+from mnmt_eval.search import SearchConfig
+from mnmt_eval.translate import BATCH_SENTENCES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """What to measure of every run.
+
+    Raises:
+        EvalError: if a field is out of its range.
+    """
+
+    testsets: tuple[str, ...] = ()
+    """Test sets; all of them if none is named."""
+
+    metrics: tuple[str, ...] = METRICS
+    """Metrics."""
+
+    search: SearchConfig = field(default_factory=SearchConfig)
+    """How to translate."""
+
+    max_sentences: int | None = None
+    """Sentences of each test set, from its start; all by default."""
+
+    batch_sentences: int = BATCH_SENTENCES
+    """Sentences translated at a time."""
+
+    def __post_init__(self) -> None:
+        for name in self.metrics or ("",):
+            if name not in METRICS:
+                raise EvalError(f"`metrics` must be of {', '.join(METRICS)}, but has {name!r}.")
+        if self.max_sentences is not None and self.max_sentences < 1:
+            raise EvalError(f"`max_sentences` must be at least 1, but is {self.max_sentences}.")
+        if self.batch_sentences < 1:
+            raise EvalError(f"`batch_sentences` must be at least 1, but is {self.batch_sentences}.")
+
+    @property
+    def signature(self) -> str:
+        """All beyond the metric's own signature that changes a value: `beam:1|maxlen:2x+20|sentences:200`."""
+        sentences = "all" if self.max_sentences is None else self.max_sentences
+        return f"{self.search.signature}|sentences:{sentences}"

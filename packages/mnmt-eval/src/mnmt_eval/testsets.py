@@ -1,0 +1,65 @@
+"""The test sets of prepared data, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mnmt_data.prepared import Prepared
+from mnmt_eval.errors import EvalError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelText:
+    """Source sentences of one task and test set with their references."""
+
+    testset: str
+    task: str
+    src: Sequence[str]
+    references: Sequence[str]
+
+    @property
+    def target(self) -> str:
+        """The target language."""
+        return target_of(self.task)
+
+
+def target_of(task: str) -> str:
+    """The target language of a task: `de` of `en-de`.
+
+    Raises:
+        EvalError: if it is not a language pair.
+    """
+    languages = task.split("-")
+    if len(languages) != 2 or not all(languages):
+        raise EvalError(f"a language pair must be SRC-TGT, such as en-de, but is {task!r}.")
+    return languages[1]
+
+
+def read_testsets(
+    data: Prepared, *, testsets: Sequence[str], max_sentences: int | None
+) -> list[ParallelText]:
+    """The text of all tasks and test sets.
+
+    Args:
+        data: where they are.
+        testsets: names of test sets; all of them if none is named.
+        max_sentences: sentences of each, from its start; all by default.
+
+    Raises:
+        EvalError: if a test set is named that no task has.
+        DataError: if text is missing or broken, or its two sides differ in length.
+    """
+    existing = [(task, testset) for task in data.tasks for testset in data.testsets(task)]
+    names = dict.fromkeys(testset for _, testset in existing)
+    for testset in testsets:
+        if testset not in names:
+            choices = ", ".join(names) or "none"
+            raise EvalError(f"{data.folder}: has no test set {testset!r}; its test sets are {choices}.")
+    wanted = testsets or list(names)
+    found = []
+    for task, testset in existing:
+        if testset in wanted:
+            src, references = (side[:max_sentences] for side in data.text(testset, task))
+            found.append(ParallelText(testset=testset, task=task, src=src, references=references))
+    return found

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig
+
+
+@pytest.mark.parametrize(
+    ("penalty", "length", "divisor"),
+    [
+        (LengthPenalty(kind="power", alpha=1.0), 7, 7.0),
+        (LengthPenalty(kind="power", alpha=0.5), 9, 3.0),
+        (LengthPenalty(kind="power", alpha=0.0), 9, 1.0),
+        (LengthPenalty(kind="gnmt", alpha=1.0), 1, 1.0),
+        (LengthPenalty(kind="gnmt", alpha=2.0), 13, 9.0),
+        (LengthPenalty(kind="gnmt", alpha=0.5), 19, 2.0),
+    ],
+)
+def test_length_penalty(penalty: LengthPenalty, length: int, divisor: float) -> None:
+    assert penalty.of(torch.tensor([length])).tolist() == pytest.approx([divisor])
+
+
+@pytest.mark.parametrize(
+    ("limit", "lengths"),
+    [
+        (MaxLength(ratio=2.0, extra=20), [26, 22]),
+        (MaxLength(ratio=1.5, extra=0), [4, 1]),
+        (MaxLength(ratio=0.0, extra=5), [5, 5]),
+        (MaxLength(ratio=0.0, extra=0), [1, 1]),
+    ],
+)
+def test_max_length_counts_all_but_padding(limit: MaxLength, lengths: list[int]) -> None:
+    assert limit.of(torch.tensor([[3, 5, 1, 0], [1, 0, 0, 0]])).tolist() == lengths
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SearchConfig(beam=0), "`beam` must be at least 1, but is 0."),
+        (lambda: LengthPenalty(alpha=-0.1), "`alpha` must be at least 0, but is -0.1."),
+        (lambda: LengthPenalty(alpha=float("nan")), "`alpha` must be at least 0, but is nan."),
+        (lambda: LengthPenalty(kind="log"), "`kind` must be power or gnmt, but is 'log'."),
+        (lambda: MaxLength(ratio=-1.0), "`ratio` must be at least 0, but is -1.0."),
+        (lambda: MaxLength(extra=-1), "`extra` must be at least 0, but is -1."),
+    ],
+)
+def test_what_is_out_of_range_is_told(make, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(EvalError) as raised:
+        make()
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("config", "signature"),
+    [
+        (SearchConfig(), "beam:1|maxlen:2x+20"),
+        (SearchConfig(length_penalty=LengthPenalty(alpha=1.0)), "beam:1|maxlen:2x+20"),
+        (SearchConfig(beam=4), "beam:4|lp:gnmt-0.6|maxlen:2x+20"),
+        (
+            SearchConfig(
+                beam=8,
+                length_penalty=LengthPenalty(kind="power", alpha=1.0),
+                max_length=MaxLength(ratio=1.5, extra=3),
+            ),
+            "beam:8|lp:power-1|maxlen:1.5x+3",
+        ),
+    ],
+)
+def test_the_signature_holds_all_that_changes_what_is_found(config: SearchConfig, signature: str) -> None:
+    assert config.signature == signature
