@@ -38,7 +38,7 @@ head_dim = 4
 d_ff = 16
 
 [train]
-steps = 80
+steps = 60
 batch_tokens = 800
 log_every = 10
 checkpoint_every = 20

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 TASKS = ("xx-aa", "xx-bb")
-STEPS = 80
+STEPS = 60
 NUM_RUNS = 13
 
 

@@ -59,7 +59,7 @@ SWEEP_FAULTS = {
     "unknown size": (('sizes = ["d16"]', 'sizes = ["d61"]'), ["tiny.toml", "'d61'", "d8, d12, d16"]),
     "negative width": (("d_model = 12", "d_model = -12"), ["tiny.toml", "`d_model`", "at least 1", "-12"]),
     "unknown key": (
-        ("steps = 80", "stpes = 80"),
+        ("steps = 60", "stpes = 60"),
         ["tiny.toml", "[train]", "`stpes`", "steps", "batch_tokens"],
     ),
     "task without data": (("{ xx-bb = 1.0 }", "{ xx-cc = 1.0 }"), ["tiny.toml", "xx-cc", "xx-aa, xx-bb"]),

@@ -76,7 +76,7 @@ def plain_beam_search(model: TableModel, source: Tensor, *, width: int, limit: i
 
 def penalty(kind: str, alpha: float, length: int) -> float:
     """Length penalty by its formula."""
-    return length**alpha if kind == "power" else ((5 + length) / 6) ** alpha
+    return float(length) ** alpha if kind == "power" else ((5 + length) / 6) ** alpha
 
 
 def ranked(targets: list[Scored], kind: str, alpha: float) -> list[tuple[int, ...]]:

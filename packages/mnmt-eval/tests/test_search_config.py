@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -41,12 +43,13 @@ def test_max_length_counts_all_but_padding(limit: MaxLength, lengths: list[int])
         (lambda: SearchConfig(beam=0), "`beam` must be at least 1, but is 0."),
         (lambda: LengthPenalty(alpha=-0.1), "`alpha` must be at least 0, but is -0.1."),
         (lambda: LengthPenalty(alpha=float("nan")), "`alpha` must be at least 0, but is nan."),
-        (lambda: LengthPenalty(kind="log"), "`kind` must be power or gnmt, but is 'log'."),
+        (lambda: LengthPenalty(kind="log"),  # type: ignore[arg-type]
+            "`kind` must be power or gnmt, but is 'log'."),
         (lambda: MaxLength(ratio=-1.0), "`ratio` must be at least 0, but is -1.0."),
         (lambda: MaxLength(extra=-1), "`extra` must be at least 0, but is -1."),
     ],
 )
-def test_what_is_out_of_range_is_told(make, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_out_of_range_is_told(make: Callable[[], object], message: str) -> None:
     with pytest.raises(EvalError) as raised:
         make()
     assert str(raised.value) == message

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import settings
-from mnmt_data.prepare import prepare_study
 
+from mnmt_data.prepare import prepare_study
 from mnmt_data.study import read_study
 
 settings.register_profile("mnmt", deadline=None, derandomize=True)

@@ -29,10 +29,12 @@ def prepare(study: Path, *, out: Annotated[Path | None, Parameter(("--out", "-o"
         study: the study's TOML file.
         out: folder of the study's results; `results/NAME` by default.
     """
+    from mnmt_data.inspection import describe, table
     from mnmt_data.prepare import prepare_study
 
     described = read_study(study)
     prepared = prepare_study(described, out or Path("results") / described.name, report=_say)
+    print(table(describe(prepared, samples=0)))
     print(f"prepared: {prepared.folder}")
 
 

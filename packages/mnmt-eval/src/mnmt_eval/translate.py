@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 
 import numpy as np
 import torch
@@ -94,11 +95,13 @@ def translate_stream(
     """
     if buffer_sentences < 1:
         raise EvalError(f"`buffer_sentences` must be at least 1, but is {buffer_sentences}.")
+    translate_buffer = partial(
+        translate, model, vocab, target=target, config=config, batch_sentences=batch_sentences
+    )
+    translate_buffer([])  # tells mistakes in the arguments before the first line is there
     remaining = iter(lines)
-    while buffer := list(islice(remaining, buffer_sentences)):
-        yield from translate(
-            model, vocab, buffer, target=target, config=config, batch_sentences=batch_sentences
-        )
+    buffers = iter(lambda: list(islice(remaining, buffer_sentences)), [])
+    return chain.from_iterable(map(translate_buffer, buffers))
 
 
 def source_batch(sentences: Sequence[NDArray[np.int64]], *, tag: int) -> Tensor:

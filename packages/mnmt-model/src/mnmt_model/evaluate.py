@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from mnmt_data.prepared import Prepared
 
 from mnmt_data.batches import eval_batches
+from mnmt_data.prepared import Prepared
 from mnmt_data.shards import Shard
 from mnmt_model.loss import total_loss
 from mnmt_model.transformer import EncoderDecoder

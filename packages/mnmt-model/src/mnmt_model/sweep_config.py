@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.prepared import open_prepared
-
 from mnmt_data.mixture import Mixture
+from mnmt_data.prepared import open_prepared
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
 from mnmt_model.presets import preset
@@ -92,7 +91,7 @@ def plan_runs(study: StudyFile, data: Path) -> list[RunPlan]:
     tasks = open_prepared(data).tasks
     plans: dict[str, RunPlan] = {}
     for role, size, mixture, seed in _cells(sweep):
-        _check_tasks(study, mixture, tasks)
+        mixture = _over_all_tasks(study, mixture, tasks)
         name = run_name(size, mixture, seed)
         if name in plans:
             raise RunError(f"{study.path}: [sweep] holds the run {name} twice")
@@ -112,7 +111,7 @@ def plan_runs(study: StudyFile, data: Path) -> list[RunPlan]:
 
 def run_name(size: str, mixture: Mapping[str, float], seed: int) -> str:
     """Folder name of a run, such as `d32_en-de-0.3_en-zh-0.7_seed1`."""
-    weights = "_".join(f"{task}-{weight:g}" for task, weight in sorted(mixture.items()))
+    weights = "_".join(f"{task}-{weight:g}" for task, weight in sorted(mixture.items()) if weight > 0)
     return f"{size}_{weights}_seed{seed}"
 
 
@@ -124,9 +123,13 @@ def _cells(sweep: SweepConfig) -> Iterator[tuple[Role, str, dict[str, float], in
                     yield role, size, mixture, seed
 
 
-def _check_tasks(study: StudyFile, mixture: Mapping[str, float], tasks: tuple[str, ...]) -> None:
+def _over_all_tasks(
+    study: StudyFile, mixture: Mapping[str, float], tasks: tuple[str, ...]
+) -> dict[str, float]:
+    """The mixture with every task of the data, those it does not name at weight 0."""
     unknown = sorted(set(mixture) - set(tasks))
     if unknown:
         raise RunError(
             f"{study.path}: [sweep] mixture names {unknown[0]!r}; the prepared tasks are {', '.join(tasks)}"
         )
+    return {task: mixture.get(task, 0.0) for task in tasks}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mnmt_data.prepared import Prepared, open_prepared
 
 from mnmt_data.batches import Batch, BatchStream
 from mnmt_data.mixture import Mixture
+from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model import checkpoint, jsonl
 from mnmt_model.errors import RunError
 from mnmt_model.evaluate import losses

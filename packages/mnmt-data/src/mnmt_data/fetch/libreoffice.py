@@ -69,13 +69,16 @@ def paragraphs(package: Path) -> Paragraphs:
     """Every paragraph of a help package that has an id.
 
     Raises:
-        DataError: if the package holds no help pages.
+        DataError: if the package cannot be unpacked or holds no help pages.
     """
     found: Paragraphs = {}
     name = package.name.partition("_")[0]
-    for page, content in tqdm(_pages(package), desc=name, unit=" pages", disable=None):
-        for key, text in page_paragraphs(content):
-            found.setdefault((page, key), text)
+    try:
+        for page, content in tqdm(_pages(package), desc=name, unit=" pages", disable=None):
+            for key, text in page_paragraphs(content):
+                found.setdefault((page, key), text)
+    except tarfile.TarError as error:
+        raise DataError(f"{package}: cannot be unpacked ({error}); delete it and fetch again.") from error
     if not found:
         raise DataError(f"{package}: holds no help pages; is it a libreoffice-help package?")
     return found

@@ -48,9 +48,9 @@ def beam_search(
     """Find the best translations that a beam of `config.beam` hypotheses leads to.
 
     At each step the best continuations of a sentence fill its open slots. One that ends takes its slot along,
-    so that the beam narrows, and with one slot this is greedy search. A sentence leaves the batch when all of
-    its slots are taken, or when no live hypothesis can enter the n-best any more: log-probabilities only fall,
-    so that none can exceed its present one divided by the length penalty of the maximal length. What is found
+    so that the beam narrows; with one slot this is greedy search. A sentence leaves the batch when all of its
+    slots are taken, or when no live hypothesis can enter the n-best any more: log-probabilities only fall, so
+    that none can exceed its present one divided by the length penalty of the maximal length. What is found
     for a sentence does not depend on the others, up to the rounding of the model.
 
     Args:

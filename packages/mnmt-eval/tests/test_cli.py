@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from mnmt_eval.cli import main
+from mnmt_eval.metrics import metric
+from mnmt_model.run_record import read_evals
+
+Lines = list[str]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    status: int
+    stdout: bytes
+    stderr: str
+
+
+class CommandLine:
+    """The command line, in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[bytes]) -> None:
+        self.monkeypatch = monkeypatch
+        self.capsys = capsys
+
+    def run(self, *arguments: str | Path, stdin: bytes = b"") -> Done:
+        self.monkeypatch.setattr("sys.argv", ["mnmt-eval", *map(str, arguments)])
+        self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = self.capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Done(status=ended.value.code, stdout=out, stderr=err.decode())
+
+    def scored(self, *arguments: str | Path) -> list[dict[str, object]]:
+        """The metrics that `score` prints."""
+        done = self.run("score", *arguments, "--json")
+        assert done.status == 0, done.stderr
+        evals: list[dict[str, object]] = json.loads(done.stdout)["evals"]
+        return evals
+
+
+@pytest.fixture
+def command_line(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> CommandLine:
+    return CommandLine(monkeypatch, capsysbinary)
+
+
+def set_status(folder: Path, status: str) -> None:
+    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    (folder / "run.json").write_text(json.dumps(record | {"status": status}), encoding="utf-8")
+
+
+def lines_of(path: Path) -> Lines:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def results(trained_results: Path, tmp_path: Path) -> Path:
+    """A copy of the tiny study's results, to change at will."""
+    return Path(shutil.copytree(trained_results, tmp_path / "results"))
+
+
+@pytest.fixture
+def tiny_run(results: Path) -> Path:
+    return results / "runs" / "tiny-run"
+
+
+def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    before = read_evals(tiny_run)
+    rows = command_line.scored(results / "runs")
+    assert [(row["task"], row["testset"], row["metric"]) for row in rows] == [
+        ("xx-aa", "test", "bleu"),
+        ("xx-aa", "test", "chrf"),
+        ("xx-bb", "test", "bleu"),
+        ("xx-bb", "test", "chrf"),
+    ]
+    new = read_evals(tiny_run)[len(before) :]
+    assert [vars(made) | {"run": "tiny-run"} for made in new] == rows
+    for made in new:
+        hypotheses = lines_of(tiny_run / "translations" / f"test.{made.task}.txt")
+        references = lines_of(results / "data" / "text" / f"test.{made.task}.{made.task[3:]}")
+        score = metric(made.metric, target=made.task[3:]).score(hypotheses, references)
+        assert made.value == score.value
+        assert made.signature == f"{score.signature}|beam:1|maxlen:2x+20|sentences:all"
+        assert (made.step, made.tokens, made.flops) == (40, before[-1].tokens, before[-1].flops)
+
+
+def test_what_is_measured_is_not_measured_again(command_line: CommandLine, tiny_run: Path) -> None:
+    first = command_line.scored(tiny_run)
+    evals = (tiny_run / "evals.jsonl").read_bytes()
+    translations = tiny_run / "translations"
+    shutil.rmtree(translations)
+    assert command_line.scored(tiny_run) == first
+    assert (tiny_run / "evals.jsonl").read_bytes() == evals
+    assert not translations.exists()
+
+
+def test_an_interrupted_score_goes_on_where_it_was(command_line: CommandLine, tiny_run: Path) -> None:
+    complete = command_line.scored(tiny_run)
+    path = tiny_run / "evals.jsonl"
+    kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:-2]
+    path.write_text("".join(kept), encoding="utf-8")
+    shutil.rmtree(tiny_run / "translations")
+    assert command_line.scored(tiny_run) == complete
+    assert [p.name for p in (tiny_run / "translations").iterdir()] == ["test.xx-bb.txt"]
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["--max-sentences", "5"], "|beam:1|maxlen:2x+20|sentences:5"),
+        (["--beam", "3"], "|beam:3|lp:gnmt-0.6|maxlen:2x+20|sentences:all"),
+        (["--max-length.extra", "1"], "|beam:1|maxlen:2x+1|sentences:all"),
+    ],
+)
+def test_other_options_measure_anew(
+    command_line: CommandLine, tiny_run: Path, options: list[str], part: str
+) -> None:
+    command_line.scored(tiny_run)
+    before = len(read_evals(tiny_run))
+    rows = command_line.scored(tiny_run, *options)
+    assert all(str(row["signature"]).endswith(part) for row in rows)
+    assert len(read_evals(tiny_run)) == before + len(rows) == before + 4
+
+
+def test_the_measurement_last_asked_for_counts(command_line: CommandLine, tiny_run: Path) -> None:
+    all_sentences = command_line.scored(tiny_run, "--metrics", "chrf")
+    command_line.scored(tiny_run, "--metrics", "chrf", "--max-sentences", "3")
+    assert command_line.scored(tiny_run, "--metrics", "chrf") == all_sentences
+    counting = {made.task: made for made in read_evals(tiny_run) if made.metric == "chrf"}
+    assert [vars(made) | {"run": "tiny-run"} for made in counting.values()] == all_sentences
+
+
+def test_batches_do_not_change_the_metrics(command_line: CommandLine, tiny_run: Path) -> None:
+    together = command_line.scored(tiny_run, "--beam", "2")
+    (tiny_run / "evals.jsonl").unlink()
+    assert command_line.scored(tiny_run, "--beam", "2", "--batch-sentences", "1") == together
+
+
+def test_runs_that_have_not_finished_are_skipped(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    for status in ("running", "failed"):
+        set_status(Path(shutil.copytree(tiny_run, tiny_run.with_name(status))), status)
+    before = (tiny_run.with_name("failed") / "evals.jsonl").read_bytes()
+    done = command_line.run("score", results / "runs", "--metrics", "bleu", "--testset", "test")
+    assert done.status == 0
+    assert done.stdout.decode() == "scored: 2 metrics computed, 0 there before\n"
+    told = done.stderr.splitlines()
+    assert told[:2] == ["[1/3] failed skipped: is failed", "[2/3] running skipped: is running"]
+    assert [line.partition(":")[0] for line in told[2:]] == [
+        "[3/3] tiny-run test xx-aa",
+        "[3/3] tiny-run test xx-bb",
+    ]
+    assert (tiny_run.with_name("failed") / "evals.jsonl").read_bytes() == before
+
+
+def test_translate_gives_a_line_for_a_line_as_score_does(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    command_line.scored(tiny_run, "--beam", "4", "--metrics", "chrf")
+    src = lines_of(results / "data" / "text" / "test.xx-bb.xx")
+    stdin = "\r\n".join(["", *src]).encode()
+    done = command_line.run(
+        "translate", "--run", tiny_run, "--pair", "xx-bb", "--buffer-sentences", "3", stdin=stdin
+    )
+    assert done.status == 0, done.stderr
+    expected = ["", *lines_of(tiny_run / "translations" / "test.xx-bb.txt")]
+    assert done.stdout.decode() == "".join(f"{line}\n" for line in expected)
+    assert any(expected)
+
+
+def unequal(results: Path) -> None:
+    path = results / "data" / "text" / "test.xx-aa.aa"
+    path.write_text("one\n", encoding="utf-8")
+
+
+def without_references(results: Path) -> None:
+    (results / "data" / "text" / "test.xx-aa.aa").unlink()
+
+
+def without_data(results: Path) -> None:
+    shutil.rmtree(results / "data")
+
+
+def without_checkpoint(results: Path) -> None:
+    shutil.rmtree(results / "runs" / "tiny-run" / "checkpoints")
+
+
+def with_another_vocabulary(results: Path) -> None:
+    from mnmt_data.vocab import train_vocabulary
+
+    path = results / "data" / "vocab.model"
+    train_vocabulary(["p q r s"] * 9, path, kind="word", size=10, languages=["aa", "bb"])
+
+
+def unchanged(results: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "message"),
+    [
+        (unchanged, ["score", "{results}/nothing"], "nothing: no run here"),
+        (unchanged, ["score"], "requires an argument"),
+        (unchanged, ["score", "{runs}", "--metrics", "bleu,ter"], "must be of bleu, chrf, but has 'ter'."),
+        (unchanged, ["score", "{runs}", "--testset", "news"], "no test set 'news'; its test sets are test."),
+        (unchanged, ["score", "{runs}", "--beam", "0"], "`beam` must be at least 1, but is 0."),
+        (
+            unchanged,
+            ["score", "{runs}", "--max-sentences", "0"],
+            "`max_sentences` must be at least 1, but is 0.",
+        ),
+        (unchanged, ["score", "{runs}", "--batch-sentences", "0"], "`batch_sentences` must be at least 1"),
+        (unchanged, ["score", "{runs}", "--length-penalty.alpha", "-1"], "`alpha` must be at least 0"),
+        (unchanged, ["score", "{runs}", "--beams", "2"], "--beams"),
+        (without_references, ["score", "{runs}"], "test.xx-aa.aa: no such file"),
+        (unequal, ["score", "{runs}"], "test.xx-aa.aa has 1"),
+        (without_data, ["score", "{runs}"], "run `mnmt-data prepare` first"),
+        (without_checkpoint, ["score", "{runs}"], "no checkpoint yet"),
+        (with_another_vocabulary, ["score", "{runs}"], "pieces, but"),
+        (
+            unchanged,
+            ["translate", "--run", "{runs}/tiny-run", "--pair", "de"],
+            "must be SRC-TGT, such as en-de",
+        ),
+        (unchanged, ["translate", "--run", "{runs}/tiny-run", "--pair", "xx-cc"], "has no tag <2cc>"),
+        (unchanged, ["translate", "--run", "{runs}", "--pair", "xx-aa"], "run.json: no such file"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(
+    command_line: CommandLine,
+    results: Path,
+    change: Callable[[Path], None],
+    arguments: list[str],
+    message: str,
+) -> None:
+    change(results)
+    done = command_line.run(*(a.format(results=results, runs=results / "runs") for a in arguments))
+    *progress, complaint = done.stderr.splitlines()
+    assert done.status == 2
+    assert progress == []
+    assert complaint.startswith("mnmt-eval: ")
+    assert message in complaint
+
+
+def test_text_that_is_not_utf8_is_told_with_its_line(command_line: CommandLine, tiny_run: Path) -> None:
+    done = command_line.run("translate", "--run", tiny_run, "--pair", "xx-aa", stdin=b"a\n\xff\n")
+    assert done.status == 2
+    assert done.stderr == "mnmt-eval: stdin:2: not valid UTF-8; convert the text to UTF-8.\n"
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "mnmt_eval", "--version"], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == version("mnmt-eval")

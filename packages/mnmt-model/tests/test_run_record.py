@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from mnmt_model import RunError
+from mnmt_model.run_record import Eval, append_evals, find_runs, read_evals, read_run
+
+MEASUREMENT = Eval(
+    step=10,
+    tokens=20,
+    flops=30,
+    task="en-de",
+    testset="test",
+    metric="loss",
+    value=1.5,
+    signature="nats/token",
+)
+
+
+def test_measurements_are_read_as_they_were_appended(tmp_path: Path) -> None:
+    append_evals(tmp_path, [MEASUREMENT])
+    append_evals(tmp_path, [MEASUREMENT])
+    assert read_evals(tmp_path) == [MEASUREMENT, MEASUREMENT]
+
+
+def test_a_line_that_is_no_measurement_is_named(tmp_path: Path) -> None:
+    (tmp_path / "evals.jsonl").write_text('{"step": 1}\n', encoding="utf-8")
+    with pytest.raises(RunError, match=r"evals\.jsonl:1: must have exactly the keys flops, metric, "):
+        read_evals(tmp_path)
+
+
+def test_runs_are_found_alone_and_in_folders(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text('{"schema": 1}', encoding="utf-8")
+    assert find_runs([tmp_path]) == [tmp_path / "a", tmp_path / "b"]
+    assert find_runs([tmp_path / "b"]) == [tmp_path / "b"]
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"no run here; give a folder that holds run\.json"):
+        find_runs([tmp_path])
+
+
+def test_another_schema_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"schema": 2}', encoding="utf-8")
+    with pytest.raises(RunError, match=r"run\.json: schema is 2, but must be 1"):
+        read_run(tmp_path)
