@@ -81,10 +81,9 @@ def purity(session: nox.Session) -> None:
 def build(session: nox.Session) -> None:
     """Wheels and sdists of all packages, installed from these files in a clean place and imported."""
     temporary = Path(session.create_tmp())
-    session.install("build", "virtualenv", *BUILD_REQUIREMENTS)
+    session.install("build", "hatchling", "virtualenv", *BUILD_REQUIREMENTS)
     for package in PACKAGES:
-        isolation = ["--no-isolation"] if package == "moe-ext" else []
-        session.run("python", "-m", "build", *isolation, f"--outdir={temporary}/dist", folder(package))
+        session.run("python", "-m", "build", "--no-isolation", f"--outdir={temporary}/dist", folder(package))
     session.run("virtualenv", "--clear", f"{temporary}/clean")
     clean = f"{temporary}/clean/bin/"
     wheels = map(str, temporary.glob("dist/*.whl"))

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 
 from mnmt_data.console import run_app
 from mnmt_data.errors import DataError
 from mnmt_data.study import read_study
 
+Count = Annotated[int, Parameter(validator=validators.Number(gte=0))]
 Json = Annotated[bool, Parameter("--json", negative="")]
 Out = Annotated[Path, Parameter(("--out", "-o"))]
 
@@ -39,7 +40,7 @@ def prepare(study: Path, *, out: Annotated[Path | None, Parameter(("--out", "-o"
 
 
 @app.command
-def inspect(prepared: Path, *, samples: int = 3, as_json: Json = False) -> None:
+def inspect(prepared: Path, *, samples: Count = 3, as_json: Json = False) -> None:
     """Show what prepared data hold: counts, what the filters dropped, and some pairs.
 
     Args:

@@ -71,7 +71,7 @@ def read_lines(path: Path) -> list[str]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; a task needs both sides.") from None
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}:{line}: not valid UTF-8; convert the file to UTF-8.") from None

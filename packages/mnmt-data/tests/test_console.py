@@ -1,0 +1,94 @@
+import sys
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from mnmt_data.console import run_app
+
+
+class MistakeError(Exception):
+    pass
+
+
+@pytest.fixture
+def outcome(monkeypatch, capsys):
+    app = App(name="tool")
+
+    @app.command
+    def status(number: int):
+        return number
+
+    @app.command
+    def speak(*, word: str = "hello"):
+        print(word)
+
+    @app.command
+    def fail(kind: str):
+        if kind == "mistake":
+            raise MistakeError("file.txt:3: two\nlines of trouble")
+        if kind == "missing":
+            Path("no/such/file").read_text(encoding="utf-8")
+        if kind == "interrupt":
+            raise KeyboardInterrupt
+        raise RuntimeError("a bug")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tool", *arguments])
+        with pytest.raises(SystemExit) as raised:
+            run_app(app, prog="tool", errors=(MistakeError,))
+        captured = capsys.readouterr()
+        return raised.value.code, captured.out, captured.err
+
+    return run
+
+
+def test_success_is_0(outcome):
+    assert outcome("speak", "--word", "hi") == (0, "hi\n", "")
+
+
+def test_a_returned_number_is_the_status(outcome):
+    assert outcome("status", "3") == (3, "", "")
+
+
+def test_help_is_success(outcome):
+    status, out, err = outcome("--help")
+    assert (status, err) == (0, "")
+    assert "speak" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fail", "mistake"], "tool: file.txt:3: two lines of trouble\n"),
+        (["fail", "missing"], "tool: no/such/file: No such file or directory\n"),
+        (["fail"], 'tool: Command "fail" parameter --kind requires an argument.\n'),
+        (["speak", "--wrod", "x"], "tool: Unknown option: --wrod. Did you mean --word?\n"),
+    ],
+)
+def test_a_mistake_is_one_line_and_2(outcome, arguments, message):
+    assert outcome(*arguments) == (2, "", message)
+
+
+@pytest.mark.parametrize("arguments", [["spaek"], ["status", "three"], ["speak", "extra", "more"]])
+def test_wrong_arguments_are_one_line_and_2(outcome, arguments):
+    status, out, err = outcome(*arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("tool: ")
+    assert err.count("\n") == 1
+
+
+def test_interruption_is_130(outcome):
+    assert outcome("fail", "interrupt") == (130, "", "tool: interrupted\n")
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch):
+    app = App(name="tool")
+
+    @app.default
+    def default():
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(sys, "argv", ["tool"])
+    with pytest.raises(RuntimeError, match="a bug"):
+        run_app(app, prog="tool", errors=(MistakeError,))

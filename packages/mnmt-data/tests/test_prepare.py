@@ -1,0 +1,279 @@
+import json
+import random
+
+import numpy as np
+import pytest
+
+from mnmt_data.errors import DataError
+from mnmt_data.prepare import prepare_study
+from mnmt_data.prepared import open_prepared
+from mnmt_data.study import read_study
+from mnmt_data.vocab import EOS
+
+WORDS = {
+    language: [f"{language}{stem}" for stem in ("bal", "dor", "fim", "gus", "hen", "kor", "lat")]
+    for language in ("en", "de", "fr")
+}
+STUDY = """
+name = "small"
+[data]
+tasks = ["en-de", "en-fr"]
+corpus = "{folder}/corpus"
+test_corpora = {{ news = "{folder}/news" }}
+dev_sentences = 20
+test_sentences = 30
+max_length = 40
+[data.vocab]
+kind = "{kind}"
+size = 300
+"""
+SYNTHETIC = """
+name = "made"
+[data]
+tasks = ["xx-aa"]
+[data.vocab]
+kind = "word"
+size = 100
+[data.synthetic]
+languages = ["aa"]
+concepts = 50
+words_per_sentence = 4
+syllable_inventory = 16
+train_sentences = 3000
+dev_sentences = 40
+test_sentences = 50
+"""
+
+
+def sentences(language, count, seed):
+    draw = random.Random(seed)
+    return [" ".join(WORDS[language][draw.randrange(7)] for _ in range(5)) for _ in range(count)]
+
+
+def write(folder, testset, task, src, tgt):
+    folder.mkdir(exist_ok=True)
+    for language, lines in zip(task.split("-"), (src, tgt), strict=True):
+        (folder / f"{testset}.{task}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A corpus of two tasks that share English sentences, and a test corpus of one that overlaps with it."""
+    english = sentences("en", 400, 0)
+    write(tmp_path / "corpus", "train", "en-de", english, sentences("de", 400, 1))
+    write(tmp_path / "corpus", "train", "en-fr", english[:300], sentences("fr", 300, 2))
+    write(tmp_path / "news", "news", "en-de", [*english[:5], "an  odd one"], sentences("de", 6, 3))
+    return tmp_path
+
+
+@pytest.fixture
+def prepare(folder):
+    def run(text=STUDY, **values):
+        path = folder / "study.toml"
+        path.write_text(text.format(folder=folder, **{"kind": "unigram", **values}), encoding="utf-8")
+        said = []
+        return prepare_study(read_study(path), folder / "out", report=said.append), said
+
+    return run
+
+
+def train_text(data, task):
+    shard = data.shard("train", task)
+    return [[data.vocab.decode(row) for row in side] for side in (shard.src, shard.tgt)]
+
+
+def held_out_sentences(data):
+    splits = [(split, task) for task in data.tasks for split in ("dev", *data.testsets(task))]
+    return {" ".join(line.split()) for place in splits for side in data.text(*place) for line in side}
+
+
+def test_layout_is_the_documented_one(folder, prepare):
+    prepare()
+    found = sorted(str(path.relative_to(folder / "out/data")) for path in (folder / "out/data").rglob("*.*"))
+    assert found == [
+        "prepared.json",
+        *(f"shards/dev.{task}.arrow" for task in ("en-de", "en-fr")),
+        "shards/news.en-de.arrow",
+        *(f"shards/test.{task}.arrow" for task in ("en-de", "en-fr")),
+        *(f"shards/train.{task}.arrow" for task in ("en-de", "en-fr")),
+        *("text/dev.en-de.de", "text/dev.en-de.en", "text/dev.en-fr.en", "text/dev.en-fr.fr"),
+        *("text/news.en-de.de", "text/news.en-de.en"),
+        *("text/test.en-de.de", "text/test.en-de.en", "text/test.en-fr.en", "text/test.en-fr.fr"),
+        "vocab.model",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "word"])
+def test_shards_are_the_text_with_tag_and_end(prepare, kind):
+    data, _ = prepare(kind=kind)
+    for task in data.tasks:
+        for split in ("dev", *data.testsets(task)):
+            shard, (src, tgt) = data.shard(split, task), data.text(split, task)
+            tag = data.vocab.tag(task.split("-")[1])
+            encoded = zip(data.vocab.encode(src), data.vocab.encode(tgt), strict=True)
+            expected = [([tag, *source, EOS], [*target, EOS]) for source, target in encoded]
+            assert [(s.tolist(), t.tolist()) for s, t in zip(shard.src, shard.tgt, strict=True)] == expected
+            assert shard.src.values.dtype == np.uint16
+
+
+def test_nothing_held_out_is_trained_on(prepare):
+    data, _ = prepare()
+    held_out = held_out_sentences(data)
+    for task in data.tasks:
+        for side in train_text(data, task):
+            assert side
+            assert not held_out & set(side)
+
+
+def test_test_sets_have_the_size_asked_for(prepare):
+    data, _ = prepare()
+    assert [len(data.shard("test", task)) for task in data.tasks] == [30, 30]
+    assert data.testsets("en-de") == ("test", "news")
+    assert data.testsets("en-fr") == ("test",)
+    assert data.text("news", "en-de")[0][-1] == "an  odd one"
+
+
+def test_given_sets_are_kept_and_taken_out_of_train(folder, prepare):
+    english = sentences("en", 400, 0)
+    write(folder / "corpus", "test", "en-de", [f" {english[7]}", english[8]], ["eins", "zwei"])
+    data, _ = prepare()
+    assert data.text("test", "en-de") == ([f" {english[7]}", english[8]], ["eins", "zwei"])
+    assert not {english[7], english[8]} & {line for task in data.tasks for line in train_text(data, task)[0]}
+
+
+def test_counts_add_up(folder, prepare):
+    write(folder / "corpus", "train", "en-fr", [*sentences("en", 300, 0), "", "same"], [*sentences("fr", 300, 2), "x", "same"])
+    data, _ = prepare()
+    described = json.loads((data.folder / "prepared.json").read_text(encoding="utf-8"))
+    for task, lines in (("en-de", 400), ("en-fr", 302)):
+        counts = described["counts"]["train"][task]
+        shard = data.shard("train", task)
+        assert counts == {
+            "pairs": len(shard),
+            "src_tokens": shard.src.lengths.sum(),
+            "tgt_tokens": shard.tgt.lengths.sum(),
+        }
+        assert counts["pairs"] + sum(described["dropped"][task].values()) == lines
+    assert (described["dropped"]["en-fr"]["empty"], described["dropped"]["en-fr"]["identical"]) == (1, 1)
+
+
+def test_longer_pairs_than_max_length_are_left_out_of_train_alone(folder, prepare):
+    long = " ".join(WORDS["en"] * 20)
+    write(folder / "corpus", "train", "en-de", [*sentences("en", 400, 0), long, "short"], [*sentences("de", 400, 1), "kurz", long])
+    write(folder / "news", "news", "en-de", [long], ["lang"])
+    data, _ = prepare(kind="word")
+    longest = [max(side.lengths) for side in (data.shard("train", "en-de").src, data.shard("train", "en-de").tgt)]
+    assert max(longest) <= 40
+    assert data.description["dropped"]["en-de"]["too long"] + data.description["dropped"]["en-de"]["held out"] >= 2
+    assert data.shard("news", "en-de").src.lengths.tolist() == [142]
+
+
+def test_tasks_into_english_read_the_same_text(prepare):
+    data, _ = prepare(STUDY.replace('["en-de", "en-fr"]', '["de-en"]').replace("test_corpora", "# "))
+    (src, tgt), tag = data.text("test", "de-en"), data.vocab.tag("en")
+    assert src[0].startswith("de")
+    assert tgt[0].startswith("en")
+    assert data.shard("test", "de-en").src[0][0] == tag
+
+
+def test_the_same_is_not_prepared_twice(folder, prepare):
+    first, said = prepare()
+    assert "up to date" not in " ".join(said)
+    before = {path: path.stat().st_mtime_ns for path in first.folder.rglob("*")}
+    again, said = prepare()
+    assert said == [f"up to date: {folder}/out/data"]
+    assert {path: path.stat().st_mtime_ns for path in again.folder.rglob("*")} == before
+
+
+@pytest.mark.parametrize("change", ["config", "corpus", "test corpus", "broken"])
+def test_what_has_changed_is_prepared_again(folder, prepare, change):
+    first, _ = prepare()
+    if change == "corpus":
+        with (folder / "corpus/train.en-de.de").open("r+", encoding="utf-8") as file:
+            file.write("new")
+    if change == "test corpus":
+        write(folder / "news", "news", "en-de", ["another"], ["noch einer"])
+    if change == "broken":
+        (first.folder / "prepared.json").write_text("{", encoding="utf-8")
+    _, said = prepare(kind="bpe" if change == "config" else "unigram")
+    assert "up to date" not in " ".join(said)
+
+
+def test_two_runs_write_the_same_bytes(folder, prepare):
+    data, _ = prepare()
+    before = {path: path.read_bytes() for path in data.folder.rglob("*.*")}
+    (data.folder / "prepared.json").unlink()
+    prepare()
+    assert {path: path.read_bytes() for path in data.folder.rglob("*.*")} == before
+
+
+def test_a_failed_run_leaves_what_was_there(folder, prepare, monkeypatch):
+    data, _ = prepare()
+    before = {path: path.read_bytes() for path in data.folder.rglob("*.*")}
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mnmt_data.prepare.write_shard", stop)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(kind="bpe")
+    assert {path: path.read_bytes() for path in data.folder.rglob("*.*")} == before
+    monkeypatch.undo()
+    prepare(kind="bpe")
+    assert [path.name for path in (folder / "out").iterdir()] == ["data"]
+
+
+def test_made_languages_are_taken_as_they_are(folder, prepare):
+    data, _ = prepare(SYNTHETIC)
+    assert [len(data.shard(split, "xx-aa")) for split in ("train", "dev", "test")] == [3000, 40, 50]
+    corpus = json.loads((folder / "out/corpus/corpus.json").read_text(encoding="utf-8"))
+    assert data.irreducible == corpus["irreducible"]
+    assert data.irreducible["xx-aa"] > 0
+    text = (folder / "out/corpus/train.xx-aa.xx").read_text(encoding="utf-8").splitlines()
+    assert train_text(data, "xx-aa")[0] == text
+    shard = data.shard("train", "xx-aa")
+    assert set(shard.src.lengths) == {4 * 2 + 2}
+    assert set(shard.tgt.lengths) == {4 * 2 + 1}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"{folder}/corpus"', '"nowhere"', "nowhere/train.en-de.en: no such file; a task needs both sides."),
+        ("test_sentences = 30", "test_sentences = 380", "train.en-de.en: has 400 usable pairs, too few for"),
+        ("size = 300", "size = 20", "study.toml: [data.vocab] `size` 20 does not suit a unigram vocabulary"),
+        ('"{folder}/news"', '"{folder}/corpus"', "news.en-de.en: no such file; the test corpus 'news' needs"),
+        ('["en-de", "en-fr"]', '["en-de", "en-es"]', "train.en-es.en: no such file; a task needs both sides."),
+        ("max_length = 40", "max_length = 40.5", "study.toml: `data.max_length` must be an integer, but is 40.5."),
+        ("dev_sentences = 20", "dev = 20", "study.toml: [data] holds an unknown key `dev`; the valid ones are"),
+    ],
+)
+def test_mistakes_name_the_file(prepare, old, new, message):
+    assert old in STUDY
+    with pytest.raises(DataError) as raised:
+        prepare(STUDY.replace(old, new))
+    assert message in str(raised.value)
+
+
+def test_test_set_that_holds_all_of_train_is_told(folder, prepare):
+    english = sentences("en", 400, 0)
+    write(folder / "news", "news", "en-de", english, sentences("de", 400, 1))
+    with pytest.raises(DataError, match=r"study\.toml: \[data\] leaves no training pairs of en-de"):
+        prepare(STUDY.replace("test_sentences = 30", "test_sentences = 350\n").replace("en-fr", "en-de-fr").replace(', "en-de-fr"', ""))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "no prepared data here; run `mnmt-data prepare` first."),
+        ("{", "does not describe prepared data; run `mnmt-data prepare` again."),
+        ("[]", "does not describe prepared data; run `mnmt-data prepare` again."),
+        ('{"schema": 2}', "must have schema 1, but has 2; run `mnmt-data prepare` again."),
+    ],
+)
+def test_folders_that_are_not_prepared_data_are_named(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "prepared.json").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError) as raised:
+        open_prepared(tmp_path)
+    assert str(raised.value) == f"{tmp_path}/prepared.json: {message}"
