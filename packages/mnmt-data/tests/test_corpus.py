@@ -73,7 +73,9 @@ def test_empty_corpus_is_told(tmp_path):
     assert str(raised.value).startswith(f"{src}: has no lines; ")
 
 
-@pytest.mark.parametrize(("content", "line"), [(b"\xff\n", 1), (b"a\n\xe9b\n", 2), (b"\xef\xbb\xbfa\nb\nc\xc3", 3)])
+@pytest.mark.parametrize(
+    ("content", "line"), [(b"\xff\n", 1), (b"a\n\xe9b\n", 2), (b"\xef\xbb\xbfa\nb\nc\xc3", 3)]
+)
 def test_invalid_utf_8_is_placed(tmp_path, content, line):
     path = write(tmp_path, "text", content)
     with pytest.raises(DataError) as raised:

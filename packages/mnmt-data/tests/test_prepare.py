@@ -70,7 +70,7 @@ def folder(tmp_path):
 def prepare(folder):
     def run(text=STUDY, **values):
         path = folder / "study.toml"
-        path.write_text(text.format(folder=folder, **{"kind": "unigram", **values}), encoding="utf-8")
+        path.write_text(text.format(folder=folder, **{"kind": "word", **values}), encoding="utf-8")
         said = []
         return prepare_study(read_study(path), folder / "out", report=said.append), said
 
@@ -142,7 +142,8 @@ def test_given_sets_are_kept_and_taken_out_of_train(folder, prepare):
 
 
 def test_counts_add_up(folder, prepare):
-    write(folder / "corpus", "train", "en-fr", [*sentences("en", 300, 0), "", "same"], [*sentences("fr", 300, 2), "x", "same"])
+    src, tgt = sentences("en", 300, 0), sentences("fr", 300, 2)
+    write(folder / "corpus", "train", "en-fr", [*src, "", "same"], [*tgt, "x", "same"])
     data, _ = prepare()
     described = json.loads((data.folder / "prepared.json").read_text(encoding="utf-8"))
     for task, lines in (("en-de", 400), ("en-fr", 302)):
@@ -158,14 +159,17 @@ def test_counts_add_up(folder, prepare):
 
 
 def test_longer_pairs_than_max_length_are_left_out_of_train_alone(folder, prepare):
-    long = " ".join(WORDS["en"] * 20)
-    write(folder / "corpus", "train", "en-de", [*sentences("en", 400, 0), long, "short"], [*sentences("de", 400, 1), "kurz", long])
-    write(folder / "news", "news", "en-de", [long], ["lang"])
-    data, _ = prepare(kind="word")
-    longest = [max(side.lengths) for side in (data.shard("train", "en-de").src, data.shard("train", "en-de").tgt)]
-    assert max(longest) <= 40
-    assert data.description["dropped"]["en-de"]["too long"] + data.description["dropped"]["en-de"]["held out"] >= 2
+    write(folder / "news", "news", "en-de", [" ".join(WORDS["en"] * 20)], ["lang"])
+    src, tgt = sentences("en", 400, 0), sentences("de", 400, 1)
+    src[200:250] = [f"{line} {line}" for line in src[200:250]]
+    write(folder / "corpus", "train", "en-de", src, tgt)
+    data, _ = prepare(STUDY.replace("max_length = 40", "max_length = 7"))
+    assert set(data.shard("train", "en-de").src.lengths) == {7}
+    assert data.description["dropped"]["en-de"]["too long"] > 20
+    assert data.description["dropped"]["en-fr"]["too long"] == 0
     assert data.shard("news", "en-de").src.lengths.tolist() == [142]
+    with pytest.raises(DataError, match=r"no training pairs of en-de; make `max_length` \(6\) larger"):
+        prepare(STUDY.replace("max_length = 40", "max_length = 6"))
 
 
 def test_tasks_into_english_read_the_same_text(prepare):
@@ -195,15 +199,16 @@ def test_what_has_changed_is_prepared_again(folder, prepare, change):
         write(folder / "news", "news", "en-de", ["another"], ["noch einer"])
     if change == "broken":
         (first.folder / "prepared.json").write_text("{", encoding="utf-8")
-    _, said = prepare(kind="bpe" if change == "config" else "unigram")
+    _, said = prepare(STUDY.replace("max_length = 40", "max_length = 39") if change == "config" else STUDY)
     assert "up to date" not in " ".join(said)
 
 
-def test_two_runs_write_the_same_bytes(folder, prepare):
-    data, _ = prepare()
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "word"])
+def test_two_runs_write_the_same_bytes(prepare, kind):
+    data, _ = prepare(kind=kind)
     before = {path: path.read_bytes() for path in data.folder.rglob("*.*")}
     (data.folder / "prepared.json").unlink()
-    prepare()
+    prepare(kind=kind)
     assert {path: path.read_bytes() for path in data.folder.rglob("*.*")} == before
 
 
@@ -216,10 +221,10 @@ def test_a_failed_run_leaves_what_was_there(folder, prepare, monkeypatch):
 
     monkeypatch.setattr("mnmt_data.prepare.write_shard", stop)
     with pytest.raises(KeyboardInterrupt):
-        prepare(kind="bpe")
+        prepare(STUDY.replace("max_length = 40", "max_length = 39"))
     assert {path: path.read_bytes() for path in data.folder.rglob("*.*")} == before
     monkeypatch.undo()
-    prepare(kind="bpe")
+    prepare(STUDY.replace("max_length = 40", "max_length = 39"))
     assert [path.name for path in (folder / "out").iterdir()] == ["data"]
 
 
@@ -243,23 +248,38 @@ def test_made_languages_are_taken_as_they_are(folder, prepare):
         ("test_sentences = 30", "test_sentences = 380", "train.en-de.en: has 400 usable pairs, too few for"),
         ("size = 300", "size = 20", "study.toml: [data.vocab] `size` 20 does not suit a unigram vocabulary"),
         ('"{folder}/news"', '"{folder}/corpus"', "news.en-de.en: no such file; the test corpus 'news' needs"),
-        ('["en-de", "en-fr"]', '["en-de", "en-es"]', "train.en-es.en: no such file; a task needs both sides."),
-        ("max_length = 40", "max_length = 40.5", "study.toml: `data.max_length` must be an integer, but is 40.5."),
-        ("dev_sentences = 20", "dev = 20", "study.toml: [data] holds an unknown key `dev`; the valid ones are"),
+        (
+            '["en-de", "en-fr"]',
+            '["en-de", "en-es"]',
+            "train.en-es.en: no such file; a task needs both sides.",
+        ),
+        (
+            "max_length = 40",
+            "max_length = 40.5",
+            "study.toml: `data.max_length` must be an integer, but is 40.5.",
+        ),
+        (
+            "dev_sentences = 20",
+            "dev = 20",
+            "study.toml: [data] holds an unknown key `dev`; the valid ones are",
+        ),
     ],
 )
 def test_mistakes_name_the_file(prepare, old, new, message):
     assert old in STUDY
     with pytest.raises(DataError) as raised:
-        prepare(STUDY.replace(old, new))
+        prepare(STUDY.replace(old, new), kind="unigram")
     assert message in str(raised.value)
 
 
 def test_test_set_that_holds_all_of_train_is_told(folder, prepare):
     english = sentences("en", 400, 0)
     write(folder / "news", "news", "en-de", english, sentences("de", 400, 1))
+    for task in ("en-de", "en-fr"):
+        write(folder / "corpus", "dev", task, ["one"], ["eins"])
+        write(folder / "corpus", "test", task, ["two"], ["zwei"])
     with pytest.raises(DataError, match=r"study\.toml: \[data\] leaves no training pairs of en-de"):
-        prepare(STUDY.replace("test_sentences = 30", "test_sentences = 350\n").replace("en-fr", "en-de-fr").replace(', "en-de-fr"', ""))
+        prepare(STUDY.replace("test_sentences = 30", "test_sentences = 400"))
 
 
 @pytest.mark.parametrize(

@@ -61,14 +61,19 @@ def test_carving_takes_what_was_asked_and_keeps_the_rest(dev, test, seed, rest):
 
 def test_sets_that_are_not_asked_for_are_not_made():
     bitext = Bitext(src=["a", "b", "c"], tgt=["x", "y", "z"])
-    assert {name: len(part) for name, part in carve(bitext, {"dev": 1}, seed=1).items()} == {"dev": 1, "train": 2}
+    assert {name: len(part) for name, part in carve(bitext, {"dev": 1}, seed=1).items()} == {
+        "dev": 1,
+        "train": 2,
+    }
     assert carve(bitext, {}, seed=1) == {"train": bitext}
 
 
 def test_tasks_that_share_their_source_hold_out_the_same_sentences():
     src = [f"sentence {n}" for n in range(1000)]
     held = [
-        set(carve(Bitext(src=src, tgt=[f"{n} in {language}" for n in src]), {"test": 100}, seed=5)["test"].src)
+        set(
+            carve(Bitext(src=src, tgt=[f"{n} in {language}" for n in src]), {"test": 100}, seed=5)["test"].src
+        )
         for language in ("de", "fr")
     ]
     assert held[0] == held[1]

@@ -32,9 +32,11 @@ def test_page_is_self_contained_and_holds_every_figure(study_records: Path, tmp_
     assert "<script" not in page
     # losses, parallels, coefficients and fractions a task; frontier; held out; chrF against loss
     assert len(sources) == 4 * 2 + 1 + 1 + 1
-    for source in sources:
-        root = ElementTree.fromstring(base64.b64decode(source.partition(",")[2]))
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    panels = [base64.b64decode(source.partition(",")[2]) for source in sources]
+    for panel in panels:
+        assert ElementTree.fromstring(panel).tag == "{http://www.w3.org/2000/svg}svg"
+    figures = [path.read_bytes() for path in (tmp_path / "report" / "figures").glob("*.svg")]
+    assert sorted(figures) == sorted(panels)
     headings = re.findall(r"<h2[^>]*>([^<]+)</h2>", page)
     for heading in ("What was found", "Losses and laws", "Trade-off frontier", "Held-out models", "Runs"):
         assert heading in headings

@@ -87,6 +87,8 @@ def _prepare(
     report(f"learning a {config.vocab.kind} vocabulary")
     vocab = _learn_vocabulary(study, config, train, folder / VOCABULARY)
     counts, too_long = _write_splits(config, text, vocab, folder, report)
+    kept = {task: count["pairs"] for task, count in counts["train"].items()}
+    _require_pairs(study, kept, f"make `max_length` ({config.max_length}) larger")
     tags = {language: vocab.tag(language) for language in config.target_languages}
     return {
         "schema": SCHEMA,
@@ -98,6 +100,11 @@ def _prepare(
         "irreducible": dict(text.irreducible),
         "config": asdict(config),
     }
+
+
+def _require_pairs(study: StudyFile, pairs: Mapping[str, int], remedy: str) -> None:
+    if empty := [task for task, count in pairs.items() if not count]:
+        raise DataError(f"{study.path}: [data] leaves no training pairs of {empty[0]}; {remedy}.")
 
 
 def _learn_vocabulary(

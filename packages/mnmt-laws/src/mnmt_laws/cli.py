@@ -192,7 +192,7 @@ def report(
     noise: Noise = 0.01,
     selection: Selection = _ALL_LOSSES,
 ) -> None:
-    """Write the report of a study: index.html, report.json and runs.csv.
+    """Write the report of a study: index.html, report.json, runs.csv and figures.
 
     Args:
         source: A run table, or a folder of run records.

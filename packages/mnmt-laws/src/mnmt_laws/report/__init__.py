@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from mnmt_laws.fit import Perturbation
 from mnmt_laws.report.analysis import analyse
 from mnmt_laws.report.document import report_document
 from mnmt_laws.report.findings import find
-from mnmt_laws.report.page import render_page
+from mnmt_laws.report.page import Plate, draw_plates, render_page
 from mnmt_laws.source import open_source
 
 
@@ -21,7 +22,7 @@ class Report:
     """A written report."""
 
     index: Path
-    """The page; `report.json` and `runs.csv` lie beside it."""
+    """The page; `report.json`, `runs.csv` and the folder `figures` lie beside it."""
 
     findings: tuple[str, ...]
     """What was found, in sentences."""
@@ -40,7 +41,7 @@ def build_report(
     objective: str = "log-ols",
     perturbation: Perturbation | None = None,
 ) -> Report:
-    """Analyse a run table or a folder of run records and write index.html, report.json and runs.csv.
+    """Analyse a run table or a folder of run records and write index.html, report.json, runs.csv and figures.
 
     Args:
         source: A run table, its file, or a folder of run records.
@@ -68,6 +69,16 @@ def build_report(
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
     opened.table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
+    plates = draw_plates(analysis)
+    _write_figures(plates, folder / "figures")
     index = folder / "index.html"
-    index.write_text(render_page(analysis), encoding="utf-8")
+    index.write_text(render_page(analysis, plates), encoding="utf-8")
     return Report(index=index, findings=find(analysis), warnings=analysis.warnings)
+
+
+def _write_figures(plates: Sequence[Plate], folder: Path) -> None:
+    """The page's figures as files."""
+    folder.mkdir(exist_ok=True)
+    for plate in plates:
+        for name, panel in plate.files().items():
+            (folder / name).write_bytes(panel)

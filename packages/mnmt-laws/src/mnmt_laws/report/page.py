@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -15,7 +18,7 @@ from mnmt_laws.figures.frontier import draw_frontier
 from mnmt_laws.figures.heldout import draw_held_out
 from mnmt_laws.figures.losses import draw_losses, draw_parallels
 from mnmt_laws.figures.quality import QUALITY_NAMES, draw_quality
-from mnmt_laws.figures.style import to_data_uri
+from mnmt_laws.figures.style import to_svg
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.findings import find
 from mnmt_laws.report.tables import Table, Tile, headline_tiles, report_tables
@@ -29,11 +32,22 @@ class Plate:
 
     title: str
     caption: str
-    images: tuple[str, ...]
-    """`data:` addresses, one a panel."""
+    panels: tuple[bytes, ...]
+    """SVG, one a panel."""
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The panels as `data:` addresses."""
+        encoded = (base64.b64encode(panel).decode("ascii") for panel in self.panels)
+        return tuple(f"data:image/svg+xml;base64,{panel}" for panel in encoded)
+
+    def files(self) -> dict[str, bytes]:
+        """The panels by file name, such as `trade-off-frontier-1.svg`."""
+        stem = re.sub(r"[^a-z]+", "-", self.title.lower())
+        return {f"{stem}-{number}.svg": panel for number, panel in enumerate(self.panels, start=1)}
 
 
-def render_page(analysis: Analysis) -> str:
+def render_page(analysis: Analysis, plates: Sequence[Plate]) -> str:
     """The whole report as HTML that needs nothing from outside itself."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mnmt_laws.report", "."),
@@ -48,25 +62,26 @@ def render_page(analysis: Analysis) -> str:
         analysis=analysis,
         findings=find(analysis),
         tiles=tiles,
-        shelves=_shelves(_plates(analysis)),
+        shelves=_shelves(plates),
         tables=tables,
         version=version("mnmt-laws"),
     )
 
 
-def _shelves(plates: list[Plate]) -> list[list[Plate]]:
+def _shelves(plates: Sequence[Plate]) -> list[list[Plate]]:
     """Plates in the order of the page, neighbours of a single panel side by side."""
     shelves: list[list[Plate]] = []
     for plate in plates:
-        single = len(plate.images) == 1
-        if single and shelves and len(shelves[-1]) == 1 and len(shelves[-1][0].images) == 1:
+        single = len(plate.panels) == 1
+        if single and shelves and len(shelves[-1]) == 1 and len(shelves[-1][0].panels) == 1:
             shelves[-1].append(plate)
         else:
             shelves.append([plate])
     return shelves
 
 
-def _plates(analysis: Analysis) -> list[Plate]:
+def draw_plates(analysis: Analysis) -> list[Plate]:
+    """Every figure of the report, in the order of the page."""
     plates = [_losses(analysis), _parallels(analysis), _coefficients(analysis), _fractions(analysis)]
     if analysis.has_frontier:
         plates.append(_frontier(analysis))
@@ -163,4 +178,4 @@ def _quality(analysis: Analysis) -> list[Plate]:
 
 
 def _plate(title: str, caption: str, figures: list[Figure]) -> Plate:
-    return Plate(title=title, caption=caption, images=tuple(to_data_uri(figure) for figure in figures))
+    return Plate(title=title, caption=caption, panels=tuple(to_svg(figure) for figure in figures))
