@@ -11,20 +11,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / ".nox" / "reports"
-NO_REASON = ("", "unconditional skip", "Skipped", "Skipped: ")
+NO_REASON = ("", "unconditional skip", "Skipped")
 
 Test = tuple[str, str]
 """A test function: its file, relative to the repository, and its name."""
 
 
 def main() -> int:
-    """Print what is wrong, the skipped tests and the totals; the exit status is 1 if anything is wrong."""
+    """Print why tests were skipped, what is wrong, and the totals; return 1 if anything is wrong, else 0."""
     cases = [case for report in sorted(REPORTS.glob("*.xml")) for case in ET.parse(report).iter("testcase")]
     skipped = {name(case): reason for case in cases if (reason := skip_reason(case)) is not None}
     missing = sorted(set(expected_tests()) - {reported_test(case) for case in cases})
     unreasoned = [case for case, reason in skipped.items() if reason in NO_REASON]
-    for case, reason in skipped.items():
-        print(f"skipped: {case}: {reason}")
+    for reason, count in Counter(skipped.values()).items():
+        print(f"{count} skipped: {reason}")
     for file, function in missing:
         print(f"missing: {file}::{function} is in no report")
     for case in unreasoned:

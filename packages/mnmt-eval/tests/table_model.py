@@ -10,44 +10,54 @@ from torch import Tensor
 from mnmt_eval.protocol import EOS, PAD
 
 SOURCES = 7
+HISTORIES = 11
 
 
 @dataclass(frozen=True)
 class TableState:
     sources: Tensor
+    histories: Tensor
     position: int
 
     def select(self, rows: Tensor) -> TableState:
-        return replace(self, sources=self.sources[rows])
+        return replace(self, sources=self.sources[rows], histories=self.histories[rows])
 
 
 class TableModel:
-    """The next token depends on the source, the position and the token before, and on nothing else."""
+    """The next token depends on the source, the position and a hash of the tokens before, kept in the state."""
 
     def __init__(self, *, seed: int, vocab_size: int = 5, positions: int = 12) -> None:
         generator = torch.Generator().manual_seed(seed)
-        logits = torch.randn(SOURCES, positions, vocab_size, vocab_size, generator=generator)
+        logits = torch.randn(SOURCES, positions, HISTORIES, vocab_size, generator=generator)
         self.table = (2 * logits).log_softmax(-1)
         self.rows_per_step: list[int] = []
 
     def encode(self, src: Tensor, padding_mask: Tensor) -> TableState:
         assert torch.equal(padding_mask, src == PAD)
-        return TableState(sources=src.masked_fill(padding_mask, 0).sum(1) % SOURCES, position=0)
+        sources = src.masked_fill(padding_mask, 0).sum(1) % SOURCES
+        return TableState(sources=sources, histories=torch.zeros_like(sources), position=0)
 
     def step(self, state: TableState, tokens: Tensor) -> tuple[Tensor, TableState]:
         self.rows_per_step.append(len(tokens))
-        log_probs = self.table[state.sources, state.position, tokens]
-        return log_probs, replace(state, position=state.position + 1)
+        histories = (5 * state.histories + tokens) % HISTORIES
+        log_probs = self.table[state.sources, state.position, histories]
+        return log_probs, replace(state, histories=histories, position=state.position + 1)
+
+    def row(self, source: Tensor, tokens: tuple[int, ...]) -> list[float]:
+        """Log-probabilities of what follows `tokens`."""
+        history = 0
+        for token in tokens:
+            history = (5 * history + token) % HISTORIES
+        row: list[float] = self.table[int(source.sum()) % SOURCES, len(tokens), history].tolist()
+        return row
 
     def score(self, source: Tensor, tokens: tuple[int, ...]) -> float:
         """Log-probability of a target, token by token."""
-        row = int(source.sum()) % SOURCES
-        before = (PAD, *tokens)
-        return sum(self.table[row, i, before[i], token].item() for i, token in enumerate(tokens))
+        return sum(self.row(source, tokens[:i])[token] for i, token in enumerate(tokens))
 
     def next(self, source: Tensor, tokens: tuple[int, ...]) -> list[tuple[float, int]]:
         """Log-probability of every next token but padding."""
-        row = self.table[int(source.sum()) % SOURCES, len(tokens), tokens[-1] if tokens else PAD].tolist()
+        row = self.row(source, tokens)
         return [(log_prob, token) for token, log_prob in enumerate(row) if token != PAD]
 
 

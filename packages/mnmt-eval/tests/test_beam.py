@@ -118,10 +118,10 @@ def test_finished_sentences_leave_the_batch() -> None:
 def test_search_goes_on_while_a_longer_hypothesis_can_still_win() -> None:
     model = TableModel(seed=0)
     model.table[2] = -50.0
-    model.table[2, 0, PAD, EOS] = -0.6
-    model.table[2, 0, PAD, 2] = -0.8
-    model.table[2, 1:, 2, 2] = -0.001
-    model.table[2, 5, 2, EOS] = -0.0001
+    model.table[2, 0, :, EOS] = -0.6
+    model.table[2, 0, :, 2] = -0.8
+    model.table[2, 1:, :, 2] = -0.001
+    model.table[2, 5, :, EOS] = -0.0001
     by_length = config(beam=2, kind="power", alpha=1.0, extra=5)
     ((best,),) = beam_search(model, torch.tensor([[2]]), by_length)
     assert best.tokens == (2, 2, 2, 2, 2, EOS)

@@ -43,8 +43,10 @@ def test_max_length_counts_all_but_padding(limit: MaxLength, lengths: list[int])
         (lambda: SearchConfig(beam=0), "`beam` must be at least 1, but is 0."),
         (lambda: LengthPenalty(alpha=-0.1), "`alpha` must be at least 0, but is -0.1."),
         (lambda: LengthPenalty(alpha=float("nan")), "`alpha` must be at least 0, but is nan."),
-        (lambda: LengthPenalty(kind="log"),  # type: ignore[arg-type]
-            "`kind` must be power or gnmt, but is 'log'."),
+        (
+            lambda: LengthPenalty(kind="log"),  # type: ignore[arg-type]
+            "`kind` must be power or gnmt, but is 'log'.",
+        ),
         (lambda: MaxLength(ratio=-1.0), "`ratio` must be at least 0, but is -1.0."),
         (lambda: MaxLength(extra=-1), "`extra` must be at least 0, but is -1."),
     ],
