@@ -8,6 +8,7 @@ import shutil
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nox
@@ -80,16 +81,14 @@ def purity(session: nox.Session) -> None:
 @nox.session
 def build(session: nox.Session) -> None:
     """Wheels and sdists of all packages, installed from these files in a clean place and imported."""
-    temporary = Path(session.create_tmp())
     session.install("build", "hatchling", "virtualenv", *BUILD_REQUIREMENTS)
-    for package in PACKAGES:
-        session.run("python", "-m", "build", "--no-isolation", f"--outdir={temporary}/dist", folder(package))
-    session.run("virtualenv", "--clear", f"{temporary}/clean")
-    clean = f"{temporary}/clean/bin/"
-    wheels = map(str, temporary.glob("dist/*.whl"))
-    session.run(f"{clean}pip", "install", "--group=test", *wheels, external=True)
-    run_pytest(session, "tests/distributions", report="build", folder_of_pytest=clean)
-    shutil.rmtree(temporary)
+    with TemporaryDirectory() as place:
+        for package in PACKAGES:
+            session.run("python", "-m", "build", "--no-isolation", f"--outdir={place}", folder(package))
+        session.run("virtualenv", f"{place}/clean")
+        wheels = map(str, Path(place).glob("*.whl"))
+        session.run(f"{place}/clean/bin/pip", "install", "--group=test", *wheels, external=True)
+        run_pytest(session, "tests/distributions", report="build", folder_of_pytest=f"{place}/clean/bin/")
 
 
 @nox.session

@@ -37,7 +37,7 @@ def test_target_languages_come_in_the_order_of_the_tasks():
     ],
 )
 def test_wrong_values_are_told(change, message):
-    with pytest.raises(ValueError, match=".") as raised:
+    with pytest.raises(ValueError, match=r".") as raised:
         DataConfig(**{**CORPUS, **change})
     assert str(raised.value) == message
 

@@ -173,11 +173,10 @@ def test_longer_pairs_than_max_length_are_left_out_of_train_alone(folder, prepar
 
 
 def test_tasks_into_english_read_the_same_text(prepare):
-    data, _ = prepare(STUDY.replace('["en-de", "en-fr"]', '["de-en"]').replace("test_corpora", "# "))
-    (src, tgt), tag = data.text("test", "de-en"), data.vocab.tag("en")
-    assert src[0].startswith("de")
-    assert tgt[0].startswith("en")
-    assert data.shard("test", "de-en").src[0][0] == tag
+    data, _ = prepare(STUDY.replace('["en-de", "en-fr"]', '["de-en", "en-de", "fr-en"]'))
+    for split in ("dev", *data.testsets("de-en")):
+        assert data.text(split, "de-en") == data.text(split, "en-de")[::-1]
+        assert data.shard(split, "de-en").src[0][0] == data.vocab.tag("en")
 
 
 def test_the_same_is_not_prepared_twice(folder, prepare):

@@ -78,12 +78,12 @@ def test_file_mistakes_name_the_file(tmp_path, text, message):
 
 
 def test_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match="none.toml: no such study file"):
+    with pytest.raises(DataError, match=r"none\.toml: no such study file"):
         read_study(tmp_path / "none.toml")
 
 
 def test_file_that_is_not_utf_8_is_named(tmp_path):
     path = tmp_path / "latin.toml"
     path.write_bytes('name = "é"'.encode("latin-1"))
-    with pytest.raises(StudyError, match="latin.toml: not a TOML file"):
+    with pytest.raises(StudyError, match=r"latin\.toml: not a TOML file"):
         read_study(path)

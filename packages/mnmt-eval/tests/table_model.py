@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -24,7 +25,7 @@ class TableState:
 
 
 class TableModel:
-    """The next token depends on the source, the position and a hash of the tokens before, kept in the state."""
+    """The next token depends on the source, the position and, through the state, all tokens before."""
 
     def __init__(self, *, seed: int, vocab_size: int = 5, positions: int = 12) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -86,7 +87,8 @@ def plain_beam_search(model: TableModel, source: Tensor, *, width: int, limit: i
 
 def penalty(kind: str, alpha: float, length: int) -> float:
     """Length penalty by its formula."""
-    return float(length) ** alpha if kind == "power" else ((5 + length) / 6) ** alpha
+    base = float(length) if kind == "power" else (5 + length) / 6
+    return math.pow(base, alpha)
 
 
 def ranked(targets: list[Scored], kind: str, alpha: float) -> list[tuple[int, ...]]:

@@ -1,9 +1,11 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -42,3 +44,37 @@ def test_sweep_trains_everything_and_says_so_in_json(study_file: Path, results: 
     runs = json.loads(done.stdout)["runs"]
     assert len(runs) == 5
     assert {row["status"] for row in runs} == {"finished"}
+
+
+def test_a_sweep_killed_outright_leaves_no_process_training(
+    study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    endless = tmp_path / "endless.toml"
+    text = (
+        study_file.read_text()
+        .replace("steps = 12", "steps = 1_000_000")
+        .replace("log_every = 4", "log_every = 50")
+    )
+    endless.write_text(text, encoding="utf-8")
+    (tmp_path / "data").symlink_to(results / "data")
+    command = [
+        sys.executable,
+        "-m",
+        "mnmt_model",
+        "sweep",
+        str(endless),
+        "--out",
+        str(tmp_path),
+        "--jobs",
+        "1",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        while not (logs := list(tmp_path.glob("runs/*/metrics.jsonl"))) or not logs[0].read_text():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+    # The lock is free once the process that trained is gone.
+    with FileLock(logs[0].with_name(".lock"), timeout=30):
+        length = len(logs[0].read_text())
+        time.sleep(0.5)
+        assert len(logs[0].read_text()) == length

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from mnmt_data.study import read_study
 from mnmt_model import Outcome, RunError, RunPlan, plan_runs, sweep
@@ -55,6 +56,15 @@ def test_a_killed_process_is_recorded_and_the_rest_go_on(plans: list[RunPlan], t
     assert by_name[endless.name].status == "failed"
     assert "killed" in (by_name[endless.name].error or "")
     assert by_name[plans[0].name].status == "finished"
+
+
+def test_a_run_of_another_sweep_is_left_to_it(plans: list[RunPlan], tmp_path: Path) -> None:
+    folder = tmp_path / plans[0].name
+    folder.mkdir()
+    with FileLock(folder / ".lock"):
+        (outcome,) = sweep(plans[:1], tmp_path, jobs=1, on_end=lambda outcome: None)
+    assert (outcome.status, (folder / "run.json").exists()) == ("failed", False)
+    assert "another process trains it" in (outcome.error or "")
 
 
 def kill_when_started(name: str, folder: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 from safetensors.torch import load_file
 
 from mnmt_data.study import read_study
@@ -69,6 +70,20 @@ def test_a_finished_run_is_left_alone(plan: RunPlan, tmp_path: Path) -> None:
     steps: list[int] = []
     train(plan, tmp_path / "run", on_step=steps.append)
     assert steps == []
+
+
+def test_a_run_that_another_process_trains_is_left_alone(plan: RunPlan, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with FileLock(tmp_path / "run" / ".lock"), pytest.raises(RunError, match="trained by another process"):
+        train(plan, tmp_path / "run")
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_a_run_can_become_held_out(plan: RunPlan, tmp_path: Path) -> None:
+    train(plan, tmp_path / "run")
+    train(dataclasses.replace(plan, role="held-out"), tmp_path / "run")
+    record = read_run(tmp_path / "run")
+    assert (record["role"], record["status"]) == ("held-out", "finished")
 
 
 def test_every_task_is_evaluated_also_those_not_trained_on(

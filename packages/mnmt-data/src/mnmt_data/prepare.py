@@ -80,10 +80,7 @@ def _prepare(
 ) -> dict[str, Any]:
     """Writes everything but prepared.json, and returns what that will say."""
     train = text.splits["train"]
-    if empty := [task for task, bitext in train.items() if not len(bitext)]:
-        raise DataError(
-            f"{study.path}: [data] leaves no training pairs of {empty[0]}; make test sets smaller."
-        )
+    _require_pairs(study, {task: len(bitext) for task, bitext in train.items()}, "make the test sets smaller")
     report(f"learning a {config.vocab.kind} vocabulary")
     vocab = _learn_vocabulary(study, config, train, folder / VOCABULARY)
     counts, too_long = _write_splits(config, text, vocab, folder, report)

@@ -12,7 +12,7 @@ from mnmt_data.clean import clean
 from mnmt_data.config import DataConfig
 from mnmt_data.corpus import Bitext, bitext_paths, has_bitext, read_bitext
 from mnmt_data.errors import DataError
-from mnmt_data.split import Splits, carve, disjoint, sample
+from mnmt_data.split import Splits, carve, disjoint, sample, shared_language
 
 CARVED = ("dev", "test")
 DESCRIPTION = "corpus.json"
@@ -78,9 +78,15 @@ def _carved(config: DataConfig, corpus: Path, train: Mapping[str, Bitext]) -> Sp
         missing = {split: size for split, size in sizes.items() if not has_bitext(corpus, split, task)}
         _check_size(bitext, missing, bitext_paths(corpus, "train", task)[0])
         given = {split: read_bitext(corpus, split, task) for split in CARVED if split not in missing}
-        for split, pairs in {**given, **carve(bitext, missing, seed=config.seed)}.items():
+        carved = carve(bitext, missing, keys=_keys(config, task, bitext), seed=config.seed)
+        for split, pairs in {**given, **carved}.items():
             splits[split][task] = pairs
     return splits
+
+
+def _keys(config: DataConfig, task: str, bitext: Bitext) -> list[str]:
+    """The side in the language that the tasks share, else the source: what decides which pairs are held out."""
+    return bitext.tgt if task.split("-")[1] == shared_language(config.tasks) else bitext.src
 
 
 def _check_size(bitext: Bitext, sizes: Mapping[str, int], path: Path) -> None:
@@ -97,9 +103,10 @@ def _tests(config: DataConfig) -> Splits:
         if not tasks:
             wanted = bitext_paths(folder, name, config.tasks[0])[0]
             raise DataError(f"{wanted}: no such file; the test corpus {name!r} needs one of the tasks.")
+        bitexts = _read(folder, name, tuple(tasks))
         tests[name] = {
-            task: sample(read_bitext(folder, name, task), config.test_sentences, seed=config.seed)
-            for task in tasks
+            task: sample(bitext, config.test_sentences, keys=_keys(config, task, bitext), seed=config.seed)
+            for task, bitext in bitexts.items()
         }
     return tests
 
@@ -110,6 +117,6 @@ def _irreducible(corpus: Path, tasks: tuple[str, ...]) -> dict[str, float]:
         return {}
     try:
         stated = json.loads(path.read_text(encoding="utf-8")).get("irreducible", {})
-    except (ValueError, AttributeError):
-        raise DataError(f"{path}: not a JSON object; mend or remove it.") from None
-    return {task: float(stated[task]) for task in tasks if task in stated}
+        return {task: float(stated[task]) for task in tasks if task in stated}
+    except (ValueError, AttributeError, TypeError):
+        raise DataError(f"{path}: not the description of a corpus; mend or remove it.") from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
 
@@ -12,23 +13,29 @@ from mnmt_data.corpus import Bitext
 Splits = dict[str, dict[str, Bitext]]
 
 
-def carve(bitext: Bitext, sizes: Mapping[str, int], *, seed: int) -> dict[str, Bitext]:
+def shared_language(tasks: Sequence[str]) -> str:
+    """The language that most tasks have on one of their sides; the first of several."""
+    return Counter(language for task in tasks for language in task.split("-")).most_common(1)[0][0]
+
+
+def carve(bitext: Bitext, sizes: Mapping[str, int], *, keys: Sequence[str], seed: int) -> dict[str, Bitext]:
     """Takes a dev and a test set out of a training corpus.
 
-    Pairs are put in the order of a keyed hash of their source sentences; the test set is the beginning of
-    that order, the dev set its end. So tasks that share source sentences (n-way corpora) hold out largely the
-    same ones.
+    Pairs are put in the order of a seeded hash of their keys; the test set is the beginning of that order, the
+    dev set its end. So tasks whose keys are sentences of the language they share (n-way corpora, both directions
+    of a pair) hold out largely the same ones.
 
     Args:
         bitext: pairs, more than the sets take.
         sizes: {"dev" or "test": pairs}, only those to take.
+        keys: a sentence of each pair, of either side.
         seed: of the hash.
 
     Returns:
         {split: pairs} with what is left as `train`. A sentence that occurs twice may be in two splits, which
         `disjoint` mends.
     """
-    order = _by_hash(bitext, seed)
+    order = _by_hash(keys, seed)
     test, dev = sizes.get("test", 0), len(order) - sizes.get("dev", 0)
     rows = {"test": order[:test], "dev": order[dev:], "train": order[test:dev]}
     return {split: bitext.take(sorted(rows[split])) for split in (*sizes, "train")}
@@ -48,15 +55,15 @@ def disjoint(splits: Splits) -> Splits:
     return {**splits, "dev": dev, "train": train}
 
 
-def sample(bitext: Bitext, size: int, *, seed: int) -> Bitext:
-    """At most `size` pairs, chosen by a keyed hash of the source sentence, in their order."""
-    return bitext.take(sorted(_by_hash(bitext, seed)[:size]))
+def sample(bitext: Bitext, size: int, *, keys: Sequence[str], seed: int) -> Bitext:
+    """At most `size` pairs, chosen as `carve` chooses a test set, in their order."""
+    return bitext.take(sorted(_by_hash(keys, seed)[:size]))
 
 
-def _by_hash(bitext: Bitext, seed: int) -> list[int]:
-    key = seed.to_bytes(8, "little", signed=True)
-    hashes = [blake2b(line.encode(), digest_size=8, key=key).digest() for line in bitext.src]
-    return sorted(range(len(bitext)), key=hashes.__getitem__)
+def _by_hash(keys: Sequence[str], seed: int) -> list[int]:
+    salt = seed.to_bytes(8, "little", signed=True)
+    hashes = [blake2b(key.encode(), digest_size=8, key=salt).digest() for key in keys]
+    return sorted(range(len(keys)), key=hashes.__getitem__)
 
 
 def _without(bitext: Bitext, held_out: frozenset[str]) -> Bitext:

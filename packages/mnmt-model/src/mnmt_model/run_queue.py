@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,8 +54,8 @@ def sweep(
             while queue and len(running) < jobs:
                 plan = queue.pop(0)
                 running[plan.name] = plan, _start(context, plan, runs / plan.name, threads)
-            for plan in _take_ended(running):
-                outcomes.append(_outcome(plan, runs / plan.name))
+            for plan, process in _take_ended(running):
+                outcomes.append(_outcome(plan, runs / plan.name, killed=(process.exitcode or 0) < 0))
                 on_end(outcomes[-1])
             time.sleep(POLL_SECONDS)
     finally:
@@ -70,6 +71,7 @@ def train_in_process(plan: RunPlan, folder: Path, threads: int) -> None:
 
     from mnmt_model.trainer import train
 
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     try:
         train(plan, folder)
@@ -77,6 +79,14 @@ def train_in_process(plan: RunPlan, folder: Path, threads: int) -> None:
         raise SystemExit(1) from error
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _end_with_parent() -> None:
+    """A sweep that is killed outright must not leave processes that go on training."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _prepared_context() -> ForkServerContext:
@@ -92,23 +102,27 @@ def _start(context: ForkServerContext, plan: RunPlan, folder: Path, threads: int
     return process
 
 
-def _take_ended(running: dict[str, tuple[RunPlan, ForkServerProcess]]) -> Iterator[RunPlan]:
+def _take_ended(
+    running: dict[str, tuple[RunPlan, ForkServerProcess]],
+) -> Iterator[tuple[RunPlan, ForkServerProcess]]:
     for name, (plan, process) in list(running.items()):
         if not process.is_alive():
             process.join()
             del running[name]
-            yield plan
+            yield plan, process
 
 
-def _outcome(plan: RunPlan, folder: Path) -> Outcome:
+def _outcome(plan: RunPlan, folder: Path, *, killed: bool) -> Outcome:
     record: dict[str, Any] = read_run(folder) if (folder / RUN).exists() else {}
-    if record.get("status") == "running":
+    if killed:
         reason = "its process was killed (out of memory?)"
         record = write_record(folder, record, status="failed", error=reason, finished=now())
+    elif record.get("status", "running") == "running":
+        record = {"status": "failed", "error": "another process trains it, or its folder cannot be written"}
     return Outcome(
         plan=plan,
-        status=record.get("status", "failed"),
-        error=record.get("error", "it did not start"),
+        status=record["status"],
+        error=record["error"],
         wall_seconds=record.get("wall_seconds", 0.0),
     )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
 from mnmt_data.batches import Batch, BatchStream
 from mnmt_data.mixture import Mixture
@@ -40,12 +42,21 @@ def train(plan: RunPlan, folder: Path, *, on_step: Callable[[int], None] = lambd
         on_step: called with the number of each finished step.
 
     Raises:
-        RunError: if `folder` holds another run, or the loss stops being finite; run.json then says why.
+        RunError: if `folder` holds another run or another process trains it, or the loss stops being finite;
+            run.json then says why.
     """
     data = open_prepared(plan.data)
-    record = _open_record(plan, folder, data)
-    if record["status"] == "finished":
-        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with _exclusively(folder):
+        record = _open_record(plan, folder, data)
+        if record["status"] != "finished":
+            _train(plan, folder, data, record, on_step)
+
+
+def _train(
+    plan: RunPlan, folder: Path, data: Prepared, record: dict[str, Any], on_step: Callable[[int], None]
+) -> None:
+    """Train what is left, and write into run.json how it ended."""
     started, before = time.monotonic(), record["wall_seconds"]
     try:
         Trainer(plan, folder, data).run(on_step)
@@ -157,7 +168,6 @@ def _open_record(plan: RunPlan, folder: Path, data: Prepared) -> dict[str, Any]:
     """run.json of this plan: written anew, or the one there if it is of the same plan."""
     fresh = describe(plan, folder, vocab_size=data.vocab.size, irreducible=data.irreducible)
     if not (folder / RUN).exists():
-        folder.mkdir(parents=True, exist_ok=True)
         return write_record(folder, fresh)
     record = read_run(folder)
     changed = [key for key in ("config", "mixture", "seed", "vocab_size") if record[key] != fresh[key]]
@@ -165,9 +175,19 @@ def _open_record(plan: RunPlan, folder: Path, data: Prepared) -> dict[str, Any]:
         raise RunError(
             f"{folder / RUN}: was trained with another {changed[0]}; remove the folder or rename the size"
         )
-    if record["status"] != "finished":
-        record = write_record(folder, record, status="running", error=None)
-    return record
+    if record["status"] == "finished":
+        return write_record(folder, record, role=plan.role) if record["role"] != plan.role else record
+    return write_record(folder, record, role=plan.role, status="running", error=None)
+
+
+@contextmanager
+def _exclusively(folder: Path) -> Iterator[None]:
+    """Keeps other processes from training the same run; the lock goes with the process, however that ends."""
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise RunError(f"{folder}: is being trained by another process; wait for it or stop it") from None
 
 
 def _one_line(error: Exception) -> str:
