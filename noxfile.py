@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -73,8 +73,7 @@ def purity(session: nox.Session) -> None:
     """No torch: the laws wheel works alone, and mnmt_data and mnmt_eval.metrics work without it."""
     session.install("--group=test", make_wheel(session, "laws"))
     run_pytest(session, "tests/purity/test_laws_alone.py", report="purity-laws")
-    install(session, ["data"], "sacrebleu")
-    session.install("--no-deps", folder("eval"))
+    install_without_torch(session, ["data", "eval"])
     run_pytest(session, "tests/purity/test_torch_free_imports.py", report="purity-imports")
 
 
@@ -94,8 +93,8 @@ def build(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """The documentation with its API pages, warnings as errors, in docs/_build."""
-    install(session, ["data", "laws"], "--group=docs")
-    session.install("--no-deps", folder("model"), folder("eval"))  # their torch is mocked
+    session.install("--group=docs")
+    install_without_torch(session, PIPELINE)
     session.run("sphinx-build", "-W", "--keep-going", "docs", "docs/_build")
 
 
@@ -146,6 +145,19 @@ def install(session: nox.Session, packages: Iterable[str], *arguments: str) -> N
     session.install(*(folder(package) for package in chosen if package != "moe-ext"), *arguments)
 
 
+def install_without_torch(session: nox.Session, packages: Sequence[str]) -> None:
+    """Install just these packages, with what they require from elsewhere but for torch."""
+    required = (requirement for package in packages for requirement in requirements(package))
+    session.install(*(requirement for requirement in required if not re.match(r"mnmt-|torch\b", requirement)))
+    session.install("--no-deps", *map(folder, packages))
+
+
+def requirements(package: str) -> list[str]:
+    """What a package requires to run."""
+    required: list[str] = read_toml(f"{folder(package)}/pyproject.toml")["project"]["dependencies"]
+    return required
+
+
 def with_required(packages: Iterable[str]) -> list[str]:
     """Packages and, recursively, those of this repository that they require."""
     chosen: list[str] = []
@@ -154,8 +166,7 @@ def with_required(packages: Iterable[str]) -> list[str]:
         package = waiting.pop()
         if package not in chosen:
             chosen.append(package)
-            requirements = " ".join(read_toml(f"{folder(package)}/pyproject.toml")["project"]["dependencies"])
-            waiting += re.findall(r"\bmnmt-([a-z-]+)", requirements)
+            waiting += re.findall(r"\bmnmt-([a-z-]+)", " ".join(requirements(package)))
     return chosen
 
 

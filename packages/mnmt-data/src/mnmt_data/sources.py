@@ -85,7 +85,7 @@ def _carved(config: DataConfig, corpus: Path, train: Mapping[str, Bitext]) -> Sp
 
 
 def _keys(config: DataConfig, task: str, bitext: Bitext) -> list[str]:
-    """The side in the language that the tasks share, else the source: what decides which pairs are held out."""
+    """The side in the language that the tasks share, else the source: it decides which pairs are held out."""
     return bitext.tgt if task.split("-")[1] == shared_language(config.tasks) else bitext.src
 
 

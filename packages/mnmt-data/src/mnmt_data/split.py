@@ -21,9 +21,9 @@ def shared_language(tasks: Sequence[str]) -> str:
 def carve(bitext: Bitext, sizes: Mapping[str, int], *, keys: Sequence[str], seed: int) -> dict[str, Bitext]:
     """Takes a dev and a test set out of a training corpus.
 
-    Pairs are put in the order of a seeded hash of their keys; the test set is the beginning of that order, the
-    dev set its end. So tasks whose keys are sentences of the language they share (n-way corpora, both directions
-    of a pair) hold out largely the same ones.
+    Pairs are put in the order of a seeded hash of their keys; the test set is the beginning of that order,
+    the dev set its end. So tasks whose keys are sentences of the language they share (n-way corpora, both
+    directions of a pair) hold out largely the same ones.
 
     Args:
         bitext: pairs, more than the sets take.

@@ -44,7 +44,8 @@ Names = Annotated[tuple[str, ...], Parameter(converter=_split_at_commas, negativ
 
 @app.command
 def score(
-    runs: list[Path],
+    runs: Annotated[list[Path], Parameter(negative="")],
+    /,
     *,
     testset: Names = (),
     metrics: Names = METRICS,
@@ -62,7 +63,7 @@ def score(
     Args:
         runs: runs, or folders of runs.
         testset: test sets, as `test` or `test,debian`; all by default.
-        metrics: metrics.
+        metrics: `bleu`, `chrf` or both.
         beam: hypotheses kept at a time; 1 is greedy search.
         length_penalty: how hypotheses of different lengths are compared.
         max_length: where translations are cut off.

@@ -115,8 +115,8 @@ def _take_ended(
 def _outcome(plan: RunPlan, folder: Path, *, killed: bool) -> Outcome:
     record: dict[str, Any] = read_run(folder) if (folder / RUN).exists() else {}
     if killed:
-        reason = "its process was killed (out of memory?)"
-        record = write_record(folder, record, status="failed", error=reason, finished=now())
+        ended = {"status": "failed", "error": "its process was killed (out of memory?)", "finished": now()}
+        record = write_record(folder, record, **ended) if record else ended
     elif record.get("status", "running") == "running":
         record = {"status": "failed", "error": "another process trains it, or its folder cannot be written"}
     return Outcome(
