@@ -14,6 +14,13 @@ def test_a_line_cut_off_by_a_kill_is_left_out(tmp_path: Path) -> None:
     assert path.read_text() == '{"step": 1}\n'
 
 
+def test_appending_replaces_a_line_cut_off_by_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"step": 1}\n{"ste', encoding="utf-8")
+    jsonl.append_lines(path, [{"step": 2}])
+    assert list(jsonl.read_lines(path)) == [{"step": 1}, {"step": 2}]
+
+
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_text('{"step": 1}\nnonsense\n{"step": 2}\n', encoding="utf-8")

@@ -84,6 +84,7 @@ def kill_when_started(name: str, folder: Path) -> None:
         ("d_ff = 32", "d_fff = 32", r"unknown key `d_fff`; the valid ones are encoder_layers, "),
         ("xx-aa = 0.5, xx-bb = 0.5", "xx-aa = 1.0", r"holds the run d24_xx-aa-1_seed1 twice"),
         ("d_model = 24", 'preset = "huge"', r"no preset 'huge'"),
+        ("d_model = 24", "d_model = -24", r"\[sweep\.sizes\.d24\] `d_model` must be at least 1, but is -24"),
     ],
 )
 def test_a_mistake_in_the_study_names_file_and_key(

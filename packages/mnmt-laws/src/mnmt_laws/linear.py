@@ -35,7 +35,7 @@ class Design:
         return np.eye(int(self.groups.max()) + 1)[self.groups]
 
     def basis(self, alpha: Array) -> Array:
-        """±(N/pivot)^-α in shape (*alpha.shape, n); negative where the metric rises."""
+        """±(N/pivot)^-α in the shape of α with an axis of n sizes added; negative where the metric rises."""
         power = np.exp(-alpha[..., None] * self.log_size)
         return -power if self.rising else power
 

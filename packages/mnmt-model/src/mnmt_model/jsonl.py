@@ -36,11 +36,19 @@ def read_json(path: Path) -> Any:
 
 
 def append_lines(path: Path, values: Iterable[Any]) -> None:
-    """Append one JSON line a value."""
+    """Append one JSON line a value, in place of a last line that a kill cut off."""
+    _drop_unfinished_line(path)
     lines = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
     with path.open("a", encoding="utf-8") as file:
         file.write(lines)
         file.flush()
+
+
+def _drop_unfinished_line(path: Path) -> None:
+    if path.exists():
+        content = path.read_bytes()
+        if not content.endswith(b"\n"):
+            os.truncate(path, content.rfind(b"\n") + 1)
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -95,13 +95,13 @@ def plan_runs(study: StudyFile, data: Path) -> list[RunPlan]:
         name = run_name(size, mixture, seed)
         if name in plans:
             raise RunError(f"{study.path}: [sweep] holds the run {name} twice")
-        config = sweep.sizes[size]
+        size_shape, size_train = _sized(study, size, sweep.sizes[size], shape, train)
         plans[name] = RunPlan(
             name=name,
             study=study.name,
             role=role,
-            shape=config.shape(shape),
-            train=config.train(train),
+            shape=size_shape,
+            train=size_train,
             mixture=mixture,
             seed=seed,
             data=data,
@@ -121,6 +121,16 @@ def _cells(sweep: SweepConfig) -> Iterator[tuple[Role, str, dict[str, float], in
             for mixture in grid.mixtures:
                 for seed in sweep.seeds:
                     yield role, size, mixture, seed
+
+
+def _sized(
+    study: StudyFile, name: str, size: SizeConfig, shape: Shape, train: TrainConfig
+) -> tuple[Shape, TrainConfig]:
+    """Shape and optimisation of a size."""
+    try:
+        return size.shape(shape), size.train(train)
+    except ValueError as error:
+        raise RunError(f"{study.path}: [sweep.sizes.{name}] {error}") from None
 
 
 def _over_all_tasks(

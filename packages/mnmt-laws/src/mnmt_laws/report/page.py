@@ -37,7 +37,7 @@ class Plate:
 
     @property
     def images(self) -> tuple[str, ...]:
-        """The panels as `data:` addresses."""
+        """The panels as data addresses."""
         encoded = (base64.b64encode(panel).decode("ascii") for panel in self.panels)
         return tuple(f"data:image/svg+xml;base64,{panel}" for panel in encoded)
 
