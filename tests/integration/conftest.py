@@ -150,6 +150,8 @@ def _stop(
     folder: Path, arguments: tuple[str, ...], number: signal.Signals, *, when_finished: int
 ) -> subprocess.CompletedProcess[str]:
     """Start a sweep and send it and its children a signal as soon as so many runs are finished."""
+    # Tests in the background may run with SIGINT ignored, which children inherit; they do not a handler.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         arguments,
         cwd=folder,
@@ -158,6 +160,7 @@ def _stop(
         text=True,
         start_new_session=True,
     )
+    signal.signal(signal.SIGINT, handler)
     end = time.monotonic() + PATIENCE_SECONDS
     while len(_finished(folder)) < when_finished and process.poll() is None and time.monotonic() < end:
         time.sleep(0.02)
