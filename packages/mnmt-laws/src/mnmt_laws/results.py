@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +71,38 @@ class LawFit:
     def predict_draws(self, *, size: ArrayLike, task: str, weight: ArrayLike) -> Array:
         """`predict` for every refit, in shape (refits, ...)."""
         return self._evaluate(self.draws, size, task, weight)
+
+    def predict_mixture(
+        self, *, size: ArrayLike, mixture: Mapping[str, ArrayLike], draws: bool = False
+    ) -> xr.DataArray:
+        """The law's metric for every task of some mixtures.
+
+        Args:
+            size: N, parameters; a number or an array.
+            mixture: Weights in (0, 1] of every fitted task, arrays broadcast against each other and `size`.
+            draws: Whether to predict for every refit rather than for the estimate.
+
+        Returns:
+            Predictions over (task, point), or (draw, task, point); points in the flattened broadcast shape.
+
+        Raises:
+            ValueError: If a task has no weight.
+        """
+        missing = [task for task in self.tasks if task not in mixture]
+        if missing:
+            raise ValueError(f"`mixture` must give a weight to {missing[0]}, but names {', '.join(mixture)}.")
+        evaluate = self.predict_draws if draws else self.predict
+        shape = np.broadcast_shapes(*(np.shape(value) for value in (size, *mixture.values())))
+        parts = [
+            evaluate(
+                size=np.broadcast_to(size, shape).ravel(),
+                task=task,
+                weight=np.broadcast_to(mixture[task], shape).ravel(),
+            )
+            for task in self.tasks
+        ]
+        dims = ("draw", "task", "point") if draws else ("task", "point")
+        return xr.DataArray(np.stack(parts, axis=-2), dims=dims, coords={"task": self.tasks})
 
     @property
     def scatter(self) -> float:
