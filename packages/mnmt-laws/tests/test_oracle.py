@@ -49,7 +49,7 @@ def least_cost(frame: pd.DataFrame, objective: str, rng: np.random.Generator) ->
 def test_no_other_minimum_is_lower(objective: str, noise: float, seed: int) -> None:
     rng = np.random.default_rng([seed, int(1000 * noise)])
     frame = make_table(rng, noise)
-    fitted = fit(select(read_table(frame)), objective=objective, perturbation=Perturbation(refits=0))
+    fitted = fit(select(read_table(frame)), objective=objective, uncertainty=Perturbation(refits=0))
     ours = float(np.sum(fitted.residuals() ** 2))
     assert fitted.converged
     assert ours <= least_cost(frame, objective, rng) * (1 + 1e-7)

@@ -30,7 +30,7 @@ FEW = Perturbation(refits=30)
 
 
 def test_fractions_are_those_the_losses_were_made_with(clean: Observations, laws: dict[str, TaskLaw]) -> None:
-    effective = effective_fractions(fit(clean, perturbation=FEW))
+    effective = effective_fractions(fit(clean, uncertainty=FEW))
     for task, law in laws.items():
         own = effective.fractions.sel(task=task)
         weights = own.weight.values
@@ -42,7 +42,7 @@ def test_fractions_are_those_the_losses_were_made_with(clean: Observations, laws
 
 
 def test_effective_size_gives_the_single_task_loss(clean: Observations) -> None:
-    joint = fit(clean, perturbation=NONE)
+    joint = fit(clean, uncertainty=NONE)
     size = effective_fractions(joint).effective_size(1e6).sel(task="en-de", weight=0.3)
     alone = joint.predict(size=float(size), task="en-de", weight=1.0)
     assert alone == pytest.approx(joint.predict(size=1e6, task="en-de", weight=0.3))
@@ -50,7 +50,7 @@ def test_effective_size_gives_the_single_task_loss(clean: Observations) -> None:
 
 def test_without_single_task_runs_fractions_are_unknown(clean: Observations) -> None:
     mixed = clean.frame[clean.frame["weight"] < 1]
-    effective = effective_fractions(fit(select(read_table(mixed)), perturbation=NONE))
+    effective = effective_fractions(fit(select(read_table(mixed)), uncertainty=NONE))
     assert effective.fractions.value.isnull().all()
     assert (
         effective.warnings[0]
@@ -60,14 +60,14 @@ def test_without_single_task_runs_fractions_are_unknown(clean: Observations) -> 
 
 def test_one_task_without_single_task_runs_leaves_the_other_known(clean: Observations) -> None:
     frame = clean.frame[(clean.frame["weight"] < 1) | (clean.frame["task"] == "en-de")]
-    effective = effective_fractions(fit(select(read_table(frame)), perturbation=FEW))
+    effective = effective_fractions(fit(select(read_table(frame)), uncertainty=FEW))
     assert effective.fractions.value.sel(task="en-de").notnull().all()
     assert effective.fractions.value.sel(task="en-zh").isnull().all()
     assert len(effective.warnings) == 1
 
 
 def test_fitted_fraction_is_one_at_weight_one_and_positive(clean: Observations) -> None:
-    capacity = fit(clean, law="capacity", perturbation=NONE)
+    capacity = fit(clean, law="capacity", uncertainty=NONE)
     assert fitted_fraction(capacity, task="en-de", weight=1.0) == 1.0
     assert (fitted_fraction(capacity, task="en-de", weight=np.linspace(1e-6, 1, 500)) > 0).all()
 
@@ -75,32 +75,32 @@ def test_fitted_fraction_is_one_at_weight_one_and_positive(clean: Observations) 
 def test_fractions_below_the_weight_are_fitted_too() -> None:
     laws = {name: TaskLaw(alpha=0.5, beta=200, l_inf=0.3, c1=-0.4, c2=1.2, c3=1.0) for name in ("a", "b")}
     table = select(read_table(simulate(laws, sizes=(1e4, 3e4, 1e5, 3e5), weights=(0.2, 0.4, 0.5, 0.8, 1.0))))
-    capacity = fit(table, law="capacity", perturbation=NONE)
+    capacity = fit(table, law="capacity", uncertainty=NONE)
     np.testing.assert_allclose(capacity.parameters.c1, -0.4, rtol=1e-6)
     assert (fitted_fraction(capacity, task="a", weight=np.linspace(1e-6, 1, 500)) > 0).all()
 
 
 def test_fraction_functions_want_their_own_law(clean: Observations) -> None:
-    joint = fit(clean, perturbation=NONE)
-    with pytest.raises(ValueError, match="must be a fit of the capacity law, but is of the joint law"):
+    joint = fit(clean, uncertainty=NONE)
+    with pytest.raises(ValueError, match="must be a fit of a capacity law, but is of the joint law"):
         fitted_fraction(joint, task="en-de", weight=0.5)
     with pytest.raises(ValueError, match="must be a fit of the joint law"):
-        effective_fractions(fit(clean, law="capacity", perturbation=NONE))
+        effective_fractions(fit(clean, law="capacity", uncertainty=NONE))
 
 
 def test_frontier_trades_one_task_for_the_other(clean: Observations) -> None:
-    predicted = frontier(fit(clean, law="capacity", perturbation=NONE), size=1e6)
+    predicted = frontier(fit(clean, law="capacity", uncertainty=NONE), size=1e6)
     assert (np.diff(predicted.sel(task="en-de")) < 0).all()
     assert (np.diff(predicted.sel(task="en-zh")) > 0).all()
 
 
 def test_a_larger_model_has_a_better_frontier(clean: Observations) -> None:
-    capacity = fit(clean, law="capacity", perturbation=NONE)
+    capacity = fit(clean, law="capacity", uncertainty=NONE)
     assert (frontier(capacity, size=2e6) < frontier(capacity, size=1e6)).all()
 
 
 def test_frontier_passes_through_the_models_it_was_fitted_to(clean: Observations) -> None:
-    capacity, pairs = fit(clean, law="capacity", perturbation=NONE), observed_pairs(clean)
+    capacity, pairs = fit(clean, law="capacity", uncertainty=NONE), observed_pairs(clean)
     assert len(pairs) == 6 * 5
     for row in pairs.to_dict("records"):
         predicted = frontier(capacity, size=row["size"], weights=[row["weight"]])
@@ -110,11 +110,11 @@ def test_frontier_passes_through_the_models_it_was_fitted_to(clean: Observations
 def test_frontier_needs_two_tasks(clean: Observations) -> None:
     alone = select(read_table(clean.frame[clean.frame["task"] == "en-de"]))
     with pytest.raises(TableError, match=r"needs two tasks, but the table has 1 \(en-de\)"):
-        frontier(fit(alone, law="capacity", perturbation=NONE), size=1e6)
+        frontier(fit(alone, law="capacity", uncertainty=NONE), size=1e6)
 
 
 def test_recommendation_is_the_best_of_a_fine_grid(clean: Observations) -> None:
-    capacity = fit(clean, law="capacity", perturbation=NONE)
+    capacity = fit(clean, law="capacity", uncertainty=NONE)
     advice = recommend(capacity, size=1e5, preference={"en-de": 2.0, "en-zh": 1.0})
     grid = np.linspace(0.001, 0.999, 999)
     losses = frontier(capacity, size=1e5, weights=grid)
@@ -124,7 +124,7 @@ def test_recommendation_is_the_best_of_a_fine_grid(clean: Observations) -> None:
 
 
 def test_recommendation_follows_the_preference_and_warns_beyond_the_data(clean: Observations) -> None:
-    capacity = fit(clean, law="capacity", perturbation=NONE)
+    capacity = fit(clean, law="capacity", uncertainty=NONE)
     shares = [
         recommend(capacity, size=1e5, preference={"en-de": x, "en-zh": 1}).weights["en-de"]
         for x in (0.5, 1, 2)
@@ -139,7 +139,7 @@ def test_recommendation_follows_the_preference_and_warns_beyond_the_data(clean: 
 
 def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.DataFrame) -> None:
     observations = select(read_table(study_table))
-    joint, capacity = (fit(observations, law=law, perturbation=NONE) for law in ("joint", "capacity"))
+    joint, capacity = (fit(observations, law=law, uncertainty=NONE) for law in ("joint", "capacity"))
     rows = predict_held_out(capacity=capacity, joint=joint).rows
     assert len(rows) == len(observations.held_out) == 2 * 6 + 2 * 6
     assert rows["new_size"].sum() == 14
@@ -147,14 +147,14 @@ def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.Da
     assert rows.loc[rows["new_weight"], "joint"].isna().all()
     assert rows["capacity_error"].abs().median() < 0.02
     without = select(read_table(study_table[study_table["role"] == "fit"]))
-    assert fit(without, perturbation=NONE).parameters.equals(joint.parameters)
+    assert fit(without, uncertainty=NONE).parameters.equals(joint.parameters)
 
 
 def test_known_limits_stand_beside_fitted_ones(clean: Observations) -> None:
-    compared = compare_irreducible(fit(clean, perturbation=FEW))
+    compared = compare_irreducible(fit(clean, uncertainty=FEW))
     assert compared["true"].tolist() == [0.18, 0.25]
     assert (compared["difference"].abs() < 1e-8).all()
-    assert compare_irreducible(fit(_without_irreducible(clean), perturbation=NONE)).empty
+    assert compare_irreducible(fit(_without_irreducible(clean), uncertainty=NONE)).empty
 
 
 def _without_irreducible(observations: Observations) -> Observations:
@@ -162,9 +162,7 @@ def _without_irreducible(observations: Observations) -> Observations:
 
 
 def claims_of(observations: Observations) -> dict[tuple[str, str], bool | None]:
-    per_weighting, joint = (
-        fit(observations, law=law, perturbation=FEW) for law in ("per-weighting", "joint")
-    )
+    per_weighting, joint = (fit(observations, law=law, uncertainty=FEW) for law in ("per-weighting", "joint"))
     claims = check_claims(per_weighting=per_weighting, joint=joint, effective=effective_fractions(joint))
     return {(claim.about, claim.task): claim.holds for claim in claims}
 

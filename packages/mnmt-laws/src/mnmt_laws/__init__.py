@@ -8,7 +8,7 @@ from mnmt_laws.claims import Claim, check_claims
 from mnmt_laws.collect import Collected, collect
 from mnmt_laws.effective import EffectiveFractions, effective_fractions, fitted_fraction
 from mnmt_laws.errors import TableError
-from mnmt_laws.fit import Perturbation, fit
+from mnmt_laws.fit import fit
 from mnmt_laws.frontier import Recommendation, frontier, observed_pairs, recommend
 from mnmt_laws.heldout import HeldOut, compare_irreducible, predict_held_out
 from mnmt_laws.observations import Observations, select
@@ -16,9 +16,11 @@ from mnmt_laws.report import Report, build_report
 from mnmt_laws.results import LawFit
 from mnmt_laws.simulate import TaskLaw, simulate
 from mnmt_laws.table import RunTable, read_table
+from mnmt_laws.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap
 
 __all__ = [
     "Claim",
+    "ClusterBootstrap",
     "Collected",
     "EffectiveFractions",
     "HeldOut",
@@ -27,6 +29,7 @@ __all__ = [
     "Perturbation",
     "Recommendation",
     "Report",
+    "ResidualBootstrap",
     "RunTable",
     "TableError",
     "TaskLaw",

@@ -19,7 +19,6 @@ from mnmt_laws.console import run_app
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.frontier import draw_frontier
 from mnmt_laws.figures.style import save
-from mnmt_laws.fit import Perturbation
 from mnmt_laws.fit import fit as fit_law
 from mnmt_laws.frontier import frontier as predict_frontier
 from mnmt_laws.frontier import recommend as recommend_mixture
@@ -29,6 +28,7 @@ from mnmt_laws.parameters import fit_document, format_fit
 from mnmt_laws.report import build_report
 from mnmt_laws.results import LawFit
 from mnmt_laws.source import open_source
+from mnmt_laws.uncertainty import Perturbation
 
 app = App(
     name="mnmt-laws",
@@ -228,7 +228,7 @@ def _fit(
     opened = open_source(source)
     _warn(opened.warnings)
     observations = select(opened.table, **asdict(selection))
-    return fit_law(observations, law=law, objective=objective, perturbation=perturbation)
+    return fit_law(observations, law=law, objective=objective, uncertainty=perturbation)
 
 
 def _parse_preference(text: str, tasks: list[str]) -> dict[str, float]:

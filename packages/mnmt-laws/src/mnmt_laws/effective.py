@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from mnmt_laws.capacity import effective_fraction
-from mnmt_laws.objective import Array
+from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.results import LawFit
+from mnmt_laws.solver.objective import Array
 from mnmt_laws.spread import central_interval, deviation
 
 
@@ -54,20 +55,38 @@ def effective_fractions(joint: LawFit) -> EffectiveFractions:
     return EffectiveFractions(fractions=fractions, warnings=warnings)
 
 
-def fitted_fraction(capacity: LawFit, *, task: str, weight: ArrayLike) -> Array:
-    """f̂(p) = p + c1 p^c2 (1 - p)^c3 of a capacity fit at any weights (eq. 12).
+def fitted_fraction(
+    capacity: LawFit, *, task: str, weight: ArrayLike, mixture: Mapping[str, ArrayLike] | None = None
+) -> Array:
+    """f̂ of a capacity fit at any weights (eqs. 12, 13, or the form for K tasks).
 
     Raises:
-        ValueError: If the fit is not of the capacity law, or the task was not fitted.
+        ValueError: If the fit is not of a capacity law, or the task was not fitted.
     """
-    if capacity.law.name != "capacity":
+    return _fitted(capacity, capacity.parameters, task, weight, mixture)
+
+
+def fitted_fraction_draws(
+    capacity: LawFit, *, task: str, weight: ArrayLike, mixture: Mapping[str, ArrayLike] | None = None
+) -> Array:
+    """`fitted_fraction` for every refit, in shape (refits, ...)."""
+    return _fitted(capacity, capacity.draws, task, weight, mixture)
+
+
+def _fitted(
+    capacity: LawFit,
+    parameters: xr.Dataset,
+    task: str,
+    weight: ArrayLike,
+    mixture: Mapping[str, ArrayLike] | None,
+) -> Array:
+    if not isinstance(capacity.law, Capacity):
         raise ValueError(
-            f"`capacity` must be a fit of the capacity law, but is of the {capacity.law.name} law."
+            f"`capacity` must be a fit of a capacity law, but is of the {capacity.law.name} law."
         )
-    if task not in capacity.tasks:
-        raise ValueError(f"`task` must be one of {', '.join(capacity.tasks)}, but is {task!r}.")
-    own = capacity.parameters.sel(task=task)
-    return effective_fraction(np.asarray(weight, float), float(own.c1), float(own.c2), float(own.c3))
+    x, shape = capacity.inputs(task, weight=weight, mixture=mixture, size=1.0)
+    share = capacity.law.fraction.share(x, capacity.seen(parameters.sel(task=task), x["weight"]))
+    return share.reshape((*share.shape[:-1], *shape))
 
 
 def _fractions(parameters: xr.Dataset) -> xr.DataArray:

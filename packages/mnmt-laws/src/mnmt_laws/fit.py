@@ -2,54 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mnmt_laws.bounds import bound_warnings
+from mnmt_laws.diagnostics import Diagnostic
 from mnmt_laws.errors import TableError
-from mnmt_laws.laws import LAWS, Law, LawName
-from mnmt_laws.objective import OBJECTIVES, Array
+from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws.laws.law import Law
 from mnmt_laws.observations import Observations
+from mnmt_laws.predictors import predictors_of
 from mnmt_laws.results import LawFit
-from mnmt_laws.solution import Solution, TaskSample
-
-LONG_NAMES = {
-    "alpha": "scaling exponent α",
-    "beta": "multiplicative factor β, for N in parameters",
-    "l_inf": "irreducible loss L∞",
-    "c1": "c1 of f̂",
-    "c2": "c2 of f̂",
-    "c3": "c3 of f̂",
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Perturbation:
-    """How uncertainty is measured: refits with noise on every value (Fernandes et al. 2023, sec. 3.2)."""
-
-    share: float = 0.01
-    """Standard deviation of the noise, as a share of each value."""
-
-    refits: int = 200
-    """Number of refits; 0 leaves the uncertainty unknown."""
-
-    seed: int = 0
-    """Seed of the noise."""
-
-    def __post_init__(self) -> None:
-        if self.share <= 0:
-            raise ValueError(f"`share` must be above 0, but is {self.share}.")
-        if self.refits < 0:
-            raise ValueError(f"`refits` must be at least 0, but is {self.refits}.")
-
-    def apply(self, values: Array) -> Array:
-        """(1 + refits, n): the values themselves, then noisy copies."""
-        noise = np.random.default_rng(self.seed).standard_normal((self.refits, len(values)))
-        return np.concatenate([values[None], values * (1.0 + self.share * noise)])
+from mnmt_laws.solver.objective import Objective, find_objective
+from mnmt_laws.solver.sample import Sample
+from mnmt_laws.taskfit import TaskFit, fit_task
+from mnmt_laws.uncertainty import ResidualBootstrap, Uncertainty
 
 
 def fit(
@@ -57,101 +26,146 @@ def fit(
     *,
     law: LawName = "joint",
     objective: str = "log-ols",
-    perturbation: Perturbation | None = None,
+    delta: float | None = None,
+    uncertainty: Uncertainty | None = None,
 ) -> LawFit:
     """Fit a law to every task, independently.
 
-    The search is global and deterministic, and does not depend on the order of rows. Bounds reached and
-    parameters left undetermined are reported as `warnings`.
+    The search is global and deterministic, and does not depend on the order of rows. Bounds reached, parameters
+    left undetermined and searches that failed are reported as `diagnostics`.
 
     Args:
         observations: From `select`.
-        law: `per-weighting` (eqs. 1, 6), `joint` (eq. 7) or `capacity` (eqs. 11, 12), all of Fernandes et
-            al. 2023.
-        objective: `log-ols` (least squares of log-losses) or `ols` (of losses).
-        perturbation: How uncertainty is measured; by default 200 refits with 1% noise.
+        law: A name from `LAWS`.
+        objective: `log-ols` (least squares of log-losses), `ols` (of losses), `lad` (least absolute deviations
+            of log-losses) or `huber` (Huber's function of log-losses).
+        delta: Where `huber` turns from squares to absolute values; 1e-3 by default.
+        uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
 
     Raises:
-        TableError: If no weight of a task has three sizes, or `log-ols` meets a value that is not positive.
+        TableError: If the table lacks what the law needs, has too few sizes, or a value is not positive where
+            logarithms are taken.
         ValueError: If the law or the objective is unknown.
     """
-    chosen, rows = _checked(law, objective, observations)
-    perturbation = perturbation or Perturbation()
-    values = perturbation.apply(rows["value"].to_numpy(float))
-    solutions = {
-        sample.task: chosen.solve(sample, OBJECTIVES[objective])
-        for sample in _samples(rows, values, rising=observations.rising)
+    if law not in LAWS:
+        raise ValueError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
+    chosen, measure = LAWS[law], find_objective(objective, delta=delta)
+    method = uncertainty or ResidualBootstrap()
+    rows = _checked_rows(observations, measure)
+    runs = _run_numbers(rows)
+    fits = {
+        task: fit_task(
+            chosen,
+            _sample(observations, own, chosen, task),
+            measure,
+            method,
+            runs=runs[own.index],
+            number=number,
+        )
+        for number, (task, own) in enumerate((str(task), own) for task, own in rows.groupby("task"))
     }
-    table = _annotate(_stack(solutions), chosen, objective, observations, perturbation)
-    estimate = table.isel(draw=0)
-    warnings = [warning for solution in solutions.values() for warning in solution.warnings]
+    table = _annotate(_stack(fits), chosen, measure, observations, method)
     return LawFit(
         law=chosen,
         objective=objective,
-        parameters=estimate,
+        parameters=table.isel(draw=0),
         draws=table.isel(draw=slice(1, None)),
-        converged=all(solution.converged for solution in solutions.values()),
-        warnings=(*observations.warnings, *warnings, *bound_warnings(estimate, observations)),
+        converged=all(own.converged for own in fits.values()),
+        diagnostics=(
+            *_pooled(chosen, observations),
+            *(line for own in fits.values() for line in own.diagnostics),
+        ),
         observations=observations,
     )
 
 
-def _checked(law: str, objective: str, observations: Observations) -> tuple[Law, pd.DataFrame]:
-    if law not in LAWS:
-        raise ValueError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
-    if objective not in OBJECTIVES:
-        raise ValueError(f"`objective` must be one of {', '.join(OBJECTIVES)}, but is {objective!r}.")
+def _checked_rows(observations: Observations, objective: Objective) -> pd.DataFrame:
     rows = observations.fit
     if rows.empty:
         raise TableError(f"{observations.source}: no rows to fit; every row is zero-shot or held out.")
-    if objective == "log-ols" and rows["value"].le(0).any():
+    if objective.log and rows["value"].le(0).any():
         row = rows["row"].iloc[int(rows["value"].to_numpy().argmin())]
         raise TableError(
-            f"{observations.source} row {row}: log-ols needs values above 0; use --objective ols."
+            f"{observations.source} row {row}: {objective.name} needs values above 0; use --objective ols."
         )
-    return LAWS[law], rows
+    return rows
 
 
-def _samples(rows: pd.DataFrame, values: Array, *, rising: bool) -> list[TaskSample]:
+def _run_numbers(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """(n,) the run of each row as a number; a row without a run is one of its own."""
+    names = rows["run"].where(
+        rows["run"] != "", rows.index.astype(str).map("row {}".format).to_series(rows.index)
+    )
+    return np.unique(names.to_numpy(str), return_inverse=True)[1].astype(np.int64)
+
+
+def _sample(observations: Observations, rows: pd.DataFrame, law: Law, task: str) -> Sample:
+    x, partners = predictors_of(rows, law.predictors, task=task, source=observations.source)
+    sample = Sample(
+        task=task,
+        x=x,
+        weight=rows["weight"].to_numpy(float),
+        values=rows["value"].to_numpy(float)[None],
+        importance=np.ones((1, len(rows))),
+        partners=partners,
+        rising=observations.rising,
+        ceiling=getattr(observations, "ceiling", np.inf),
+    )
+    if sample.num_sizes() < 2:
+        raise TableError(
+            f"{observations.source} row {rows['row'].iloc[0]}: {task} has one size only "
+            f"({rows['size'].iloc[0]:g}); a law needs at least 3 sizes. Add runs of other sizes."
+        )
+    return sample
+
+
+def _pooled(law: Law, observations: Observations) -> list[Diagnostic]:
+    """A line for each task whose weights a law cannot tell apart."""
+    if any(parameter.varies or parameter.kind == "shape" for parameter in law.parameters) and (
+        "weight" in law.predictors
+    ):
+        return []
+    weights = observations.fit.groupby("task")["weight"].nunique()
     return [
-        TaskSample(
+        Diagnostic(
+            kind="unidentified",
             task=str(task),
-            size=own["size"].to_numpy(float),
-            weight=own["weight"].to_numpy(float),
-            values=values[:, own.index],
-            rising=rising,
+            message=f"{task}: the {law.name} law does not know weights, and pools {count} of them.",
         )
-        for task, own in rows.groupby("task")
+        for task, count in weights[weights > 1].items()
     ]
 
 
-def _stack(solutions: dict[str, Solution]) -> xr.Dataset:
-    """One dataset over task; a weight that only some tasks have is NaN for the others."""
-    parts = [solution.parameters for solution in solutions.values()]
+def _stack(fits: dict[str, TaskFit]) -> xr.Dataset:
+    """One dataset over task; a weight or partner that only some tasks have is NaN for the others."""
+    parts = [own.parameters for own in fits.values()]
     stacked = xr.concat(parts, "task", join="outer", data_vars="all", coords="minimal", compat="override")
-    return stacked.assign_coords(task=list(solutions))
+    return stacked.assign_coords(task=list(fits))
 
 
 def _annotate(
-    table: xr.Dataset, law: Law, objective: str, observations: Observations, perturbation: Perturbation
+    table: xr.Dataset, law: Law, objective: Objective, observations: Observations, method: Uncertainty
 ) -> xr.Dataset:
     """Units on every variable, provenance on the dataset."""
+    known = {parameter.name: parameter for parameter in law.parameters}
     for name, variable in table.data_vars.items():
-        unit = observations.unit if name == "l_inf" else "1"
-        variable.attrs.update(long_name=LONG_NAMES[str(name)], units=unit)
-    table["beta"].attrs["units"] = f"{observations.unit} × parameters^alpha"
+        own = known.get(str(name))
+        meaning = own.meaning if own else f"{name} of the {law.name} law"
+        variable.attrs.update(long_name=meaning, units=_unit(own.kind if own else "", observations.unit))
     table.attrs.update(
         law=law.name,
         equation=law.equation,
         formula=law.formula,
-        objective=objective,
+        objective=objective.name,
         metric=observations.metric,
         testset=observations.testset,
         source=observations.source,
         num_observations=len(observations.fit),
-        noise_share=perturbation.share,
-        refits=perturbation.refits,
-        noise_seed=perturbation.seed,
+        uncertainty=method.describe() if method.refits else "not measured",
         software=f"mnmt-laws {version('mnmt-laws')}",
     )
     return table
+
+
+def _unit(kind: str, unit: str) -> str:
+    return {"limit": unit, "factor": f"{unit} × predictors^exponents"}.get(kind, "1")

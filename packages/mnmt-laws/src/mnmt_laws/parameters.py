@@ -3,38 +3,53 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
+import xarray as xr
 
 from mnmt_laws.results import LawFit
 
-ORDER = ("alpha", "beta", "l_inf", "c1", "c2", "c3")
-
 
 def parameter_frame(fit: LawFit) -> pd.DataFrame:
-    """One row a parameter: task, weight (NaN where shared by all), name, value, std."""
-    std = fit.std
+    """One row a parameter: task, weight (NaN where shared by all), partner (if any), name, value, std, lower, upper.
+
+    `lower` and `upper` bound the central 95% of the refits; they and `std` are NaN without refits.
+    """
+    std, interval = fit.std, fit.interval()
     rows = []
     for task in fit.tasks:
-        for name in (name for name in ORDER if name in fit.parameters):
-            variable = fit.parameters[name].sel(task=task)
-            spread = std[name].sel(task=task)
-            weights = variable.dropna("weight").weight.values if "weight" in variable.dims else [math.nan]
-            for weight in weights:
-                where = {} if math.isnan(weight) else {"weight": weight}
-                rows.append((task, weight, name, float(variable.sel(where)), float(spread.sel(where))))
-    return pd.DataFrame(rows, columns=["task", "weight", "name", "value", "std"])
+        for name, variable in fit.parameters.sel(task=task).data_vars.items():
+            spreads = (std[name], interval[name].sel(bound="lower"), interval[name].sel(bound="upper"))
+            for where in _places(variable):
+                numbers = (float(spread.sel(task=task, **where)) for spread in spreads)
+                labels = (where.get("weight", math.nan), where.get("partner", ""))
+                rows.append((task, *labels, str(name), float(variable.sel(where)), *numbers))
+    return pd.DataFrame(rows, columns=["task", "weight", "partner", "name", "value", "std", "lower", "upper"])
+
+
+def _places(variable: xr.DataArray) -> list[dict[str, Any]]:
+    """Where a task's parameter has values."""
+    along = next((dim for dim in ("weight", "partner") if dim in variable.dims), None)
+    if along is None:
+        return [{}]
+    return [{along: label} for label in variable.dropna(along)[along].values.tolist()]
 
 
 def fit_document(fit: LawFit) -> dict[str, Any]:
     """What `mnmt-laws fit --json` prints; weight and std are null where there is none."""
     rows = parameter_frame(fit).to_dict("records")
+    attrs = fit.parameters.attrs
     return {
         "law": fit.law.name,
+        "equation": fit.law.equation,
+        "formula": fit.law.formula,
         "objective": fit.objective,
+        "uncertainty": attrs["uncertainty"],
         "converged": fit.converged,
         "parameters": [{str(key): null_if_nan(value) for key, value in row.items()} for row in rows],
+        "diagnostics": [asdict(line) for line in fit.diagnostics],
         "warnings": list(fit.warnings),
     }
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from mnmt_laws.laws import Law
-from mnmt_laws.objective import OBJECTIVES, Array
+from mnmt_laws.diagnostics import Diagnostic
+from mnmt_laws.laws.law import Law
 from mnmt_laws.observations import Observations
+from mnmt_laws.predictors import partner_shares, predictors_of
+from mnmt_laws.solver.objective import Array, find_objective
 from mnmt_laws.spread import central_interval, deviation
+
+_SAME_WEIGHT = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,16 +30,17 @@ class LawFit:
     objective: str
 
     parameters: xr.Dataset
-    """The estimates over `task` and, where they vary with it, `weight`; β is for N in parameters."""
+    """The estimates over `task` and, where they vary with it, `weight` or `partner`; factors are for predictors
+    in their own units."""
 
     draws: xr.Dataset
-    """The same for every refit to perturbed values, over `draw`."""
+    """The same for every refit, over `draw`."""
 
     converged: bool
     """Whether the search ended at a minimum for every task."""
 
-    warnings: tuple[str, ...]
-    """What the data do not determine, and which bounds were reached."""
+    diagnostics: tuple[Diagnostic, ...]
+    """What the data do not determine, which bounds were reached, what was left out."""
 
     observations: Observations
 
@@ -41,6 +48,11 @@ class LawFit:
     def tasks(self) -> list[str]:
         """Fitted tasks."""
         return [str(task) for task in self.parameters.task.values]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The diagnostics of fit and observations in sentences."""
+        return (*self.observations.warnings, *(line.message for line in self.diagnostics))
 
     @property
     def std(self) -> xr.Dataset:
@@ -51,26 +63,60 @@ class LawFit:
         """Central interval of every parameter over the refits, along `bound` (lower, upper)."""
         return central_interval(self.draws, level)
 
-    def predict(self, *, size: ArrayLike, task: str, weight: ArrayLike) -> Array:
+    def predict(
+        self,
+        *,
+        task: str,
+        weight: ArrayLike = 1.0,
+        mixture: Mapping[str, ArrayLike] | None = None,
+        **predictors: ArrayLike,
+    ) -> Array:
         """The law's metric for a task.
 
         Args:
-            size: N, parameters; a number or an array.
             task: A fitted task.
-            weight: Share of the training mixture, broadcast against `size`. The joint and per-weighting laws
-                know only the fitted weights.
+            weight: Share of the training mixture, in (0, 1]. Laws with a value for each weight know only the
+                fitted ones.
+            mixture: Weights of all tasks in place of `weight`; needed by laws of whole mixtures.
+            predictors: What the law takes: `size`, or `tokens`, `encoder_size`, `decoder_size` beside or in
+                place of it; numbers or arrays.
 
         Returns:
-            Predictions in the shape of `size` broadcast against `weight`, in the metric's unit.
+            Predictions in the shape of the arguments broadcast against each other, in the metric's unit.
 
         Raises:
-            ValueError: If the task or the weight was not fitted.
+            ValueError: If the task or the weight was not fitted, or the law needs another predictor.
         """
-        return self._evaluate(self.parameters, size, task, weight)
+        return self._evaluate(self.parameters, task, weight, mixture, predictors)
 
-    def predict_draws(self, *, size: ArrayLike, task: str, weight: ArrayLike) -> Array:
+    def predict_draws(
+        self,
+        *,
+        task: str,
+        weight: ArrayLike = 1.0,
+        mixture: Mapping[str, ArrayLike] | None = None,
+        **predictors: ArrayLike,
+    ) -> Array:
         """`predict` for every refit, in shape (refits, ...)."""
-        return self._evaluate(self.draws, size, task, weight)
+        return self._evaluate(self.draws, task, weight, mixture, predictors)
+
+    def predict_rows(self, rows: pd.DataFrame) -> Array:
+        """(n,) predictions for rows of observations; NaN at a task or weight that the law does not know."""
+        predicted = np.full(len(rows), np.nan)
+        for task in self.tasks:
+            here = rows["task"].eq(task).to_numpy()
+            if self._weights_matter:
+                known = self.fitted_weights(task)
+                near = np.abs(rows["weight"].to_numpy()[:, None] - known) <= _SAME_WEIGHT
+                here = here & near.any(axis=1)
+            if here.any():
+                own = rows[here]
+                x, partners = predictors_of(
+                    own, self.law.predictors, task=task, source=self.observations.source
+                )
+                x = self._aligned(x, partners)
+                predicted[here] = self._formula(self.parameters.sel(task=task), x, own["weight"].to_numpy())
+        return predicted
 
     def predict_mixture(
         self, *, size: ArrayLike, mixture: Mapping[str, ArrayLike], draws: bool = False
@@ -91,53 +137,146 @@ class LawFit:
         missing = [task for task in self.tasks if task not in mixture]
         if missing:
             raise ValueError(f"`mixture` must give a weight to {missing[0]}, but names {', '.join(mixture)}.")
-        evaluate = self.predict_draws if draws else self.predict
         shape = np.broadcast_shapes(*(np.shape(value) for value in (size, *mixture.values())))
-        parts = [
-            evaluate(
-                size=np.broadcast_to(size, shape).ravel(),
-                task=task,
-                weight=np.broadcast_to(mixture[task], shape).ravel(),
-            )
-            for task in self.tasks
-        ]
+        flat = {task: np.broadcast_to(weight, shape).ravel() for task, weight in mixture.items()}
+        sizes, source = np.broadcast_to(size, shape).ravel(), self.draws if draws else self.parameters
+        parts = [self._evaluate(source, task, flat[task], flat, {"size": sizes}) for task in self.tasks]
         dims = ("draw", "task", "point") if draws else ("task", "point")
         return xr.DataArray(np.stack(parts, axis=-2), dims=dims, coords={"task": self.tasks})
 
     @property
     def scatter(self) -> float:
         """Root mean square of (fitted - observed) / observed over the fitted observations."""
-        observed, predicted = self._fitted_values()
+        observed, predicted = self.fitted_values
         return float(np.sqrt(np.mean((predicted / observed - 1) ** 2)))
 
     def residuals(self) -> Array:
         """(n,) residuals of the fitted observations, in the objective's own measure."""
-        return OBJECTIVES[self.objective].residuals(*self._fitted_values())
+        return find_objective(self.objective).residual(*self.fitted_values)
+
+    @cached_property
+    def fitted_values(self) -> tuple[Array, Array]:
+        """Observed and fitted values of every observation that was fitted."""
+        rows = self.observations.fit
+        predicted = self.predict_rows(rows)
+        known = np.isfinite(predicted)
+        return rows["value"].to_numpy(float)[known], predicted[known]
+
+    def num_parameters(self, task: str) -> int:
+        """How many parameters a task's fit chose."""
+        count = 0
+        for parameter in self.law.parameters:
+            if parameter.varies == "weight":
+                count += len(self.fitted_weights(task))
+            else:
+                count += self.parameters.sizes["partner"] if parameter.varies == "partner" else 1
+        return count
 
     def fitted_weights(self, task: str) -> Array:
         """Weights of `task` that the law was fitted to."""
-        if "weight" not in self.parameters.coords:
+        if not self._weights_matter:
             rows = self.observations.fit
             return np.unique(rows.loc[rows["task"] == task, "weight"].to_numpy())
-        weights: Array = self.parameters.beta.sel(task=task).dropna("weight").weight.to_numpy()
+        own = self.parameters[self._varying[0]].sel(task=task)
+        weights: Array = own.dropna("weight").weight.to_numpy()
         return weights
 
-    def _fitted_values(self) -> tuple[Array, Array]:
-        """Observed and fitted values of every observation at a fitted weight."""
-        observed, predicted = [], []
-        for task, own in self.observations.fit.groupby("task"):
-            known = own[own["weight"].isin(self.fitted_weights(str(task)))]
-            observed.append(known["value"].to_numpy(float))
-            predicted.append(self.predict(size=known["size"], task=str(task), weight=known["weight"]))
-        return np.concatenate(observed), np.concatenate(predicted)
+    @property
+    def _varying(self) -> list[str]:
+        return [parameter.name for parameter in self.law.parameters if parameter.varies == "weight"]
 
-    def _evaluate(self, parameters: xr.Dataset, size: ArrayLike, task: str, weight: ArrayLike) -> Array:
+    @property
+    def _weights_matter(self) -> bool:
+        return bool(self._varying)
+
+    def _evaluate(
+        self,
+        parameters: xr.Dataset,
+        task: str,
+        weight: ArrayLike,
+        mixture: Mapping[str, ArrayLike] | None,
+        predictors: Mapping[str, ArrayLike],
+    ) -> Array:
+        x, shape = self.inputs(task, weight=weight, mixture=mixture, **predictors)
+        predicted = self._formula(parameters.sel(task=task), x, x["weight"])
+        return predicted.reshape((*predicted.shape[:-1], *shape))
+
+    def inputs(
+        self,
+        task: str,
+        *,
+        weight: ArrayLike,
+        mixture: Mapping[str, ArrayLike] | None,
+        **predictors: ArrayLike,
+    ) -> tuple[dict[str, Array], tuple[int, ...]]:
+        """What the law's formula takes, flat, and the shape that the arguments broadcast to."""
         if task not in self.tasks:
             raise ValueError(f"`task` must be one of {', '.join(self.tasks)}, but is {task!r}.")
-        sizes, weights = np.broadcast_arrays(np.asarray(size, float), np.asarray(weight, float))
-        points = [xr.DataArray(values.ravel(), dims="point") for values in (sizes, weights)]
+        given = {"weight": weight if mixture is None else mixture[task], **predictors}
+        shape = np.broadcast_shapes(*(np.shape(value) for value in given.values()))
+        x = {name: np.broadcast_to(np.asarray(value, float), shape).ravel() for name, value in given.items()}
+        self._check(x)
+        if "partners" in self.law.predictors:
+            x["partners"] = self._partners(task, mixture, x["weight"])
+        return x, shape
+
+    def seen(self, parameters: xr.Dataset, weight: Array) -> dict[str, Array]:
+        """One task's parameters as each point sees them: (..., n), (..., 1), or (..., partners)."""
+        return {str(name): self._seen(variable, weight) for name, variable in parameters.data_vars.items()}
+
+    def _check(self, x: Mapping[str, Array]) -> None:
+        needed = [name for name in self.law.predictors if name not in (*x, "partners")]
+        if needed:
+            raise ValueError(f"`{needed[0]}` must be given: the {self.law.name} law predicts from it.")
+        if bool(((x["weight"] <= 0) | (x["weight"] > 1)).any()):
+            raise ValueError("`weight` must be in (0, 1]: the laws do not speak of zero-shot tasks.")
+
+    def _partners(self, task: str, mixture: Mapping[str, ArrayLike] | None, weight: Array) -> Array:
+        """(n, partners) of each point; a lone partner has all that the task leaves."""
+        names = [str(name) for name in self.parameters.partner.values]
+        if mixture is None:
+            others = [name for name in names if name != task]
+            if len(others) > 1 and bool((weight < 1).any()):
+                raise ValueError(f"`mixture` must be given: {task} has {len(others)} partners.")
+            mixture = dict.fromkeys(others, 1.0 - weight)
+        shares = [np.broadcast_to(mixture.get(name, 0.0), weight.shape) for name in names if name != task]
+        table = partner_shares(np.stack(shares, axis=1).astype(float))
+        return self._aligned({"partners": table}, tuple(name for name in names if name != task))["partners"]
+
+    def _aligned(self, x: dict[str, Array], partners: tuple[str, ...]) -> dict[str, Array]:
+        """Partners' shares in the order of the parameters; one that the fit never saw has no column."""
+        if "partners" not in x:
+            return x
+        names = [str(name) for name in self.parameters.partner.values]
+        table = np.zeros((len(x["partners"]), len(names)))
+        for column, name in enumerate(partners):
+            if name in names:
+                table[:, names.index(name)] = x["partners"][:, column]
+        return {**x, "partners": table}
+
+    def _formula(self, own: xr.Dataset, x: Mapping[str, Array], weight: Array) -> Array:
+        """(n,) or (refits, n) predictions from one task's parameters."""
+        values = self.seen(own, weight)
         sign = -1 if self.observations.rising else 1
-        predicted = self.law.predict(parameters.sel(task=task), points[0], points[1], sign)
-        order = [dim for dim in ("draw", "point") if dim in predicted.dims]
-        values = predicted.transpose(*order).to_numpy()
-        return values.reshape((*values.shape[:-1], *sizes.shape))
+        predicted = self.law.predict(x, values, sign)
+        return np.broadcast_to(predicted, (*predicted.shape[:-1], len(weight)))
+
+    def _seen(self, variable: xr.DataArray, weight: Array) -> Array:
+        """A parameter as each point sees it: (..., n), (..., 1), or (..., partners) with 0 where unknown."""
+        if "weight" in variable.dims:
+            return variable.transpose(..., "weight").to_numpy()[..., self._nearest(variable, weight)]
+        if "partner" in variable.dims:
+            return np.nan_to_num(variable.transpose(..., "partner").to_numpy())
+        return variable.to_numpy()[..., None]
+
+    def _nearest(self, variable: xr.DataArray, weight: Array) -> Array:
+        first = variable.isel(draw=0) if "draw" in variable.dims else variable
+        known = np.flatnonzero(first.notnull().to_numpy())
+        weights = variable.weight.to_numpy()[known]
+        distance = np.abs(weight[:, None] - weights)
+        if bool((distance.min(axis=1) > _SAME_WEIGHT).any()):
+            shown = ", ".join(f"{value:g}" for value in weights)
+            raise ValueError(
+                f"`weight` must be one of the fitted weights ({shown}); the capacity law takes any weight."
+            )
+        return np.asarray(known[distance.argmin(axis=1)])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.capacity import effective_fraction
+from mnmt_laws.laws.fraction import hump
 from mnmt_laws.mixture import format_mixture
 
 
@@ -34,7 +34,7 @@ class TaskLaw:
 
     def loss(self, size: float, weight: float) -> float:
         """Nats per token of a model of `size` parameters trained on the task with `weight`."""
-        share = effective_fraction(np.array(weight), self.c1, self.c2, self.c3)
+        share = weight + self.c1 * hump(np.array(weight), self.c2, self.c3)
         return float(self.beta * (share * size) ** -self.alpha + self.l_inf)
 
 

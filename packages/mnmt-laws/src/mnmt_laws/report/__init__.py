@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from mnmt_laws.fit import Perturbation
 from mnmt_laws.report.analysis import analyse
 from mnmt_laws.report.document import report_document
 from mnmt_laws.report.findings import find
 from mnmt_laws.report.page import Plate, draw_plates, render_page
 from mnmt_laws.source import open_source
+from mnmt_laws.uncertainty import Perturbation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,13 @@ import pandas as pd
 
 from mnmt_laws.claims import Claim, check_claims
 from mnmt_laws.effective import EffectiveFractions, effective_fractions
-from mnmt_laws.fit import Perturbation, fit
+from mnmt_laws.fit import fit
 from mnmt_laws.heldout import HeldOut, compare_irreducible, predict_held_out
 from mnmt_laws.observations import Observations, select
 from mnmt_laws.record import RunRecord
 from mnmt_laws.results import LawFit
 from mnmt_laws.source import Source
+from mnmt_laws.uncertainty import Perturbation
 
 _EXCESS = 1.5
 _PAIRING = ["run", "size", "task", "weight", "mixture", "seed"]
@@ -87,9 +88,9 @@ def analyse(
         TableError: If no law can be fitted.
     """
     observations = select(source.table, metric=metric, testset=testset, architecture=architecture)
-    per_weighting = fit(observations, law="per-weighting", objective=objective, perturbation=perturbation)
-    joint = fit(observations, law="joint", objective=objective, perturbation=perturbation)
-    capacity = fit(observations, law="capacity", objective=objective, perturbation=perturbation)
+    per_weighting = fit(observations, law="per-weighting", objective=objective, uncertainty=perturbation)
+    joint = fit(observations, law="joint", objective=objective, uncertainty=perturbation)
+    capacity = fit(observations, law="capacity", objective=objective, uncertainty=perturbation)
     effective = effective_fractions(joint)
     warnings = [*source.warnings, *effective.warnings, *_scatter_warning(joint, perturbation)]
     for fitted in (joint, capacity, per_weighting):

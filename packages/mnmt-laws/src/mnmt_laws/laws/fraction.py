@@ -1,0 +1,130 @@
+"""f̂(p), the share of a model's parameters that serves a task, and its derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from mnmt_laws.laws.law import Parameter, Values
+from mnmt_laws.solver.objective import Array
+
+_C2_STARTS, _C3_STARTS = (0.3, 0.6, 1.0, 2.0), (0.3, 0.7, 1.0, 2.0)
+
+
+class Fraction(Protocol):
+    """A form of f̂, with f̂ > 0 and f̂(1) = 1."""
+
+    predictors: ClassVar[tuple[str, ...]]
+    regions: ClassVar[tuple[Mapping[str, tuple[float, float]], ...]]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its coefficients."""
+
+    def share(self, x: Values, theta: Values) -> Array:
+        """f̂ of every observation."""
+
+    def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
+        """Derivative of f̂ in each coefficient."""
+
+
+def _shape(name: str, bounds: tuple[float, float], starts: tuple[float, ...]) -> Parameter:
+    return Parameter(name=name, meaning=f"{name} of f̂", kind="shape", bounds=bounds, starts=starts)
+
+
+def hump(weight: Array, c2: Array | float, c3: Array | float) -> Array:
+    """p^c2 (1 - p)^c3, where what a task gains from others is felt."""
+    return np.asarray(weight**c2 * (1.0 - weight) ** c3)
+
+
+def _log(values: Array) -> Array:
+    """The logarithm where it multiplies a power of `values` that is 0 at 0."""
+    return np.asarray(np.log(np.where(values > 0, values, 1.0)))
+
+
+@dataclass(frozen=True)
+class Hump:
+    """f̂(p) = p + c1 p^c2 (1 - p)^c3 (Fernandes et al. 2023, eq. 12)."""
+
+    predictors: ClassVar[tuple[str, ...]] = ("weight",)
+    regions: ClassVar[tuple[Mapping[str, tuple[float, float]], ...]] = (
+        {"c1": (0.0, 10.0)},
+        {"c1": (-0.99, 0.0), "c2": (1.0, 6.0)},  # c2 ≥ 1 keeps f̂ above 0
+    )
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """c1, c2 and c3."""
+        c1 = _shape("c1", (-0.99, 10.0), (-0.5, -0.1, 0.05, 0.2, 0.6, 1.5))
+        return c1, _shape("c2", (0.01, 6.0), _C2_STARTS), _shape("c3", (0.01, 6.0), _C3_STARTS)
+
+    def share(self, x: Values, theta: Values) -> Array:
+        """f̂ of every observation."""
+        weight = x["weight"]
+        return np.asarray(weight + theta["c1"] * hump(weight, theta["c2"], theta["c3"]))
+
+    def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
+        """∂f̂/∂c1, ∂f̂/∂c2 and ∂f̂/∂c3."""
+        weight = x["weight"]
+        shape = hump(weight, theta["c2"], theta["c3"])
+        raised = theta["c1"] * shape
+        return {"c1": shape, "c2": raised * _log(weight), "c3": raised * _log(1.0 - weight)}
+
+
+@dataclass(frozen=True)
+class Line:
+    """f̂(p) = c1 (p - 1) + 1 (Fernandes et al. 2023, eq. 13)."""
+
+    predictors: ClassVar[tuple[str, ...]] = ("weight",)
+    regions: ClassVar[tuple[Mapping[str, tuple[float, float]], ...]] = ({},)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """c1, at most 1, where f̂(0) = 0."""
+        return (_shape("c1", (-5.0, 1.0), (-2.0, -0.5, 0.2, 0.5, 0.8, 0.95)),)
+
+    def share(self, x: Values, theta: Values) -> Array:
+        """f̂ of every observation."""
+        return np.asarray(theta["c1"] * (x["weight"] - 1.0) + 1.0)
+
+    def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
+        """∂f̂/∂c1."""
+        return {"c1": x["weight"] - 1.0 + 0.0 * theta["c1"]}
+
+
+@dataclass(frozen=True)
+class Simplex:
+    """f̂_i(p) = p_i + p_i^c2 (1 - p_i)^c3 Σ_{j≠i} c1_j p_j / (1 - p_i): eq. 12 for K tasks.
+
+    What a task gains from the rest of a mixture is the mean, by weight, of what it gains from each partner.
+    With one partner this is eq. 12; splitting a partner into two that are alike changes nothing.
+    """
+
+    predictors: ClassVar[tuple[str, ...]] = ("weight", "partners")
+    regions: ClassVar[tuple[Mapping[str, tuple[float, float]], ...]] = Hump.regions
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """c1 for each partner, c2 and c3."""
+        c1, *rest = Hump().parameters
+        gain = Parameter(
+            name="c1", meaning="c1 of f̂, a partner", kind="shape", varies="partner",
+            bounds=c1.bounds, starts=c1.starts,
+        )  # fmt: skip
+        return gain, *rest
+
+    def share(self, x: Values, theta: Values) -> Array:
+        """f̂ of every observation."""
+        gain = theta["c1"] @ x["partners"].T
+        return np.asarray(x["weight"] + gain * hump(x["weight"], theta["c2"], theta["c3"]))
+
+    def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
+        """∂f̂/∂c1, with an axis over partners, ∂f̂/∂c2 and ∂f̂/∂c3."""
+        weight = x["weight"]
+        shape = hump(weight, theta["c2"], theta["c3"])
+        raised = theta["c1"] @ x["partners"].T * shape
+        by_partner = shape[..., None] * x["partners"]
+        return {"c1": by_partner, "c2": raised * _log(weight), "c3": raised * _log(1.0 - weight)}

@@ -1,0 +1,128 @@
+"""What a law is: a formula whose linear parameters are named as such, bounds, and where to look first."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mnmt_laws.solver.objective import Array
+
+Values = Mapping[str, Array]
+"""Arrays by name; the last axis runs over observations, or has length 1."""
+
+Kind = Literal["exponent", "shape", "factor", "limit"]
+ALPHA_BOUNDS = (0.01, 4.0)
+"""Range of every exponent; a fit that ends at either end says so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One parameter of a law, or one for each weight or partner."""
+
+    name: str
+
+    meaning: str
+    """What it is, in words."""
+
+    kind: Kind
+    """`factor` (at least 0) and `limit` (between 0 and the least loss) are linear and are eliminated in closed
+    form; `exponent` and `shape` are searched for."""
+
+    varies: Literal["weight", "partner"] | None = None
+    """Whether it has a value for each weight of the task, or for each other task of the mixture."""
+
+    bounds: tuple[float, float] = (0.0, np.inf)
+
+    starts: tuple[float, ...] = ()
+    """Values of a nonlinear parameter from whose grid the search begins."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether predictions are linear in it."""
+        return self.kind in ("factor", "limit")
+
+
+class Law(ABC):
+    """A formula for a task's metric: Σ over linear parameters of value × feature(observation; the others).
+
+    Factors multiply features that fall with size, so a metric that rises with size has their sign flipped.
+    A law of a page: its names, `parameters`, `features` and `slopes`; the rest has defaults.
+    """
+
+    name: str
+    equation: str
+    formula: str
+
+    @property
+    @abstractmethod
+    def predictors(self) -> tuple[str, ...]:
+        """What it needs of the run table: `size`, `weight`, `tokens`, `encoder_size`, `partners`, …"""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The nonlinear parameters, then the linear ones."""
+
+    @abstractmethod
+    def features(self, x: Values, theta: Values) -> dict[str, Array]:
+        """The feature of every linear parameter; elementwise over observations."""
+
+    @abstractmethod
+    def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
+        """Derivative of the prediction in every nonlinear parameter.
+
+        `parts` holds value × feature, with its sign, of every linear parameter; the prediction is their sum.
+        A parameter that varies with the partner has one more axis, over partners.
+        """
+
+    @property
+    def regions(self) -> tuple[Mapping[str, tuple[float, float]], ...]:
+        """Narrower bounds of nonlinear parameters; the search visits each region, as no descent leaves one."""
+        return ({},)
+
+    @property
+    def pivoted(self) -> tuple[str, ...]:
+        """Predictors that the solver divides by their pivot, where factors hardly depend on exponents."""
+        return tuple(name for name in self.predictors if name not in ("weight", "partners"))
+
+    def pivot(self, values: Array) -> float:
+        """The pivot of a predictor: its geometric mean."""
+        return float(np.exp(np.log(values).mean()))
+
+    def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
+        """Parameters for predictors in their own units, from those for predictors over their pivots."""
+        return dict(values)
+
+    def predict(self, x: Values, published: Values, sign: int) -> Array:
+        """The formula, for predictors in their own units; `sign` is -1 where the metric rises with size."""
+        features = self.features(x, published)
+        kinds = {parameter.name: parameter.kind for parameter in self.parameters}
+        parts = [
+            (sign if kinds[name] == "factor" else 1) * published[name] * feature
+            for name, feature in features.items()
+        ]
+        return np.asarray(sum(parts))
+
+
+def exponent(
+    name: str, meaning: str, *, starts: int = 24, varies: Literal["weight"] | None = None
+) -> Parameter:
+    """A scaling exponent."""
+    grid = tuple(np.geomspace(ALPHA_BOUNDS[0] * 1.5, ALPHA_BOUNDS[1] * 0.8, starts))
+    return Parameter(
+        name=name, meaning=meaning, kind="exponent", bounds=ALPHA_BOUNDS, starts=grid, varies=varies
+    )
+
+
+def factor(name: str, meaning: str, *, varies: Literal["weight"] | None = None) -> Parameter:
+    """A multiplicative factor."""
+    return Parameter(name=name, meaning=meaning, kind="factor", varies=varies)
+
+
+def limit(name: str = "l_inf", *, varies: Literal["weight"] | None = None) -> Parameter:
+    """What no size removes."""
+    return Parameter(name=name, meaning="irreducible loss L∞", kind="limit", varies=varies)

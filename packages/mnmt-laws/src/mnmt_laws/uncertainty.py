@@ -1,0 +1,174 @@
+"""How uncertain a fit is: refits to copies of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_laws.solver.objective import Array
+
+Copy = tuple[Array, Array]
+"""(n,) values and (n,) importance of each observation in the objective."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What a method may know of one task's fit."""
+
+    values: Array
+    """(n,) observed."""
+
+    predicted: Array
+    """(n,)"""
+
+    leverage: Array
+    """(n,) how much of each prediction its own observation decides, in [0, 1]."""
+
+    log: bool
+    """Whether residuals are differences of logarithms."""
+
+    num_parameters: int
+
+    run: NDArray[np.int64]
+    """(n,) number of the run each observation came from, the same in every task."""
+
+    num_runs: int
+
+    task: int
+    """Number of the task, so that tasks do not share their noise."""
+
+
+class Uncertainty(Protocol):
+    """A way to make copies of the data whose refits scatter as the estimate would over repeated studies."""
+
+    name: ClassVar[str]
+
+    refits: int
+    """Number of copies; 0 leaves the uncertainty unknown."""
+
+    seed: int
+
+    def copies(self, fitted: Fitted) -> Iterator[Copy]:
+        """The copies of one task, one after the other."""
+
+    def describe(self) -> str:
+        """The method in a phrase."""
+
+
+def _check(refits: int) -> None:
+    if refits < 0:
+        raise ValueError(f"`refits` must be at least 0, but is {refits}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perturbation:
+    """Refits with i.i.d. Gaussian noise on every value (Fernandes et al. 2023, sec. 3.2).
+
+    It shows how well the design of a study determines a parameter at the noise one states; it covers the truth
+    only if the real noise is that.
+    """
+
+    name: ClassVar[str] = "perturbation"
+
+    share: float = 0.01
+    """Standard deviation of the noise, as a share of each value."""
+
+    refits: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.refits)
+        if self.share <= 0:
+            raise ValueError(f"`share` must be above 0, but is {self.share}.")
+
+    def copies(self, fitted: Fitted) -> Iterator[Copy]:
+        """The observed values, noise added."""
+        rng = np.random.default_rng([self.seed, fitted.task])
+        ones = np.ones(len(fitted.values))
+        for _ in range(self.refits):
+            yield fitted.values * (1.0 + self.share * rng.standard_normal(len(ones))), ones
+
+    def describe(self) -> str:
+        """The method in a phrase."""
+        return f"{self.refits} refits after {self.share:.2g} relative noise on every value"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualBootstrap:
+    """Refits to the fitted values plus resampled residuals (Davison and Hinkley 1997, sec. 6.2.3).
+
+    Residuals are raised by 1/√(1 - leverage), since a fit lies nearer to its data than the truth does. The noise
+    is thus the data's own.
+    """
+
+    name: ClassVar[str] = "residual"
+
+    refits: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.refits)
+
+    def copies(self, fitted: Fitted) -> Iterator[Copy]:
+        """Fitted values with the residuals of others; NaN where nothing is left to tell the noise from."""
+        rng = np.random.default_rng([self.seed, fitted.task])
+        residuals = modified_residuals(fitted)
+        ones = np.ones(len(residuals))
+        for _ in range(self.refits):
+            drawn = residuals[rng.integers(len(residuals), size=len(residuals))]
+            yield fitted.predicted * np.exp(drawn) if fitted.log else fitted.predicted + drawn, ones
+
+    def describe(self) -> str:
+        """The method in a phrase."""
+        return f"{self.refits} refits to resampled residuals"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterBootstrap:
+    """Refits with a random importance for each run (the Bayesian bootstrap of Rubin 1981, by cluster).
+
+    What one run measured, on all tasks and test sets, is kept together, so errors that a run's measurements share
+    are allowed for. Exponential weights leave no run out, so every weight and size stays represented.
+    """
+
+    name: ClassVar[str] = "cluster"
+
+    refits: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.refits)
+
+    def copies(self, fitted: Fitted) -> Iterator[Copy]:
+        """The observed values, each run's weighted at random, the same in every task."""
+        rng = np.random.default_rng(self.seed)
+        for _ in range(self.refits):
+            yield fitted.values, rng.standard_exponential(fitted.num_runs)[fitted.run]
+
+    def describe(self) -> str:
+        """The method in a phrase."""
+        return f"{self.refits} refits with random weights of the runs"
+
+
+UNCERTAINTIES: dict[str, type[Perturbation | ResidualBootstrap | ClusterBootstrap]] = {
+    method.name: method for method in (ResidualBootstrap, ClusterBootstrap, Perturbation)
+}
+"""The methods by name; `residual` is the default everywhere, the one whose intervals hold the truth."""
+
+
+def modified_residuals(fitted: Fitted) -> Array:
+    """(n,) centred residuals as if each observation had not pulled its own prediction."""
+    spare = len(fitted.values) - fitted.num_parameters
+    if spare <= 0:
+        return np.full(len(fitted.values), np.nan)
+    if fitted.log:
+        residuals = np.log(fitted.values) - np.log(fitted.predicted)
+    else:
+        residuals = fitted.values - fitted.predicted
+    raised = residuals / np.sqrt(np.maximum(1.0 - fitted.leverage, 1.0 / len(residuals)))
+    centred: Array = raised - raised.mean()
+    return centred
