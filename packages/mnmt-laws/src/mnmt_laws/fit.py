@@ -56,7 +56,7 @@ def fit(
     fits = {
         task: fit_task(
             chosen,
-            _sample(observations, own, chosen, task),
+            sample_of(observations, own, chosen, task),
             measure,
             method,
             runs=runs[own.index],
@@ -99,7 +99,8 @@ def _run_numbers(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64
     return np.unique(names.to_numpy(str), return_inverse=True)[1].astype(np.int64)
 
 
-def _sample(observations: Observations, rows: pd.DataFrame, law: Law, task: str) -> Sample:
+def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: str) -> Sample:
+    """One task's rows as the solver takes them."""
     x, partners = predictors_of(rows, law.predictors, task=task, source=observations.source)
     sample = Sample(
         task=task,

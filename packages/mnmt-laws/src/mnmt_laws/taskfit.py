@@ -67,11 +67,10 @@ def fit_task(
 
     A law whose parameters all vary with the weight is fitted to each weight that has three sizes.
     """
-    masks, left_out = _split(law, sample)
-    parts = [_solve(law, sample, objective, mask) for mask in masks]
+    parts, left_out = solve_parts(law, sample, objective)
     diagnostics = [
         *left_out,
-        *(line for part in parts for line in _diagnose(part, objective, alone=len(masks) > 1)),
+        *(line for part in parts for line in _diagnose(part, objective, alone=law_is_split(law))),
     ]
     solved = [part.vector[None] for part in parts]
     if method.refits:
@@ -82,6 +81,12 @@ def fit_task(
         converged=all(part.minima[0].converged for part in parts),
         diagnostics=tuple(diagnostics),
     )
+
+
+def solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[Part], list[Diagnostic]]:
+    """The estimate of each part of a task, and the weights that were left out."""
+    masks, left_out = _split(law, sample)
+    return [_solve(law, sample, objective, mask) for mask in masks], left_out
 
 
 def law_is_split(law: Law) -> bool:

@@ -47,10 +47,9 @@ class Uncertainty(Protocol):
 
     name: ClassVar[str]
 
-    refits: int
-    """Number of copies; 0 leaves the uncertainty unknown."""
-
-    seed: int
+    @property
+    def refits(self) -> int:
+        """Number of copies; 0 leaves the uncertainty unknown."""
 
     def copies(self, fitted: Fitted) -> Iterator[Copy]:
         """The copies of one task, one after the other."""

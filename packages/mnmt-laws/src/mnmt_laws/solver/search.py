@@ -61,17 +61,17 @@ def refit(design: Design, objective: Objective, minima: Sequence[Minimum]) -> De
 
 
 def pinned(
-    design: Design, objective: Objective, column: int, values: Array, start: Array
+    design: Design, objective: Objective, column: int, values: Array, best: Minimum
 ) -> tuple[Array, Array]:
-    """The least cost with one parameter held at each of `values`, from a known minimum nearby.
+    """The least cost with one parameter held at each of `values`, setting out from the minimum of all.
 
     Returns:
         (len(values), P) parameters and their (len(values),) cost.
     """
     rows = np.zeros(len(values), dtype=np.int64)
-    target = _target(design, {}, rows)
+    target = _target(design, best.region, rows)
     target.lower[:, column] = target.upper[:, column] = values
-    starts = np.repeat(start[None], len(values), axis=0)
+    starts = np.repeat(best.vector[None], len(values), axis=0)
     starts[:, column] = values
     ended = _staged(design, objective, target, starts)
     return ended.vectors, ended.cost
