@@ -40,7 +40,9 @@ Interval = tuple[float, float]
 
 def main() -> None:
     """Simulate, fit, count, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tables", type=int, default=100)
     parser.add_argument("--noise", type=float, nargs="+", default=[0.003, 0.01, 0.03])
     parser.add_argument("--refits", type=int, default=200)
@@ -139,7 +141,10 @@ def print_table(noise: float, rows: list[dict[str, object]], seconds: float) -> 
         own = {row["method"]: row for row in rows if (row["law"], row["quantity"]) == (law, quantity)}
         cells = [f"{own[m]['coverage']:.1%}" if m in own else "" for m in methods]
         print(f"| {law} | {quantity} | " + " | ".join(cells) + " |")
-    print(f"\nstandard error of each share: at most {100 * math.sqrt(0.25 / int(rows[0]['count'])):.1f} points", flush=True)
+    print(
+        f"\nstandard error of each share: at most {100 * math.sqrt(0.25 / int(rows[0]['count'])):.1f} points",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

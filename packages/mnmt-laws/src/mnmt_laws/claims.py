@@ -7,11 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.stats import chi2
 
 from mnmt_laws.effective import EffectiveFractions
 from mnmt_laws.results import LawFit
 
 TWO_STD = 2.0
+_CHANCE = 0.05
+_CONSTANT = {
+    "alpha": "the exponent α does not depend on the weight",
+    "l_inf": "the irreducible loss L∞ does not depend on the weight",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,20 +42,20 @@ class Claim:
 def check_claims(*, per_weighting: LawFit, joint: LawFit, effective: EffectiveFractions) -> tuple[Claim, ...]:
     """Check the paper's claims, task by task.
 
-    Two estimates count as equal when they differ by at most two standard deviations of their difference.
+    Estimates at several weights count as equal unless the differences among them would arise by chance in less than
+    one study of twenty (Cochran's Q).
     """
     claims = []
     for task in joint.tasks:
-        claims.append(_constant(per_weighting, task, "alpha", "the exponent α does not depend on the weight"))
-        claims.append(
-            _constant(per_weighting, task, "l_inf", "the irreducible loss L∞ does not depend on the weight")
-        )
+        claims += [constancy(per_weighting, task, name) for name in _CONSTANT]
         claims.append(_joint_suffices(per_weighting, joint, task))
         claims.append(_fraction_above_weight(effective, task))
     return tuple(claims)
 
 
-def _constant(fit: LawFit, task: str, name: str, claim: str) -> Claim:
+def constancy(fit: LawFit, task: str, name: str) -> Claim:
+    """Whether a parameter of the per-weighting law, `alpha` or `l_inf`, is the same at every weight of a task."""
+    claim = _CONSTANT[name]
     own = fit.parameters[name].sel(task=task).dropna("weight")
     std = fit.std[name].sel(task=task, weight=own.weight)
     if own.size < 2 or bool(std.isnull().any()):
@@ -60,17 +66,18 @@ def _constant(fit: LawFit, task: str, name: str, claim: str) -> Claim:
             holds=None,
             finding="needs two weights and their standard deviations.",
         )
-    gaps = np.abs(own.values[:, None] - own.values[None, :])
-    spread = np.hypot(std.values[:, None], std.values[None, :])
-    largest = float(np.divide(gaps, spread, out=np.where(gaps > 0, np.inf, 0.0), where=spread > 0).max())
-    verb = "agree" if largest <= TWO_STD else "disagree"
+    precision = 1.0 / np.maximum(std.values, 1e-12) ** 2
+    centre = float(np.sum(precision * own.values) / np.sum(precision))
+    distance = np.abs(own.values - centre) * np.sqrt(precision)
+    chance = float(chi2.sf(np.sum(distance**2), own.size - 1))
     return Claim(
         about=name,
         claim=claim,
         task=task,
-        holds=largest <= TWO_STD,
+        holds=chance >= _CHANCE,
         finding=f"{float(own.min()):.3f} to {float(own.max()):.3f} over {own.size} weights; "
-        f"they {verb}: the largest difference is {largest:.1f} standard deviations.",
+        f"{int(np.sum(distance <= TWO_STD))} of them lie within two standard deviations of their mean, and one "
+        f"value for all would scatter as much with probability {chance:.2g}.",
     )
 
 

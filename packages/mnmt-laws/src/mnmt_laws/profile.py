@@ -33,7 +33,9 @@ def profile_intervals(fit: LawFit, *, level: float = 0.95) -> xr.Dataset:
     """
     objective = find_objective(fit.objective)
     if not objective.squared:
-        raise ValueError(f"`fit` must be by log-ols or ols for a profile likelihood, but is by {fit.objective}.")
+        raise ValueError(
+            f"`fit` must be by log-ols or ols for a profile likelihood, but is by {fit.objective}."
+        )
     if not 0 < level < 1:
         raise ValueError(f"`level` must be between 0 and 1, but is {level}.")
     rows, tasks = fit.observations.fit, []

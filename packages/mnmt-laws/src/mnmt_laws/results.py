@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mnmt_laws.diagnostics import Diagnostic
 from mnmt_laws.laws.law import Law
@@ -102,21 +102,33 @@ class LawFit:
 
     def predict_rows(self, rows: pd.DataFrame) -> Array:
         """(n,) predictions for rows of observations; NaN at a task or weight that the law does not know."""
-        predicted = np.full(len(rows), np.nan)
+        return self._evaluate_rows(self.parameters, rows)
+
+    def predict_row_draws(self, rows: pd.DataFrame) -> Array:
+        """(refits, n) `predict_rows` for every refit."""
+        return self._evaluate_rows(self.draws, rows)
+
+    def _evaluate_rows(self, parameters: xr.Dataset, rows: pd.DataFrame) -> Array:
+        draws = (parameters.sizes["draw"],) if "draw" in parameters.sizes else ()
+        predicted = np.full((*draws, len(rows)), np.nan)
         for task in self.tasks:
-            here = rows["task"].eq(task).to_numpy()
-            if self._weights_matter:
-                known = self.fitted_weights(task)
-                near = np.abs(rows["weight"].to_numpy()[:, None] - known) <= _SAME_WEIGHT
-                here = here & near.any(axis=1)
+            here = self._known(task, rows)
             if here.any():
-                own = rows[here]
-                x, partners = predictors_of(
-                    own, self.law.predictors, task=task, source=self.observations.source
+                own, source = rows[here], self.observations.source
+                x, partners = predictors_of(own, self.law.predictors, task=task, source=source)
+                aligned = self._aligned(x, partners)
+                predicted[..., here] = self._formula(
+                    parameters.sel(task=task), aligned, own["weight"].to_numpy()
                 )
-                x = self._aligned(x, partners)
-                predicted[here] = self._formula(self.parameters.sel(task=task), x, own["weight"].to_numpy())
         return predicted
+
+    def _known(self, task: str, rows: pd.DataFrame) -> NDArray[np.bool_]:
+        """(n,) whether a row is of the task and at a weight that the law can predict."""
+        here: NDArray[np.bool_] = rows["task"].eq(task).to_numpy() & rows["weight"].gt(0).to_numpy()
+        if not self._weights_matter:
+            return here
+        near = np.abs(rows["weight"].to_numpy()[:, None] - self.fitted_weights(task)) <= _SAME_WEIGHT
+        return here & near.any(axis=1)
 
     def predict_mixture(
         self, *, size: ArrayLike, mixture: Mapping[str, ArrayLike], draws: bool = False

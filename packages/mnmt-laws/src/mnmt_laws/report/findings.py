@@ -48,12 +48,12 @@ def _constancy(analysis: Analysis) -> str:
     if not differing:
         return (
             "Fitted to one weight at a time, the exponent α and the limit L∞ stay the same: "
-            "no two weights differ by more than two standard deviations."
+            "they scatter over the weights no more than their standard deviations allow."
         )
     return (
         f"Fitted to one weight at a time, not everything stays the same: {_join(differing)} "
         f"{'differs' if len(differing) == 1 else 'differ'} between weights "
-        "by more than two standard deviations."
+        "by more than chance would have it."
     )
 
 
