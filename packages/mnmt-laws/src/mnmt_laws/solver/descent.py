@@ -11,7 +11,7 @@ from mnmt_laws.solver.box import solve_box
 from mnmt_laws.solver.design import Design
 from mnmt_laws.solver.objective import Array, Objective
 
-_SETTLED = 1e-13  # relative change of all predictions in an undamped step at which a search has converged
+SETTLED, NEARLY = 1e-13, 1e-9  # relative change of all predictions in a step at which a search has converged
 _STUCK = 1e10  # damping at which no smaller step is tried
 _GAIN = 1e-15  # relative fall of the objective that rounding hides
 
@@ -110,9 +110,10 @@ def _cost(objective: Objective, target: Target, columns: Array, found: Array) ->
 
 
 def descend(
-    design: Design, objective: Objective, target: Target, vectors: Array, *, most: int = 300
+    design: Design, objective: Objective, target: Target, vectors: Array, *, most: int = 300,
+    settled: float = SETTLED,
 ) -> Descent:
-    """Descend from each of `vectors` (m, P) until nothing changes.
+    """Descend from each of `vectors` (m, P) until no prediction changes by more than `settled` of itself.
 
     Each step solves, within the bounds, the least-squares problem that agrees with the objective at the
     present point, damped until it helps; then the linear parameters are projected again.
@@ -129,7 +130,7 @@ def descend(
     for _ in range(most):
         if not len(todo):
             break
-        done = _advance(design, objective, target.at(todo), state, damping, todo)
+        done = _advance(design, objective, target.at(todo), state, damping, todo, settled)
         state.converged[todo[done]] = True
         todo = todo[~done]
     return state
@@ -142,6 +143,7 @@ def _advance(
     state: Descent,
     damping: Array,
     todo: NDArray[np.int64],
+    settled: float,
 ) -> NDArray[np.bool_]:
     """One step of every search in `todo`; which of them have converged."""
     here, cost = state.vectors[todo], state.cost[todo]
@@ -158,9 +160,8 @@ def _advance(
     there = np.clip(here + step, target.lower, target.upper)
     there, after = project(design, objective, target, there, steps=1, cold=False)
     better = after < cost - _GAIN * cost
-    moved = np.abs((jacobian @ step[..., None])[..., 0]) <= _SETTLED * np.abs(predicted)
-    settled = moved.all(axis=1)
+    still = np.abs((jacobian @ step[..., None])[..., 0]) <= settled * np.abs(predicted)
     state.vectors[todo] = np.where((after <= cost)[:, None], there, here)
     state.cost[todo] = np.minimum(after, cost)
     damping[todo] = np.clip(np.where(better, damping[todo] / 10, damping[todo] * 10), 1e-12, 10 * _STUCK)
-    return np.asarray(settled | (damping[todo] >= _STUCK))
+    return np.asarray(still.all(axis=1) | (damping[todo] >= _STUCK))

@@ -39,6 +39,7 @@ class Design:
         self.pivots = dict(pivots or {name: law.pivot(sample.x[name]) for name in law.pivoted})
         self.x = {name: sample.x[name] / self.pivots.get(name, 1.0) for name in law.predictors}
         self.groups = np.searchsorted(sample.weights, sample.weight)
+        self._rows = np.arange(len(self.groups))
         self.blocks = self._blocks()
         self.sign = -1.0 if sample.rising else 1.0
 
@@ -60,11 +61,6 @@ class Design:
     def num_nonlinear(self) -> int:
         """How many of the first columns are nonlinear."""
         return sum(block.width for block in self.blocks if not block.parameter.linear)
-
-    @cached_property
-    def _members(self) -> Array:
-        """(n, number of weights): one where the observation has the weight."""
-        return np.eye(len(self.sample.weights))[self.groups]
 
     def rowwise(self, vectors: Array) -> dict[str, Array]:
         """Each parameter as every observation sees it: (..., n), or (..., 1) where all see the same."""
@@ -158,7 +154,7 @@ class Design:
             if block.parameter.varies == "partner":
                 table[..., own] = value
             elif self._by_weight(block):
-                table[..., own] = value[..., None] * self._members
+                table[..., self._rows, own.start + self.groups] = value
             else:
                 table[..., own] = value[..., None]
         return table

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_laws.solver.descent import Descent, Target, descend, project
+from mnmt_laws.solver.descent import NEARLY, SETTLED, Descent, Target, descend, project
 from mnmt_laws.solver.design import Design
 from mnmt_laws.solver.objective import Array, Objective
 from mnmt_laws.solver.polish import polish
@@ -17,7 +17,7 @@ from mnmt_laws.solver.polish import polish
 Region = Mapping[str, tuple[float, float]]
 
 _STARTS = 24  # descents a region
-_BATCH = 2_000_000  # numbers in a batch's table of derivatives
+_BATCH = 80_000  # numbers in a batch's table of derivatives
 _SHORT = 60  # steps of the first descents, of which only the best go on
 _RIVAL_DEVIANCE = 20.0  # twice the log-likelihood that a refit's noise may make up for
 _MINIMA = 2  # that each refit sets out from
@@ -82,7 +82,7 @@ def _local_minima(design: Design, objective: Objective) -> Iterator[Minimum]:
     for region in design.law.regions:
         starts = _valleys(design, objective, region)
         rows = np.zeros(len(starts), dtype=np.int64)
-        ended = _staged(design, objective, _target(design, region, rows), starts, most=_SHORT)
+        ended = _staged(design, objective, _target(design, region, rows), starts, most=_SHORT, settled=NEARLY)
         for index in ended.cost.argsort(kind="stable"):
             yield Minimum(
                 region=region,
@@ -117,7 +117,7 @@ def _refit_from(design: Design, objective: Objective, minimum: Minimum, rows: ND
     for first in range(0, len(rows), size):
         target = _target(design, minimum.region, rows[first : first + size])
         starts = np.repeat(minimum.vector[None], len(target.values), axis=0)
-        parts.append(_staged(design, objective, target, starts, stages=slice(-1, None)))
+        parts.append(_staged(design, objective, target, starts, stages=slice(-1, None), settled=NEARLY))
     return Descent(
         vectors=np.concatenate([part.vectors for part in parts]),
         cost=np.concatenate([part.cost for part in parts]),
@@ -133,11 +133,12 @@ def _staged(
     *,
     most: int = 300,
     stages: slice = slice(None),
+    settled: float = SETTLED,
 ) -> Descent:
     """Descend through ever sharper versions of the objective."""
     vectors = starts
     for stage in objective.stages[stages]:
-        ended = descend(design, stage, target, vectors, most=most)
+        ended = descend(design, stage, target, vectors, most=most, settled=settled)
         vectors = ended.vectors
     return ended
 

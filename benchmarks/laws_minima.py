@@ -1,0 +1,133 @@
+"""Is there a lower minimum? Our search against 200-start L-BFGS-B on 200 random tables.
+
+Tables alternate between noise that obeys no law (values uniform in [0.5, 5]) and laws with 10% noise; they cycle through the
+laws and objectives. The peer is `scipy.optimize.minimize(method="L-BFGS-B")` on all parameters at once with the same
+derivatives and bounds, from random starts.
+
+    python benchmarks/laws_minima.py --tables 200 --starts 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from mnmt_laws.laws import LAWS
+from mnmt_laws.solver.design import Design
+from mnmt_laws.solver.objective import OBJECTIVES, Objective
+from mnmt_laws.solver.sample import Sample
+from mnmt_laws.solver.search import find_minima
+
+Array = NDArray[np.float64]
+SEARCHED = ("joint", "limit-varies", "exponent-varies", "capacity", "linear-capacity", "simplex-capacity",
+            "bivariate", "zhang", "chinchilla", "gordon")  # fmt: skip
+
+
+def main() -> None:
+    """Fit every table both ways and count who is lower."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tables", type=int, default=200)
+    parser.add_argument("--starts", type=int, default=200)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    cases = list(itertools.islice(itertools.cycle(itertools.product(SEARCHED, OBJECTIVES)), arguments.tables))
+    rows = []
+    for number, (law, objective) in enumerate(cases):
+        rows.append(contest(law, OBJECTIVES[objective], number, arguments.starts))
+        print(json.dumps(rows[-1]), flush=True)
+    excess = np.array([row["relative_excess_of_ours"] for row in rows])
+    summary = {
+        "software": {name: version(name) for name in ("mnmt-laws", "scipy")},
+        "tables": len(rows),
+        "starts": arguments.starts,
+        "ours_higher_by_more_than_1e-9": int(np.sum(excess > 1e-9)),
+        "ours_lower_by_more_than_1e-9": int(np.sum(excess < -1e-9)),
+        "largest_relative_excess_of_ours": float(excess.max()),
+        "our_seconds": round(float(sum(row["our_seconds"] for row in rows)), 1),
+        "peer_seconds": round(float(sum(row["peer_seconds"] for row in rows)), 1),
+    }
+    print(json.dumps(summary, indent=1))
+    if arguments.out:
+        arguments.out.write_text(json.dumps({**summary, "cases": rows}, indent=1) + "\n", encoding="utf-8")
+
+
+def contest(law: str, objective: Objective, number: int, starts: int) -> dict[str, object]:
+    """Both minima of one random table."""
+    rng = np.random.default_rng(number)
+    design = Design(LAWS[law], table(rng, lawful=(number // 4) % 2 == 0))
+    started = time.perf_counter()
+    best = find_minima(design, objective)[0]
+    ours = value(design, objective, best.vector)
+    found = time.perf_counter()
+    theirs = min(lbfgs(design, objective, rng) for _ in range(starts))
+    return {
+        "law": law,
+        "objective": objective.name,
+        "ours": ours,
+        "lbfgs": theirs,
+        "relative_excess_of_ours": ours / theirs - 1,
+        "our_seconds": found - started,
+        "peer_seconds": time.perf_counter() - found,
+    }
+
+
+def table(rng: np.random.Generator, *, lawful: bool) -> Sample:
+    """Six sizes by four weights."""
+    size, weight = (axis.ravel() for axis in np.meshgrid(np.geomspace(1e6, 1e9, 6), [0.1, 0.4, 0.7, 1.0]))
+    tokens = np.exp(rng.uniform(np.log(1e8), np.log(1e10), len(size)))
+    values = rng.uniform(0.5, 5.0, len(size))
+    if lawful:
+        share = weight + rng.uniform(0, 0.5) * weight**0.5 * (1 - weight)
+        alpha = rng.uniform(0.1, 0.8)
+        law = (share * size / 1e7) ** -alpha + rng.uniform(0.2, 2) + (tokens / 1e8) ** -0.4
+        values = law * np.exp(0.1 * rng.standard_normal(len(size)))
+    encoder = rng.uniform(0.3, 0.6, len(size))
+    first = rng.uniform(0, 1, len(size))
+    partners = np.where((weight < 1)[:, None], np.column_stack([first, 1 - first]), 0.0)
+    return Sample(
+        task="en-de",
+        x={"size": size, "weight": weight, "tokens": tokens, "encoder_size": encoder * size,
+           "decoder_size": (1 - encoder) * size * rng.uniform(0.5, 2, len(size)), "partners": partners},
+        weight=weight, values=values[None], importance=np.ones((1, len(size))), partners=("en-fr", "en-zh"),
+    )  # fmt: skip
+
+
+def value(design: Design, objective: Objective, vector: Array) -> float:
+    """The objective at one parameter vector."""
+    residual = objective.residual(design.sample.values, design.predict(vector[None]))
+    return float(objective.value(residual, design.sample.importance)[0])
+
+
+def lbfgs(design: Design, objective: Objective, rng: np.random.Generator) -> float:
+    """Where L-BFGS-B ends from one random start in one of the law's regions."""
+    region = design.law.regions[rng.integers(len(design.law.regions))]
+    low, high = (bounds[0] for bounds in design.bounds(region))
+    free = np.isinf(high)
+    start = np.where(free, np.exp(rng.uniform(-3, 2, len(low))), rng.uniform(low, np.where(free, 1.0, high)))
+
+    def cost(vector: Array) -> tuple[float, Array]:
+        predicted, jacobian = design.jacobian(vector[None])
+        residual = objective.residual(design.sample.values, predicted)
+        pull = np.sign(residual) if objective.absolute else objective.reweighting(residual) * residual
+        slope = jacobian[0].T @ (pull * objective.slope(predicted))[0]
+        return float(objective.value(residual, design.sample.importance)[0]), slope
+
+    bounds = np.column_stack([low, high])
+    found = minimize(
+        cost, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 2000, "ftol": 1e-14}
+    )
+    return float(found.fun) if np.isfinite(found.fun) else np.inf
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""A thousand perturbation refits of a table of the papers' shape: mnmt-laws against scipy's multi-start.
+
+Two tasks, eight sizes, eight weights a task, 1% noise. The peer fits every noisy copy by
+`scipy.optimize.least_squares` (trust region, analytic derivatives, bounds, log residuals) from several random starts,
+as analysts' notebooks do, and keeps the best. Objectives of both are compared copy by copy.
+
+    python benchmarks/laws_refits.py --refits 1000 --starts 8
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from laws_coverage import LAWS, SIZES, WEIGHTS
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from mnmt_laws import Observations, Perturbation, fit, read_table, select, simulate
+
+Array = NDArray[np.float64]
+Model = Callable[[Array], tuple[Array, Array]]
+"""Log-predictions (n,) and their derivatives (n, P) at a parameter vector."""
+
+LOW_ALPHA, HIGH_ALPHA = 0.01, 4.0
+
+
+def main() -> None:
+    """Time both, compare their minima, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--refits", type=int, default=1000)
+    parser.add_argument("--starts", type=int, default=8)
+    parser.add_argument("--peer-refits", type=int, help="how many of the refits scipy does; all by default")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    table = simulate(LAWS, sizes=SIZES, weights=(*WEIGHTS, 0.0), noise=0.01, seed=1)
+    observations = select(read_table(table))
+    rows = [measure(observations, law, arguments) for law in ("joint", "capacity")]
+    document = {
+        "what": "seconds for perturbation refits of 2 tasks x 8 sizes x 8 weights, log-ols",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": {name: version(name) for name in ("mnmt-laws", "numpy", "scipy")},
+        "results": rows,
+    }
+    print(json.dumps(document, indent=1))
+    if arguments.out:
+        arguments.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def measure(observations: Observations, law: str, arguments: argparse.Namespace) -> dict[str, object]:
+    """Seconds of both for one law, and how their objectives differ."""
+    method = Perturbation(refits=arguments.refits)
+    fit(observations, law=law, uncertainty=Perturbation(refits=2))
+    started = time.perf_counter()
+    fitted = fit(observations, law=law, uncertainty=method)
+    ours = time.perf_counter() - started
+    count = min(arguments.peer_refits or arguments.refits, arguments.refits)
+    theirs, excess = 0.0, []
+    for number, task in enumerate(fitted.tasks):
+        own = observations.fit[observations.fit["task"] == task]
+        noise = np.random.default_rng([method.seed, number]).standard_normal((arguments.refits, len(own)))
+        copies = own["value"].to_numpy() * (1.0 + method.share * noise)
+        predicted = fitted.predict_draws(size=own["size"], task=task, weight=own["weight"])
+        started = time.perf_counter()
+        best = peer(law, own["size"].to_numpy(), own["weight"].to_numpy(), copies[:count], arguments.starts)
+        theirs += time.perf_counter() - started
+        mine = 0.5 * np.sum((np.log(predicted) - np.log(copies)) ** 2, axis=1)[:count]
+        excess.append(mine / best - 1)
+    found = np.concatenate(excess)
+    scaled = theirs * arguments.refits / count
+    return {
+        "law": law,
+        "refits": arguments.refits,
+        "mnmt_laws_seconds": round(ours, 3),
+        "scipy_seconds": round(scaled, 1),
+        "scipy_refits_measured": count,
+        "scipy_starts": arguments.starts,
+        "times_faster": round(scaled / ours, 1),
+        "our_objective_above_scipys_by_more_than_1e-6": int(np.sum(found > 1e-6)),
+        "our_objective_below_scipys_by_more_than_1e-6": int(np.sum(found < -1e-6)),
+        "largest_relative_excess_of_ours": float(found.max()),
+    }
+
+
+def peer(law: str, size: Array, weight: Array, copies: Array, starts: int) -> Array:
+    """(copies,) the least half sums of squares that scipy finds."""
+    rng = np.random.default_rng(0)
+    scaled = size / np.exp(np.log(size).mean())
+    model = joint(scaled, weight) if law == "joint" else capacity(scaled, weight)
+    factors = len(np.unique(weight)) if law == "joint" else 1
+    found = []
+    for values in copies:
+        low, high, draw = space(law, factors, float(values.min()), rng)
+        logs = np.log(values)
+        ends = [
+            least_squares(
+                lambda theta: model(theta)[0] - logs, draw(), jac=lambda theta: model(theta)[1],
+                bounds=(low, high), x_scale="jac", ftol=1e-12, xtol=1e-12, gtol=1e-12, max_nfev=500,
+            ).cost
+            for _ in range(starts)
+        ]  # fmt: skip
+        found.append(min(ends))
+    return np.array(found)
+
+
+def space(
+    law: str, factors: int, least: float, rng: np.random.Generator
+) -> tuple[Array, Array, Callable[[], Array]]:
+    """Bounds of the parameters, and random starts within them."""
+    shapes = [(0.0, 10.0), (0.01, 6.0), (0.01, 6.0)] if law == "capacity" else []
+    bounds = [(LOW_ALPHA, HIGH_ALPHA), (0.0, least), *shapes, *[(0.0, np.inf)] * factors]
+    low, high = (np.array(side) for side in zip(*bounds, strict=True))
+
+    def draw() -> Array:
+        shape = [rng.uniform(0.02, 1), rng.uniform(0.2, 2), rng.uniform(0.2, 2)] if shapes else []
+        return np.array([rng.uniform(0.05, 1.5), rng.uniform(0.05, 0.95) * least, *shape,
+                         *np.exp(rng.uniform(-2, 1, factors))])  # fmt: skip
+
+    return low, high, draw
+
+
+def joint(size: Array, weight: Array) -> Model:
+    """θ = (α, L∞, β_1 … β_G)."""
+    group = np.unique(weight, return_inverse=True)[1]
+    member = np.eye(int(group.max()) + 1)[group]
+
+    def evaluate(theta: Array) -> tuple[Array, Array]:
+        power = size ** -theta[0]
+        predicted = theta[2:][group] * power + theta[1]
+        by_alpha = -np.log(size) * theta[2:][group] * power
+        columns = np.column_stack([by_alpha, np.ones_like(size), member * power[:, None]])
+        return np.log(predicted), columns / predicted[:, None]
+
+    return evaluate
+
+
+def capacity(size: Array, weight: Array) -> Model:
+    """θ = (α, L∞, c1, c2, c3, β)."""
+    rest = np.where(weight < 1, 1 - weight, 1.0)
+
+    def evaluate(theta: Array) -> tuple[Array, Array]:
+        alpha, limit, c1, c2, c3, beta = theta
+        hump = weight**c2 * (1 - weight) ** c3
+        share = weight + c1 * hump
+        power = (share * size) ** -alpha
+        predicted = beta * power + limit
+        by_share = -alpha * beta * power / share
+        columns = np.column_stack([
+            -np.log(share * size) * beta * power, np.ones_like(size), by_share * hump,
+            by_share * c1 * hump * np.log(weight), by_share * c1 * hump * np.log(rest), power,
+        ])  # fmt: skip
+        return np.log(predicted), columns / predicted[:, None]
+
+    return evaluate
+
+
+if __name__ == "__main__":
+    main()
