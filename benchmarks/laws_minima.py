@@ -113,7 +113,10 @@ def lbfgs(design: Design, objective: Objective, rng: np.random.Generator) -> flo
     region = design.law.regions[rng.integers(len(design.law.regions))]
     low, high = (bounds[0] for bounds in design.bounds(region))
     free = np.isinf(high)
-    start = np.where(free, np.exp(rng.uniform(-3, 2, len(low))), rng.uniform(low, np.where(free, 1.0, high)))
+    start = rng.uniform(low, np.where(free, 1.0, high))
+    for column in np.flatnonzero(free):  # factors of the size that brings predictions near the data
+        unit = np.abs(design.jacobian(np.where(free, 1.0, start)[None])[1][0, :, column])
+        start[column] = rng.uniform(0.0, 1.5) * np.median(design.sample.values) / np.median(unit[unit > 0])
 
     def cost(vector: Array) -> tuple[float, Array]:
         predicted, jacobian = design.jacobian(vector[None])

@@ -9,10 +9,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from mnmt_laws.fit import fit
 from mnmt_laws.laws.capacity import Capacity
+from mnmt_laws.observations import select
 from mnmt_laws.results import LawFit
 from mnmt_laws.solver.objective import Array
 from mnmt_laws.spread import central_interval, deviation
+from mnmt_laws.table import RunTable
+from mnmt_laws.uncertainty import Uncertainty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +33,12 @@ class EffectiveFractions:
         """N_eff in parameters for models of `size` parameters (eq. 9)."""
         scaled: xr.DataArray = self.fractions.value * size
         return scaled
+
+    @property
+    def relative_gain(self) -> xr.Dataset:
+        """f(p)/p, how many times its share a task has of the model; in the variables of `fractions`."""
+        gain: xr.Dataset = self.fractions / self.fractions.weight
+        return gain
 
 
 def effective_fractions(joint: LawFit) -> EffectiveFractions:
@@ -53,6 +63,36 @@ def effective_fractions(joint: LawFit) -> EffectiveFractions:
         if task not in alone
     )
     return EffectiveFractions(fractions=fractions, warnings=warnings)
+
+
+def fractions_of_testsets(
+    table: RunTable,
+    *,
+    metric: str = "loss",
+    architecture: str | None = None,
+    objective: str = "log-ols",
+    uncertainty: Uncertainty | None = None,
+) -> dict[str, EffectiveFractions]:
+    """f_i(p) of the joint law on every test set of a table (Fernandes et al. 2023, fig. 6).
+
+    A task is a language pair in one direction, so one result compares pairs and directions, and the results compare
+    test sets.
+
+    Raises:
+        TableError: If a test set cannot be fitted.
+    """
+    here = table.frame[table.frame["metric"] == metric]
+    names = sorted(str(name) for name in here["testset"].unique())
+    return {
+        name: effective_fractions(
+            fit(
+                select(table, metric=metric, testset=name or None, architecture=architecture),
+                objective=objective,
+                uncertainty=uncertainty,
+            )
+        )
+        for name in names
+    }
 
 
 def fitted_fraction(

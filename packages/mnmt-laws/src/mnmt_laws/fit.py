@@ -44,13 +44,14 @@ def fit(
 
     Raises:
         TableError: If the table lacks what the law needs, has too few sizes, or a value is not positive where
-            logarithms are taken.
+            logarithms are taken, or the metric rises and the law has no limit.
         ValueError: If the law or the objective is unknown.
     """
     if law not in LAWS:
         raise ValueError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
     chosen, measure = LAWS[law], find_objective(objective, delta=delta)
     method = uncertainty or ResidualBootstrap()
+    _require_limit(chosen, observations)
     rows = _checked_rows(observations, measure)
     runs = _run_numbers(rows)
     fits = {
@@ -77,6 +78,14 @@ def fit(
         ),
         observations=observations,
     )
+
+
+def _require_limit(law: Law, observations: Observations) -> None:
+    if observations.rising and all(parameter.kind != "limit" for parameter in law.parameters):
+        raise TableError(
+            f"{observations.source}: {observations.metric} rises to a ceiling, but the {law.name} law has none; "
+            f"choose another law."
+        )
 
 
 def _checked_rows(observations: Observations, objective: Objective) -> pd.DataFrame:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
 
 from mnmt_laws.errors import TableError
 
@@ -23,12 +26,67 @@ def parse_mixture(text: str, where: str) -> dict[str, float]:
         where: File and row, for messages.
 
     Raises:
-        TableError: If an item cannot be read or the weights do not sum to 1.
+        TableError: If an item cannot be read, a task stands there twice, a weight is negative, or the weights
+            do not sum to 1.
     """
-    weights = dict(_parse_item(item, text, where) for item in text.split(","))
+    items = [_parse_item(item, text, where) for item in text.split(",")]
+    weights = dict(items)
+    if len(weights) < len(items):
+        raise TableError(f"{where}: `mixture` must name a task once, but is {text!r}.")
+    if min(weights.values()) < 0:
+        raise TableError(f"{where}: the weights of `mixture` must not be negative, but are in {text!r}.")
     total = math.fsum(weights.values())
-    if abs(total - 1.0) > _TOLERANCE:
+    if not abs(total - 1.0) <= _TOLERANCE:
         raise TableError(f"{where}: the weights of `mixture` must sum to 1, but {text!r} sums to {total:g}.")
+    return weights
+
+
+def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd.DataFrame:
+    """The weights of all tasks in the mixture of every row.
+
+    They are read from `mixture`. Where that is empty, a row at weight 1 was trained on its task alone, and of
+    two tasks the other has weight 1 - p.
+
+    Args:
+        rows: Rows of observations.
+        tasks: All tasks of the table; tasks that only mixtures name follow them.
+        source: Name of the table, for messages.
+
+    Returns:
+        A row a row of `rows`, with its index, and a column a task.
+
+    Raises:
+        TableError: If a mixture is neither given nor follows from the weight.
+    """
+    codes, texts = pd.factorize(rows["mixture"])
+    parsed = [parse_mixture(text, source) if text else {} for text in texts]
+    named = sorted({*rows["task"].unique(), *(task for weights in parsed for task in weights)} - {*tasks})
+    names = [*tasks, *named]
+    known = np.array([[weights.get(name, 0.0) for name in names] for weights in parsed]).reshape(-1, len(names))
+    weights = known[codes]
+    given = np.array([bool(text) for text in texts], dtype=bool)[codes]
+    if not given.all():
+        weights[~given] = _from_own_weight(rows[~given], names, source)
+    return pd.DataFrame(weights, index=rows.index, columns=pd.Index(names))
+
+
+def _from_own_weight(
+    rows: pd.DataFrame, names: Sequence[str], source: str
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """(rows, tasks) weights that follow from each row's own."""
+    own = rows["weight"].to_numpy(float)
+    open_rows = own != 1
+    if len(names) != 2 and open_rows.any():
+        row = rows["row"].iloc[int(open_rows.argmax())]
+        raise TableError(
+            f"{source} row {row}: the weights of the other tasks are not known; add a `mixture` column such as "
+            f"en-de:0.3,en-zh:0.7."
+        )
+    column = pd.Index(names).get_indexer(rows["task"])
+    weights = np.zeros((len(rows), len(names)))
+    if len(names) == 2:
+        weights += (1 - own)[:, None]
+    weights[np.arange(len(rows)), column] = own
     return weights
 
 
@@ -36,7 +94,7 @@ def _parse_item(item: str, text: str, where: str) -> tuple[str, float]:
     task, colon, weight = item.strip().rpartition(":")
     try:
         if colon and task:
-            return task, float(weight)
+            return task.strip(), float(weight)
     except ValueError:
         pass
     raise TableError(f"{where}: `mixture` must read TASK:WEIGHT,TASK:WEIGHT, but is {text!r}.")

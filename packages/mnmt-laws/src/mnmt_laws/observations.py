@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from mnmt_laws.consistency import CELL, require_unique
 from mnmt_laws.errors import TableError
+from mnmt_laws.metrics import ceiling_of, is_rising
+from mnmt_laws.mixture import mixture_weights
+from mnmt_laws.places import Places
 from mnmt_laws.table import RunTable
-from mnmt_laws.validate import CELL, require_unique
-
-RISING_METRICS = frozenset({"bleu", "chrf", "chrf++", "bleurt", "comet"})
-"""Metrics that rise with size to a ceiling; any other falls to a floor, as losses do."""
 
 _ORDER = ["task", "weight", "size", "seed", "value", "run"]
+_CURVES = ["task", "weight", "size", "mixture", "seed", "run", "step"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +28,26 @@ class Observations:
     testset: str
     source: str
 
+    dims: tuple[str, ...] = ()
+    """Columns that name a cell, where the table came from a dataset."""
+
+    table_warnings: tuple[str, ...] = ()
+    """What looked like a slip in the table."""
+
+    @property
+    def places(self) -> Places:
+        """How messages name its rows."""
+        return Places(source=self.source, dims=self.dims)
+
     @property
     def rising(self) -> bool:
         """Whether the metric rises with size (chrF) rather than falls (loss)."""
-        return self.metric in RISING_METRICS
+        return is_rising(self.metric)
+
+    @property
+    def ceiling(self) -> float:
+        """The most the metric can reach; infinite where unknown, 1 for BLEU and chrF given as fractions."""
+        return ceiling_of(self.metric, self.frame["value"])
 
     @property
     def unit(self) -> str:
@@ -53,19 +70,28 @@ class Observations:
         return self._rows(self.frame["weight"].eq(0))
 
     @property
+    def mixtures(self) -> pd.DataFrame:
+        """Weights of all tasks, a column each, for every row of `fit`.
+
+        Raises:
+            TableError: If there are more than two tasks and no `mixture` column.
+        """
+        return mixture_weights(self.fit, sorted(self.frame["task"].unique()), self.source)
+
+    @property
     def tasks(self) -> list[str]:
         """Tasks with rows to fit, sorted."""
         return sorted(self.fit["task"].unique())
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was left out."""
+        """What looked like a slip, and what was left out."""
         count = len(self.zero_shot)
         if not count:
-            return ()
-        return (
-            f"{count} zero-shot rows (weight 0) are left out of the fits: the laws hold for weights above 0.",
-        )
+            return self.table_warnings
+        rows = "row (weight 0) is" if count == 1 else "rows (weight 0) are"
+        zero_shot = f"{count} zero-shot {rows} left out of the fits: the laws hold for weights above 0."
+        return (*self.table_warnings, zero_shot)
 
     def _rows(self, mask: pd.Series) -> pd.DataFrame:
         return self.frame[mask].reset_index(drop=True)
@@ -78,21 +104,53 @@ def select(
 
     Args:
         table: A run table.
-        metric: A value of its `metric` column.
+        metric: A value of its `metric` column, in whatever case.
         testset: A value of its `testset` column; by default `test`, or the only one there is.
         architecture: A value of its `architecture` column; may be omitted where there is only one.
 
     Raises:
         TableError: If nothing matches, a choice must be made, or a measurement stands there twice.
     """
-    frame = _only(table.frame, "metric", metric, table.source)
-    testset = testset or _default_testset(frame)
-    frame = _only(frame, "testset", testset, table.source)
-    frame = _only(frame, "architecture", architecture, table.source)
-    frame = _last_steps(frame)
-    require_unique(frame, CELL, table.source)
+    frame = _last_steps(_choose(table, metric, testset, architecture))
+    require_unique(frame, CELL, table.places)
     ordered = frame.sort_values(_ORDER, kind="stable").reset_index(drop=True)
-    return Observations(frame=ordered, metric=metric, testset=testset or "", source=table.source)
+    first = ordered.iloc[0]
+    return Observations(
+        frame=ordered,
+        metric=first["metric"],
+        testset=first["testset"],
+        source=table.source,
+        dims=table.dims,
+        table_warnings=table.warnings,
+    )
+
+
+def learning_curves(
+    table: RunTable, *, metric: str = "loss", testset: str | None = None, architecture: str | None = None
+) -> pd.DataFrame:
+    """Every step of every run, for one metric, test set and architecture.
+
+    Args:
+        table: A run table.
+        metric: As in `select`.
+        testset: As in `select`.
+        architecture: As in `select`.
+
+    Returns:
+        The run table's columns, sorted by task, weight, size, seed and run, and by step within a run; steps that
+        are not given come last.
+
+    Raises:
+        TableError: If nothing matches, or a choice must be made.
+    """
+    frame = _choose(table, metric, testset, architecture)
+    return frame.sort_values(_CURVES, kind="stable").reset_index(drop=True)
+
+
+def _choose(table: RunTable, metric: str, testset: str | None, architecture: str | None) -> pd.DataFrame:
+    frame = _only(table.frame, "metric", metric, table.source)
+    frame = _only(frame, "testset", testset or _default_testset(frame), table.source)
+    return _only(frame, "architecture", architecture, table.source)
 
 
 def _default_testset(frame: pd.DataFrame) -> str | None:
@@ -104,14 +162,16 @@ def _only(frame: pd.DataFrame, column: str, wanted: str | None, source: str) -> 
     present = sorted(frame[column].unique())
     if wanted is None:
         if len(present) > 1:
-            raise TableError(
-                f"{source}: several values of `{column}` ({', '.join(present)}); choose with --{column}."
-            )
+            choices = ", ".join(choice or "none" for choice in present)
+            raise TableError(f"{source}: several values of `{column}` ({choices}); choose with --{column}.")
         return frame
-    if wanted not in present:
-        choices = ", ".join(present) or "none"
-        raise TableError(f"{source}: no row has {column} {wanted!r}; the table has {choices}.")
-    return frame[frame[column] == wanted]
+    alike = [choice for choice in present if choice.casefold() == wanted.casefold()]
+    if wanted not in present and len(alike) != 1:
+        choices = ", ".join(filter(None, present)) or "none"
+        raise TableError(
+            f"{source}: no row has {column} {wanted!r}; the table has {choices}; choose with --{column}."
+        )
+    return frame[frame[column] == (wanted if wanted in present else alike[0])]
 
 
 def _last_steps(frame: pd.DataFrame) -> pd.DataFrame:

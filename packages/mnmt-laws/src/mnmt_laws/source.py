@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
+import xarray as xr
 
 from mnmt_laws.collect import collect
 from mnmt_laws.record import RunRecord
@@ -19,16 +20,17 @@ class Source:
     table: RunTable
     records: tuple[RunRecord, ...] = ()
     warnings: tuple[str, ...] = ()
+    """What is wrong with records; the table has its own."""
 
 
-def open_source(source: str | Path | pd.DataFrame) -> Source:
+def open_source(source: str | Path | pd.DataFrame | xr.Dataset) -> Source:
     """Read a run table, or collect a folder of run records.
 
     Raises:
         TableError: If it cannot be read.
     """
-    if isinstance(source, pd.DataFrame) or not Path(source).is_dir():
+    if isinstance(source, (pd.DataFrame, xr.Dataset)) or not Path(source).is_dir():
         return Source(table=read_table(source))
     collected = collect(source)
-    table = RunTable(frame=read_table(collected.table).frame, source=str(source))
+    table = replace(read_table(collected.table), source=str(source))
     return Source(table=table, records=collected.records, warnings=collected.warnings)

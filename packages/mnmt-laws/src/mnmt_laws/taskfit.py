@@ -194,7 +194,7 @@ def _dataset(part: Part, vectors: Array) -> xr.Dataset:
     dims = {block.parameter.name: block.parameter.varies for block in design.blocks}
     found = {}
     for name, values in design.publish(vectors).items():
-        along = dims.get(name) or ("weight" if values.shape[1] > 1 else None)
+        along = dims.get(name)
         found[name] = (("draw", along), values) if along else ("draw", values[:, 0])
     coords = {}
     if split or "weight" in dims.values():

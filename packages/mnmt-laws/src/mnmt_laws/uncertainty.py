@@ -100,8 +100,8 @@ class Perturbation:
 class ResidualBootstrap:
     """Refits to the fitted values plus resampled residuals (Davison and Hinkley 1997, sec. 6.2.3).
 
-    Residuals are raised by 1/√(1 - leverage), since a fit lies nearer to its data than the truth does. The noise
-    is thus the data's own.
+    Residuals are raised by 1/√(1 - leverage), since a fit lies nearer to its data than the truth does, and each copy's
+    by √(ν/χ²_ν), since ν spare observations tell the size of the noise only so well. The noise is thus the data's own.
     """
 
     name: ClassVar[str] = "residual"
@@ -115,10 +115,11 @@ class ResidualBootstrap:
     def copies(self, fitted: Fitted) -> Iterator[Copy]:
         """Fitted values with the residuals of others; NaN where nothing is left to tell the noise from."""
         rng = np.random.default_rng([self.seed, fitted.task])
-        residuals = modified_residuals(fitted)
+        residuals, spare = modified_residuals(fitted), len(fitted.values) - fitted.num_parameters
         ones = np.ones(len(residuals))
         for _ in range(self.refits):
-            drawn = residuals[rng.integers(len(residuals), size=len(residuals))]
+            size = np.sqrt(spare / rng.chisquare(spare)) if spare > 0 else np.nan
+            drawn = size * residuals[rng.integers(len(residuals), size=len(residuals))]
             yield fitted.predicted * np.exp(drawn) if fitted.log else fitted.predicted + drawn, ones
 
     def describe(self) -> str:

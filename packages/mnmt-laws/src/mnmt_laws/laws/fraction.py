@@ -104,7 +104,10 @@ class Simplex:
     """
 
     predictors: ClassVar[tuple[str, ...]] = ("weight", "partners")
-    regions: ClassVar[tuple[Mapping[str, tuple[float, float]], ...]] = Hump.regions
+    regions: ClassVar[tuple[Mapping[str, tuple[float, float]], ...]] = (
+        {"c1": (0.0, 10.0)},
+        {"c1": (-0.99, 10.0), "c2": (1.0, 6.0)},  # one partner may help and another hinder
+    )
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -53,7 +53,9 @@ class PowerLaw(Law):
 
     def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
         """β for N in parameters."""
-        return {**values, "beta": values["beta"] * pivots.get("size", 1.0) ** values["alpha"]}
+        if self._shared_factor:
+            return dict(values)
+        return {**values, "beta": values["beta"] * pivots["size"] ** values["alpha"]}
 
     @property
     def _shared_factor(self) -> bool:

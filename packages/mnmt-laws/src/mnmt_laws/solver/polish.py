@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import linprog, minimize
 
-from mnmt_laws.solver.descent import Target
+from mnmt_laws.solver.descent import Target, project
 from mnmt_laws.solver.design import Design
 from mnmt_laws.solver.objective import Array, Objective
 
 _ROUNDS = 60
+_SCAN = np.geomspace(0.5, 2.0, 25)
+_FOLLOWED = 4
+_LINEAR_REACH = 10.0  # how much farther a programme may move what predictions are linear in
 
 
 def polish(
@@ -20,7 +25,7 @@ def polish(
     Least absolute deviations by successive linear programmes, anything else that has not settled by L-BFGS-B.
     """
     if objective.absolute:
-        return _by_linear_programmes(design, objective, target, vector)
+        return _by_scan(design, objective, target, vector)
     if objective.squared and converged:
         return vector, True
     return _by_quasi_newton(design, objective, target, vector)
@@ -50,13 +55,32 @@ def _by_quasi_newton(
     return (ended if better else vector), True
 
 
+def _by_scan(design: Design, objective: Objective, target: Target, vector: Array) -> tuple[Array, bool]:
+    """Kinks make many small minima: the lowest of those seen from values of the first exponent on either side."""
+    best, converged = _by_linear_programmes(design, objective, target, vector)
+    ends = []
+    for share in _SCAN:
+        held = replace(target, lower=target.lower.copy(), upper=target.upper.copy())
+        place = float(np.clip(best[0] * share, target.lower[0, 0], target.upper[0, 0]))
+        held.lower[0, 0] = held.upper[0, 0] = place
+        start = np.concatenate([[place], best[1:]])
+        start = project(design, objective, held, start[None], steps=20, cold=False)[0][0]
+        end, _ = _by_linear_programmes(design, objective, held, start, rounds=6)
+        ends.append((_value(design, objective, target, end), tuple(end)))
+    for _, end in sorted(ends)[:_FOLLOWED]:
+        tried, settled = _by_linear_programmes(design, objective, target, np.array(end))
+        if _value(design, objective, target, tried) < _value(design, objective, target, best):
+            best, converged = tried, settled
+    return best, converged
+
+
 def _by_linear_programmes(
-    design: Design, objective: Objective, target: Target, vector: Array
+    design: Design, objective: Objective, target: Target, vector: Array, *, rounds: int = _ROUNDS
 ) -> tuple[Array, bool]:
     """Each programme minimises Σ w |r + J step| within a box that grows on success and shrinks on failure."""
     place, value = vector, _value(design, objective, target, vector)
-    radius = 0.1
-    for _ in range(_ROUNDS):
+    radius = 0.5
+    for _ in range(rounds):
         step = _programme(design, objective, target, place, radius)
         if step is None:
             return place, False
@@ -84,10 +108,10 @@ def _programme(
     count, width = slopes.shape
     scaled = slopes * scale
     eye = np.eye(count)
-    box = [
-        (max(-radius, (low - here) / unit), min(radius, (high - here) / unit))
-        for low, high, here, unit in zip(target.lower[0], target.upper[0], place, scale, strict=True)
-    ]
+    reach = np.where(np.arange(width) < design.num_nonlinear, radius, _LINEAR_REACH * radius)
+    low = np.maximum(-reach, (target.lower[0] - place) / scale)
+    high = np.minimum(reach, (target.upper[0] - place) / scale)
+    box = list(zip(low, high, strict=True))
     solved = linprog(
         np.concatenate([np.zeros(width), target.importance[0]]),
         A_ub=np.block([[scaled, -eye], [-scaled, -eye]]),

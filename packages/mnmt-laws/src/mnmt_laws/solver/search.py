@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_laws.solver.descent import NEARLY, SETTLED, Descent, Target, descend, project
+from mnmt_laws.solver.descent import NEARLY, SETTLED, Descent, Target, descend
 from mnmt_laws.solver.design import Design
+from mnmt_laws.solver.grid import BATCH, Region, find_valleys, target_of
 from mnmt_laws.solver.objective import Array, Objective
 from mnmt_laws.solver.polish import polish
 
-Region = Mapping[str, tuple[float, float]]
-
-_STARTS = 24  # descents a region
-_BATCH = 80_000  # numbers in a batch's table of derivatives
 _SHORT = 60  # steps of the first descents, of which only the best go on
 _RIVAL_DEVIANCE = 20.0  # twice the log-likelihood that a refit's noise may make up for
+_FINALISTS, _KINKED_FINALISTS = 10, 3  # ends followed to their last digits; kinks stop descents early
 _MINIMA = 2  # that each refit sets out from
 
 
@@ -43,9 +40,11 @@ def find_minima(design: Design, objective: Objective) -> tuple[Minimum, ...]:
     The first is exact to the last digits.
     """
     found = sorted(_local_minima(design, objective), key=lambda minimum: minimum.cost)
-    best = _finish(design, objective, found[0])
-    rivals = (other for other in found[1:] if _rivals(other, best, len(design.groups)))
-    return tuple(itertools.islice(itertools.chain([best], rivals), _MINIMA))
+    finalists = _distinct(found)[: _FINALISTS if objective.squared else _KINKED_FINALISTS]
+    finished = [_finish(design, objective, minimum) for minimum in finalists]
+    best, *others = sorted(finished, key=lambda minimum: minimum.cost)
+    rivals = [other for other in others if _rivals(other, best, len(design.groups))]
+    return (best, *rivals)[:_MINIMA]
 
 
 def refit(design: Design, objective: Objective, minima: Sequence[Minimum]) -> Descent:
@@ -69,7 +68,7 @@ def pinned(
         (len(values), P) parameters and their (len(values),) cost.
     """
     rows = np.zeros(len(values), dtype=np.int64)
-    target = _target(design, best.region, rows)
+    target = target_of(design, best.region, rows)
     target.lower[:, column] = target.upper[:, column] = values
     starts = np.repeat(best.vector[None], len(values), axis=0)
     starts[:, column] = values
@@ -78,23 +77,25 @@ def pinned(
 
 
 def _local_minima(design: Design, objective: Objective) -> Iterator[Minimum]:
-    """Local minima of the first copy, best of each region's first."""
+    """Where descents from the valleys of the grid end, for the first copy.
+
+    Where the objective has kinks, each of its ever sharper versions sends descents elsewhere, and all ends count.
+    """
     for region in design.law.regions:
-        starts = _valleys(design, objective, region)
-        rows = np.zeros(len(starts), dtype=np.int64)
-        ended = _staged(design, objective, _target(design, region, rows), starts, most=_SHORT, settled=NEARLY)
-        for index in ended.cost.argsort(kind="stable"):
-            yield Minimum(
-                region=region,
-                vector=ended.vectors[index],
-                cost=float(ended.cost[index]),
-                converged=bool(ended.converged[index]),
-            )
+        vectors = find_valleys(design, objective, region)
+        target = target_of(design, region, np.zeros(len(vectors), dtype=np.int64))
+        for stage in objective.stages:
+            ended = descend(design, stage, target, vectors, most=_SHORT, settled=NEARLY)
+            vectors = ended.vectors
+            residual = objective.residual(target.values, design.predict(vectors))
+            costs = objective.cost(residual, target.importance)
+            for vector, cost, converged in zip(vectors, costs, ended.converged, strict=True):
+                yield Minimum(region=region, vector=vector, cost=float(cost), converged=bool(converged))
 
 
 def _finish(design: Design, objective: Objective, minimum: Minimum) -> Minimum:
     """Go on from a minimum to its last digits."""
-    target = _target(design, minimum.region, np.zeros(1, dtype=np.int64))
+    target = target_of(design, minimum.region, np.zeros(1, dtype=np.int64))
     ended = descend(design, objective.stages[-1], target, minimum.vector[None], most=1000)
     vector, converged = polish(
         design, objective, target, ended.vectors[0], converged=bool(ended.converged[0])
@@ -104,18 +105,30 @@ def _finish(design: Design, objective: Objective, minimum: Minimum) -> Minimum:
     return Minimum(region=minimum.region, vector=vector, cost=cost, converged=converged)
 
 
+def _distinct(found: Sequence[Minimum]) -> list[Minimum]:
+    """Minima that are not the same as a lower one."""
+    kept: list[Minimum] = []
+    for minimum in found:
+        if all(_differ(minimum, other, 1e-4) for other in kept):
+            kept.append(minimum)
+    return kept
+
+
+def _differ(one: Minimum, other: Minimum, share: float) -> bool:
+    scale = np.maximum(np.abs(other.vector), 1e-6)
+    return bool((np.abs(one.vector - other.vector) > share * scale).any())
+
+
 def _rivals(other: Minimum, best: Minimum, count: int) -> bool:
     """Whether a minimum is another one, and so near in cost that noise might make it the lower."""
-    scale = np.maximum(np.abs(best.vector), 1e-6)
-    distinct = bool((np.abs(other.vector - best.vector) > 0.05 * scale).any())
-    return distinct and 0 < other.cost <= best.cost * (1 + _RIVAL_DEVIANCE / count)
+    return _differ(other, best, 0.05) and 0 < other.cost <= best.cost * (1 + _RIVAL_DEVIANCE / count)
 
 
 def _refit_from(design: Design, objective: Objective, minimum: Minimum, rows: NDArray[np.int64]) -> Descent:
     parts = []
-    size = max(1, _BATCH // (len(design.groups) * design.width))
+    size = max(1, BATCH // (len(design.groups) * design.width))
     for first in range(0, len(rows), size):
-        target = _target(design, minimum.region, rows[first : first + size])
+        target = target_of(design, minimum.region, rows[first : first + size])
         starts = np.repeat(minimum.vector[None], len(target.values), axis=0)
         parts.append(_staged(design, objective, target, starts, stages=slice(-1, None), settled=NEARLY))
     return Descent(
@@ -141,59 +154,3 @@ def _staged(
         ended = descend(design, stage, target, vectors, most=most, settled=settled)
         vectors = ended.vectors
     return ended
-
-
-def _target(design: Design, region: Region, rows: NDArray[np.int64]) -> Target:
-    """Some copies of the sample, with their bounds; a copy may be asked for many times."""
-    some = design.bounds(region)
-    return Target(
-        values=design.sample.values[rows],
-        importance=design.sample.importance[rows],
-        lower=some[0][rows],
-        upper=some[1][rows],
-    )
-
-
-def _valleys(design: Design, objective: Objective, region: Region) -> Array:
-    """The lowest points of a grid over the nonlinear parameters that no neighbour lies below."""
-    axes = [_axis(block.parameter.starts, region.get(block.parameter.name)) for block in _nonlinear(design)]
-    shape = tuple(len(axis) for axis in axes)
-    grid = np.array(list(itertools.product(*axes)))
-    vectors, costs = _project_grid(design, objective, region, grid)
-    lowest = np.unique(costs, return_index=True)[1]  # a plateau counts once
-    order = [index for index in lowest if _is_valley(costs, shape, int(index))]
-    return vectors[order[:_STARTS]]
-
-
-def _axis(starts: tuple[float, ...], bounds: tuple[float, float] | None) -> tuple[float, ...]:
-    return starts if bounds is None else tuple(v for v in starts if bounds[0] <= v <= bounds[1])
-
-
-def _nonlinear(design: Design) -> list:  # type: ignore[type-arg]
-    return [block for block in design.blocks if not block.parameter.linear]
-
-
-def _is_valley(costs: Array, shape: tuple[int, ...], index: int) -> bool:
-    table, place = costs.reshape(shape), np.unravel_index(index, shape)
-    for axis in range(len(shape)):
-        for step in (-1, 1):
-            near = list(place)
-            near[axis] += step
-            if 0 <= near[axis] < shape[axis] and table[tuple(near)] < costs[index]:
-                return False
-    return True
-
-
-def _project_grid(design: Design, objective: Objective, region: Region, grid: Array) -> tuple[Array, Array]:
-    """The best linear parameters at every grid point, in batches that fit in memory."""
-    widths = [block.width for block in _nonlinear(design)]
-    nonlinear = np.repeat(grid, widths, axis=1)
-    vectors = np.zeros((len(grid), design.width))
-    vectors[:, : design.num_nonlinear] = nonlinear
-    size = max(1, _BATCH // (len(design.groups) * design.width))
-    first_stage, parts = objective.stages[0], []
-    for first in range(0, len(grid), size):
-        some = vectors[first : first + size]
-        target = _target(design, region, np.zeros(len(some), dtype=np.int64))
-        parts.append(project(design, first_stage, target, some, steps=3, cold=True))
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

@@ -1,0 +1,147 @@
+"""Read CSV files, and say in one line what is wrong with those that are none."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from mnmt_laws.errors import TableError
+
+DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_BLOCK = 1 << 20
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+def read_csv(path: Path, *, required: tuple[str, ...], kinds: Mapping[str, str]) -> tuple[pd.DataFrame, list[str]]:
+    """The known columns of a CSV file, and the names of all its columns.
+
+    Blank rows stay, so that a row's position tells its number. A column of numbers of which one cannot be
+    read comes back as text.
+
+    Args:
+        path: A file that is not empty.
+        required: Columns by which a wrong delimiter is told from a missing column.
+        kinds: `text` or `number`, by column.
+
+    Raises:
+        TableError: If it is not a comma-separated table in UTF-8.
+    """
+    _check_text(path)
+    header = _read_header(path)
+    names = [name.strip() for name in header]
+    _check_header(names, path, required)
+    wanted = {raw: kinds[name] for raw, name in zip(header, names, strict=True) if name in kinds}
+    try:
+        frame = _read_body(path, wanted, len(header), numbers=pa.float64())
+    except pa.ArrowInvalid:
+        frame = _read_body(path, wanted, len(header), numbers=_TEXT)
+    return frame, names
+
+
+def _check_text(path: Path) -> None:
+    """Read a file through once, for what Arrow would pass over: bytes that are no text, a quote left open."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    place = quotes = 0
+    with path.open("rb") as file:
+        while True:
+            block = file.read(_BLOCK)
+            held = len(decoder.getstate()[0])
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                raise TableError(
+                    f"{path}: not UTF-8 text at byte {place - held + error.start}; save the table as UTF-8 CSV."
+                ) from error
+            place, quotes = place + len(block), quotes + block.count(b'"')
+            if not block:
+                break
+    if quotes % 2:
+        raise TableError(f"{path} row {_open_quote(path)}: a double quote is not closed; close or remove it.")
+
+
+def _open_quote(path: Path) -> int:
+    """The row in which the last quote opens."""
+    row = 1
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            for row, _ in enumerate(csv.reader(file, strict=True), start=2):
+                pass
+        except csv.Error:
+            pass
+    return row
+
+
+def _read_header(path: Path) -> list[str]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def _check_header(names: list[str], path: Path, required: tuple[str, ...]) -> None:
+    if not any(names):
+        raise TableError(f"{path} row 1: blank; put the header ({','.join(required)}) in the first row.")
+    if set(required) <= set(names):
+        return
+    for mark, marks in DELIMITERS.items():
+        parts = {part.strip().strip('"') for name in names for part in name.split(mark)}
+        if len(set(required) & parts) > len(set(required) & set(names)):
+            raise TableError(
+                f"{path} row 1: fields are separated by {marks}; save the table separated by commas, with "
+                f"decimal points."
+            )
+
+
+def _read_body(path: Path, wanted: Mapping[str, str], width: int, *, numbers: pa.DataType) -> pd.DataFrame:
+    ragged: list[arrow_csv.InvalidRow] = []
+
+    def note(row: arrow_csv.InvalidRow) -> str:
+        ragged.append(row)
+        return "skip"
+
+    types = {name: numbers if kind == "number" else _TEXT for name, kind in wanted.items()}
+    try:
+        table = arrow_csv.read_csv(
+            path,
+            read_options=arrow_csv.ReadOptions(use_threads=False),
+            parse_options=arrow_csv.ParseOptions(
+                newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=note
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" not in str(error):
+            raise
+        return pd.DataFrame(columns=list(types), dtype=object)
+    if ragged:
+        raise _ragged(path, ragged, width)
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def _ragged(path: Path, rows: list[arrow_csv.InvalidRow], width: int) -> TableError:
+    first, others = rows[0], len(rows) - 1
+    also = f" (and {others:,} more row{'s' if others > 1 else ''})" if others else ""
+    return TableError(
+        f"{path} row {first.number}{also}: {first.actual_columns} fields, but the header has {width}; "
+        f"{_remedy(first.text, first.actual_columns, width)}."
+    )
+
+
+def _remedy(text: str, found: int, width: int) -> str:
+    if found < width:
+        return "give every row a field for every column, empty where there is nothing"
+    fields = next(csv.reader(io.StringIO(text)), [])
+    if sum(":" in field for field in fields) > 1:
+        return "put double quotes round a mixture, as it holds commas"
+    return "write decimal points, not commas, and put double quotes round a text that holds commas"

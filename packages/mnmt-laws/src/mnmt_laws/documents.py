@@ -1,0 +1,108 @@
+"""Dataclasses as JSON documents, field by field, with datasets and tables kept apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import pandas as pd
+import xarray as xr
+
+from mnmt_laws.laws import LAWS
+from mnmt_laws.laws.law import Law
+
+T = TypeVar("T")
+Keep = Callable[[str, xr.Dataset], Any]
+Fetch = Callable[[Any], xr.Dataset]
+_ROWS = "position"
+
+
+def to_document(value: object, keep: Keep, name: str = "") -> Any:
+    """A value as what JSON holds; NaN as None, a law as its name.
+
+    Args:
+        value: A dataclass, or anything that its fields may hold.
+        keep: Stores a dataset under a name such as `observations/frame`, and returns what refers to it.
+        name: Name of the value itself.
+
+    Raises:
+        TypeError: If a field holds something else.
+    """
+    if isinstance(value, Law):
+        return value.name
+    if isinstance(value, xr.Dataset):
+        return keep(name, value)
+    if isinstance(value, pd.DataFrame):
+        columns = {str(column): (_ROWS, values.to_numpy()) for column, values in value.items()}
+        dtypes = {str(column): str(values.dtype) for column, values in value.items()}
+        return {"dtypes": dtypes, "table": keep(name, xr.Dataset(columns))}
+    if dataclasses.is_dataclass(value):
+        return {
+            field.name: to_document(getattr(value, field.name), keep, f"{name}/{field.name}".lstrip("/"))
+            for field in dataclasses.fields(value)
+        }
+    return _plain(value, keep, name)
+
+
+def _plain(value: object, keep: Keep, name: str) -> Any:
+    if isinstance(value, tuple):
+        return [to_document(item, keep, f"{name}/{place}") for place, item in enumerate(value)]
+    if isinstance(value, float):
+        return number_to_json(value)
+    if value is None or isinstance(value, (str, int)):
+        return value
+    raise TypeError(f"`{name}` cannot be saved, as it is a {type(value).__name__}.")
+
+
+def number_to_json(value: float) -> float | str | None:
+    """NaN as None and the infinities as text, neither of which strict JSON has as a number."""
+    if math.isfinite(value):
+        return float(value)
+    return None if math.isnan(value) else str(value)
+
+
+def from_document(kind: type[T], document: Any, fetch: Fetch) -> T:
+    """The value that `to_document` took.
+
+    Args:
+        kind: Its type.
+        document: What `to_document` returned.
+        fetch: The dataset that a reference stands for.
+
+    Raises:
+        TypeError, ValueError, KeyError: If the document is not one of this type.
+    """
+    loaded: T = _decode(kind, document, fetch)
+    return loaded
+
+
+def _decode(kind: Any, document: Any, fetch: Fetch) -> Any:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        inner = next(argument for argument in arguments if argument is not type(None))
+        return None if document is None else _decode(inner, document, fetch)
+    if origin is tuple:
+        return tuple(_decode(arguments[0], item, fetch) for item in document)
+    if kind is xr.Dataset:
+        return fetch(document)
+    if kind is pd.DataFrame:
+        table = fetch(document["table"])
+        columns = {column: pd.Series(table[column].to_numpy(), dtype=dtype) for column, dtype in document["dtypes"].items()}
+        return pd.DataFrame(columns)
+    if isinstance(kind, type) and issubclass(kind, Law):
+        return LAWS[document]
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: _decode(hints[name], item, fetch) for name, item in document.items()})  # type: ignore[operator]
+    return _decode_plain(kind, origin, document)
+
+
+def _decode_plain(kind: Any, origin: Any, document: Any) -> Any:
+    if kind is float:
+        return math.nan if document is None else float(document)
+    if origin is not Literal and not isinstance(document, kind):
+        raise TypeError(f"must be {kind.__name__}, but is {document!r}.")
+    return document

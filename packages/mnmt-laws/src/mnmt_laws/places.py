@@ -1,0 +1,73 @@
+"""How messages name the rows of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from mnmt_laws.errors import TableError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Names of rows: a spreadsheet's row numbers, or the coordinates of a dataset's cells."""
+
+    source: str
+
+    dims: tuple[str, ...] = ()
+    """Columns that name a cell, where the table came from a dataset."""
+
+    def name(self, table: pd.DataFrame, *positions: int) -> str:
+        """`runs.csv rows 3 and 9`, or `dataset, loss at task=en-de, weight=0.3, size=1e8`."""
+        if self.dims:
+            return f"{self.source}, " + " and ".join(self._cell(table.iloc[place]) for place in positions)
+        rows = " and ".join(str(table["row"].iloc[place]) for place in positions)
+        return f"{self.source} row{'s' if len(positions) > 1 else ''} {rows}"
+
+    def _cell(self, row: pd.Series) -> str:
+        where = ", ".join(f"{dim}={shown(row[dim])}" for dim in self.dims)
+        return f"{row['metric']} at {where}"
+
+
+def reject(
+    wrong: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    table: pd.DataFrame,
+    places: Places,
+    rule: str,
+    given: pd.Series | None = None,
+) -> None:
+    """Raise TableError for the first wrong row, with the count of the others.
+
+    Args:
+        wrong: (rows,) which rows are wrong.
+        table: The rows.
+        places: How to name them.
+        rule: What would be right, and how to get there.
+        given: What stands in the rows, to be quoted before the first semicolon of `rule`.
+    """
+    if not wrong.any():
+        return
+    first, others = int(wrong.argmax()), int(wrong.sum()) - 1
+    kind = "cell" if places.dims else "row"
+    also = f" (and {others:,} more {kind}{'s' if others > 1 else ''})" if others else ""
+    must, semicolon, remedy = rule.partition(";")
+    but = "" if given is None else f", but is {_quoted(given.iloc[first])}"
+    raise TableError(f"{places.name(table, first)}{also}: {must}{but}{semicolon}{remedy}.")
+
+
+def _quoted(value: object) -> str:
+    return shown(value) if isinstance(value, (int, float, np.number)) else repr(str(value).strip())
+
+
+def shown(value: object) -> str:
+    """A number in as few characters as say it exactly (`1e8`), anything else as text."""
+    if not isinstance(value, (int, float, np.number)):
+        return str(value)
+    number = float(value)
+    short = f"{number:g}"
+    if float(short) != number and number == number:
+        short = repr(number)
+    mantissa, exponent, power = short.partition("e")
+    return f"{mantissa}e{int(power)}" if exponent else short
