@@ -1,7 +1,7 @@
 """How often 95% intervals of the laws hold the truth, by method, on simulated tables of the papers' shape.
 
-Two tasks, the eight sizes of Fernandes et al. 2023 (Table A), eight weights a task, losses that obey the capacity law
-times Gaussian noise. A method that is honest covers 95% at any noise.
+Two tasks, the eight sizes of Fernandes et al. 2023 (Table A), eight weights a task, losses that obey the
+capacity law times Gaussian noise. A method that is honest covers 95% at any noise.
 
     python benchmarks/laws_coverage.py --tables 400 --out benchmarks/results/laws_coverage.json
 """
@@ -24,7 +24,6 @@ import xarray as xr
 
 from mnmt_laws import LawFit, Observations, TaskLaw, effective_fractions, fit, read_table, select, simulate
 from mnmt_laws.profile import profile_intervals
-from mnmt_laws.spread import central_interval
 from mnmt_laws.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap
 
 SIZES = (18881024, 63714816, 127427328, 191139840, 339787776, 453049344, 707869184, 1019312128)

@@ -1,8 +1,8 @@
 """Is there a lower minimum? Our search against 200-start L-BFGS-B on 200 random tables.
 
-Tables alternate between noise that obeys no law (values uniform in [0.5, 5]) and laws with 10% noise; they cycle through the
-laws and objectives. The peer is `scipy.optimize.minimize(method="L-BFGS-B")` on all parameters at once with the same
-derivatives and bounds, from random starts.
+Tables alternate between noise that obeys no law (values uniform in [0.5, 5]) and laws with 10% noise; they
+cycle through the laws and objectives. The peer is `scipy.optimize.minimize(method="L-BFGS-B")` on all
+parameters at once with the same derivatives and bounds, from random starts.
 
     python benchmarks/laws_minima.py --tables 200 --starts 200
 """

@@ -1,8 +1,10 @@
-"""Published fits of laws of size and data, done again: Chinchilla's by Besiroglu et al. 2024, and Gordon et al. 2021.
+"""Published fits of laws of size and data, done again.
 
-The tables are not ours to ship; give their paths. Chinchilla's needs the columns `Model Size`, `Training FLOP` and
-`loss` (the points Besiroglu et al. read off the figure; the five of highest loss are left out, as they do), Gordon's
-`Lang`, `params`, `data_bytes` and `ent_dev`.
+They are the refits of Chinchilla's law by Besiroglu et al. 2024, and the law of Gordon et al. 2021.
+
+The tables are not ours to ship; give their paths. Chinchilla's needs the columns `Model Size`, `Training
+FLOP` and `loss` (the points Besiroglu et al. read off the figure; the five of highest loss are left out, as
+they do), Gordon's `Lang`, `params`, `data_bytes` and `ent_dev`.
 
     python benchmarks/laws_published.py --chinchilla chinchilla.csv --gordon gordon.csv
 """
@@ -86,7 +88,8 @@ def _row(objective: str, whose: str, found: dict[str, float], total: float) -> N
 def gordon(points: pd.DataFrame) -> None:
     """L = [(N_C/N)^(α_N/α_D) + D_C/D]^α_D, D in bytes, a row a language pair and objective."""
     print(
-        "\nGordon et al. 2021\n\n| pair | objective | models | α_N | α_D | N_C | D_C | R² |\n|--|--|--|--|--|--|--|--|"
+        "\nGordon et al. 2021\n\n| pair | objective | models | α_N | α_D | N_C | D_C | R² |\n"
+        "|--|--|--|--|--|--|--|--|"
     )
     for pair, own in points.groupby("Lang"):
         table = pd.DataFrame(

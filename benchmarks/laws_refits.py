@@ -1,8 +1,8 @@
 """A thousand perturbation refits of a table of the papers' shape: mnmt-laws against scipy's multi-start.
 
 Two tasks, eight sizes, eight weights a task, 1% noise. The peer fits every noisy copy by
-`scipy.optimize.least_squares` (trust region, analytic derivatives, bounds, log residuals) from several random starts,
-as analysts' notebooks do, and keeps the best. Objectives of both are compared copy by copy.
+`scipy.optimize.least_squares` (trust region, analytic derivatives, bounds, log residuals) from several
+random starts, as analysts' notebooks do, and keeps the best. Objectives of both are compared copy by copy.
 
     python benchmarks/laws_refits.py --refits 1000 --starts 8
 """
@@ -103,7 +103,7 @@ def peer(law: str, size: Array, weight: Array, copies: Array, starts: int) -> Ar
         logs = np.log(values)
         ends = [
             least_squares(
-                lambda theta: model(theta)[0] - logs, draw(), jac=lambda theta: model(theta)[1],
+                lambda theta, logs=logs: model(theta)[0] - logs, draw(), jac=lambda theta: model(theta)[1],
                 bounds=(low, high), x_scale="jac", ftol=1e-12, xtol=1e-12, gtol=1e-12, max_nfev=500,
             ).cost
             for _ in range(starts)

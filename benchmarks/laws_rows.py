@@ -1,7 +1,7 @@
 """Time and memory of reading and fitting run tables of up to a million rows.
 
-Two kinds of table: repeated measurements of 64 models a task (which a sum of squares condenses exactly), and as many
-different models as rows. Each case runs in a process of its own, whose peak memory is reported.
+Two kinds of table: repeated measurements of 64 models a task (which a sum of squares condenses exactly),
+and as many different models as rows. Each case runs in a process of its own, whose peak memory is reported.
 
     python benchmarks/laws_rows.py --rows 1000 10000 100000 1000000
 """
@@ -110,7 +110,7 @@ def make(kind: str, rows: int) -> pd.DataFrame:
 
 def _has_tabulate() -> bool:
     try:
-        import tabulate  # noqa: F401, PLC0415 - only to print
+        import tabulate  # noqa: F401 - only to print
     except ImportError:
         return False
     return True

@@ -42,8 +42,8 @@ class Claim:
 def check_claims(*, per_weighting: LawFit, joint: LawFit, effective: EffectiveFractions) -> tuple[Claim, ...]:
     """Check the paper's claims, task by task.
 
-    Estimates at several weights count as equal unless the differences among them would arise by chance in less than
-    one study of twenty (Cochran's Q).
+    Estimates at several weights count as equal unless the differences among them would arise by chance in
+    less than one study of twenty (Cochran's Q).
     """
     claims = []
     for task in joint.tasks:
@@ -54,7 +54,7 @@ def check_claims(*, per_weighting: LawFit, joint: LawFit, effective: EffectiveFr
 
 
 def constancy(fit: LawFit, task: str, name: str) -> Claim:
-    """Whether a parameter of the per-weighting law, `alpha` or `l_inf`, is the same at every weight of a task."""
+    """Whether `alpha` or `l_inf` of the per-weighting law is the same at every weight of a task."""
     claim = _CONSTANT[name]
     own = fit.parameters[name].sel(task=task).dropna("weight")
     std = fit.std[name].sel(task=task, weight=own.weight)
@@ -76,7 +76,8 @@ def constancy(fit: LawFit, task: str, name: str) -> Claim:
         task=task,
         holds=chance >= _CHANCE,
         finding=f"{float(own.min()):.3f} to {float(own.max()):.3f} over {own.size} weights; "
-        f"{int(np.sum(distance <= TWO_STD))} of them lie within two standard deviations of their mean, and one "
+        f"{int(np.sum(distance <= TWO_STD))} of them lie within two standard deviations of their "
+        "mean, and one "
         f"value for all would scatter as much with probability {chance:.2g}.",
     )
 

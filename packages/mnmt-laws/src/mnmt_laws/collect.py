@@ -43,7 +43,7 @@ def collect(folder: str | Path) -> Collected:
     """
     records = tuple(read_record(path) for path in find_records(Path(folder)))
     rows = [row for record in records if record.status == "finished" for row in _rows(record)]
-    warnings = tuple(line for record in records if (line := _warning(record)))
+    warnings = tuple(line for record in records for line in _warnings(record))
     if not rows:
         reason = f" ({warnings[0]})" if warnings else ""
         raise TableError(f"{folder}: no finished run has measurements{reason}.")
@@ -75,13 +75,18 @@ def _rows(record: RunRecord) -> list[dict[str, Any]]:
     ]
 
 
-def _warning(record: RunRecord) -> str:
+def _warnings(record: RunRecord) -> list[str]:
     if record.status == "failed":
-        return f"run {record.run} failed and is left out: {record.error or 'no error recorded'}"
+        return [f"run {record.run} failed and is left out: {record.error or 'no error recorded'}"]
     if record.status == "running":
-        return f"run {record.run} is unfinished and is left out"
-    if not record.evals:
-        return f"run {record.run} finished without measurements"
+        return [f"run {record.run} is unfinished and is left out"]
+    lines = []
+    if not record.evals and not record.non_finite:
+        lines.append(f"run {record.run} finished without measurements")
     if record.truncated:
-        return f"run {record.run}: the last line of evals.jsonl is cut short and is left out"
-    return ""
+        lines.append(f"run {record.run}: the last line of evals.jsonl is cut short and is left out")
+    if record.non_finite:
+        lines.append(
+            f"run {record.run}: measurements that are NaN or infinite are left out: {record.non_finite}"
+        )
+    return lines

@@ -68,7 +68,10 @@ def _parse(frame: pd.DataFrame, column: str, places: Places) -> Floats:
         return given.to_numpy(dtype=float, na_value=np.nan)
     codes, texts = _distinct(given)
     parsed = np.array([*map(_number, texts), np.nan])
-    unread = [bool(np.isnan(number)) and text.lower() not in _MISSING for text, number in zip(texts, parsed, strict=False)]
+    unread = [
+        bool(np.isnan(number)) and text.lower() not in _MISSING
+        for text, number in zip(texts, parsed, strict=False)
+    ]
     wrong = np.array([*unread, False])[codes]
     if wrong.any():
         text = texts[codes[int(wrong.argmax())]]
@@ -99,5 +102,7 @@ def _remedy(text: str) -> str:
     if re.fullmatch(r"\d+(\.\d+)?\s*%", text):
         return f"; write a share, {float(text.rstrip('% ')) / 100:g}"
     if found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmbgt])", text, re.IGNORECASE):
-        return f"; write {float(found[1]) * _MULTIPLES[found[2].lower()]:g}".replace("e+0", "e").replace("e+", "e")
+        return f"; write {float(found[1]) * _MULTIPLES[found[2].lower()]:g}".replace("e+0", "e").replace(
+            "e+", "e"
+        )
     return ""

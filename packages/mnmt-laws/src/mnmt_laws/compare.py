@@ -1,4 +1,7 @@
-"""Which parameter does the mixture act through? The central claim of Fernandes et al. 2023, put to the test."""
+"""Which parameter does the mixture act through? The central claim of Fernandes et al.
+
+2023, put to the test.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,9 @@ class Comparison:
     """The rival laws side by side."""
 
     table: pd.DataFrame
-    """A row a (task, law): `task`, `law`, `label`, `num_params`, `scatter` (root mean square relative residual),
-    `aic`, `bic`, `size_error` (relative error at the largest size, left out), `weight_error` (the same over weights
-    left out one at a time)."""
+    """A row a (task, law): `task`, `law`, `label`, `num_params`, `scatter` (root mean square relative
+    residual), `aic`, `bic`, `size_error` (relative error at the largest size, left out), `weight_error`
+    (the same over weights left out one at a time)."""
 
     constancy: tuple[Claim, ...]
     """Whether α and L∞, fitted weight by weight, agree within their standard deviations."""
@@ -57,8 +60,9 @@ def compare(
 ) -> Comparison:
     """Fit the laws in which the mixture moves β, L∞, α or all three, and weigh them against each other.
 
-    AIC and BIC are those of Gaussian errors for `log-ols` and `ols`, of Laplace's for `lad`, and unknown for `huber`.
-    A weight left out is predicted with parameters interpolated between its neighbours, linearly in log p.
+    AIC and BIC are those of Gaussian errors for `log-ols` and `ols`, of Laplace's for `lad`, and unknown
+    for `huber`. A weight left out is predicted with parameters interpolated between its neighbours,
+    linearly in log p.
 
     Raises:
         TableError: If there are fewer than two weights with three sizes.
@@ -79,15 +83,19 @@ def compare(
 
 
 def _comparable(observations: Observations) -> Observations:
-    """The observations that every rival can be fitted to: weights of three sizes, for tasks of two such weights."""
+    """The observations that every rival can be fitted to.
+
+    Weights of three sizes, for tasks of two such weights.
+    """
     rows = observations.fit
     sizes = rows.groupby(["task", "weight"])["size"].transform("nunique")
-    rows = rows[sizes >= 3]  # noqa: PLR2004 - three sizes identify α, β and L∞
+    rows = rows[sizes >= 3]
     weights = rows.groupby("task")["weight"].transform("nunique")
-    rows = rows[weights >= 2]  # noqa: PLR2004 - one weight cannot vary
+    rows = rows[weights >= 2]
     if rows.empty:
         raise TableError(
-            f"{observations.source}: to compare what the mixture acts through needs a task with two weights of three "
+            f"{observations.source}: to compare what the mixture acts through needs a task with two "
+            "weights of three "
             f"sizes each; add runs."
         )
     return replace(observations, frame=rows.reset_index(drop=True))
@@ -140,7 +148,7 @@ def _size_error(observations: Observations, law: LawName, objective: str, task: 
     rows = rows[rows["task"] == task]
     largest = rows["size"] == rows["size"].max()
     kept, aside = rows[~largest], rows[largest]
-    if kept.groupby("weight")["size"].nunique().max() < 3:  # noqa: PLR2004 - as above
+    if kept.groupby("weight")["size"].nunique().max() < 3:
         return math.nan
     fitted = _refit(observations, kept, law, objective)
     predicted = fitted.predict_rows(aside)
@@ -169,7 +177,7 @@ def _refit(observations: Observations, rows: pd.DataFrame, law: LawName, objecti
 
 
 def _interpolated(fitted: LawFit, task: str, weight: float, size: Array) -> Array:
-    """Predictions at a weight that was not fitted; β between its neighbours in log β, α and L∞ as they are."""
+    """Predictions at a weight that was not fitted, its parameters between those of its neighbours."""
     values = {}
     for name, variable in fitted.parameters.sel(task=task).data_vars.items():
         if "weight" not in variable.dims:
@@ -204,9 +212,15 @@ def _by_likelihood(total: pd.Series) -> str:
     gaps = ", ".join(f"{RIVALS[law]} +{value - ranked.iloc[0]:.1f}" for law, value in ranked.iloc[1:].items())  # type: ignore[index]
     first = RIVALS[ranked.index[0]]
     if ranked.iloc[1] - ranked.iloc[0] <= _CLEAR:
-        return f"The table cannot tell “{first}” from “{RIVALS[ranked.index[1]]}”: their BIC differ by less than 2 ({gaps})."
+        return (
+            f"The table cannot tell “{first}” from “{RIVALS[ranked.index[1]]}”: their BIC differ "
+            f"by less than 2 ({gaps})."
+        )
     if ranked.index[0] == "per-weighting":
-        return f"No single parameter carries the mixture: “all vary” is preferred in spite of its parameters (BIC: {gaps})."
+        return (
+            "No single parameter carries the mixture: “all vary” is preferred in spite of its "
+            f"parameters (BIC: {gaps})."
+        )
     return f"The mixture acts through one parameter, “{first}”: it has the lowest BIC ({gaps})."
 
 
@@ -228,5 +242,11 @@ def _by_constancy(checks: tuple[Claim, ...]) -> str:
     symbols = {"alpha": "α", "l_inf": "L∞"}
     moving = [f"{symbols[check.about]} of {check.task}" for check in known if not check.holds]
     if not moving:
-        return "Fitted weight by weight, α and L∞ scatter over the weights no more than their standard deviations allow."
-    return f"Fitted weight by weight, {', '.join(moving)} scatter more over the weights than chance would have it."
+        return (
+            "Fitted weight by weight, α and L∞ scatter over the weights no more than their "
+            "standard deviations allow."
+        )
+    return (
+        f"Fitted weight by weight, {', '.join(moving)} scatter more over the weights than chance "
+        "would have it."
+    )

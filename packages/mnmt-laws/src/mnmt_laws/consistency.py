@@ -56,10 +56,8 @@ def check_mixtures(table: pd.DataFrame, places: Places) -> None:
         known = weights[code]
         if known is not None and abs(known.get(task, 0.0) - weight) > _TOLERANCE:
             wrong = combinations.eq([code, task, weight]).all(axis=1).to_numpy()
-            rule = (
-                f"`weight` of {task} is {shown(weight)}, but `mixture` gives it {shown(known.get(task, 0.0))}; "
-                f"they must agree"
-            )
+            other = shown(known.get(task, 0.0))
+            rule = f"`weight` of {task} is {shown(weight)}, but `mixture` gives it {other}; they must agree"
             reject(wrong, table, places, rule)
 
 
@@ -86,11 +84,14 @@ def check_run_weights(table: pd.DataFrame, places: Places) -> None:
         return
     first = shares.iloc[int(wrong.argmax())]
     own = shares[(shares[model].eq(first[model]) | (shares[model].isna() & first[model].isna())).all(axis=1)]
-    listed = ", ".join(f"{task} {shown(weight)}" for task, weight in zip(own["task"], own["weight"], strict=True))
+    listed = ", ".join(
+        f"{task} {shown(weight)}" for task, weight in zip(own["task"], own["weight"], strict=True)
+    )
     positions = np.flatnonzero(table["row"].isin(own["row"].iloc[:2]))
     raise TableError(
         f"{places.name(table, *map(int, positions))}: the weights of run {first['run']} sum to "
-        f"{own['weight'].sum():g} ({listed}); give each trained model its own `run`, and weights that sum to at most 1."
+        f"{own['weight'].sum():g} ({listed}); give each trained model its own `run`, "
+        f"and weights that sum to at most 1."
     )
 
 
@@ -109,4 +110,7 @@ def require_unique(table: pd.DataFrame, columns: Sequence[str], places: Places) 
     if count == 1:
         raise TableError(f"{pair}: the same measurement twice; remove one, {remedy}")
     kind = "cells" if places.dims else "rows"
-    raise TableError(f"{pair}: the same measurement twice, and {count:,} {kind} in all repeat earlier ones; remove them, {remedy}")
+    raise TableError(
+        f"{pair}: the same measurement twice, and {count:,} {kind} in all repeat earlier ones; remove them, "
+        f"{remedy}"
+    )

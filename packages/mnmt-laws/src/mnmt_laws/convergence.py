@@ -9,7 +9,8 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.laws import LAWS
-from mnmt_laws.observations import RISING_METRICS, learning_curves
+from mnmt_laws.metrics import is_rising
+from mnmt_laws.observations import learning_curves
 from mnmt_laws.solver.objective import OBJECTIVES, Array
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.table import RunTable
@@ -57,7 +58,7 @@ class Correction:
     """A run table whose unconverged runs are read at the horizon."""
 
     table: RunTable
-    """The rows of corrected runs at the horizon, marked in the column `corrected`; all other rows as they were."""
+    """The rows of corrected runs at the horizon, marked in the column `corrected`, beside the others."""
 
     curves: tuple[Curve, ...]
     """Every curve that was fitted."""
@@ -77,9 +78,9 @@ def correct_convergence(
 ) -> Correction:
     """Replace the last value of each run that has not converged by its power law at the horizon.
 
-    To each run's values past the first `skip` of its steps the law L(t) = A t^-a + C is fitted. A run needs the
-    correction if it stopped before the horizon and the law falls by more than `threshold` of the loss until then.
-    Runs without a curve of at least five points stay as they are, with a warning.
+    To each run's values past the first `skip` of its steps the law L(t) = A t^-a + C is fitted. A run needs
+    the correction if it stopped before the horizon and the law falls by more than `threshold` of the loss
+    until then. Runs without a curve of at least five points stay as they are, with a warning.
 
     Args:
         table: A run table with several steps a run.
@@ -103,7 +104,8 @@ def correct_convergence(
     rows = learning_curves(table, metric=metric, testset=testset, architecture=architecture)
     if rows["step"].isna().all():
         raise TableError(
-            f"{table.source}: no `step` column; a correction for convergence needs each run's values as it trained."
+            f"{table.source}: no `step` column; a correction for convergence needs each run's values "
+            "as it trained."
         )
     curves, short = [], 0
     for (run, task), own in rows[rows["weight"] > 0].groupby(["run", "task"], sort=True):
@@ -122,11 +124,13 @@ def _warnings(corrected: int, short: int, horizon: float) -> tuple[str, ...]:
     lines = []
     if corrected:
         lines.append(
-            f"{corrected} values are corrected for convergence: read at {horizon:g} steps from their learning curves."
+            f"{corrected} values are corrected for convergence: read at {horizon:g} steps from their "
+            "learning curves."
         )
     if short:
         lines.append(
-            f"{short} learning curves have fewer than {_MIN_POINTS} points past the warm-up and are not corrected."
+            f"{short} learning curves have fewer than {_MIN_POINTS} points past the warm-up and are "
+            "not corrected."
         )
     return tuple(lines)
 
@@ -136,7 +140,7 @@ def _fit_curve(
 ) -> Curve:
     steps, values = own["step"].to_numpy(float), own["value"].to_numpy(float)
     late = (steps >= skip * steps.max()) & (steps > 0)
-    rising = str(own["metric"].iloc[0]) in RISING_METRICS
+    rising = is_rising(str(own["metric"].iloc[0]))
     sample = Sample(
         task=task, x={"size": steps[late], "weight": np.ones(late.sum())}, weight=np.ones(late.sum()),
         values=values[late][None], importance=np.ones((1, late.sum())), rising=rising,
@@ -150,8 +154,8 @@ def _fit_curve(
     value = float(predicted[0, -1])
     return Curve(
         run=run, task=task, weight=float(own["weight"].iloc[0]), size=float(own["size"].iloc[0]),
-        steps=steps, values=values, fitted_steps=grid, fitted_values=predicted[0], horizon=horizon, value=value,
-        std=float(predicted[1:, -1].std()), corrected=abs(value / values[-1] - 1) > threshold,
+        steps=steps, values=values, fitted_steps=grid, fitted_values=predicted[0], horizon=horizon,
+        value=value, std=float(predicted[1:, -1].std()), corrected=abs(value / values[-1] - 1) > threshold,
     )  # fmt: skip
 
 

@@ -19,7 +19,9 @@ _BLOCK = 1 << 20
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
-def read_csv(path: Path, *, required: tuple[str, ...], kinds: Mapping[str, str]) -> tuple[pd.DataFrame, list[str]]:
+def read_csv(
+    path: Path, *, required: tuple[str, ...], kinds: Mapping[str, str]
+) -> tuple[pd.DataFrame, list[str]]:
     """The known columns of a CSV file, and the names of all its columns.
 
     Blank rows stay, so that a row's position tells its number. A column of numbers of which one cannot be
@@ -56,26 +58,27 @@ def _check_text(path: Path) -> None:
             try:
                 decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
+                at = place - held + error.start
                 raise TableError(
-                    f"{path}: not UTF-8 text at byte {place - held + error.start}; save the table as UTF-8 CSV."
+                    f"{path}: not UTF-8 text at byte {at}; save the table as UTF-8 CSV."
                 ) from error
             place, quotes = place + len(block), quotes + block.count(b'"')
             if not block:
                 break
-    if quotes % 2:
-        raise TableError(f"{path} row {_open_quote(path)}: a double quote is not closed; close or remove it.")
+    if quotes % 2 and (row := _open_quote(path)):
+        raise TableError(f"{path} row {row}: a double quote is not closed; close or remove it.")
 
 
-def _open_quote(path: Path) -> int:
-    """The row in which the last quote opens."""
+def _open_quote(path: Path) -> int | None:
+    """The row in which a quote opens that does not close; None if the odd quote is part of a text."""
     row = 1
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
-            for row, _ in enumerate(csv.reader(file, strict=True), start=2):
-                pass
+            for _ in csv.reader(file, strict=True):
+                row += 1
         except csv.Error:
-            pass
-    return row
+            return row
+    return None
 
 
 def _read_header(path: Path) -> list[str]:

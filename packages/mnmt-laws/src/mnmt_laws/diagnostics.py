@@ -58,7 +58,7 @@ def diagnose(
                 parameter=name,
                 weight=weight,
                 message=f"{label}: {name} is at its {end} bound {bound:g}; the data do not determine it.",
-            )  # fmt: skip
+            )
         )
     return found + _undetermined(design, objective, vector, {column for _, column, _, _ in at_bound}, where)
 
@@ -85,7 +85,7 @@ def _few_sizes(design: Design, where: str) -> list[Diagnostic]:
         Diagnostic(
             kind="unidentified",
             task=design.sample.task,
-            message=f"{where}: {sizes} sizes do not identify the exponents and the limit; add runs of others.",
+            message=f"{where}: {sizes} sizes do not identify the exponents and the limit; add others.",
         )
     ]
 
@@ -103,7 +103,7 @@ def _few_weights(design: Design, where: str) -> list[Diagnostic]:
             task=sample.task,
             parameter="beta",
             message=f"{where}: no run at weight 1, so β_1 rests on the shape of f̂ alone.",
-        )  # fmt: skip
+        )
     ]
 
 

@@ -90,7 +90,10 @@ def _decode(kind: Any, document: Any, fetch: Fetch) -> Any:
         return fetch(document)
     if kind is pd.DataFrame:
         table = fetch(document["table"])
-        columns = {column: pd.Series(table[column].to_numpy(), dtype=dtype) for column, dtype in document["dtypes"].items()}
+        columns = {
+            column: pd.Series(table[column].to_numpy(), dtype=dtype)
+            for column, dtype in document["dtypes"].items()
+        }
         return pd.DataFrame(columns)
     if isinstance(kind, type) and issubclass(kind, Law):
         return LAWS[document]

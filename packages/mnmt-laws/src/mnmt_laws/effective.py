@@ -75,8 +75,8 @@ def fractions_of_testsets(
 ) -> dict[str, EffectiveFractions]:
     """f_i(p) of the joint law on every test set of a table (Fernandes et al. 2023, fig. 6).
 
-    A task is a language pair in one direction, so one result compares pairs and directions, and the results compare
-    test sets.
+    A task is a language pair in one direction, so one result compares pairs and directions, and the results
+    compare test sets.
 
     Raises:
         TableError: If a test set cannot be fitted.

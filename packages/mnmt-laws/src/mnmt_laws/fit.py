@@ -31,13 +31,14 @@ def fit(
 ) -> LawFit:
     """Fit a law to every task, independently.
 
-    The search is global and deterministic, and does not depend on the order of rows. Bounds reached, parameters
-    left undetermined and searches that failed are reported as `diagnostics`.
+    The search is global and deterministic, and does not depend on the order of rows. Bounds reached,
+    parameters left undetermined and searches that failed are reported as `diagnostics`.
 
     Args:
         observations: From `select`.
         law: A name from `LAWS`.
-        objective: `log-ols` (least squares of log-losses), `ols` (of losses), `lad` (least absolute deviations
+        objective: `log-ols` (least squares of log-losses), `ols` (of losses), `lad` (least absolute
+            deviations
             of log-losses) or `huber` (Huber's function of log-losses).
         delta: Where `huber` turns from squares to absolute values; 1e-3 by default.
         uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
@@ -83,7 +84,8 @@ def fit(
 def _require_limit(law: Law, observations: Observations) -> None:
     if observations.rising and all(parameter.kind != "limit" for parameter in law.parameters):
         raise TableError(
-            f"{observations.source}: {observations.metric} rises to a ceiling, but the {law.name} law has none; "
+            f"{observations.source}: {observations.metric} rises to a ceiling, but the {law.name} law "
+            "has none; "
             f"choose another law."
         )
 
@@ -110,7 +112,9 @@ def _run_numbers(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64
 
 def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: str) -> Sample:
     """One task's rows as the solver takes them."""
-    x, partners = predictors_of(rows, law.predictors, task=task, source=observations.source)
+    x, partners = predictors_of(
+        rows, law.predictors, task=task, tasks=observations.tasks, source=observations.source
+    )
     sample = Sample(
         task=task,
         x=x,
@@ -119,7 +123,7 @@ def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: st
         importance=np.ones((1, len(rows))),
         partners=partners,
         rising=observations.rising,
-        ceiling=getattr(observations, "ceiling", np.inf),
+        ceiling=observations.ceiling,
     )
     if sample.num_sizes() < 2:
         raise TableError(

@@ -29,9 +29,9 @@ _ROUNDING = 0.01
 def read_cells(dataset: xr.Dataset) -> tuple[pd.DataFrame, Places]:
     """The measured cells of a dataset as a run table, a row each, and how to name them.
 
-    Metrics are all variables that are not named as a column is; or the variable `value`, whose metric stands in
-    a coordinate `metric` or in the attributes. Coordinates and other variables named as columns are become
-    columns; NaN cells are left out.
+    Metrics are all variables that are not named as a column is; or the variable `value`, whose metric stands
+    in a coordinate `metric` or in the attributes. Coordinates and variables that are named as columns are
+    columns. NaN cells are left out.
 
     Raises:
         TableError: If a dimension or its labels are missing, or nothing was measured.
@@ -61,7 +61,9 @@ def _metrics(dataset: xr.Dataset, source: str) -> dict[Hashable, str | None]:
         if name not in KINDS and np.issubdtype(variable.dtype, np.number)
     }
     if not found:
-        raise TableError(f"{source}: no variable of a metric; give it one over {', '.join(DIMS)}, such as `loss`.")
+        raise TableError(
+            f"{source}: no variable of a metric; give it one over {', '.join(DIMS)}, such as `loss`."
+        )
     return found
 
 
@@ -92,20 +94,21 @@ def _check_dims(dataset: xr.Dataset, variable: xr.DataArray, source: str) -> Non
     for dim in DIMS:
         if dim in unnamed:
             raise TableError(
-                f"{source}: dimension `{dim}` has no labels; add them with dataset.assign_coords({dim}=[...])."
+                f"{source}: dimension `{dim}` has no labels; add them: dataset.assign_coords({dim}=[...])."
             )
         if dim not in known:
-            close = closest(dim, [str(other) for other in variable.dims if other not in KINDS])
+            strange = [str(other) for other in variable.dims if other not in KINDS]
+            close = strange[0] if len(strange) == 1 else closest(dim, strange)
             remedy = f"dataset.rename({close}='{dim}')" if close else f"dataset.expand_dims({dim}=[...])"
+            over = ", ".join(map(str, variable.dims))
             raise TableError(
-                f"{source}: `{variable.name}` over ({', '.join(map(str, variable.dims))}) has no `{dim}`; add it, "
-                f"for example with {remedy}."
+                f"{source}: `{variable.name}` over ({over}) has no `{dim}`; add it with {remedy}."
             )
     for dim in map(str, variable.dims):
         if dim not in KINDS and dim not in unnamed:
             raise TableError(
-                f"{source}: dimension `{dim}` of `{variable.name}` is no column of a run table; choose one of it with "
-                f"dataset.sel({dim}=...), or rename it."
+                f"{source}: dimension `{dim}` of `{variable.name}` is no column of a run table; rename it, "
+                f"or choose from it with dataset.sel({dim}=...)."
             )
 
 
@@ -113,9 +116,9 @@ def to_dataset(observations: Observations) -> xr.Dataset:
     """Observations as a grid over task, weight and size.
 
     Returns:
-        `value` (mean over seeds, in the metric's unit; NaN where nothing was measured), `count` (measurements in
-        the mean), `role`, and those of the run table's other columns that hold anything; the latter but `role`
-        and labels averaged like `value`. `read_table` reads it back.
+        `value` (mean over seeds, in the metric's unit; NaN where nothing was measured), `count` (measurements
+        in the mean), `role`, and whatever other columns of the run table hold anything, numbers averaged like
+        `value`. `read_table` reads it back.
 
     Raises:
         TableError: If the runs of a cell differ in more than their seed.
@@ -128,7 +131,7 @@ def to_dataset(observations: Observations) -> xr.Dataset:
         if column == "role" or _holds_anything(frame[column]):
             table[column] = cells[column].agg("first" if KINDS[column] == "text" else "mean")
     labels = {dim: np.unique(frame[dim].to_numpy(str if dim == "task" else float)) for dim in DIMS}
-    grid = table.reindex(pd.MultiIndex.from_product(labels.values(), names=DIMS))
+    grid = table.reindex(pd.MultiIndex.from_product(list(labels.values()), names=list(DIMS)))
     shape = [len(values) for values in labels.values()]
     variables = {name: (DIMS, _filled(grid[name]).reshape(shape)) for name in table.columns}
     return _described(xr.Dataset(variables, coords=labels), observations)
@@ -156,15 +159,21 @@ def _check_cells(frame: pd.DataFrame, places: Places) -> None:
         if differs.any():
             second = int(differs.to_numpy().argmax())
             same = frame[list(DIMS)].eq(frame[list(DIMS)].iloc[second]).all(axis=1)
+            pair = places.name(frame, int(same.to_numpy().argmax()), second)
             raise TableError(
-                f"{places.name(frame, int(same.to_numpy().argmax()), second)}: the same task, weight and size, but "
-                f"another `{column}`; a grid cannot hold both, so keep one of them."
+                f"{pair}: the same task, weight and size, but another `{column}`; a grid cannot hold "
+                f"both, so leave one of them out."
             )
 
 
 def _described(dataset: xr.Dataset, observations: Observations) -> xr.Dataset:
     """Units on variables and coordinates, provenance on the dataset."""
-    units: dict[str, str] = {"value": observations.unit, "size": "parameters", "tokens": "tokens", "flops": "flops"}
+    units: dict[str, str] = {
+        "value": observations.unit,
+        "size": "parameters",
+        "tokens": "tokens",
+        "flops": "flops",
+    }
     units |= {"encoder_size": "parameters", "decoder_size": "parameters", "irreducible": observations.unit}
     for name, variable in dataset.variables.items():
         if name in units:
@@ -178,5 +187,3 @@ def _described(dataset: xr.Dataset, observations: Observations) -> xr.Dataset:
         source=observations.source,
         software=f"mnmt-laws {version('mnmt-laws')}",
     )
-
-

@@ -62,7 +62,9 @@ def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd
     parsed = [parse_mixture(text, source) if text else {} for text in texts]
     named = sorted({*rows["task"].unique(), *(task for weights in parsed for task in weights)} - {*tasks})
     names = [*tasks, *named]
-    known = np.array([[weights.get(name, 0.0) for name in names] for weights in parsed]).reshape(-1, len(names))
+    known = np.array([[weights.get(name, 0.0) for name in names] for weights in parsed]).reshape(
+        -1, len(names)
+    )
     weights = known[codes]
     given = np.array([bool(text) for text in texts], dtype=bool)[codes]
     if not given.all():
@@ -79,10 +81,10 @@ def _from_own_weight(
     if len(names) != 2 and open_rows.any():
         row = rows["row"].iloc[int(open_rows.argmax())]
         raise TableError(
-            f"{source} row {row}: the weights of the other tasks are not known; add a `mixture` column such as "
-            f"en-de:0.3,en-zh:0.7."
+            f"{source} row {row}: the weights of the other tasks are not known; add a `mixture` column, "
+            f"which reads TASK:WEIGHT,TASK:WEIGHT."
         )
-    column = pd.Index(names).get_indexer(rows["task"])
+    column = pd.Index(names).get_indexer(pd.Index(rows["task"]))
     weights = np.zeros((len(rows), len(names)))
     if len(names) == 2:
         weights += (1 - own)[:, None]

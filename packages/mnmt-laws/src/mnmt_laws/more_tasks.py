@@ -9,7 +9,8 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.fit import fit
-from mnmt_laws.observations import Observations, mixture_weights
+from mnmt_laws.mixture import mixture_weights
+from mnmt_laws.observations import Observations
 from mnmt_laws.results import LawFit
 from mnmt_laws.uncertainty import Uncertainty
 
@@ -36,15 +37,15 @@ def predict_more_tasks(
 ) -> MoreTasks:
     """Fit each pair of tasks, then predict mixtures of three and more.
 
-    Each task's law has its own α, β_1 and L∞ and a gain c1 from every partner; in a larger mixture the gain is the
-    partners' mean by weight (the `simplex-capacity` law). Mixtures of more than two tasks, held out or not, are kept
-    from the fit.
+    Each task's law has its own α, β_1 and L∞ and a gain c1 from every partner; in a larger mixture the gain
+    is the partners' mean by weight (the `simplex-capacity` law). Mixtures of more than two tasks, held out
+    or not, are kept from the fit.
 
     Raises:
         TableError: If the table has no models of at most two tasks, or none of more.
     """
     counts = _task_counts(observations)
-    small, large = observations.frame[counts <= 2], observations.frame[counts > 2]  # noqa: PLR2004 - pairs
+    small, large = observations.frame[counts <= 2], observations.frame[counts > 2]
     for rows, what in ((small, "at most two tasks, to fit"), (large, "three tasks or more, to predict")):
         if rows.empty:
             raise TableError(

@@ -137,8 +137,8 @@ def learning_curves(
         architecture: As in `select`.
 
     Returns:
-        The run table's columns, sorted by task, weight, size, seed and run, and by step within a run; steps that
-        are not given come last.
+        The run table's columns, sorted by task, weight, size, seed and run, and by step within a run; rows
+        without a step come last.
 
     Raises:
         TableError: If nothing matches, or a choice must be made.

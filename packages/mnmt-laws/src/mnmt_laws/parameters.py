@@ -13,8 +13,9 @@ from mnmt_laws.results import LawFit
 
 
 def parameter_frame(fit: LawFit) -> pd.DataFrame:
-    """One row a parameter: task, weight (NaN where shared by all), partner (if any), name, value, std, lower, upper.
+    """One row a parameter: task, weight, partner, name, value, std, lower, upper.
 
+    `weight` is NaN and `partner` empty where a value is for all.
     `lower` and `upper` bound the central 95% of the refits; they and `std` are NaN without refits.
     """
     std, interval = fit.std, fit.interval()

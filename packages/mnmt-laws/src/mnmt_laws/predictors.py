@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.errors import TableError
+from mnmt_laws.mixture import mixture_weights
 from mnmt_laws.solver.objective import Array
 
 _COLUMNS = ("size", "encoder_size", "decoder_size", "tokens", "weight")
 
 
 def predictors_of(
-    rows: pd.DataFrame, names: tuple[str, ...], *, task: str, source: str
+    rows: pd.DataFrame, names: tuple[str, ...], *, task: str, tasks: list[str], source: str
 ) -> tuple[dict[str, Array], tuple[str, ...]]:
     """(n,) arrays by name, and the task's partners where `partners` is asked for.
 
@@ -22,9 +23,7 @@ def predictors_of(
     x = {name: _column(rows, name, source) for name in names if name in _COLUMNS}
     if "partners" not in names:
         return x, ()
-    from mnmt_laws.observations import mixture_weights  # type: ignore[attr-defined]
-
-    weights = mixture_weights(rows, [], source)
+    weights = mixture_weights(rows, tasks, source)
     partners = tuple(
         sorted(str(name) for name in weights.columns if name != task and weights[name].gt(0).any())
     )

@@ -20,9 +20,10 @@ _REFINEMENTS = 3
 def profile_intervals(fit: LawFit, *, level: float = 0.95) -> xr.Dataset:
     """Intervals of exponents, shapes and limits by profile likelihood, along `bound` (lower, upper).
 
-    A value ψ belongs to the interval if the least sum of squares with the parameter held at ψ exceeds the least of
-    all by at most F(1, n - k) s², s² being the residual variance (Bates and Watts 1988, sec. 6.1). It refits no
-    noise, follows curved valleys, and ends at a parameter's bound where the data do not stop it earlier.
+    A value ψ belongs to the interval if the least sum of squares with the parameter held at ψ exceeds the
+    least of all by at most F(1, n - k) s², s² being the residual variance (Bates and Watts 1988, sec. 6.1).
+    It refits no noise, follows curved valleys, and ends at a parameter's bound where the data do not stop
+    it earlier.
 
     Args:
         fit: A fit by `log-ols` or `ols`.

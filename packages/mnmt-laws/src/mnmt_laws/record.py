@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from mnmt_laws.errors import TableError
 
 SCHEMA = 1
 STATUSES = ("running", "finished", "failed")
+_TOLERANCE = 1e-6
 _EVAL_KEYS = ("step", "task", "testset", "metric", "value")
 
 
@@ -35,6 +37,8 @@ class RunRecord:
     evals: tuple[dict[str, Any], ...] = ()
     truncated: bool = False
     """Whether the last line of `evals.jsonl` was cut short and is left out."""
+    non_finite: int = 0
+    """Measurements that are NaN or infinite, and are left out."""
 
 
 def find_records(folder: Path) -> list[Path]:
@@ -64,7 +68,8 @@ def read_record(folder: Path) -> RunRecord:
     return RunRecord(
         **{"run": folder.name, "study": "", "error": None, "role": "fit", **given},
         folder=folder,
-        evals=evals,
+        evals=tuple(entry for entry in evals if math.isfinite(entry["value"])),
+        non_finite=sum(not math.isfinite(entry["value"]) for entry in evals),
         truncated=truncated,
     )
 
@@ -96,6 +101,12 @@ def _check_content(content: dict[str, Any], path: Path) -> None:
     if content["status"] not in STATUSES:
         raise TableError(
             f"{path}: `status` must be one of {', '.join(STATUSES)}, but is {content['status']!r}."
+        )
+    weights = list(content["mixture"].values())
+    if not all(isinstance(weight, (int, float)) for weight in weights) or abs(sum(weights) - 1) > _TOLERANCE:
+        raise TableError(
+            f"{path}: the weights of `mixture` must be numbers that sum to 1, but are {weights}; see the run "
+            f"record's description."
         )
 
 
@@ -130,3 +141,7 @@ def _check_eval(entry: object, where: str) -> None:
     missing = [key for key in _EVAL_KEYS if key not in entry]
     if missing:
         raise TableError(f"{where}: no `{missing[0]}`; a measurement needs {', '.join(_EVAL_KEYS)}.")
+    if isinstance(entry["value"], bool) or not isinstance(entry["value"], (int, float)):
+        raise TableError(
+            f"{where}: `value` must be a number, but is {entry['value']!r}; remove the line, or score again."
+        )

@@ -30,8 +30,8 @@ class LawFit:
     objective: str
 
     parameters: xr.Dataset
-    """The estimates over `task` and, where they vary with it, `weight` or `partner`; factors are for predictors
-    in their own units."""
+    """The estimates over `task` and, where they vary with it, `weight` or `partner`; factors are for
+    predictors in their own units."""
 
     draws: xr.Dataset
     """The same for every refit, over `draw`."""
@@ -115,7 +115,9 @@ class LawFit:
             here = self._known(task, rows)
             if here.any():
                 own, source = rows[here], self.observations.source
-                x, partners = predictors_of(own, self.law.predictors, task=task, source=source)
+                x, partners = predictors_of(
+                    own, self.law.predictors, task=task, tasks=self.tasks, source=source
+                )
                 aligned = self._aligned(x, partners)
                 predicted[..., here] = self._formula(
                     parameters.sel(task=task), aligned, own["weight"].to_numpy()

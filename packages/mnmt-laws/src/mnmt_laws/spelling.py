@@ -34,8 +34,8 @@ def task_warnings(tasks: Iterable[str]) -> tuple[str, ...]:
     for task in sorted(tasks):
         alike[re.sub(r"[\s_‐-―-]+", "", task.casefold())].append(task)
     return tuple(
-        f"tasks {' and '.join(f'`{task}`' for task in group)} are kept apart, but differ only by case, spaces "
-        f"or dashes; write them alike if they are one."
+        f"tasks {', '.join(f'`{task}`' for task in group)} are kept apart, but differ only by case, "
+        f"spaces or dashes; write them alike if they are one."
         for group in alike.values()
         if len(group) > 1
     )

@@ -73,9 +73,10 @@ def _format_of(path: Path) -> tuple[Reader, Writer]:
 def _check_stamp(stamp: dict[str, Any], path: Path) -> None:
     if stamp.get("format") != FORMAT:
         raise TableError(f"{path}: not a saved fit; give a file that `save` wrote.")
-    if stamp["schema"] != SCHEMA:
+    schema = stamp["schema"]
+    if schema != SCHEMA:
         raise TableError(
-            f"{path}: written by {stamp.get('software')} in schema {stamp['schema']}, but this version reads schema "
+            f"{path}: written by {stamp.get('software')} in schema {schema}, but this version reads schema "
             f"{SCHEMA}; update mnmt-laws, or fit again."
         )
 
@@ -111,18 +112,22 @@ def _as_text(values: xr.DataArray) -> xr.DataArray:
 
 
 def _without_fill(dataset: xr.Dataset) -> dict[str, Any]:
-    return {str(name): {"_FillValue": None} for name, own in dataset.variables.items() if own.dtype.kind == "f"}
+    return {
+        str(name): {"_FillValue": None} for name, own in dataset.variables.items() if own.dtype.kind == "f"
+    }
 
 
 def _read_netcdf(path: Path) -> LawFit:
     with xr.open_datatree(path, engine="h5netcdf", decode_cf=False) as file:
         tree = file.load()
-    stamp = native_attrs(tree.attrs)
+    stamp = {str(name): value for name, value in native_attrs(tree.attrs).items()}
     _check_stamp(stamp, path)
 
     def fetch(reference: dict[str, Any]) -> xr.Dataset:
         stored = tree[reference["group"]].to_dataset()
-        typed = stored.assign({name: stored[name].astype(dtype) for name, dtype in reference["dtypes"].items()})
+        typed = stored.assign(
+            {name: stored[name].astype(dtype) for name, dtype in reference["dtypes"].items()}
+        )
         for variable in typed.variables.values():
             variable.attrs = native_attrs(variable.attrs)
         return typed.assign_attrs(native_attrs(typed.attrs))

@@ -46,8 +46,8 @@ def read_table(source: str | Path | pd.DataFrame | xr.Dataset) -> RunTable:
     """Read and validate a run table.
 
     Args:
-        source: A `.csv` or `.parquet` file, or a table already in memory: a frame with a row a measurement, or
-            a dataset with a variable a metric over `task`, `weight`, `size` and, if there are any, `seed`,
+        source: A `.csv` or `.parquet` file, or a table already in memory: a frame with a row a measurement,
+            or a dataset with a variable a metric over `task`, `weight`, `size` and, if there are any, `seed`,
             `testset`, `step`, …, in which NaN is an absent measurement.
 
     Raises:
@@ -55,7 +55,8 @@ def read_table(source: str | Path | pd.DataFrame | xr.Dataset) -> RunTable:
     """
     if isinstance(source, xr.Dataset):
         frame, places = read_cells(source)
-        return _checked(frame, list(map(str, source.variables)), places)
+        unread = [str(name) for name in source.coords if name not in KINDS]
+        return _checked(frame, [*frame.columns, *unread], places)
     if isinstance(source, pd.DataFrame):
         frame = _with_named_index(source)
         return _checked(frame, list(frame.columns), Places(source="table"))
@@ -101,15 +102,17 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, list[str]]:
         )
     if path.is_dir():
         raise TableError(
-            f"{path}: a folder, but a run table must be a .csv or .parquet file; `mnmt-laws collect` makes one of "
-            f"run records."
+            f"{path}: a folder, but a run table must be a .csv or .parquet file; `mnmt-laws collect` "
+            f"makes one of run records."
         )
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise TableError(f"{path}: a run table must be a .csv or .parquet file; save it as one.")
     try:
         if path.stat().st_size == 0:
-            raise TableError(f"{path}: the file is empty; a run table needs a header and a row a measurement.")
+            raise TableError(
+                f"{path}: the file is empty; a run table needs a header and a row a measurement."
+            )
         return reader(path)
     except OSError as error:
         raise TableError(f"{path}: cannot be read ({error.strerror or error}).") from error

@@ -101,7 +101,8 @@ def _split(law: Law, sample: Sample) -> tuple[list[NDArray[np.bool_]], list[Diag
     if not enough:
         most = max(sample.num_sizes(weight) for weight in sample.weights)
         raise TableError(
-            f"{sample.task}: the {law.name} law needs at least {MIN_SIZES} sizes at one weight, but has {most}; "
+            f"{sample.task}: the {law.name} law needs at least {MIN_SIZES} sizes at one weight, but "
+            f"has {most}; "
             f"with fewer its exponent is not identified. Add runs of other sizes."
         )
     left_out = [

@@ -67,8 +67,8 @@ def _check(refits: int) -> None:
 class Perturbation:
     """Refits with i.i.d. Gaussian noise on every value (Fernandes et al. 2023, sec. 3.2).
 
-    It shows how well the design of a study determines a parameter at the noise one states; it covers the truth
-    only if the real noise is that.
+    It shows how well the design of a study determines a parameter at the noise one states; it covers the
+    truth only if the real noise is that.
     """
 
     name: ClassVar[str] = "perturbation"
@@ -100,8 +100,9 @@ class Perturbation:
 class ResidualBootstrap:
     """Refits to the fitted values plus resampled residuals (Davison and Hinkley 1997, sec. 6.2.3).
 
-    Residuals are raised by 1/√(1 - leverage), since a fit lies nearer to its data than the truth does, and each copy's
-    by √(ν/χ²_ν), since ν spare observations tell the size of the noise only so well. The noise is thus the data's own.
+    Residuals are raised by 1/√(1 - leverage), since a fit lies nearer to its data than the truth does, and
+    each copy's by √(ν/χ²_ν), since ν spare observations tell the size of the noise only so well. The noise
+    is thus the data's own.
     """
 
     name: ClassVar[str] = "residual"
@@ -131,8 +132,8 @@ class ResidualBootstrap:
 class ClusterBootstrap:
     """Refits with a random importance for each run (the Bayesian bootstrap of Rubin 1981, by cluster).
 
-    What one run measured, on all tasks and test sets, is kept together, so errors that a run's measurements share
-    are allowed for. Exponential weights leave no run out, so every weight and size stays represented.
+    What one run measured, on all tasks and test sets, is kept together, so errors that a run's measurements
+    share are allowed for. Exponential weights leave no run out, so every weight and size stays represented.
     """
 
     name: ClassVar[str] = "cluster"

@@ -54,9 +54,8 @@ def _spelling_of(metrics: pd.Series) -> dict[str, str]:
 def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> None:
     repeated = [name for name in names if name and names.count(name) > 1]
     if repeated:
-        raise TableError(
-            f"{source} row 1: {names.count(repeated[0])} columns are called `{repeated[0]}`; keep or rename all but one."
-        )
+        count = names.count(repeated[0])
+        raise TableError(f"{source} row 1: {count} columns are called `{repeated[0]}`; remove all but one.")
     missing = [column for column in REQUIRED if column not in names]
     if missing:
         close = closest(missing[0], names)

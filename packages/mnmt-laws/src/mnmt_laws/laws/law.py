@@ -29,8 +29,8 @@ class Parameter:
     """What it is, in words."""
 
     kind: Kind
-    """`factor` (at least 0) and `limit` (between 0 and the least loss) are linear and are eliminated in closed
-    form; `exponent` and `shape` are searched for."""
+    """`factor` (at least 0) and `limit` (between 0 and the least loss) are linear and are eliminated in
+    closed form; `exponent` and `shape` are searched for."""
 
     varies: Literal["weight", "partner"] | None = None
     """Whether it has a value for each weight of the task, or for each other task of the mixture."""
@@ -60,7 +60,7 @@ class Law(ABC):
     @property
     @abstractmethod
     def predictors(self) -> tuple[str, ...]:
-        """What it needs of the run table: `size`, `weight`, `tokens`, `encoder_size`, `partners`, …"""
+        """What it needs of the run table: `size`, `weight`, `tokens`, `encoder_size`, `partners`."""
 
     @property
     @abstractmethod
@@ -81,7 +81,7 @@ class Law(ABC):
 
     @property
     def regions(self) -> tuple[Mapping[str, tuple[float, float]], ...]:
-        """Narrower bounds of nonlinear parameters; the search visits each region, as no descent leaves one."""
+        """Narrower bounds of nonlinear parameters; the search visits every region."""
         return ({},)
 
     @property

@@ -16,8 +16,8 @@ from mnmt_laws.solver.sample import Sample
 class Cells:
     """Which observations are of the same model.
 
-    Repeated values enter a sum of squares by their mean alone, so a million rows of a hundred models cost what a
-    hundred rows do. Objectives that are not sums of squares keep every row.
+    Repeated values enter a sum of squares by their mean alone, so a million rows of a hundred models cost
+    what a hundred rows do. Objectives that are not sums of squares keep every row.
     """
 
     first: NDArray[np.intp]

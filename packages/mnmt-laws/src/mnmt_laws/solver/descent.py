@@ -110,7 +110,12 @@ def _cost(objective: Objective, target: Target, columns: Array, found: Array) ->
 
 
 def descend(
-    design: Design, objective: Objective, target: Target, vectors: Array, *, most: int = 300,
+    design: Design,
+    objective: Objective,
+    target: Target,
+    vectors: Array,
+    *,
+    most: int = 300,
     settled: float = SETTLED,
 ) -> Descent:
     """Descend from each of `vectors` (m, P) until no prediction changes by more than `settled` of itself.

@@ -165,7 +165,10 @@ class Design:
 
 
 def find_unidentified(jacobian: Array, tolerance: float = 1e-7) -> NDArray[np.bool_]:
-    """Which of P parameters can move without moving any prediction: their share of the null space of (n, P)."""
+    """Which of P parameters can move without moving any prediction.
+
+    Their share of the null space of (n, P).
+    """
     norms = np.linalg.norm(jacobian, axis=0)
     idle = norms == 0
     scaled = jacobian / np.where(idle, 1.0, norms)

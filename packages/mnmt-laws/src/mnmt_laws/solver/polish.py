@@ -1,4 +1,7 @@
-"""The last digits of an estimate, by scipy's optimisers: where the objective has kinks, or a descent crawled."""
+"""The last digits of an estimate, by scipy's optimisers.
+
+Where the objective has kinks, or a descent crawled.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,10 @@ def _by_quasi_newton(
 
 
 def _by_scan(design: Design, objective: Objective, target: Target, vector: Array) -> tuple[Array, bool]:
-    """Kinks make many small minima: the lowest of those seen from values of the first exponent on either side."""
+    """Kinks make many small minima.
+
+    The lowest of those seen from values of the first exponent on either side.
+    """
     best, converged = _by_linear_programmes(design, objective, target, vector)
     ends = []
     for share in _SCAN:

@@ -1,4 +1,7 @@
-"""What the solver is given: one task's observations, and as many copies of their values as there are refits."""
+"""What the solver is given.
+
+One task's observations, and as many copies of their values as there are refits.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class Sample:
     """(m, n) weight of each observation in the objective."""
 
     extremes: Array | None = None
-    """(m, n) the least value behind each observation, the greatest for a rising metric; `values` by default."""
+    """(m, n) the least value behind each observation, or the greatest if `rising`; `values` by default."""
 
     partners: tuple[str, ...] = ()
     """The other tasks of the mixtures."""

@@ -79,7 +79,8 @@ def pinned(
 def _local_minima(design: Design, objective: Objective) -> Iterator[Minimum]:
     """Where descents from the valleys of the grid end, for the first copy.
 
-    Where the objective has kinks, each of its ever sharper versions sends descents elsewhere, and all ends count.
+    Where the objective has kinks, each of its ever sharper versions sends descents elsewhere, and all ends
+    count.
     """
     for region in design.law.regions:
         vectors = find_valleys(design, objective, region)
