@@ -98,6 +98,14 @@ def test_a_measurement_without_value_is_named(write_record: Write) -> None:
             '{"schema": 1, "status": "done", "size": 3, "mixture": {}}',
             "`status` must be one of running, finished",
         ),
+        (
+            '{"schema": 1, "status": "finished", "size": 3, "mixture": {"a": 0.4, "b": 0.7}}',
+            r"the weights of `mixture` must be numbers that sum to 1, but are \[0\.4, 0\.7\]",
+        ),
+        (
+            '{"schema": 1, "status": "finished", "size": 3, "mixture": {"a": "1"}}',
+            r"the weights of `mixture` must be numbers that sum to 1, but are \['1'\]",
+        ),
     ],
 )
 def test_a_corrupt_run_is_named(write_record: Write, text: str, message: str) -> None:
@@ -105,6 +113,20 @@ def test_a_corrupt_run_is_named(write_record: Write, text: str, message: str) ->
     (folder / "run.json").write_text(text)
     with pytest.raises(TableError, match=message):
         collect(folder.parent)
+
+
+def test_a_measurement_that_is_no_number_is_named(write_record: Write) -> None:
+    folder = write_record("r1", evals=[measured(), measured(step=6, value="2.5")])
+    with pytest.raises(TableError, match=r"evals\.jsonl:2: `value` must be a number, but is '2\.5'; remove"):
+        collect(folder)
+
+
+def test_measurements_that_are_not_finite_are_left_out_aloud(write_record: Write) -> None:
+    values = (2.5, float("nan"), float("inf"))
+    folder = write_record("r1", evals=[measured(step=step, value=value) for step, value in enumerate(values)])
+    collected = collect(folder)
+    assert collected.table["value"].tolist() == [2.5]
+    assert collected.warnings == ("run r1: measurements that are NaN or infinite are left out: 2",)
 
 
 def test_no_records_and_no_finished_runs_are_told_apart(tmp_path: Path, write_record: Write) -> None:

@@ -198,7 +198,8 @@ def _error(predicted: Array, observed: Array) -> float:
 def _verdict(table: pd.DataFrame, checks: tuple[Claim, ...]) -> tuple[str, str]:
     """The preferred law, if any, and the sentences that say why."""
     total = table.groupby("law")[["bic"]].sum(min_count=1)["bic"]
-    errors = np.sqrt((table.set_index("law")[["size_error", "weight_error"]] ** 2).groupby("law").mean())
+    squares = table.set_index("law")[["size_error", "weight_error"]] ** 2
+    errors = squares.groupby("law").mean() ** 0.5
     parts = [_by_likelihood(total), _by_prediction(errors, total), _by_constancy(checks)]
     ranked = total.dropna().sort_values()
     clear = len(ranked) > 1 and ranked.iloc[1] - ranked.iloc[0] > _CLEAR

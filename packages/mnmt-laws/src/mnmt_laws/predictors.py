@@ -33,7 +33,7 @@ def predictors_of(
 def partner_shares(weights: Array) -> Array:
     """(n, K - 1) each partner's share of what a task leaves to the others; 0 where it leaves nothing."""
     rest = weights.sum(axis=1, keepdims=True)
-    return np.divide(weights, rest, out=np.zeros_like(weights), where=rest > 0)
+    return np.asarray(np.divide(weights, rest, out=np.zeros_like(weights), where=rest > 0))
 
 
 def _column(rows: pd.DataFrame, name: str, source: str) -> Array:

@@ -278,14 +278,15 @@ class LawFit:
     def _seen(self, variable: xr.DataArray, weight: Array) -> Array:
         """A parameter as each point sees it: (..., n), (..., 1), or (..., partners) with 0 where unknown."""
         if "weight" in variable.dims:
-            return variable.transpose(..., "weight").to_numpy()[..., self._nearest(variable, weight)]
+            values = variable.transpose(..., "weight").to_numpy()
+            return np.asarray(values[..., self._nearest(variable, weight)])
         if "partner" in variable.dims:
             return np.nan_to_num(variable.transpose(..., "partner").to_numpy())
         return variable.to_numpy()[..., None]
 
     def _nearest(self, variable: xr.DataArray, weight: Array) -> Array:
-        first = variable.isel(draw=0) if "draw" in variable.dims else variable
-        known = np.flatnonzero(first.notnull().to_numpy())
+        estimate = self.parameters[variable.name].sel(task=variable.task.item())
+        known = np.flatnonzero(estimate.notnull().to_numpy())
         weights = variable.weight.to_numpy()[known]
         distance = np.abs(weight[:, None] - weights)
         if bool((distance.min(axis=1) > _SAME_WEIGHT).any()):

@@ -197,7 +197,7 @@ def _dataset(part: Part, vectors: Array) -> xr.Dataset:
     for name, values in design.publish(vectors).items():
         along = dims.get(name)
         found[name] = (("draw", along), values) if along else ("draw", values[:, 0])
-    coords = {}
+    coords: dict[str, Array | list[str]] = {}
     if split or "weight" in dims.values():
         coords["weight"] = design.sample.weights
     if design.sample.partners:

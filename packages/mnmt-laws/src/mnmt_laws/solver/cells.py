@@ -33,7 +33,7 @@ class Cells:
         if not objective.squared:
             return cls(first=np.arange(count), cell=np.arange(count))
         keys = pd.DataFrame(np.column_stack([sample.weight, *(sample.x[name] for name in sorted(sample.x))]))
-        cell = keys.groupby(list(keys.columns), sort=True).ngroup().to_numpy()
+        cell = keys.groupby(list(keys.columns), sort=True).ngroup().to_numpy().astype(np.intp)
         return cls(first=np.unique(cell, return_index=True)[1], cell=cell)
 
     def condense(self, sample: Sample, objective: Objective) -> Sample:

@@ -55,7 +55,7 @@ class Design:
     @cached_property
     def width(self) -> int:
         """P, the length of a parameter vector."""
-        return self.blocks[-1].columns.stop
+        return int(self.blocks[-1].columns.stop)
 
     @cached_property
     def num_nonlinear(self) -> int:
@@ -102,8 +102,8 @@ class Design:
     def limits_of(self, block: Block) -> tuple[Array, Array]:
         """(width,) lower and upper bounds of a parameter of the first copy, in any region."""
         if block.parameter.kind == "limit":
-            low, high = self._limits(block)
-            return low[0], high[0]
+            lows, highs = self._limits(block)
+            return lows[0], highs[0]
         low, high = block.parameter.bounds
         return np.full(block.width, low), np.full(block.width, high)
 
@@ -172,7 +172,7 @@ def find_unidentified(jacobian: Array, tolerance: float = 1e-7) -> NDArray[np.bo
     norms = np.linalg.norm(jacobian, axis=0)
     idle = norms == 0
     scaled = jacobian / np.where(idle, 1.0, norms)
-    _, values, directions = np.linalg.svd(scaled, full_matrices=True)
+    _, values, directions = np.linalg.svd(np.linalg.qr(scaled, mode="r"), full_matrices=True)
     padded = np.zeros(jacobian.shape[1])
     padded[: len(values)] = values
     null = directions[padded <= tolerance * max(padded.max(), 1e-300)]

@@ -49,7 +49,7 @@ def _by_quasi_newton(
         return float(value) / unit, (jacobian[0].T @ pull[0]) * scale / unit
 
     bounds = np.stack([target.lower[0] / scale, target.upper[0] / scale], axis=1)
-    found = minimize(
+    found = minimize(  # type: ignore[call-overload]  # its stubs want one-dimensional arrays
         cost, vector / scale, jac=True, bounds=bounds, method="L-BFGS-B",
         options={"maxiter": 5000, "maxfun": 10000, "ftol": 1e-15, "gtol": 1e-12, "maxcor": 30},
     )  # fmt: skip
@@ -72,9 +72,10 @@ def _by_scan(design: Design, objective: Objective, target: Target, vector: Array
         start = np.concatenate([[place], best[1:]])
         start = project(design, objective, held, start[None], steps=20, cold=False)[0][0]
         end, _ = _by_linear_programmes(design, objective, held, start, rounds=6)
-        ends.append((_value(design, objective, target, end), tuple(end)))
-    for _, end in sorted(ends)[:_FOLLOWED]:
-        tried, settled = _by_linear_programmes(design, objective, target, np.array(end))
+        ends.append(end)
+    ends.sort(key=lambda end: _value(design, objective, target, end))
+    for end in ends[:_FOLLOWED]:
+        tried, settled = _by_linear_programmes(design, objective, target, end)
         if _value(design, objective, target, tried) < _value(design, objective, target, best):
             best, converged = tried, settled
     return best, converged
