@@ -93,28 +93,33 @@ def test_the_metric_of_value_is_said_in_one_of_three_places(place: str) -> None:
     [
         (
             with_value(np.inf),
-            "dataset, loss at task=en-de, weight=0.5, size=1e8: `value` must be finite, but is inf; leave the "
+            "dataset, loss at task=en-de, weight=0.5, size=1e8: `value` must be finite, but is inf; leave "
+            "the "
             "row out if the run has no result.",
         ),
         (
             with_value(-1),
-            "dataset, loss at task=en-de, weight=0.5, size=1e8: a loss must be above 0 nats per token, but is "
+            "dataset, loss at task=en-de, weight=0.5, size=1e8: a loss must be above 0 nats per token, but "
+            "is "
             "-1; give the cross-entropy, not the log-likelihood.",
         ),
         (
             xr.Dataset({"loss": losses(weight=[30, 50])}, attrs={"source": "sweep.nc"}),
-            "sweep.nc, loss at task=en-de, weight=30, size=1e8 (and 7 more cells): `weight` must be in [0, 1], "
+            "sweep.nc, loss at task=en-de, weight=30, size=1e8 (and 7 more cells): `weight` must be in [0, "
+            "1], "
             "but is 30; divide by 100 if the column holds percentages.",
         ),
         (
             xr.Dataset({"loss": losses(size=[12345678, 12345678])}),
             "dataset, loss at task=en-de, weight=0.3, size=12345678.0 and loss at task=en-de, weight=0.3, "
-            "size=12345678.0: the same measurement twice, and 4 cells in all repeat earlier ones; remove them, or "
+            "size=12345678.0: the same measurement twice, and 4 cells in all repeat earlier ones; remove "
+            "them, or "
             "tell repeated runs apart in the `seed` column.",
         ),
         (
             xr.Dataset({"loss": losses().rename(task="lang")}),
-            "dataset: `loss` over (lang, weight, size) has no `task`; add it with dataset.rename(lang='task').",
+            "dataset: `loss` over (lang, weight, size) has no `task`; add it with "
+            "dataset.rename(lang='task').",
         ),
         (
             xr.Dataset({"loss": losses().isel(task=0, drop=True)}),
@@ -126,7 +131,8 @@ def test_the_metric_of_value_is_said_in_one_of_three_places(place: str) -> None:
         ),
         (
             xr.Dataset({"loss": losses().expand_dims(batch=["x", "y"])}),
-            "dataset: dimension `batch` of `loss` is no column of a run table; rename it, or choose from it with "
+            "dataset: dimension `batch` of `loss` is no column of a run table; rename it, or choose from it "
+            "with "
             "dataset.sel(batch=...).",
         ),
         (

@@ -77,23 +77,17 @@ def scatter(features: Array, values: Array, run: Array, method: Uncertainty) -> 
     return np.array([float(draws[name].isel(draw=slice(1, None)).std()) for name in ("beta", "l_inf")])
 
 
-def test_resampled_residuals_scatter_as_least_squares_theory_says() -> None:
-    features, values, run = noisy_line(np.random.default_rng(0), runs=15, repeats=1)
+@pytest.mark.parametrize(("runs", "repeats"), [(15, 1), (6, 3)])
+def test_resampled_residuals_scatter_as_least_squares_theory_says(runs: int, repeats: int) -> None:
+    features, values, run = noisy_line(np.random.default_rng(0), runs=runs, repeats=repeats)
     found = scatter(features, values, run, ResidualBootstrap(refits=4000))
     inverse = np.linalg.inv(features.T @ features)
     hat = features @ inverse @ features.T
     raised = (values - hat @ values) / np.sqrt(1 - np.diag(hat))
-    expected = np.sqrt(np.diag(inverse) * raised.var())
+    spare = len(values) - 2
+    of_scale = spare / (spare - 2)  # the mean of ν/χ²_ν
+    expected = np.sqrt(np.diag(inverse) * raised.var() * of_scale)
     np.testing.assert_allclose(found, expected, rtol=0.04)  # 4000 refits know a deviation to 1.1%
-
-
-def test_leverage_counts_repeated_measurements_of_one_model() -> None:
-    features, values, run = noisy_line(np.random.default_rng(1), runs=6, repeats=3)
-    found = scatter(features, values, run, ResidualBootstrap(refits=4000))
-    inverse = np.linalg.inv(features.T @ features)
-    hat = features @ inverse @ features.T
-    raised = (values - hat @ values) / np.sqrt(1 - np.diag(hat))
-    np.testing.assert_allclose(found, np.sqrt(np.diag(inverse) * raised.var()), rtol=0.04)
 
 
 def test_random_weights_of_runs_scatter_as_the_sandwich_of_clusters_says() -> None:
@@ -174,10 +168,17 @@ def test_residuals_are_centred_and_raised_by_their_leverage(log: bool) -> None:
     measure = np.log if log else np.asarray
     raised = (measure(fitted.values) - measure(fitted.predicted)) / np.sqrt(0.7)
     np.testing.assert_allclose(modified_residuals(fitted), raised - raised.mean(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_copies_are_the_fit_plus_residuals_of_one_size(log: bool) -> None:
+    fitted = fitted_stub([0, 1, 2, 3, 4], log=log)
+    measure = np.log if log else np.asarray
+    residuals = modified_residuals(fitted)
     for values, importance in ResidualBootstrap(refits=5).copies(fitted):
         drawn = measure(values) - measure(fitted.predicted)
-        nearest = np.abs(drawn[:, None] - modified_residuals(fitted)).min(axis=1)
-        assert nearest.max() < 1e-12
+        gaps = [np.abs(drawn[:, None] - size * residuals).min(axis=1).max() for size in drawn[0] / residuals]
+        assert min(gaps) < 1e-12
         assert (importance == 1).all()
 
 

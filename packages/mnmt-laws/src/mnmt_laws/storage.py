@@ -12,8 +12,9 @@ from typing import Any
 import xarray as xr
 
 from mnmt_laws.dataset_json import dataset_from_json, dataset_to_json, native_attrs
-from mnmt_laws.documents import from_document, to_document
+from mnmt_laws.documents import Fetch, from_document, to_document
 from mnmt_laws.errors import TableError
+from mnmt_laws.laws import LAWS
 from mnmt_laws.results import LawFit
 
 FORMAT = "mnmt-laws fit"
@@ -81,6 +82,15 @@ def _check_stamp(stamp: dict[str, Any], path: Path) -> None:
         )
 
 
+def _decoded(fields: dict[str, Any], fetch: Fetch, path: Path) -> LawFit:
+    if fields["law"] not in LAWS:
+        raise TableError(
+            f"{path}: a fit of the {fields['law']} law, which this version does not know; update mnmt-laws, or "
+            f"fit again."
+        )
+    return from_document(LawFit, fields, fetch)
+
+
 def _write_json(stamp: dict[str, Any], fit: LawFit, path: Path) -> None:
     document = {**stamp, "fit": to_document(fit, lambda _, dataset: dataset_to_json(dataset))}
     path.write_text(json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -89,7 +99,7 @@ def _write_json(stamp: dict[str, Any], fit: LawFit, path: Path) -> None:
 def _read_json(path: Path) -> LawFit:
     document = json.loads(path.read_text(encoding="utf-8"))
     _check_stamp(document, path)
-    return from_document(LawFit, document["fit"], dataset_from_json)
+    return _decoded(document["fit"], dataset_from_json, path)
 
 
 def _write_netcdf(stamp: dict[str, Any], fit: LawFit, path: Path) -> None:
@@ -132,4 +142,4 @@ def _read_netcdf(path: Path) -> LawFit:
             variable.attrs = native_attrs(variable.attrs)
         return typed.assign_attrs(native_attrs(typed.attrs))
 
-    return from_document(LawFit, json.loads(stamp["fit"]), fetch)
+    return _decoded(json.loads(stamp["fit"]), fetch, path)

@@ -8,7 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mnmt_laws.figures.correction import corrected_rows, correction_key, point_marker
 from mnmt_laws.figures.style import (
+    draw_point,
     format_size,
     handle,
     legend_below,
@@ -18,6 +20,7 @@ from mnmt_laws.figures.style import (
     styled,
 )
 from mnmt_laws.frontier import frontier, observed_pairs, two_tasks
+from mnmt_laws.observations import Observations
 from mnmt_laws.results import LawFit
 
 
@@ -27,7 +30,8 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float]) -> Figure:
     first, second = two_tasks(capacity)
     figure = Figure(figsize=(5.4, 5.2))
     axes = figure.subplots()
-    pairs = observed_pairs(capacity.observations)
+    pairs = marked_pairs(capacity.observations)
+    drawn = pairs[pairs["size"].isin(sizes)]
     low, high = min(sizes), max(sizes)
     keys = []
     for size in sizes:
@@ -36,8 +40,9 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float]) -> Figure:
         axes.plot(predicted.sel(task=first), predicted.sel(task=second), color=color, zorder=2)
         _points(axes, pairs[pairs["size"] == size], first, second, color)
         keys.append(handle(f"N = {format_size(size)}", color, line="-"))
-    if pairs.loc[pairs["size"].isin(sizes), "role"].eq("held-out").any():
+    if drawn["role"].eq("held-out").any():
         keys.append(handle("held out", marker="o", hollow=True))
+    keys += correction_key(drawn["corrected"])
     observations = capacity.observations
     axes.set_xlabel(f"{first} {observations.metric} ({observations.unit})")
     axes.set_ylabel(f"{second} {observations.metric} ({observations.unit})")
@@ -47,7 +52,19 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float]) -> Figure:
     return figure
 
 
+def marked_pairs(observations: Observations) -> pd.DataFrame:
+    """`observed_pairs` with `corrected`: whether any value of a model was corrected for convergence."""
+    first, pairs, frame = observations.tasks[0], observed_pairs(observations), observations.frame
+    rows = frame[corrected_rows(frame)]
+    share = rows["weight"].where(rows["task"] == first, 1 - rows["weight"]).round(6)
+    known = pd.MultiIndex.from_arrays([rows["size"], share, rows["role"]])
+    where = pd.MultiIndex.from_arrays([pairs["size"], pairs["weight"].round(6), pairs["role"]])
+    return pairs.assign(corrected=where.isin(known))
+
+
 def _points(axes: Axes, pairs: pd.DataFrame, first: str, second: str, color: tuple[float, ...]) -> None:
-    for role, own in pairs.groupby("role"):
-        face = "white" if role == "held-out" else color
-        axes.plot(own[first], own[second], "o", color=color, mfc=face, mew=1.3, zorder=3)
+    for x, y, role, corrected in zip(
+        pairs[first], pairs[second], pairs["role"], pairs["corrected"], strict=True
+    ):
+        marker = point_marker(corrected=corrected)
+        draw_point(axes, x, y, color, marker=marker, hollow=role == "held-out")

@@ -8,7 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mnmt_laws.figures.style import handle, legend_below, log_size_axis, log_value_axis, sequential, styled
+from mnmt_laws.figures.correction import corrected_rows, correction_key, point_marker
+from mnmt_laws.figures.style import (
+    draw_point,
+    handle,
+    legend_below,
+    log_size_axis,
+    log_value_axis,
+    sequential,
+    styled,
+)
 from mnmt_laws.results import LawFit
 
 PANEL = (5.4, 4.5)
@@ -63,15 +72,15 @@ def draw_parallels(*, task: str, joint: LawFit) -> Figure:
 
 def _rows(fit: LawFit, task: str) -> pd.DataFrame:
     rows = pd.concat([fit.observations.fit, fit.observations.held_out])
-    return rows[rows["task"] == task].reset_index(drop=True)
+    rows = rows[rows["task"] == task].reset_index(drop=True)
+    return rows.assign(corrected=corrected_rows(rows))
 
 
 def _points(axes: Axes, rows: pd.DataFrame, values: pd.Series) -> None:
-    for size, weight, role, value in zip(rows["size"], rows["weight"], rows["role"], values, strict=True):
-        color = sequential(weight)
-        axes.plot(
-            size, value, "o", color=color, mfc="white" if role == "held-out" else color, mew=1.3, zorder=3
-        )
+    columns = (rows["size"], rows["weight"], rows["role"], rows["corrected"], values)
+    for size, weight, role, corrected, value in zip(*columns, strict=True):
+        marker = point_marker(corrected=corrected)
+        draw_point(axes, size, value, sequential(weight), marker=marker, hollow=role == "held-out")
 
 
 def _legend(figure: Figure, rows: pd.DataFrame, keys: list[Line2D]) -> None:
@@ -81,4 +90,4 @@ def _legend(figure: Figure, rows: pd.DataFrame, keys: list[Line2D]) -> None:
     ]
     if rows["role"].eq("held-out").any():
         keys = [*keys, handle("held out", marker="o", hollow=True)]
-    legend_below(figure, [*weights, *keys])
+    legend_below(figure, [*weights, *keys, *correction_key(rows["corrected"])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -15,13 +15,29 @@ from matplotlib.axis import XAxis, YAxis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.path import Path as Outline
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from numpy.typing import NDArray
 
 P = ParamSpec("P")
 
 INK, MUTED, GRID = "#1d2433", "#5b6475", "#e7eaf0"
 TASK_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's palette: distinguishable with any colour vision."""
+
+
+def _ringed_diamond() -> Outline:
+    """A diamond within a ring."""
+    turn = np.pi / 2 * np.arange(5)
+    diamond = Outline(0.52 * np.column_stack([np.cos(turn), np.sin(turn)]), closed=True)
+    circle = Outline.unit_circle()
+    points, codes = np.asarray(circle.vertices), np.asarray(circle.codes)
+    hole = Outline(0.82 * points[-2::-1], codes[:-1])  # the other way round, so that it stays empty
+    return Outline.make_compound_path(diamond, circle, hole)
+
+
+CORRECTED = _ringed_diamond()
+"""The marker of values that were corrected for convergence."""
 
 _RC: Any = {
     "font.family": "sans-serif",
@@ -67,6 +83,11 @@ def sequential(position: float) -> tuple[float, float, float, float]:
     return _SEQUENTIAL(float(np.clip(position, 0, 1)))
 
 
+def task_color(task: str, tasks: Sequence[str]) -> str:
+    """The colour of a task among those of a figure."""
+    return TASK_COLORS[list(tasks).index(task) % len(TASK_COLORS)]
+
+
 def log_position(value: float, low: float, high: float) -> float:
     """Where `value` lies between `low` and `high` on a logarithmic scale, in [0, 1]."""
     return 1.0 if high <= low else float(np.log(value / low) / np.log(high / low))
@@ -109,13 +130,36 @@ def spread_axis(axis: XAxis | YAxis) -> None:
         log_value_axis(axis)
 
 
+def marker_size(marker: object) -> float:
+    """Size at which a marker looks as large as the others."""
+    return 10.5 if marker is CORRECTED else float(_RC["lines.markersize"])
+
+
+def diagonal(axes: Axes, values: NDArray[np.float64]) -> None:
+    """Square axes around positive values, and the line where both coordinates agree."""
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    margin = max(high / low, 1.01) ** 0.06
+    span = [low / margin, high * margin]
+    axes.plot(span, span, "--", color=MUTED, lw=1.2, zorder=1)
+    axes.set(xlim=span, ylim=span)
+
+
 def handle(
-    label: str, color: object = MUTED, *, line: str = "", marker: str = "", hollow: bool = False
+    label: str, color: object = MUTED, *, line: str = "", marker: object = "", hollow: bool = False
 ) -> Line2D:
     """A legend entry."""
-    face = "white" if hollow else color
-    style = line or "none"
-    return Line2D([], [], color=color, linestyle=style, marker=marker, markerfacecolor=face, label=label)  # type: ignore[arg-type]
+    entry = Line2D([], [], color=color, linestyle=line or "none", label=label)  # type: ignore[arg-type]
+    entry.set(marker=marker, markersize=marker_size(marker), markerfacecolor="white" if hollow else color)
+    return entry
+
+
+def draw_point(
+    axes: Axes, x: float, y: float, color: object, *, marker: object = "o", hollow: bool = False
+) -> None:
+    """A measured point; hollow where it was held out."""
+    (point,) = axes.plot(x, y, linestyle="none", color=color, zorder=3)
+    point.set(marker=marker, markersize=marker_size(marker), markerfacecolor="white" if hollow else color)
+    point.set_markeredgewidth(0.9 if marker is CORRECTED else 1.3)
 
 
 def legend_below(figure: Figure, handles: list[Line2D], columns: int = 4) -> None:

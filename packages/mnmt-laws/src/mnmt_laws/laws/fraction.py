@@ -11,7 +11,7 @@ import numpy as np
 from mnmt_laws.laws.law import Parameter, Values
 from mnmt_laws.solver.objective import Array
 
-_C2_STARTS, _C3_STARTS = (0.3, 0.6, 1.0, 2.0), (0.3, 0.7, 1.0, 2.0)
+_POWERS = (0.05, 0.3, 0.6, 1.0, 2.0, 5.0)
 
 
 class Fraction(Protocol):
@@ -58,8 +58,8 @@ class Hump:
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """c1, c2 and c3."""
-        c1 = _shape("c1", (-0.99, 10.0), (-0.5, -0.1, 0.05, 0.2, 0.6, 1.5))
-        return c1, _shape("c2", (0.01, 6.0), _C2_STARTS), _shape("c3", (0.01, 6.0), _C3_STARTS)
+        c1 = _shape("c1", (-0.99, 10.0), (-0.9, -0.4, -0.1, 0.05, 0.2, 0.6, 1.5, 6.0))
+        return c1, _shape("c2", (0.01, 6.0), _POWERS), _shape("c3", (0.01, 6.0), _POWERS)
 
     def share(self, x: Values, theta: Values) -> Array:
         """f̂ of every observation."""

@@ -18,7 +18,7 @@ Region = Mapping[str, tuple[float, float]]
 BATCH = 2_000_000
 """Numbers in a batch's table of derivatives."""
 
-_STARTS = 24  # descents a region
+_STARTS = 48  # descents a region
 _SEPARATE = 3  # partners whose parameters are varied one by one
 
 

@@ -1,0 +1,87 @@
+"""Models of three and more tasks, predicted from models of two (Fernandes et al. 2023, fig. 20)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mnmt_laws.figures.style import (
+    diagonal,
+    format_size,
+    handle,
+    legend_below,
+    log_size_axis,
+    sequential,
+    spread_axis,
+    styled,
+    task_color,
+)
+
+
+@styled
+def draw_more_tasks(rows: pd.DataFrame, *, metric: str = "loss", unit: str = "nats per token") -> Figure:
+    """Measured values over size with the predicted line of each mixture, or against predictions at one size.
+
+    Args:
+        rows: A row a (run, task), as `MoreTasks.rows`: `run`, `task`, `size`, `weight`, `mixture`,
+            `observed`, `predicted`, `lower`, `upper`.
+        metric: What was measured.
+        unit: Its unit.
+    """
+    draw = _over_size if rows["size"].nunique() > 1 else _against_predicted
+    return draw(rows, f"{metric} ({unit})")
+
+
+def _over_size(rows: pd.DataFrame, label: str) -> Figure:
+    tasks, mixtures = sorted(rows["task"].unique()), sorted(rows["mixture"].unique())
+    columns = min(len(tasks), 3)
+    lines = -(-len(tasks) // columns)
+    figure = Figure(figsize=(0.6 + 3.3 * columns, 1.3 + 2.9 * lines + 0.22 * len(mixtures)))
+    panels = np.atleast_1d(figure.subplots(lines, columns, squeeze=False)).ravel()
+    for axes, task in zip(panels, tasks, strict=False):
+        _panel(axes, rows[rows["task"] == task], mixtures)
+        axes.set_title(task)
+    for axes in panels[len(tasks) :]:
+        axes.set_axis_off()
+    panels[0].set_ylabel(label)
+    keys = [
+        handle(mixture.replace(",", "  "), _mixture_color(mixture, mixtures), line="-", marker="o")
+        for mixture in mixtures
+    ]
+    legend_below(figure, keys, columns=1 if columns == 1 else 2)
+    return figure
+
+
+def _panel(axes: Axes, own: pd.DataFrame, mixtures: list[str]) -> None:
+    for mixture, points in own.sort_values("size").groupby("mixture"):
+        color = _mixture_color(str(mixture), mixtures)
+        line = points.drop_duplicates("size")
+        axes.fill_between(line["size"], line["lower"], line["upper"], color=color, alpha=0.16, lw=0)
+        axes.plot(line["size"], line["predicted"], color=color)
+        axes.plot(points["size"], points["observed"], "o", color=color, mew=1.3, zorder=3)
+    log_size_axis(axes, own["size"].min(), own["size"].max())
+    axes.set_xlabel("N (non-embedding parameters)")
+
+
+def _mixture_color(mixture: str, mixtures: list[str]) -> tuple[float, ...]:
+    return sequential(0.15 + 0.85 * mixtures.index(mixture) / max(len(mixtures) - 1, 1))
+
+
+def _against_predicted(rows: pd.DataFrame, label: str) -> Figure:
+    figure = Figure(figsize=(5.4, 5.2))
+    axes = figure.subplots()
+    tasks = sorted(rows["task"].unique())
+    for task in tasks:
+        own, color = rows[rows["task"] == task], task_color(task, tasks)
+        spread = np.nan_to_num([own["predicted"] - own["lower"], own["upper"] - own["predicted"]])
+        places = {"x": own["observed"], "y": own["predicted"], "yerr": np.maximum(spread, 0)}
+        axes.errorbar(**places, fmt="o", color=color, capsize=3, lw=1.3)
+    diagonal(axes, rows[["observed", "predicted"]].to_numpy())
+    for axis in (axes.xaxis, axes.yaxis):
+        spread_axis(axis)
+    axes.set(xlabel=f"measured {label}", ylabel=f"predicted {label}")
+    axes.set_title(f"N = {format_size(rows['size'].iloc[0])}")
+    legend_below(figure, [handle(task, task_color(task, tasks), marker="o") for task in tasks])
+    return figure
