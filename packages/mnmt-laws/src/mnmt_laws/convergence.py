@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from mnmt_laws.consistency import CELL
 from mnmt_laws.errors import TableError
 from mnmt_laws.laws import LAWS
 from mnmt_laws.metrics import is_rising
@@ -107,37 +108,37 @@ def correct_convergence(
             f"{table.source}: no `step` column; a correction for convergence needs each run's values "
             "as it trained."
         )
-    curves, short = [], 0
-    for (run, task), own in rows[rows["weight"] > 0].groupby(["run", "task"], sort=True):
+    curves, short = {}, 0
+    for _, own in rows[rows["weight"] > 0].groupby(["run", *CELL], sort=False, dropna=False):
         if own["step"].max() >= horizon:
             continue
         if (own["step"] >= skip * own["step"].max()).sum() < _MIN_POINTS:
             short += 1
             continue
-        curves.append(_fit_curve(str(run), str(task), own, horizon, threshold=threshold, skip=skip))
-    corrected = {(curve.run, curve.task): curve for curve in curves if curve.corrected}
+        last = int(own.loc[own["step"].idxmax(), "row"])
+        curves[last] = _fit_curve(own, horizon, threshold=threshold, skip=skip)
+    corrected = {row: curve for row, curve in curves.items() if curve.corrected}
     warnings = _warnings(len(corrected), short, horizon)
-    return Correction(table=_replaced(table, rows, corrected), curves=tuple(curves), warnings=warnings)
+    return Correction(table=_replaced(table, corrected), curves=tuple(curves.values()), warnings=warnings)
 
 
 def _warnings(corrected: int, short: int, horizon: float) -> tuple[str, ...]:
     lines = []
     if corrected:
+        verb = "value is" if corrected == 1 else "values are"
         lines.append(
-            f"{corrected} values are corrected for convergence: read at {horizon:g} steps from their "
-            "learning curves."
+            f"{corrected} {verb} corrected for convergence: read at {horizon:g} steps from the learning curve."
         )
     if short:
+        verb = "curve has" if short == 1 else "curves have"
         lines.append(
-            f"{short} learning curves have fewer than {_MIN_POINTS} points past the warm-up and are "
-            "not corrected."
+            f"{short} learning {verb} fewer than {_MIN_POINTS} points past the warm-up; not corrected."
         )
     return tuple(lines)
 
 
-def _fit_curve(
-    run: str, task: str, own: pd.DataFrame, horizon: float, *, threshold: float, skip: float
-) -> Curve:
+def _fit_curve(own: pd.DataFrame, horizon: float, *, threshold: float, skip: float) -> Curve:
+    run, task = (str(own[column].iloc[0]) for column in ("run", "task"))
     steps, values = own["step"].to_numpy(float), own["value"].to_numpy(float)
     late = (steps >= skip * steps.max()) & (steps > 0)
     rising = is_rising(str(own["metric"].iloc[0]))
@@ -159,13 +160,9 @@ def _fit_curve(
     )  # fmt: skip
 
 
-def _replaced(table: RunTable, rows: pd.DataFrame, corrected: dict[tuple[str, str], Curve]) -> RunTable:
-    """The table with the last rows of corrected runs moved to the horizon."""
-    frame = table.frame.assign(corrected=False)
-    last = rows.loc[rows.groupby(["run", "task"])["step"].idxmax()]
-    for number, run, task in zip(last["row"], last["run"], last["task"], strict=True):
-        curve = corrected.get((str(run), str(task)))
-        if curve is not None:
-            here = frame["row"] == number
-            frame.loc[here, ["value", "step", "corrected"]] = [curve.value, curve.horizon, True]
+def _replaced(table: RunTable, corrected: dict[int, Curve]) -> RunTable:
+    """The table with the last rows of corrected runs, by their number, moved to the horizon."""
+    frame = table.frame.assign(corrected=table.frame["row"].isin(corrected))
+    for number, curve in corrected.items():
+        frame.loc[frame["row"] == number, ["value", "step"]] = [curve.value, curve.horizon]
     return replace(table, frame=frame)

@@ -70,6 +70,7 @@ def fit(
     return LawFit(
         law=chosen,
         objective=objective,
+        delta=delta,
         parameters=table.isel(draw=0),
         draws=table.isel(draw=slice(1, None)),
         converged=all(own.converged for own in fits.values()),
@@ -95,10 +96,8 @@ def _checked_rows(observations: Observations, objective: Objective) -> pd.DataFr
     if rows.empty:
         raise TableError(f"{observations.source}: no rows to fit; every row is zero-shot or held out.")
     if objective.log and rows["value"].le(0).any():
-        row = rows["row"].iloc[int(rows["value"].to_numpy().argmin())]
-        raise TableError(
-            f"{observations.source} row {row}: {objective.name} needs values above 0; use --objective ols."
-        )
+        where = observations.places.name(rows, int(rows["value"].to_numpy().argmin()))
+        raise TableError(f"{where}: {objective.name} needs values above 0; use --objective ols.")
     return rows
 
 
@@ -112,9 +111,7 @@ def _run_numbers(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64
 
 def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: str) -> Sample:
     """One task's rows as the solver takes them."""
-    x, partners = predictors_of(
-        rows, law.predictors, task=task, tasks=observations.tasks, source=observations.source
-    )
+    x, partners = predictors_of(rows, law.predictors, task=task, observations=observations)
     sample = Sample(
         task=task,
         x=x,
@@ -127,8 +124,8 @@ def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: st
     )
     if sample.num_sizes() < 2:
         raise TableError(
-            f"{observations.source} row {rows['row'].iloc[0]}: {task} has one size only "
-            f"({rows['size'].iloc[0]:g}); a law needs at least 3 sizes. Add runs of other sizes."
+            f"{observations.places.name(rows, 0)}: {task} has one size only ({rows['size'].iloc[0]:g}); "
+            f"a law needs at least 3 sizes. Add runs of other sizes."
         )
     return sample
 

@@ -7,23 +7,25 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.mixture import mixture_weights
+from mnmt_laws.observations import Observations
 from mnmt_laws.solver.objective import Array
 
 _COLUMNS = ("size", "encoder_size", "decoder_size", "tokens", "weight")
 
 
 def predictors_of(
-    rows: pd.DataFrame, names: tuple[str, ...], *, task: str, tasks: list[str], source: str
+    rows: pd.DataFrame, names: tuple[str, ...], *, task: str, observations: Observations
 ) -> tuple[dict[str, Array], tuple[str, ...]]:
     """(n,) arrays by name, and the task's partners where `partners` is asked for.
 
     Raises:
         TableError: If a column is missing or empty in some row, or not positive.
     """
-    x = {name: _column(rows, name, source) for name in names if name in _COLUMNS}
+    x = {name: _column(rows, name, observations) for name in names if name in _COLUMNS}
     if "partners" not in names:
         return x, ()
-    weights = mixture_weights(rows, tasks, source)
+    tasks = sorted(observations.frame["task"].unique())
+    weights = mixture_weights(rows, tasks, observations.source)
     partners = tuple(
         sorted(str(name) for name in weights.columns if name != task and weights[name].gt(0).any())
     )
@@ -36,12 +38,10 @@ def partner_shares(weights: Array) -> Array:
     return np.asarray(np.divide(weights, rest, out=np.zeros_like(weights), where=rest > 0))
 
 
-def _column(rows: pd.DataFrame, name: str, source: str) -> Array:
+def _column(rows: pd.DataFrame, name: str, observations: Observations) -> Array:
     values = rows[name].to_numpy(float)
     wrong = ~(values > 0)
     if wrong.any():
-        row = rows["row"].iloc[int(wrong.argmax())]
-        raise TableError(
-            f"{source} row {row}: this law needs `{name}` above 0 in every row, but this one has none."
-        )
+        where = observations.places.name(rows, int(wrong.argmax()))
+        raise TableError(f"{where}: this law needs `{name}` above 0 in every row, but this one has none.")
     return values

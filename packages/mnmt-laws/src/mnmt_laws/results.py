@@ -29,6 +29,9 @@ class LawFit:
 
     objective: str
 
+    delta: float | None = None
+    """Where `huber` turns from squares to absolute values, if not at the default."""
+
     parameters: xr.Dataset
     """The estimates over `task` and, where they vary with it, `weight` or `partner`; factors are for
     predictors in their own units."""
@@ -114,9 +117,9 @@ class LawFit:
         for task in self.tasks:
             here = self._known(task, rows)
             if here.any():
-                own, source = rows[here], self.observations.source
+                own = rows[here]
                 x, partners = predictors_of(
-                    own, self.law.predictors, task=task, tasks=self.tasks, source=source
+                    own, self.law.predictors, task=task, observations=self.observations
                 )
                 aligned = self._aligned(x, partners)
                 predicted[..., here] = self._formula(
@@ -158,6 +161,28 @@ class LawFit:
         dims = ("draw", "task", "point") if draws else ("task", "point")
         return xr.DataArray(np.stack(parts, axis=-2), dims=dims, coords={"task": self.tasks})
 
+    def predict_own_mixtures(self, *, size: float, points: Array, draws: bool = True) -> Array:
+        """The metric of every task where each refit has mixtures of its own.
+
+        Args:
+            size: N, parameters.
+            points: (refits or 1, n, tasks) weights above 0, in the order of `tasks`.
+            draws: Whether to predict for every refit rather than for the estimate, which is then the only one.
+
+        Returns:
+            (refits, tasks, n) predictions.
+        """
+        source, sign = self.draws if draws else self.parameters, -1 if self.observations.rising else 1
+        predicted = []
+        for index, task in enumerate(self.tasks):
+            weight = points[..., index]
+            x = {"size": np.asarray(size, float), "weight": weight}
+            if "partners" in self.law.predictors:
+                x["partners"] = self._shares_beside(task, points)
+            values = self.seen(source.sel(task=task), weight)
+            predicted.append(self.law.predict(x, values, sign))
+        return np.stack(predicted, axis=1)
+
     @property
     def scatter(self) -> float:
         """Root mean square of (fitted - observed) / observed over the fitted observations."""
@@ -166,7 +191,7 @@ class LawFit:
 
     def residuals(self) -> Array:
         """(n,) residuals of the fitted observations, in the objective's own measure."""
-        return find_objective(self.objective).residual(*self.fitted_values)
+        return find_objective(self.objective, delta=self.delta).residual(*self.fitted_values)
 
     @cached_property
     def fitted_values(self) -> tuple[Array, Array]:
@@ -178,13 +203,8 @@ class LawFit:
 
     def num_parameters(self, task: str) -> int:
         """How many parameters a task's fit chose."""
-        count = 0
-        for parameter in self.law.parameters:
-            if parameter.varies == "weight":
-                count += len(self.fitted_weights(task))
-            else:
-                count += self.parameters.sizes["partner"] if parameter.varies == "partner" else 1
-        return count
+        own = self.parameters.sel(task=task)
+        return sum(int(own[p.name].notnull().sum()) if p.varies else 1 for p in self.law.parameters)
 
     def fitted_weights(self, task: str) -> Array:
         """Weights of `task` that the law was fitted to."""
@@ -256,6 +276,13 @@ class LawFit:
         shares = [np.broadcast_to(mixture.get(name, 0.0), weight.shape) for name in names if name != task]
         table = partner_shares(np.stack(shares, axis=1).astype(float))
         return self._aligned({"partners": table}, tuple(name for name in names if name != task))["partners"]
+
+    def _shares_beside(self, task: str, points: Array) -> Array:
+        """(..., n, partners) each partner's share of what `task` leaves, of mixtures (..., n, tasks)."""
+        names = [str(name) for name in self.parameters.partner.values]
+        kept = [self.tasks.index(name) if name in self.tasks and name != task else -1 for name in names]
+        padded = np.concatenate([points, np.zeros((*points.shape[:-1], 1))], axis=-1)[..., kept]
+        return np.asarray(padded / np.maximum(padded.sum(axis=-1, keepdims=True), 1e-300))
 
     def _aligned(self, x: dict[str, Array], partners: tuple[str, ...]) -> dict[str, Array]:
         """Partners' shares in the order of the parameters; one that the fit never saw has no column."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from mnmt_laws.solver.objective import Array
+
 
 def deviation(draws: xr.Dataset) -> xr.Dataset:
     """The standard deviation of each variable over `draw`; NaN without refits."""
@@ -31,3 +33,13 @@ def central_interval(draws: xr.Dataset, level: float) -> xr.Dataset:
 def _unknown(draws: xr.Dataset) -> xr.Dataset:
     """NaN in the shape of one draw; the sum over none has that shape."""
     return xr.full_like(draws.sum("draw", keep_attrs=True), np.nan, dtype=float)
+
+
+def bounds_of(draws: Array, level: float = 0.95) -> tuple[Array, Array]:
+    """Ends of the central interval of values over their first axis; NaN where there are none."""
+    if not len(draws):
+        unknown = np.full(draws.shape[1:], np.nan)
+        return unknown, unknown
+    tail = (1 - level) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
+    return low, high

@@ -85,8 +85,8 @@ def _check_stamp(stamp: dict[str, Any], path: Path) -> None:
 def _decoded(fields: dict[str, Any], fetch: Fetch, path: Path) -> LawFit:
     if fields["law"] not in LAWS:
         raise TableError(
-            f"{path}: a fit of the {fields['law']} law, which this version does not know; update mnmt-laws, or "
-            f"fit again."
+            f"{path}: a fit of the {fields['law']} law, which this version does not know; update "
+            f"mnmt-laws, or fit again."
         )
     return from_document(LawFit, fields, fetch)
 

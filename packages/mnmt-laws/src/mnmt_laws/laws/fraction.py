@@ -121,13 +121,17 @@ class Simplex:
 
     def share(self, x: Values, theta: Values) -> Array:
         """f̂ of every observation."""
-        gain = theta["c1"] @ x["partners"].T
+        gain = self._gain(x, theta)
         return np.asarray(x["weight"] + gain * hump(x["weight"], theta["c2"], theta["c3"]))
 
     def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
         """∂f̂/∂c1, with an axis over partners, ∂f̂/∂c2 and ∂f̂/∂c3."""
         weight = x["weight"]
         shape = hump(weight, theta["c2"], theta["c3"])
-        raised = theta["c1"] @ x["partners"].T * shape
+        raised = self._gain(x, theta) * shape
         by_partner = shape[..., None] * x["partners"]
         return {"c1": by_partner, "c2": raised * _log(weight), "c3": raised * _log(1.0 - weight)}
+
+    def _gain(self, x: Values, theta: Values) -> Array:
+        """The mean of the partners' c1, by their weights."""
+        return np.asarray(np.sum(theta["c1"][..., None, :] * x["partners"], axis=-1))
