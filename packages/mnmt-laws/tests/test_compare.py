@@ -74,13 +74,15 @@ def test_laws_that_fit_alike_are_not_told_apart() -> None:
 
 @pytest.mark.parametrize("objective", ["log-ols", "ols", "lad"])
 def test_information_criteria_are_those_of_their_formulas(objective: str) -> None:
-    rows = table("joint")
+    rows, counts = table("joint"), COUNTS
     if objective == "lad":  # linear programmes take their time
-        rows = dataclasses.replace(rows, frame=rows.frame[rows.frame["size"].isin(SIZES[:4])])
+        few = rows.frame["size"].isin(SIZES[:3]) & rows.frame["weight"].isin(WEIGHTS[2:])
+        rows = dataclasses.replace(rows, frame=rows.frame[few])
+        counts = {"joint": 4, "limit-varies": 4, "exponent-varies": 4, "per-weighting": 6}
     found = compare(rows, objective=objective, uncertainty=NONE)
     for row in found.table.to_dict("records"):
         residuals = found.fits[row["law"]].residuals()
-        n, k = len(residuals), COUNTS[row["law"]] + 1  # the scale of the noise is a parameter, too
+        n, k = len(residuals), counts[row["law"]] + 1  # the scale of the noise is a parameter, too
         # -2 log-likelihood at the best scale, less constants: Gauss n log(mean r²), Laplace 2n log(mean |r|)
         deviance = 2 * n * np.log(np.mean(np.abs(residuals))) if objective == "lad" else n * np.log(np.mean(residuals**2))
         assert row["num_params"] == k - 1

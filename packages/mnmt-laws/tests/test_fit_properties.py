@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,7 +69,7 @@ task_laws = st.builds(
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(law=task_laws)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_noise_free_coefficients_are_recovered(objective: str, law: TaskLaw) -> None:
     other = TaskLaw(alpha=0.3, beta=200, l_inf=1.0)
     pivot = float(np.exp(np.mean(np.log(SIZES))))
@@ -89,7 +92,7 @@ def test_noise_free_coefficients_are_recovered(objective: str, law: TaskLaw) -> 
 
 @pytest.mark.parametrize("law", ALL_LAWS)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_row_order_does_not_matter(law: LawName, seed: int) -> None:
     table = random_table(seed)
     shuffled = table.sample(frac=1, random_state=seed)
@@ -106,7 +109,7 @@ UNIT_FREE: tuple[LawName, ...] = tuple(law for law in ALL_LAWS if law != "expone
 
 @pytest.mark.parametrize("law", UNIT_FREE)
 @given(scale=st.sampled_from([1e-6, 7.0]), seed=st.integers(0, 100))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_units_of_size_and_tokens_move_no_prediction(law: LawName, scale: float, seed: int) -> None:
     table = lawful_table(seed)
     columns = ["size", "encoder_size", "decoder_size", "tokens"]
@@ -138,7 +141,7 @@ def test_the_unit_of_size_moves_beta_by_its_power(scale: float) -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("law", ALL_LAWS)
 @given(scale=st.sampled_from([1 / np.log(2), 100.0, 1e-4]), seed=st.integers(0, 100))
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=1, deadline=None)
 def test_the_unit_of_loss_scales_factors_and_limits(
     law: LawName, objective: str, scale: float, seed: int
 ) -> None:
@@ -162,21 +165,22 @@ LOOSER: list[tuple[LawName, LawName]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("make", [random_table, lawful_table])
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize(("loose", "tight"), LOOSER)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_a_law_with_more_freedom_never_fits_worse(
-    loose: LawName, tight: LawName, objective: str, seed: int
+    objective: str, make: Callable[[int], pd.DataFrame], seed: int
 ) -> None:
-    for table in (random_table(seed), lawful_table(seed)):
-        rows = observe(table)
-        assert squares(rows, loose, objective) <= squares(rows, tight, objective) * (1 + 1e-9)
+    rows = observe(make(seed))
+    least = {law: squares(rows, law, objective) for law in dict.fromkeys(itertools.chain(*LOOSER))}
+    for loose, tight in LOOSER:
+        assert least[loose] <= least[tight] * (1 + 1e-9), (loose, tight)
 
 
 @pytest.mark.parametrize("law", ALL_LAWS)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_bounds_are_never_left(law: LawName, seed: int) -> None:
     table = observe(random_table(seed))
     found = fit(table, law=law, uncertainty=Perturbation(share=0.1, refits=3))
@@ -219,19 +223,11 @@ def test_repeated_measurements_count_by_their_number(objective: str, seed: int) 
     table = repeated(lawful_table(seed), 3)
     table["value"] *= np.exp(0.02 * rng.standard_normal(len(table)))
     some = table[rng.random(len(table)) < 0.7]
-    found = fit(observe(some), objective=objective, uncertainty=ESTIMATE_ONLY)
-    own = found.observations.fit
-    nudged = {name: found.parameters[name] for name in ("alpha", "beta", "l_inf")}
-    best = np.sum(found.residuals() ** 2)
-    for name, share in [("alpha", 1e-3), ("alpha", -1e-3), ("l_inf", 1e-3), ("l_inf", -1e-3)]:
-        moved = nudged | {name: nudged[name] * (1 + share)}
-        weight = own["weight"].to_numpy()
-        values = {key: np.asarray(item.sel(task="en-de", weight=xr.DataArray(weight)) if "weight" in item.dims
-                  else item.sel(task="en-de")) for key, item in moved.items()}  # fmt: skip
-        predicted = values["beta"] * own["size"].to_numpy() ** -values["alpha"] + values["l_inf"]
-        observed = own["value"].to_numpy()
-        residual = np.log(predicted / observed) if objective == "log-ols" else predicted - observed
-        assert np.sum(residual**2) > best
+    # Sizes that differ in the last digits are no repetitions: every row is then on its own.
+    apart = some.assign(size=some["size"] * (1 + 1e-12 * some["seed"]))
+    one, two = (fit(observe(rows), objective=objective, uncertainty=ESTIMATE_ONLY) for rows in (some, apart))
+    for name in ("alpha", "beta", "l_inf"):
+        assert_same(one.parameters[name], two.parameters[name], rtol=1e-6)
 
 
 @pytest.mark.parametrize("law", ALL_LAWS)
@@ -358,6 +354,58 @@ def test_weights_with_two_sizes_are_left_out_of_separate_fits_aloud(clean: Obser
     fitted = fit(select(read_table(short)), law="per-weighting", uncertainty=ESTIMATE_ONLY)
     assert "en-de at weight 0.3: left out, has fewer than 3 sizes." in fitted.warnings
     assert 0.3 not in fitted.fitted_weights("en-de")
+
+
+def test_a_limit_at_its_bound_names_task_parameter_and_bound() -> None:
+    size = np.geomspace(1e6, 1e9, 5)
+    frame = pd.DataFrame({"size": size, "value": 3 * (size / 1e6) ** -0.3 - 0.2}).assign(
+        task="en-de", weight=1.0, metric="loss"
+    )
+    (line,) = fit(observe(frame), law="power", uncertainty=ESTIMATE_ONLY).diagnostics
+    assert (line.kind, line.task, line.parameter, line.weight) == ("bound", "en-de", "l_inf", None)
+    assert str(line) == "en-de: l_inf is at its lower bound 0; the data do not determine it."
+
+
+def test_a_bound_reached_at_one_weight_names_the_weight() -> None:
+    size = np.geomspace(1e6, 1e9, 5)
+    parts = [
+        pd.DataFrame({"size": size, "value": 3 * (size / 1e6) ** -0.3 + limit}).assign(weight=weight)
+        for weight, limit in ((0.5, 0.4), (1.0, -0.2))
+    ]
+    table = observe(pd.concat(parts).assign(task="en-de", metric="loss"))
+    for law in ("per-weighting", "limit-varies"):
+        lines = fit(table, law=law, uncertainty=ESTIMATE_ONLY).diagnostics  # type: ignore[arg-type]
+        (line,) = (line for line in lines if line.kind == "bound")
+        assert (line.parameter, line.weight) == ("l_inf", 1.0)
+        assert line.message == (
+            "en-de at weight 1: l_inf is at its lower bound 0; the data do not determine it."
+        )
+
+
+def test_a_fraction_that_is_the_weight_leaves_its_shape_unidentified() -> None:
+    laws = {name: TaskLaw(alpha=0.5, beta=200, l_inf=0.3, c1=0.0) for name in ("a", "b")}
+    table = observe(simulate(laws, sizes=(1e4, 3e4, 1e5, 3e5), weights=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0)))
+    lines = fit(table, law="capacity", uncertainty=ESTIMATE_ONLY).diagnostics
+    (of_shape,) = (line for line in lines if line.task == "a" and "c2" in line.parameter)
+    assert of_shape.kind == "unidentified"
+    assert of_shape.message == "a: c2 and c3 are not identified; other values predict the same."
+
+
+def test_a_law_that_does_not_know_weights_says_that_it_pools_them(clean: Observations) -> None:
+    lines = fit(clean, law="zhang", uncertainty=ESTIMATE_ONLY).diagnostics
+    assert "en-de: the zhang law does not know weights, and pools 6 of them." in map(str, lines)
+    assert not any("pools" in line for line in fit(clean, uncertainty=ESTIMATE_ONLY).warnings)
+
+
+def test_a_law_without_a_limit_does_not_describe_what_rises(clean: Observations) -> None:
+    frame = clean.frame.assign(metric="chrf", tokens=1e9 + clean.frame["size"])
+    with pytest.raises(TableError, match="chrf rises to a ceiling, but the gordon law has none; choose another"):
+        fit(select(read_table(frame), metric="chrf"), law="gordon", objective="ols")
+
+
+def test_a_law_asks_for_the_columns_it_needs(clean: Observations) -> None:
+    with pytest.raises(TableError, match=r"this law needs `tokens` above 0 in every row"):
+        fit(clean, law="chinchilla")
 
 
 def test_too_few_weights_leave_the_fraction_unidentified(clean: Observations) -> None:

@@ -176,15 +176,10 @@ def test_published_parameters_predict_in_own_units_what_the_solver_predicts(name
     np.testing.assert_allclose(own, design.predict(vector), rtol=1e-10)
 
 
-# Noise-free losses. Sums of squares are found to rounding; the ends of `lad` and `huber` are those of linear
-# programmes and of L-BFGS-B on an objective with edges.
-REACHED = {"log-ols": 1e-8, "ols": 1e-8, "lad": 1e-6, "huber": 1e-6}
-
-
-@pytest.mark.parametrize("objective", REACHED)
+@pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", LAWS)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_noise_free_parameters_are_recovered(name: str, objective: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, weight = predictors(rng)
@@ -194,7 +189,7 @@ def test_noise_free_parameters_are_recovered(name: str, objective: str, seed: in
     found = fitted_parameters(law, sample_of(x, values), objective)
     assert found.keys() == truth.keys()
     for parameter, expected in truth.items():
-        np.testing.assert_allclose(found[parameter], expected, rtol=REACHED[objective], err_msg=parameter)
+        np.testing.assert_allclose(found[parameter], expected, rtol=1e-8, err_msg=parameter)
 
 
 @pytest.mark.parametrize("name", RISING)
@@ -234,9 +229,9 @@ def test_a_task_may_gain_from_one_partner_and_lose_by_another(seed: int) -> None
         np.testing.assert_allclose(found[parameter], expected, rtol=1e-8, err_msg=parameter)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", ["log-ols", "ols"])
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_with_two_tasks_the_simplex_law_is_the_capacity_law(objective: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, _ = predictors(rng, partners=1)

@@ -18,7 +18,7 @@ from mnmt_laws.solver.search import find_minima
 
 Array = NDArray[np.float64]
 Formula = Callable[[NDArray[np.complex128], dict[str, Array]], NDArray[np.complex128]]
-STARTS = 20
+STARTS = 16
 DELTA = 1e-3
 SLACK = 1e-9
 
@@ -171,8 +171,10 @@ def ours(law: str, sample: Sample, objective: str) -> tuple[float, bool]:
     return objective_at(objective, design.predict(best.vector), sample.values[0])[0], best.converged
 
 
-@pytest.mark.parametrize("lawful", [False, True])
-@pytest.mark.parametrize("objective", OBJECTIVES)
+CASES = [("log-ols", False), ("log-ols", True), ("ols", False), ("ols", True), ("huber", True), ("lad", True)]
+
+
+@pytest.mark.parametrize(("objective", "lawful"), CASES)
 @pytest.mark.parametrize("law", PEERS)
 def test_no_start_of_a_general_optimiser_ends_lower(law: str, objective: str, lawful: bool) -> None:
     rng = np.random.default_rng([len(law), len(objective), lawful])

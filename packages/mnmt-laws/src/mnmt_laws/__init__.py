@@ -1,50 +1,85 @@
 """Scaling laws of multilingual translation (Fernandes et al. 2023), fitted to tables of losses.
 
-`read_table` and `select` give observations, `fit` a law; `effective_fractions`, `frontier`, `recommend`,
-`predict_held_out` and `check_claims` follow from fits, and `build_report` does it all.
+`read_table` and `select` give observations, `fit` a law. From fits follow `effective_fractions`, `frontier`,
+`recommend`, `meet_targets`, `smallest_size`, `design` and `predict_held_out`; `compare` asks which parameter the
+mixture acts through, and `build_report` puts all of it on a page.
 """
 
 from mnmt_laws.claims import Claim, check_claims
 from mnmt_laws.collect import Collected, collect
-from mnmt_laws.effective import EffectiveFractions, effective_fractions, fitted_fraction
+from mnmt_laws.compare import Comparison, compare
+from mnmt_laws.convergence import Correction, correct_convergence
+from mnmt_laws.design import Design, design
+from mnmt_laws.diagnostics import Diagnostic
+from mnmt_laws.effective import EffectiveFractions, effective_fractions, fitted_fraction, fractions_of_testsets
 from mnmt_laws.errors import TableError
+from mnmt_laws.example import example_table
 from mnmt_laws.fit import fit
-from mnmt_laws.frontier import Recommendation, frontier, observed_pairs, recommend
+from mnmt_laws.frontier import frontier, observed_pairs
+from mnmt_laws.grid import to_dataset
 from mnmt_laws.heldout import HeldOut, compare_irreducible, predict_held_out
-from mnmt_laws.observations import Observations, select
+from mnmt_laws.more_tasks import MoreTasks, predict_more_tasks
+from mnmt_laws.observations import Observations, learning_curves, select
+from mnmt_laws.profile import profile_intervals
+from mnmt_laws.quality import pair_metrics, quality_lines
+from mnmt_laws.recommend import Recommendation, recommend
 from mnmt_laws.report import Report, build_report
 from mnmt_laws.results import LawFit
 from mnmt_laws.simulate import TaskLaw, simulate
+from mnmt_laws.storage import load, save
 from mnmt_laws.table import RunTable, read_table
+from mnmt_laws.targets import SmallestSize, TargetMixture, meet_targets, smallest_size
 from mnmt_laws.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap
 
 __all__ = [
     "Claim",
     "ClusterBootstrap",
     "Collected",
+    "Comparison",
+    "Correction",
+    "Design",
+    "Diagnostic",
     "EffectiveFractions",
     "HeldOut",
     "LawFit",
+    "MoreTasks",
     "Observations",
     "Perturbation",
     "Recommendation",
     "Report",
     "ResidualBootstrap",
     "RunTable",
+    "SmallestSize",
     "TableError",
+    "TargetMixture",
     "TaskLaw",
     "build_report",
     "check_claims",
     "collect",
+    "compare",
     "compare_irreducible",
+    "correct_convergence",
+    "design",
     "effective_fractions",
+    "example_table",
     "fit",
     "fitted_fraction",
+    "fractions_of_testsets",
     "frontier",
+    "learning_curves",
+    "load",
+    "meet_targets",
     "observed_pairs",
+    "pair_metrics",
     "predict_held_out",
+    "predict_more_tasks",
+    "profile_intervals",
+    "quality_lines",
     "read_table",
     "recommend",
+    "save",
     "select",
     "simulate",
+    "smallest_size",
+    "to_dataset",
 ]

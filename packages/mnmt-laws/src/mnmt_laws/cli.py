@@ -21,7 +21,7 @@ from mnmt_laws.figures.frontier import draw_frontier
 from mnmt_laws.figures.style import save
 from mnmt_laws.fit import fit as fit_law
 from mnmt_laws.frontier import frontier as predict_frontier
-from mnmt_laws.frontier import recommend as recommend_mixture
+from mnmt_laws.recommend import recommend as recommend_mixture
 from mnmt_laws.laws import LawName
 from mnmt_laws.observations import select
 from mnmt_laws.parameters import fit_document, format_fit

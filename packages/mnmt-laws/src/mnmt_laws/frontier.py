@@ -1,71 +1,92 @@
-"""The trade-off between two tasks as their weights change (Fernandes et al. 2023, sec. 3.4)."""
+"""The trade-off between tasks as their weights change (Fernandes et al. 2023, sec. 3.4)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
 
 from mnmt_laws.errors import TableError
+from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.observations import Observations
 from mnmt_laws.results import LawFit
+from mnmt_laws.simplex import efficient, simplex_points
+from mnmt_laws.solver.objective import Array
+from mnmt_laws.spread import bounds_of
 
-_TOLERANCE = 1e-6
 _NUM_WEIGHTS = 97
 
 
-def frontier(capacity: LawFit, *, size: float, weights: ArrayLike | None = None) -> xr.DataArray:
-    """Predicted metric of both tasks over the first task's weight, at one size.
+def frontier(
+    fit: LawFit, *, size: float, weights: ArrayLike | None = None, level: float = 0.95
+) -> xr.Dataset:
+    """Predicted metric of every task over the mixtures, at one size.
 
     Args:
-        capacity: A fit of the capacity law to two tasks.
+        fit: A fit of a capacity law to two tasks or more.
         size: N, parameters.
-        weights: Weights of the first task, in (0, 1); by default evenly spaced over the weights observed.
+        weights: Mixtures (points, tasks), or for two tasks the weights of the first; by default evenly spread, for
+            two tasks over the weights observed.
+        level: Of the intervals.
 
     Returns:
-        Values over (task, weight), where `weight` is the first task's share.
+        `value`, `lower` and `upper` (central interval over the refits, NaN without) and `weight` over (task,
+        point); `efficient` over point, whether no other point is better on every task.
 
     Raises:
-        TableError: If the fit does not hold two tasks.
-        ValueError: If `size` is not positive.
+        TableError: If the fit holds one task.
+        ValueError: If `size` is not positive, or the law does not predict every weight.
     """
-    first, second = two_tasks(capacity)
+    mixtures = _mixtures(fit, size, weights)
+    named = dict(zip(fit.tasks, mixtures.T, strict=True))
+    value = fit.predict_mixture(size=size, mixture=named)
+    low, high = bounds_of(fit.predict_mixture(size=size, mixture=named, draws=True).to_numpy(), level)
+    sign = -1 if fit.observations.rising else 1
+    dims = ("task", "point")
+    return xr.Dataset(
+        {
+            "value": value,
+            "lower": (dims, low),
+            "upper": (dims, high),
+            "weight": (dims, mixtures.T),
+            "efficient": ("point", efficient(sign * value.to_numpy())),
+        },
+        attrs={
+            "size": float(size),
+            "units": fit.observations.unit,
+            "long_name": fit.observations.metric,
+            "level": level,
+        },
+    )
+
+
+def _mixtures(fit: LawFit, size: float, weights: ArrayLike | None) -> Array:
+    """(points, tasks)"""
+    require_capacity(fit)
+    if len(fit.tasks) < 2:
+        raise TableError(
+            f"{fit.observations.source}: a frontier needs two tasks or more, but the table has {fit.tasks[0]} only."
+        )
     if size <= 0:
         raise ValueError(f"`size` must be above 0 parameters, but is {size:g}.")
-    shares = (
-        np.linspace(*observed_range(capacity.observations), _NUM_WEIGHTS)
-        if weights is None
-        else np.asarray(weights)
+    if weights is None and len(fit.tasks) > 2:
+        return simplex_points(len(fit.tasks))
+    given = np.asarray(
+        np.linspace(*observed_range(fit.observations), _NUM_WEIGHTS) if weights is None else weights, float
     )
-    values = [
-        capacity.predict(size=size, task=first, weight=shares),
-        capacity.predict(size=size, task=second, weight=1 - shares),
-    ]
-    return xr.DataArray(
-        np.stack(values),
-        coords={"task": [first, second], "weight": shares},
-        dims=("task", "weight"),
-        attrs={"size": size, "units": capacity.observations.unit, "long_name": capacity.observations.metric},
-    )
+    table = np.stack([given, 1.0 - given], axis=1) if given.ndim == 1 else given
+    if table.ndim != 2 or table.shape[1] != len(fit.tasks) or np.abs(table.sum(axis=1) - 1).max() > 1e-6:
+        raise ValueError(f"`weights` must hold mixtures of {len(fit.tasks)} tasks that sum to 1.")
+    return table
 
 
-def two_tasks(fit: LawFit) -> tuple[str, str]:
-    """The fit's two tasks.
-
-    Raises:
-        TableError: If it has another number of them.
-    """
-    if len(fit.tasks) != 2:
-        raise TableError(
-            f"{fit.observations.source}: a frontier needs two tasks, but the table has {len(fit.tasks)} "
-            f"({', '.join(fit.tasks)})."
-        )
-    return fit.tasks[0], fit.tasks[1]
+def require_capacity(fit: LawFit) -> None:
+    """Raise ValueError unless the fit predicts every weight."""
+    if not isinstance(fit.law, Capacity):
+        raise ValueError(f"`fit` must be of a capacity law, but is of the {fit.law.name} law.")
 
 
 def observed_range(observations: Observations) -> tuple[float, float]:
@@ -82,76 +103,34 @@ def observed_pairs(observations: Observations) -> pd.DataFrame:
     """Both tasks' values of every model trained on the two, averaged over seeds.
 
     Returns:
-        Columns `size`, `weight` (of the first task), `role`, and one column a task.
+        Columns `size`, `weight` (of the first task), `role`, `corrected` and one column a task.
     """
     first, second = observations.tasks[:2]
     rows = observations.frame
     mixed = rows[rows["weight"].between(0, 1, inclusive="neither")]
-    mixed = mixed.assign(share=mixed["weight"].where(mixed["task"] == first, 1 - mixed["weight"]).round(6))
-    pairs = mixed.pivot_table(index=["size", "share", "role"], columns="task", values="value", aggfunc="mean")
+    mixed = mixed.assign(
+        share=mixed["weight"].where(mixed["task"] == first, 1 - mixed["weight"]).round(6),
+        corrected=mixed["corrected"].astype(bool) if "corrected" in mixed else False,
+    )
+    where = ["size", "share", "role"]
+    pairs = mixed.pivot_table(index=where, columns="task", values="value", aggfunc="mean")
+    pairs["corrected"] = mixed.groupby(where)["corrected"].any()
     return pairs.dropna(subset=[first, second]).reset_index().rename(columns={"share": "weight"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recommendation:
-    """The mixture of least preference-weighted loss at a size."""
-
-    size: float
-    weights: dict[str, float]
-    predicted: dict[str, float]
-    preference: dict[str, float]
-    warnings: tuple[str, ...]
-
-
-def recommend(
-    capacity: LawFit, *, size: float, preference: Mapping[str, float] | None = None
-) -> Recommendation:
-    """The weights p that minimise Σ_i λ_i L_i(N; p_i) under the capacity law.
-
-    Args:
-        capacity: A fit of the capacity law to two tasks.
-        size: N, parameters.
-        preference: λ of each task; equal by default. Only its proportions matter.
-
-    Raises:
-        TableError: If the fit does not hold two tasks.
-        ValueError: If the preference does not give both tasks positive numbers, or `size` is not positive.
-    """
-    first, second = two_tasks(capacity)
-    shares = dict(preference or {first: 0.5, second: 0.5})
-    if set(shares) != {first, second} or min(shares.values()) <= 0:
-        raise ValueError(
-            f"`preference` must give {first} and {second} a number above 0 each, but is {shares}."
-        )
-    sign = -1 if capacity.observations.rising else 1
-
-    def cost(weight: float) -> float:
-        first_loss, second_loss = frontier(capacity, size=size, weights=[weight]).values[:, 0]
-        return sign * float(shares[first] * first_loss + shares[second] * second_loss)
-
-    best = float(
-        minimize_scalar(cost, bounds=(1e-3, 1 - 1e-3), method="bounded", options={"xatol": _TOLERANCE}).x
-    )
-    values = frontier(capacity, size=size, weights=[best]).values[:, 0]
-    return Recommendation(
-        size=size,
-        weights={first: best, second: 1 - best},
-        predicted={first: float(values[0]), second: float(values[1])},
-        preference=shares,
-        warnings=_extrapolation(capacity, best, size),
-    )
-
-
-def _extrapolation(capacity: LawFit, weight: float, size: float) -> tuple[str, ...]:
-    warnings = []
-    low, high = observed_range(capacity.observations)
-    if not low <= weight <= high:
-        warnings.append(
-            f"the best weight {weight:.3g} lies outside the weights observed ({low:g} to {high:g})."
-        )
-    largest = float(capacity.observations.frame["size"].max())
+def extrapolation(fit: LawFit, mixture: Mapping[str, float], size: float) -> tuple[str, ...]:
+    """A line for each way in which a prediction leaves what was observed."""
+    rows, warnings = fit.observations.fit, []
+    for task in fit.tasks:
+        own = rows.loc[rows["task"] == task, "weight"]
+        low, high = float(own.min()), float(own.max())
+        if not low - 1e-9 <= mixture[task] <= high + 1e-9:
+            warnings.append(
+                f"the weight {mixture[task]:.3g} of {task} lies outside those observed ({low:g} to {high:g})."
+            )
+    smallest, largest = float(rows["size"].min()), float(rows["size"].max())
     if size > largest:
-        warnings.append(
-            f"the size is {size / largest:.1f} times the largest observed; the law is extrapolated."
-        )
+        warnings.append(f"the size is {size / largest:.1f} times the largest observed; the law is extrapolated.")
+    if size < smallest:
+        warnings.append(f"the size is below the smallest observed ({smallest:g}); the law is extrapolated.")
     return tuple(warnings)

@@ -15,7 +15,7 @@ _TOLERANCE = 1e-6
 
 def format_mixture(weights: Mapping[str, float]) -> str:
     """`{"en-de": 0.3, "en-zh": 0.7}` as `en-de:0.3,en-zh:0.7`."""
-    return ",".join(f"{task}:{weight!r}" for task, weight in weights.items())
+    return ",".join(f"{task}:{float(weight)!r}" for task, weight in weights.items())
 
 
 def parse_mixture(text: str, where: str) -> dict[str, float]:

@@ -174,14 +174,30 @@ class LawFit:
         """
         source, sign = self.draws if draws else self.parameters, -1 if self.observations.rising else 1
         predicted = []
-        for index, task in enumerate(self.tasks):
-            weight = points[..., index]
-            x = {"size": np.asarray(size, float), "weight": weight}
-            if "partners" in self.law.predictors:
-                x["partners"] = self._shares_beside(task, points)
-            values = self.seen(source.sel(task=task), weight)
+        for task in self.tasks:
+            x, values = self.seen_at(source, task, points)
+            x["size"] = np.asarray(size, float)
             predicted.append(self.law.predict(x, values, sign))
         return np.stack(predicted, axis=1)
+
+    def seen_at(
+        self, parameters: xr.Dataset, task: str, points: Array
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Predictors and parameters of one task for mixtures (refits or 1, n, tasks), as its formula takes them."""
+        weight = points[..., self.tasks.index(task)]
+        x = {"weight": weight}
+        if "partners" in self.law.predictors:
+            x["partners"] = self._shares_beside(task, points)
+        return x, self.seen(parameters.sel(task=task), weight)
+
+    def noise(self, task: str) -> float:
+        """Relative standard deviation of a model about the law, degrees of freedom allowed for; NaN with none."""
+        rows = self.observations.fit
+        own = rows[rows["task"] == task]
+        relative = self.predict_rows(own) / own["value"].to_numpy(float) - 1
+        known = relative[np.isfinite(relative)]
+        spare = len(known) - self.num_parameters(task)
+        return float(np.sqrt(np.sum(known**2) / spare)) if spare > 0 else float("nan")
 
     @property
     def scatter(self) -> float:

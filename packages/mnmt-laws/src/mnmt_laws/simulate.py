@@ -78,7 +78,7 @@ def simulate(
     rng = np.random.default_rng(seed)
     rows = [
         {
-            "run": f"{size:g}-" + "-".join(f"{weight:g}" for weight in mixture.values()),
+            "run": f"{size:g}-{format_mixture(mixture)}",
             "mixture": format_mixture(mixture),
             "size": size,
             "task": task,
