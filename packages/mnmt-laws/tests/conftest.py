@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Observations, TaskLaw, read_table, select, simulate
+from mnmt_laws import (
+    LawFit,
+    Observations,
+    Perturbation,
+    ResidualBootstrap,
+    TaskLaw,
+    fit,
+    read_table,
+    select,
+    simulate,
+)
 
 LAWS = {
     "en-de": TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0),
@@ -85,3 +96,40 @@ def study_records(study_table: pd.DataFrame, write_record: Callable[..., Path]) 
         )
     write_record("broken", status="failed", error="loss became NaN at step 12", wall_seconds=2.5)
     return folder.parent
+
+
+@pytest.fixture(scope="session")
+def study_sizes() -> tuple[float, ...]:
+    return SIZES
+
+
+@pytest.fixture(scope="session")
+def two_tasks() -> LawFit:
+    """The capacity law of two tasks, from losses with 1% noise."""
+    table = simulate(LAWS, sizes=SIZES, weights=WEIGHTS, noise=0.01, seed=5)
+    return fit(select(read_table(table)), law="capacity", uncertainty=ResidualBootstrap(refits=100))
+
+
+@pytest.fixture(scope="session")
+def exact() -> LawFit:
+    """The capacity law of two tasks, from losses without noise."""
+    table = simulate(LAWS, sizes=SIZES, weights=WEIGHTS)
+    return fit(select(read_table(table)), law="capacity", uncertainty=Perturbation(refits=0))
+
+
+@pytest.fixture(scope="session")
+def three_tasks() -> LawFit:
+    """The simplex law of three tasks, from losses with 1% noise."""
+    laws = {
+        "en-de": TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1={"en-fr": 0.3, "en-zh": 0.1}),
+        "en-fr": TaskLaw(alpha=0.58, beta=240, l_inf=0.22, c1={"en-de": 0.3, "en-zh": 0.1}),
+        "en-zh": TaskLaw(alpha=0.55, beta=180, l_inf=0.25, c1={"en-de": 0.15, "en-fr": 0.12}),
+    }
+    pairs = [
+        {one: share, two: round(1 - share, 2)}
+        for one, two in itertools.combinations(laws, 2)
+        for share in (0.1, 0.3, 0.5, 0.7, 0.9)
+    ]
+    mixtures = [*({task: 1.0} for task in laws), *pairs]
+    table = simulate(laws, sizes=SIZES, mixtures=mixtures, noise=0.01, seed=2)
+    return fit(select(read_table(table)), law="simplex-capacity", uncertainty=ResidualBootstrap(refits=60))

@@ -88,55 +88,6 @@ def test_fraction_functions_want_their_own_law(clean: Observations) -> None:
         effective_fractions(fit(clean, law="capacity", uncertainty=NONE))
 
 
-def test_frontier_trades_one_task_for_the_other(clean: Observations) -> None:
-    predicted = frontier(fit(clean, law="capacity", uncertainty=NONE), size=1e6)
-    assert (np.diff(predicted.sel(task="en-de")) < 0).all()
-    assert (np.diff(predicted.sel(task="en-zh")) > 0).all()
-
-
-def test_a_larger_model_has_a_better_frontier(clean: Observations) -> None:
-    capacity = fit(clean, law="capacity", uncertainty=NONE)
-    assert (frontier(capacity, size=2e6) < frontier(capacity, size=1e6)).all()
-
-
-def test_frontier_passes_through_the_models_it_was_fitted_to(clean: Observations) -> None:
-    capacity, pairs = fit(clean, law="capacity", uncertainty=NONE), observed_pairs(clean)
-    assert len(pairs) == 6 * 5
-    for row in pairs.to_dict("records"):
-        predicted = frontier(capacity, size=row["size"], weights=[row["weight"]])
-        np.testing.assert_allclose(predicted[:, 0], [row["en-de"], row["en-zh"]], rtol=1e-8)
-
-
-def test_frontier_needs_two_tasks(clean: Observations) -> None:
-    alone = select(read_table(clean.frame[clean.frame["task"] == "en-de"]))
-    with pytest.raises(TableError, match=r"needs two tasks, but the table has 1 \(en-de\)"):
-        frontier(fit(alone, law="capacity", uncertainty=NONE), size=1e6)
-
-
-def test_recommendation_is_the_best_of_a_fine_grid(clean: Observations) -> None:
-    capacity = fit(clean, law="capacity", uncertainty=NONE)
-    advice = recommend(capacity, size=1e5, preference={"en-de": 2.0, "en-zh": 1.0})
-    grid = np.linspace(0.001, 0.999, 999)
-    losses = frontier(capacity, size=1e5, weights=grid)
-    cost = 2 * losses.sel(task="en-de") + losses.sel(task="en-zh")
-    assert advice.weights["en-de"] == pytest.approx(grid[int(cost.values.argmin())], abs=2e-3)
-    assert 2 * advice.predicted["en-de"] + advice.predicted["en-zh"] <= float(cost.min()) + 1e-9
-
-
-def test_recommendation_follows_the_preference_and_warns_beyond_the_data(clean: Observations) -> None:
-    capacity = fit(clean, law="capacity", uncertainty=NONE)
-    shares = [
-        recommend(capacity, size=1e5, preference={"en-de": x, "en-zh": 1}).weights["en-de"]
-        for x in (0.5, 1, 2)
-    ]
-    assert shares == sorted(shares)
-    warnings = recommend(capacity, size=1e9, preference={"en-de": 1e4, "en-zh": 1}).warnings
-    assert any("outside the weights observed" in line for line in warnings)
-    assert any("times the largest observed" in line for line in warnings)
-    with pytest.raises(ValueError, match="must give en-de and en-zh a number above 0 each"):
-        recommend(capacity, size=1e5, preference={"en-de": 1})
-
-
 def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.DataFrame) -> None:
     observations = select(read_table(study_table))
     joint, capacity = (fit(observations, law=law, uncertainty=NONE) for law in ("joint", "capacity"))

@@ -103,18 +103,13 @@ def observed_pairs(observations: Observations) -> pd.DataFrame:
     """Both tasks' values of every model trained on the two, averaged over seeds.
 
     Returns:
-        Columns `size`, `weight` (of the first task), `role`, `corrected` and one column a task.
+        Columns `size`, `weight` (of the first task), `role` and one column a task.
     """
     first, second = observations.tasks[:2]
     rows = observations.frame
     mixed = rows[rows["weight"].between(0, 1, inclusive="neither")]
-    mixed = mixed.assign(
-        share=mixed["weight"].where(mixed["task"] == first, 1 - mixed["weight"]).round(6),
-        corrected=mixed["corrected"].astype(bool) if "corrected" in mixed else False,
-    )
-    where = ["size", "share", "role"]
-    pairs = mixed.pivot_table(index=where, columns="task", values="value", aggfunc="mean")
-    pairs["corrected"] = mixed.groupby(where)["corrected"].any()
+    mixed = mixed.assign(share=mixed["weight"].where(mixed["task"] == first, 1 - mixed["weight"]).round(6))
+    pairs = mixed.pivot_table(index=["size", "share", "role"], columns="task", values="value", aggfunc="mean")
     return pairs.dropna(subset=[first, second]).reset_index().rename(columns={"share": "weight"})
 
 

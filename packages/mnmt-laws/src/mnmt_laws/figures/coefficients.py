@@ -42,7 +42,8 @@ def _draw_one(axes: Axes, name: str, task: str, per_weighting: LawFit, joint: La
     std = per_weighting.std[name].sel(task=task, weight=own.weight).fillna(0)
     low, high = own.values - std.values, own.values + std.values
     if name == "beta":
-        low = np.maximum(low, own.values / 10)
+        low = np.maximum(low, own.values / 10)  # a logarithmic axis has no 0
+    low = np.maximum(low, 0.0)
     axes.fill_between(own.weight, low, high, color=_COLOR, alpha=0.16, lw=0)
     axes.plot(own.weight, own.values, "o-", color=_COLOR)
     shared = joint.parameters[name].sel(task=task)

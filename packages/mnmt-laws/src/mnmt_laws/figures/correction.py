@@ -8,6 +8,8 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from mnmt_laws.figures.style import CORRECTED, handle
+from mnmt_laws.frontier import observed_pairs
+from mnmt_laws.observations import Observations
 
 NOTE = "corrected for convergence"
 
@@ -26,6 +28,16 @@ def mark_corrected(rows: pd.DataFrame, observed: pd.DataFrame) -> pd.DataFrame:
     marked = observed[corrected_rows(observed)]
     known = pd.MultiIndex.from_frame(marked[_WHERE])
     return rows.assign(corrected=pd.MultiIndex.from_frame(rows[_WHERE]).isin(known))
+
+
+def marked_pairs(observations: Observations) -> pd.DataFrame:
+    """`observed_pairs` with `corrected`: whether any value of a model was corrected for convergence."""
+    first, pairs, frame = observations.tasks[0], observed_pairs(observations), observations.frame
+    rows = frame[corrected_rows(frame)]
+    share = rows["weight"].where(rows["task"] == first, 1 - rows["weight"]).round(6)
+    known = pd.MultiIndex.from_arrays([rows["size"], share, rows["role"]])
+    where = pd.MultiIndex.from_frame(pairs[["size", "weight", "role"]])
+    return pairs.assign(corrected=where.isin(known))
 
 
 def point_marker(*, corrected: bool, otherwise: str = "o") -> object:

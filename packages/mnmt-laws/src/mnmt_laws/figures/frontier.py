@@ -8,7 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mnmt_laws.figures.correction import corrected_rows, correction_key, point_marker
+from mnmt_laws.errors import TableError
+from mnmt_laws.figures.correction import correction_key, marked_pairs, point_marker
 from mnmt_laws.figures.style import (
     draw_point,
     format_size,
@@ -19,15 +20,18 @@ from mnmt_laws.figures.style import (
     spread_axis,
     styled,
 )
-from mnmt_laws.frontier import frontier, observed_pairs, two_tasks
-from mnmt_laws.observations import Observations
+from mnmt_laws.frontier import frontier
 from mnmt_laws.results import LawFit
 
 
 @styled
 def draw_frontier(capacity: LawFit, *, sizes: Sequence[float]) -> Figure:
-    """Predicted frontiers as lines, measured models as points, held-out ones hollow."""
-    first, second = two_tasks(capacity)
+    """Predicted frontiers as lines, measured models as points, held-out ones hollow.
+
+    Raises:
+        TableError: If the fit does not hold two tasks.
+    """
+    first, second = _two_tasks(capacity)
     figure = Figure(figsize=(5.4, 5.2))
     axes = figure.subplots()
     pairs = marked_pairs(capacity.observations)
@@ -36,7 +40,7 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float]) -> Figure:
     keys = []
     for size in sizes:
         color = sequential(0.15 + 0.85 * log_position(size, low, high))
-        predicted = frontier(capacity, size=size)
+        predicted = frontier(capacity, size=size).value
         axes.plot(predicted.sel(task=first), predicted.sel(task=second), color=color, zorder=2)
         _points(axes, pairs[pairs["size"] == size], first, second, color)
         keys.append(handle(f"N = {format_size(size)}", color, line="-"))
@@ -52,14 +56,13 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float]) -> Figure:
     return figure
 
 
-def marked_pairs(observations: Observations) -> pd.DataFrame:
-    """`observed_pairs` with `corrected`: whether any value of a model was corrected for convergence."""
-    first, pairs, frame = observations.tasks[0], observed_pairs(observations), observations.frame
-    rows = frame[corrected_rows(frame)]
-    share = rows["weight"].where(rows["task"] == first, 1 - rows["weight"]).round(6)
-    known = pd.MultiIndex.from_arrays([rows["size"], share, rows["role"]])
-    where = pd.MultiIndex.from_arrays([pairs["size"], pairs["weight"].round(6), pairs["role"]])
-    return pairs.assign(corrected=where.isin(known))
+def _two_tasks(fit: LawFit) -> tuple[str, str]:
+    if len(fit.tasks) != 2:
+        raise TableError(
+            f"{fit.observations.source}: a frontier is drawn of two tasks, but the table has "
+            f"{len(fit.tasks)} ({', '.join(fit.tasks)})."
+        )
+    return fit.tasks[0], fit.tasks[1]
 
 
 def _points(axes: Axes, pairs: pd.DataFrame, first: str, second: str, color: tuple[float, ...]) -> None:

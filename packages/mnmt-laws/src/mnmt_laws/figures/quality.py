@@ -35,7 +35,9 @@ def draw_quality(quality: pd.DataFrame, metric: str, lines: pd.DataFrame | None 
             keys.append(handle(task, color, marker="o"))
             continue
         _line(axes, own["loss"], line.iloc[0], color)
-        keys.append(handle(f"{task}, r = {line['r'].iloc[0]:.3f}", color, marker="o", line="-"))
+        keys.append(
+            handle(f"{task}, r = {line['r'].iloc[0]:.3f}".replace("-0", "−0"), color, marker="o", line="-")
+        )
     axes.set_xlabel("loss (nats per token)")
     axes.set_ylabel(QUALITY_NAMES.get(metric, metric))
     legend_below(figure, keys + correction_key(corrected_rows(known)), columns=3)

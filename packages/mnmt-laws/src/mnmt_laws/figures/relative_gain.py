@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mnmt_laws.effective import EffectiveFractions
-from mnmt_laws.figures.style import MUTED, TASK_COLORS, handle, legend_below, log_value_axis, styled
+from mnmt_laws.figures.style import MUTED, TASK_COLORS, handle, legend_below, spread_axis, styled
 
 _MARKERS = "osD^vPX*"
 _DODGE = 0.006  # of the axis, between the intervals of neighbours
@@ -39,7 +39,7 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
         _draw_one(axes, gain, color, marker, shift=(number - (len(lines) - 1) / 2) * _DODGE)
         keys.append(handle(label, color, line="-", marker=marker))
     axes.set_xlim(-0.03, 1.03)
-    log_value_axis(axes.yaxis)
+    spread_axis(axes.yaxis)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}×")
     axes.set(xlabel="weight p in the training mixture", ylabel="relative gain f(p) / p")
     legend_below(figure, [*keys, handle("f = p", line="--")], columns=3)

@@ -112,7 +112,7 @@ def exponent(
     name: str, meaning: str, *, starts: int = 24, varies: Literal["weight"] | None = None
 ) -> Parameter:
     """A scaling exponent."""
-    grid = tuple(np.geomspace(ALPHA_BOUNDS[0] * 1.5, ALPHA_BOUNDS[1] * 0.8, starts))
+    grid = tuple(np.geomspace(*ALPHA_BOUNDS, starts))
     return Parameter(
         name=name, meaning=meaning, kind="exponent", bounds=ALPHA_BOUNDS, starts=grid, varies=varies
     )

@@ -12,9 +12,11 @@ import pandas as pd
 from mnmt_laws.report.analysis import analyse
 from mnmt_laws.report.document import report_document
 from mnmt_laws.report.findings import find
-from mnmt_laws.report.page import Plate, draw_plates, render_page
+from mnmt_laws.report.page import render_page
+from mnmt_laws.report.plate import Plate
+from mnmt_laws.report.plates import draw_plates
 from mnmt_laws.source import open_source
-from mnmt_laws.uncertainty import Perturbation
+from mnmt_laws.uncertainty import ResidualBootstrap, Uncertainty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,7 @@ def build_report(
     testset: str | None = None,
     architecture: str | None = None,
     objective: str = "log-ols",
-    perturbation: Perturbation | None = None,
+    uncertainty: Uncertainty | None = None,
 ) -> Report:
     """Analyse a run table or a folder of run records and write index.html, report.json, runs.csv and figures.
 
@@ -49,8 +51,8 @@ def build_report(
         metric: A value of the `metric` column.
         testset: A value of the `testset` column; by default `test`, or the only one there is.
         architecture: A value of the `architecture` column; may be omitted where there is only one.
-        objective: `log-ols` or `ols`.
-        perturbation: How uncertainty is measured; by default 200 refits with 1% noise.
+        objective: As in `fit`.
+        uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
 
     Raises:
         TableError: If the source cannot be read or no law can be fitted to it.
@@ -64,7 +66,7 @@ def build_report(
         testset=testset,
         architecture=architecture,
         objective=objective,
-        perturbation=perturbation or Perturbation(),
+        uncertainty=uncertainty or ResidualBootstrap(),
     )
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from mnmt_laws.claims import Claim, check_claims
+from mnmt_laws.compare import Comparison
+from mnmt_laws.convergence import Curve
+from mnmt_laws.design import Design
 from mnmt_laws.effective import EffectiveFractions, effective_fractions
+from mnmt_laws.figures.correction import corrected_rows, mark_corrected
 from mnmt_laws.fit import fit
 from mnmt_laws.heldout import HeldOut, compare_irreducible, predict_held_out
+from mnmt_laws.more_tasks import MoreTasks
 from mnmt_laws.observations import Observations, select
+from mnmt_laws.quality import pair_metrics
+from mnmt_laws.recommend import Recommendation
 from mnmt_laws.record import RunRecord
 from mnmt_laws.results import LawFit
 from mnmt_laws.source import Source
-from mnmt_laws.uncertainty import Perturbation
+from mnmt_laws.uncertainty import Perturbation, Uncertainty
 
 _EXCESS = 1.5
-_PAIRING = ["run", "size", "task", "weight", "mixture", "seed"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """The three fits of a study and what follows from them."""
+    """The three fits of a study and what follows from them; None where a question was not asked."""
 
     study: str
     observations: Observations
@@ -35,10 +42,31 @@ class Analysis:
     irreducible: pd.DataFrame
     claims: tuple[Claim, ...]
     quality: pd.DataFrame
-    """Loss beside each other metric of the test set, a row a (run, task)."""
+    """Loss beside each other metric of the test set, a row a (run, task) that was trained on the task."""
 
     records: tuple[RunRecord, ...]
     warnings: tuple[str, ...]
+
+    comparison: Comparison | None = None
+    """What the mixture acts through."""
+
+    testsets: Mapping[str, EffectiveFractions] | None = None
+    """Effective fractions of each test set."""
+
+    more_tasks: MoreTasks | None = None
+    """Models of three and more tasks, predicted from models of two."""
+
+    curves: tuple[Curve, ...] | None = None
+    """Learning curves that were fitted to correct for convergence."""
+
+    recommendation: Recommendation | None = None
+    """The mixture advised."""
+
+    design: Design | None = None
+    """Runs to train next."""
+
+    intervals: pd.DataFrame | None = None
+    """Intervals by several methods: `task`, `parameter`, `method`, `estimate`, `lower`, `upper`."""
 
     @property
     def fits(self) -> tuple[LawFit, LawFit, LawFit]:
@@ -58,8 +86,19 @@ class Analysis:
     @property
     def has_frontier(self) -> bool:
         """Whether models of exactly two tasks were observed."""
+        return len(self.tasks) == 2 and self.has_mixtures
+
+    @property
+    def has_mixtures(self) -> bool:
+        """Whether models of several tasks were observed."""
         mixed = self.observations.frame["weight"].between(0, 1, inclusive="neither")
-        return len(self.tasks) == 2 and bool(mixed.any())
+        return len(self.tasks) > 1 and bool(mixed.any())
+
+    @property
+    def corrected_runs(self) -> frozenset[str]:
+        """Runs that have a value corrected for convergence."""
+        frame = self.observations.frame
+        return frozenset(frame.loc[corrected_rows(frame), "run"])
 
     @property
     def wall_seconds(self) -> float:
@@ -80,7 +119,7 @@ def analyse(
     testset: str | None,
     architecture: str | None,
     objective: str,
-    perturbation: Perturbation,
+    uncertainty: Uncertainty,
 ) -> Analysis:
     """Fit the three laws and derive the rest.
 
@@ -88,11 +127,11 @@ def analyse(
         TableError: If no law can be fitted.
     """
     observations = select(source.table, metric=metric, testset=testset, architecture=architecture)
-    per_weighting = fit(observations, law="per-weighting", objective=objective, uncertainty=perturbation)
-    joint = fit(observations, law="joint", objective=objective, uncertainty=perturbation)
-    capacity = fit(observations, law="capacity", objective=objective, uncertainty=perturbation)
+    per_weighting = fit(observations, law="per-weighting", objective=objective, uncertainty=uncertainty)
+    joint = fit(observations, law="joint", objective=objective, uncertainty=uncertainty)
+    capacity = fit(observations, law="capacity", objective=objective, uncertainty=uncertainty)
     effective = effective_fractions(joint)
-    warnings = [*source.warnings, *effective.warnings, *_scatter_warning(joint, perturbation)]
+    warnings = [*source.warnings, *effective.warnings, *_scatter_warning(joint, uncertainty)]
     for fitted in (joint, capacity, per_weighting):
         warnings += fitted.warnings
         warnings += (
@@ -114,28 +153,19 @@ def analyse(
     )
 
 
-def _scatter_warning(joint: LawFit, perturbation: Perturbation) -> list[str]:
+def _scatter_warning(joint: LawFit, uncertainty: Uncertainty) -> list[str]:
     """A line where the losses lie farther from the law than the noise that standard deviations rest on."""
-    if joint.scatter <= _EXCESS * perturbation.share:
+    if not isinstance(uncertainty, Perturbation) or joint.scatter <= _EXCESS * uncertainty.share:
         return []
     return [
         f"the values lie {joint.scatter:.1%} from the joint law, but standard deviations assume "
-        f"{perturbation.share:.1%} noise and are too small; --noise {joint.scatter:.2g} would fit the data."
+        f"{uncertainty.share:.1%} noise and are too small; --noise {joint.scatter:.2g} would fit the data."
     ]
 
 
 def _quality(source: Source, observations: Observations) -> pd.DataFrame:
-    """Loss and every other metric of the same runs; empty where there is only one metric."""
-    frame = source.table.frame
-    chosen = observations.frame["architecture"].iloc[0]
-    here = frame[frame["testset"].eq(observations.testset) & frame["architecture"].eq(chosen)]
-    metrics = sorted(here["metric"].unique())
-    if "loss" not in metrics or len(metrics) < 2:
-        return pd.DataFrame(columns=["task", "loss"])
-    parts = [
-        select(source.table, metric=metric, testset=observations.testset, architecture=chosen)
-        .frame.set_index(_PAIRING)["value"]
-        .rename(metric)
-        for metric in metrics
-    ]
-    return pd.concat(parts, axis=1).reset_index().dropna(subset=["loss"])
+    """`pair_metrics` without zero-shot rows, whose losses are of another order, and with `corrected`."""
+    pairs = pair_metrics(source.table, observations)
+    if pairs.empty:
+        return pairs
+    return mark_corrected(pairs[pairs["weight"] > 0], observations.frame)

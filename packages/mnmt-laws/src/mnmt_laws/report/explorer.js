@@ -19,7 +19,7 @@ function sizeControls(root, data, size, show) {
   const low = Math.log(data.sizes[0]), high = Math.log(10 * data.sizes[data.sizes.length - 1]);
   const position = (value) => (SIZE_STEPS * (Math.log(value) - low)) / (high - low);
   slider.max = SIZE_STEPS;
-  slider.style.setProperty("--known", `${position(data.sizes[data.sizes.length - 1]) / (SIZE_STEPS / 100)}%`);
+  root.querySelector(".reach").style.setProperty("--known", `${position(data.sizes[data.sizes.length - 1]) / (SIZE_STEPS / 100)}%`);
   const write = () => {
     slider.value = position(size.value);
     slider.setAttribute("aria-valuetext", `${formatSize(size.value)} parameters`);

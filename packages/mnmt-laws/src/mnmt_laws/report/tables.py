@@ -4,42 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from mnmt_laws.figures.correction import mark_corrected
+from mnmt_laws.figures.intervals import SYMBOLS
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.mixture import format_mixture
 from mnmt_laws.parameters import parameter_frame
 from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.answer_tables import answer_tables
 from mnmt_laws.report.document import fraction_frame
 from mnmt_laws.report.findings import format_duration
+from mnmt_laws.report.table import DAGGER, DAGGER_NOTE, UNKNOWN, Table, Tile, between, number, percent
 from mnmt_laws.results import LawFit
-
-_SYMBOLS = {"alpha": "α", "beta": "β", "l_inf": "L∞", "c1": "c₁", "c2": "c₂", "c3": "c₃"}
-_UNKNOWN = "–"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tile:
-    """One headline number."""
-
-    label: str
-    value: str
-    note: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A titled table of text."""
-
-    title: str
-    note: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    folded: bool = False
-    """Whether the page shows it only on demand."""
-
-    prose: bool = False
-    """Whether its cells hold sentences."""
 
 
 def headline_tiles(analysis: Analysis) -> tuple[Tile, ...]:
@@ -48,7 +24,7 @@ def headline_tiles(analysis: Analysis) -> tuple[Tile, ...]:
     parameters, std = analysis.joint.parameters, analysis.joint.std
     for task in analysis.tasks:
         alpha, spread = float(parameters.alpha.sel(task=task)), float(std.alpha.sel(task=task))
-        tiles.append(Tile(label=f"exponent α, {task}", value=f"{alpha:.3f}", note=f"± {_number(spread, 2)}"))
+        tiles.append(Tile(label=f"exponent α, {task}", value=f"{alpha:.3f}", note=f"± {number(spread, 2)}"))
     for task in analysis.tasks:
         limit, true = float(parameters.l_inf.sel(task=task)), analysis.known_limit(task)
         note = (
@@ -66,7 +42,8 @@ def headline_tiles(analysis: Analysis) -> tuple[Tile, ...]:
 
 def report_tables(analysis: Analysis) -> tuple[Table, ...]:
     """Every table that has rows."""
-    tables = [_claims(analysis), _limits(analysis), _held_out(analysis), _fractions(analysis)]
+    tables = [_claims(analysis), *answer_tables(analysis), _limits(analysis), _held_out(analysis)]
+    tables.append(_fractions(analysis))
     tables += [_fit(analysis.joint), _fit(analysis.capacity), _fit(analysis.per_weighting), _runs(analysis)]
     return tuple(table for table in tables if table.rows)
 
@@ -88,10 +65,10 @@ def _limits(analysis: Analysis) -> Table:
     rows = (
         (
             row["task"],
-            _number(row["true"], 4),
-            _number(row["fitted"], 4),
-            _number(row["std"], 2),
-            f"{_number(row['lower'], 4)} to {_number(row['upper'], 4)}",
+            number(row["true"], 4),
+            number(row["fitted"], 4),
+            number(row["std"], 2),
+            between(row["lower"], row["upper"], 4),
         )
         for row in analysis.irreducible.to_dict("records")
     )
@@ -104,18 +81,18 @@ def _limits(analysis: Analysis) -> Table:
 
 
 def _held_out(analysis: Analysis) -> Table:
+    marked = mark_corrected(analysis.held_out.rows, analysis.observations.frame)
     rows = []
-    for row in analysis.held_out.rows.to_dict("records"):
-        new = " and ".join(name for name in ("weight", "size") if row[f"new_{name}"]) or _UNKNOWN
-        errors = (
-            f"{row[f'{law}_error']:+.1%}" if math.isfinite(row[law]) else _UNKNOWN
-            for law in ("capacity", "joint")
-        )
-        numbers = (_number(row[key], 4) for key in ("observed", "capacity"))
-        rows.append((row["task"], format_size(row["size"]), f"{row['weight']:g}", new, *numbers, *errors))
+    for row in marked.to_dict("records"):
+        new = " and ".join(name for name in ("weight", "size") if row[f"new_{name}"]) or UNKNOWN
+        measured = number(row["observed"], 4) + (DAGGER if row["corrected"] else "")
+        errors = (percent(row[f"{law}_error"], sign=True) for law in ("capacity", "joint"))
+        where = (row["task"], format_size(row["size"]), f"{row['weight']:g}", new)
+        rows.append((*where, measured, number(row["capacity"], 4), *errors))
     return Table(
-        title="Held-out models",
-        note="Predicted by laws fitted without them. The joint law speaks only of weights it has seen.",
+        title="Held-out models, one by one",
+        note="Predicted by laws fitted without them. The joint law speaks only of weights it has seen."
+        + (DAGGER_NOTE if marked["corrected"].any() else ""),
         header=("task", "N", "p", "unseen", "measured", "predicted", "capacity law error", "joint law error"),
         rows=tuple(rows),
         folded=True,
@@ -127,8 +104,8 @@ def _fractions(analysis: Analysis) -> Table:
         (
             row["task"],
             f"{row['weight']:g}",
-            _number(row["value"], 3),
-            f"{_number(row['lower'], 3)} to {_number(row['upper'], 3)}",
+            number(row["value"], 3),
+            between(row["lower"], row["upper"], 3),
             f"{row['value'] / row['weight']:.2f}×",
         )
         for row in fraction_frame(analysis).to_dict("records")
@@ -147,9 +124,9 @@ def _fit(fitted: LawFit) -> Table:
         (
             row["task"],
             "all" if math.isnan(row["weight"]) else f"{row['weight']:g}",
-            _SYMBOLS[row["name"]],
-            _number(row["value"], 5),
-            _number(row["std"], 2),
+            SYMBOLS.get(row["name"], row["name"]),
+            number(row["value"], 5),
+            number(row["std"], 2),
         )
         for row in parameter_frame(fitted).to_dict("records")
     )
@@ -165,18 +142,18 @@ def _fit(fitted: LawFit) -> Table:
 def _runs(analysis: Analysis) -> Table:
     rows = (
         (
-            record.run,
+            record.run + (DAGGER if record.run in analysis.corrected_runs else ""),
             record.status if record.error is None else f"{record.status}: {record.error}",
             record.role,
             format_size(record.size),
             format_mixture(record.mixture).replace(",", " "),
-            _UNKNOWN if record.wall_seconds is None else format_duration(record.wall_seconds),
+            UNKNOWN if record.wall_seconds is None else format_duration(record.wall_seconds),
         )
         for record in analysis.records
     )
     return Table(
         title="Runs",
-        note=_total(analysis),
+        note=_total(analysis) + (DAGGER_NOTE if analysis.corrected_runs else ""),
         header=("run", "status", "role", "N", "mixture", "wall time"),
         rows=tuple(rows),
         folded=True,
@@ -192,7 +169,3 @@ def _total(analysis: Analysis) -> str:
 
 def _ordered(statuses: Iterable[str]) -> list[str]:
     return sorted(set(statuses), key=("finished", "failed", "running").index)
-
-
-def _number(value: float, digits: int) -> str:
-    return _UNKNOWN if not math.isfinite(value) else f"{value:#.{digits}g}".rstrip(".")

@@ -30,8 +30,8 @@ def find_valleys(design: Design, objective: Objective, region: Region) -> Array:
     nonlinear = np.repeat(grid, [width for _, width in axes], axis=1)
     vectors, costs = _project(design, objective, region, nonlinear)
     lowest = np.unique(costs, return_index=True)[1]  # a plateau counts once
-    order = [index for index in lowest if _is_valley(costs, shape, int(index))]
-    return vectors[order[:_STARTS]]
+    valleys = [int(index) for index in lowest if _is_valley(costs, shape, int(index))]
+    return vectors[_spread(valleys[:_STARTS], lowest, shape)]
 
 
 def target_of(design: Design, region: Region, rows: NDArray[np.int64]) -> Target:
@@ -57,6 +57,18 @@ def _axes(block: Block, region: Region) -> list[tuple[tuple[float, ...], int]]:
         coarse = tuple(starts[index] for index in sorted({0, len(starts) // 2, len(starts) - 1}))
         return [(coarse, 1)] * block.width
     return [(starts, block.width)]
+
+
+def _spread(valleys: list[int], order: NDArray[np.intp], shape: tuple[int, ...]) -> list[int]:
+    """Valleys, then the lowest points that are next to no start: the grid is too coarse to show every valley."""
+    places = np.stack(np.unravel_index(np.arange(np.prod(shape)), shape), axis=1)
+    chosen = valleys
+    for index in order:
+        if len(chosen) >= _STARTS:
+            break
+        if np.abs(places[chosen] - places[index]).max(axis=1).min() > 1:
+            chosen = [*chosen, int(index)]
+    return chosen
 
 
 def _is_valley(costs: Array, shape: tuple[int, ...], index: int) -> bool:

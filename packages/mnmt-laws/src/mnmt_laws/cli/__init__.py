@@ -1,0 +1,27 @@
+"""The `mnmt-laws` command line: thin layers over the package's functions."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from cyclopts import App
+
+from mnmt_laws.cli.deciding import design, frontier, recommend
+from mnmt_laws.cli.fitting import collect, compare, fit
+from mnmt_laws.cli.reporting import report
+from mnmt_laws.console import run_app
+from mnmt_laws.errors import TableError
+
+app = App(
+    name="mnmt-laws",
+    help="Scaling laws of multilingual translation, fitted to tables of losses.",
+    version=version("mnmt-laws"),
+    suppress_keyboard_interrupt=False,  # `run_app` says so in one line
+)
+for command in (collect, fit, compare, frontier, recommend, design, report):
+    app.command(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    run_app(app, prog="mnmt-laws", errors=(TableError, ValueError))

@@ -1,0 +1,159 @@
+"""Tables of the questions that only some reports ask."""
+
+from __future__ import annotations
+
+from mnmt_laws.figures.correction import mark_corrected
+from mnmt_laws.figures.intervals import SYMBOLS
+from mnmt_laws.figures.style import format_size
+from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.table import DAGGER, DAGGER_NOTE, Table, between, number, percent
+
+
+def answer_tables(analysis: Analysis) -> list[Table]:
+    """A table for every question that was asked."""
+    tables = [
+        _recommendation(analysis),
+        _comparison(analysis),
+        _more_tasks(analysis),
+        _curves(analysis),
+        _design(analysis),
+        _intervals(analysis),
+    ]
+    return [table for table in tables if table is not None]
+
+
+def _recommendation(analysis: Analysis) -> Table | None:
+    advice = analysis.recommendation
+    if advice is None:
+        return None
+    rows = (
+        (
+            task,
+            f"{advice.preference[task]:.3g}",
+            percent(weight),
+            _percents(advice.weight_intervals[task]),
+            number(advice.predicted[task], 4),
+            between(*advice.predicted_intervals[task], 4),
+        )
+        for task, weight in advice.weights.items()
+    )
+    metric = analysis.observations.metric
+    return Table(
+        title="Recommended mixture",
+        note=" ".join([f"For a model of {format_size(advice.size)} parameters.", *advice.warnings]),
+        header=("task", "preference", "weight p", "95% interval", f"predicted {metric}", "95% interval"),
+        rows=tuple(rows),
+    )
+
+
+def _comparison(analysis: Analysis) -> Table | None:
+    if analysis.comparison is None:
+        return None
+    rows = (
+        (
+            row["task"],
+            row["label"],
+            str(row["num_params"]),
+            *(number(row[key], 5) for key in ("aic", "bic")),
+            *(percent(row[key]) for key in ("size_error", "weight_error")),
+        )
+        for row in analysis.comparison.table.to_dict("records")
+    )
+    return Table(
+        title="Laws by what the mixture acts through",
+        note=analysis.comparison.verdict,
+        header=("task", "law", "parameters", "AIC", "BIC", "largest size left out", "weights left out"),
+        rows=tuple(rows),
+    )
+
+
+def _more_tasks(analysis: Analysis) -> Table | None:
+    if analysis.more_tasks is None:
+        return None
+    marked = mark_corrected(analysis.more_tasks.rows, analysis.observations.frame)
+    rows = (
+        (
+            row["task"],
+            format_size(row["size"]),
+            row["mixture"].replace(",", " "),
+            number(row["observed"], 4) + (DAGGER if row["corrected"] else ""),
+            number(row["predicted"], 4),
+            between(row["lower"], row["upper"], 4),
+            percent(row["predicted"] / row["observed"] - 1, sign=True),
+        )
+        for row in marked.to_dict("records")
+    )
+    return Table(
+        title="Models of more tasks, one by one",
+        note="Predicted from models of one and two tasks."
+        + (DAGGER_NOTE if marked["corrected"].any() else ""),
+        header=("task", "N", "mixture", "measured", "predicted", "95% interval", "error"),
+        rows=tuple(rows),
+        folded=True,
+    )
+
+
+def _curves(analysis: Analysis) -> Table | None:
+    if not analysis.curves:
+        return None
+    rows = (
+        (
+            curve.run,
+            curve.task,
+            format_size(curve.size),
+            f"{curve.weight:g}",
+            number(float(curve.values[-1]), 4),
+            number(curve.value, 4) + (DAGGER if curve.corrected else ""),
+            number(curve.std, 2),
+            f"{curve.horizon:g}",
+        )
+        for curve in analysis.curves
+    )
+    return Table(
+        title="Learning curves, one by one",
+        note="What each run measured last, and its power law at the horizon." + DAGGER_NOTE,
+        header=("run", "task", "N", "p", "measured", "at the horizon", "std", "horizon, steps"),
+        rows=tuple(rows),
+        folded=True,
+    )
+
+
+def _design(analysis: Analysis) -> Table | None:
+    if analysis.design is None:
+        return None
+    rows = (
+        (f"{order}", format_size(row["size"]), row["mixture"].replace(",", " "), percent(1 - row["share"]))
+        for order, row in enumerate(analysis.design.runs.to_dict("records"), start=1)
+    )
+    return Table(
+        title="Runs to train next, in order",
+        note=f"What each, with those before it, takes off the uncertainty of {analysis.design.quantity}.",
+        header=("order", "N", "mixture", "less uncertain by"),
+        rows=tuple(rows),
+    )
+
+
+def _intervals(analysis: Analysis) -> Table | None:
+    if analysis.intervals is None:
+        return None
+    rows = (
+        (
+            row["task"],
+            SYMBOLS.get(row["parameter"], row["parameter"]),
+            row["method"],
+            number(row["estimate"], 5),
+            between(row["lower"], row["upper"], 5),
+        )
+        for row in analysis.intervals.to_dict("records")
+    )
+    return Table(
+        title="Intervals by method, one by one",
+        note="95% intervals of the joint law.",
+        header=("task", "parameter", "method", "estimate", "interval"),
+        rows=tuple(rows),
+        folded=True,
+    )
+
+
+def _percents(bounds: tuple[float, float]) -> str:
+    return f"{percent(bounds[0])} to {percent(bounds[1])}"

@@ -1,0 +1,49 @@
+"""Tables and headline numbers, formatted to read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+UNKNOWN = "–"
+DAGGER = " †"
+DAGGER_NOTE = " † corrected for convergence."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tile:
+    """One headline number."""
+
+    label: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A titled table of text."""
+
+    title: str
+    note: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    folded: bool = False
+    """Whether the page shows it only on demand."""
+
+    prose: bool = False
+    """Whether its cells hold sentences."""
+
+
+def number(value: float, digits: int) -> str:
+    """A number at so many significant digits, or a dash."""
+    return UNKNOWN if not math.isfinite(value) else f"{value:#.{digits}g}".rstrip(".")
+
+
+def percent(value: float, *, sign: bool = False) -> str:
+    """A share, or a dash."""
+    return UNKNOWN if not math.isfinite(value) else f"{value:{'+' if sign else ''}.1%}"
+
+
+def between(lower: float, upper: float, digits: int) -> str:
+    """An interval."""
+    return f"{number(lower, digits)} to {number(upper, digits)}"

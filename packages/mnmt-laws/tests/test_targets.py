@@ -1,0 +1,101 @@
+"""From losses to weights and sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnmt_laws import LawFit, Observations, Perturbation, fit, meet_targets, smallest_size
+
+SIZE = 5e5
+
+
+@given(share=st.floats(0.1, 0.9), size=st.floats(1e4, 1e8))
+@settings(max_examples=15, deadline=None)
+def test_the_smallest_size_of_losses_that_a_model_has_is_that_model(
+    exact: LawFit, share: float, size: float
+) -> None:
+    mixture = {"en-de": share, "en-zh": 1 - share}
+    targets = {
+        task: float(exact.predict(task=task, size=size, weight=weight)) for task, weight in mixture.items()
+    }
+    found = smallest_size(exact, targets=targets)
+    assert found.size == pytest.approx(size, rel=1e-5)
+    assert found.weights == pytest.approx(mixture, abs=1e-4)
+    assert meet_targets(exact, size=size * 1.001, targets=targets).feasible
+    assert not meet_targets(exact, size=size * 0.999, targets=targets).feasible
+
+
+def test_a_feasible_answer_meets_its_targets(three_tasks: LawFit) -> None:
+    targets = {"en-de": 0.35, "en-fr": 0.4, "en-zh": 0.45}
+    found = smallest_size(three_tasks, targets=targets)
+    predicted = three_tasks.predict_mixture(size=found.size, mixture=found.weights)
+    for task, target in targets.items():
+        assert float(predicted.sel(task=task)[0]) <= target * (1 + 1e-6)
+    low, high = found.interval
+    assert low < found.size < high
+
+
+@given(first=st.floats(0.3, 0.6), step=st.floats(0.001, 0.2))
+@settings(max_examples=10, deadline=None)
+def test_easier_targets_never_need_larger_models(exact: LawFit, first: float, step: float) -> None:
+    hard, easy = (
+        smallest_size(exact, targets={"en-de": target, "en-zh": 0.4}).size for target in (first, first + step)
+    )
+    assert easy <= hard * (1 + 1e-6)
+
+
+def test_beyond_the_limit_nothing_is_enough(two_tasks: LawFit) -> None:
+    found = smallest_size(two_tasks, targets={"en-de": 0.1, "en-zh": 0.5})
+    assert found.size == float("inf")
+    assert found.weights == {}
+    assert found.infeasible_share == 1.0
+    limit = float(two_tasks.parameters.l_inf.sel(task="en-de"))
+    assert found.reason == f"infeasible: L∞ of en-de ({limit:.4g}) exceeds the target 0.1"
+    close = meet_targets(two_tasks, size=SIZE, targets={"en-de": 0.1, "en-zh": 0.5})
+    assert not close.feasible
+    assert close.reason == found.reason
+    assert close.probability["en-de"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_probabilities_count_the_scatter_of_models(two_tasks: LawFit) -> None:
+    middle = meet_targets(two_tasks, size=SIZE, targets={"en-de": 0.3})
+    at = middle.predicted["en-de"]
+    even = meet_targets(two_tasks, size=SIZE, targets={"en-de": at})
+    assert even.probability["en-de"] == pytest.approx(0.5, abs=0.15)
+    sure = meet_targets(two_tasks, size=SIZE, targets={"en-de": at * 1.2})
+    assert sure.probability["en-de"] > 0.99
+    both = meet_targets(two_tasks, size=SIZE, targets={"en-de": 0.24, "en-zh": 0.34})
+    assert both.probability_of_all <= min(both.probability.values()) + 1e-12
+
+
+def test_a_task_without_a_target_gets_the_least_weight(exact: LawFit) -> None:
+    found = meet_targets(exact, size=SIZE, targets={"en-de": 0.3}, least_weight=0.01)
+    assert found.weights["en-zh"] == pytest.approx(0.01, abs=1e-6)
+    assert list(found.slack) == ["en-de"]
+
+
+def test_what_is_missed_is_told(exact: LawFit) -> None:
+    found = meet_targets(exact, size=1e4, targets={"en-de": 0.3, "en-zh": 0.4})
+    assert "infeasible at this size: no mixture meets every target; this one misses en-de by" in found.reason
+
+
+def test_unknown_uncertainty_is_nan(clean: Observations) -> None:
+    bare = fit(clean, law="capacity", uncertainty=Perturbation(refits=0))
+    assert np.isnan(meet_targets(bare, size=SIZE, targets={"en-de": 0.3}).probability_of_all)
+    assert np.isnan(smallest_size(bare, targets={"en-de": 0.3}).infeasible_share)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ({}, "`targets` must name tasks of en-de, en-zh, but names none"),
+        ({"en-fr": 1.0}, "`targets` must name tasks of en-de, en-zh, but names en-fr"),
+        ({"en-de": float("nan")}, "`targets` must be finite numbers, but en-de's is nan"),
+    ],
+)
+def test_wrong_targets_are_refused(exact: LawFit, targets: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        smallest_size(exact, targets=targets)
