@@ -48,6 +48,7 @@ def _draw_one(axes: Axes, name: str, task: str, per_weighting: LawFit, joint: La
     axes.plot(own.weight, own.values, "o-", color=_COLOR)
     shared = joint.parameters[name].sel(task=task)
     if name == "beta":
+        shared = shared.dropna("weight")
         axes.plot(shared.weight, shared.values, "--", color="#1d2433", lw=1.3)
     else:
         axes.axhline(float(shared), color="#1d2433", ls="--", lw=1.3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from mnmt_laws.figures.style import INK, handle, legend_below, styled, task_color
 
@@ -38,6 +39,10 @@ def draw_comparison(table: pd.DataFrame, *, criterion: str = "bic") -> Figure:
     panels[0].set_yticks(range(len(labels)), labels, color=INK)
     panels[0].set_ylim(len(labels) - 0.5, -0.5)
     panels[0].set_xscale("symlog", linthresh=2)
+    panels[0].set_xlim(right=3 * max(2.0, shown["excess"].max()))
+    panels[0].xaxis.set_major_locator(FixedLocator([0, 2, 10, 100, 1000, 10000]))
+    panels[0].xaxis.set_minor_locator(NullLocator())
+    panels[0].xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     legend_below(figure, [handle(task, task_color(task, tasks), marker="o") for task in tasks])
     return figure
 
@@ -48,8 +53,9 @@ def _panel(axes: Axes, table: pd.DataFrame, column: str, labels: list[str], task
         y, color = labels.index(row["label"]) + shift, task_color(row["task"], tasks)
         value = row[column] if column == "excess" else 100 * row[column]
         axes.plot([0, value], [y, y], color=color, lw=1.4, alpha=0.45)
-        axes.plot(value, y, "o", color=color, ms=7)
+        axes.plot(value, y, "o", color=color, ms=7, clip_on=False, zorder=3)
     axes.grid(visible=False, axis="y")
     axes.set_xlim(left=0)
+    axes.tick_params(axis="y", length=0, pad=9)
     if column != "excess":
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}%")

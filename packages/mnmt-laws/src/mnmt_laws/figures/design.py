@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from mnmt_laws.figures.style import MUTED, TASK_COLORS, handle, legend_below, log_size_axis, styled
 
@@ -25,7 +26,7 @@ def draw_design(*, existing: pd.DataFrame, proposed: pd.DataFrame, task: str = "
         _ring(axes, own)
     sizes = pd.concat([existing["size"], proposed["size"]])
     log_size_axis(axes, sizes.min() / 1.2, sizes.max() * 1.2)
-    axes.set_ylim(-0.05, 1.12)
+    axes.set_ylim(-0.05, 1.05)
     axes.set_ylabel(f"weight p of {task}" if task else "weight p in the training mixture")
     keys = [
         handle("trained", marker="o"),
@@ -36,18 +37,17 @@ def draw_design(*, existing: pd.DataFrame, proposed: pd.DataFrame, task: str = "
 
 
 def _ring(axes: Axes, own: pd.DataFrame) -> None:
-    """The runs proposed at one place, their order above the ring."""
+    """The runs proposed at one place, their order beside the ring."""
     place = (own["size"].iloc[0], own["weight"].iloc[0])
     axes.plot(*place, "o", color=TASK_COLORS[1], mfc="none", ms=11, mew=1.6, zorder=3)
     axes.annotate(
         ", ".join(f"{order:g}" for order in own["order"]),
         place,
-        (0, 7),
+        (9, 0),
         textcoords="offset points",
-        ha="center",
-        va="bottom",
-        fontsize=9.5,
+        va="center",
         fontweight="bold",
         color=TASK_COLORS[1],
+        path_effects=[withStroke(linewidth=3, foreground="white")],
         zorder=4,
     )

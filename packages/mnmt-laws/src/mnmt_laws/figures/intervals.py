@@ -40,6 +40,7 @@ def _panel(axes: Axes, own: pd.DataFrame, tasks: list[str], methods: list[str]) 
         axes.plot([row["lower"], row["upper"]], [y, y], color=color, lw=2, marker="|", ms=7, mew=1.4)
         axes.plot(row["estimate"], y, "o", color=color, zorder=3)
     axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
     axes.locator_params(axis="x", nbins=5)
 
 

@@ -50,7 +50,7 @@ def draw_learning_curves(curves: Sequence[Curve], *, task: str, metric: str = "l
     axes.xaxis.set_major_formatter(format_size)
     log_value_axis(axes.yaxis)
     axes.set(xlabel="training step", ylabel=metric, title=task)
-    legend_below(figure, [keys[place] for place in sorted(keys)] + _roles(own), columns=3)
+    legend_below(figure, [keys[place] for place in sorted(keys)] + _roles(own), columns=2)
     return figure
 
 
@@ -61,7 +61,7 @@ def _ranks(curves: Sequence[Curve]) -> dict[tuple[float, float], float]:
 
 
 def _draw_one(axes: Axes, curve: Curve, color: tuple[float, ...]) -> None:
-    axes.plot(curve.steps[curve.steps > 0], curve.values[curve.steps > 0], ".", color=color, ms=4, alpha=0.7)
+    axes.plot(curve.steps[curve.steps > 0], curve.values[curve.steps > 0], "o", color=color, ms=3, alpha=0.8)
     seen = curve.fitted_steps <= curve.steps.max()
     axes.plot(curve.fitted_steps[seen], curve.fitted_values[seen], color=color, lw=1.4)
     axes.plot(curve.fitted_steps[~seen], curve.fitted_values[~seen], "--", color=color, lw=1.2)

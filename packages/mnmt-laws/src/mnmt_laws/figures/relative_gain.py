@@ -41,7 +41,7 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
     axes.set_xlim(-0.03, 1.03)
     spread_axis(axes.yaxis)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}×")
-    axes.set(xlabel="weight p in the training mixture", ylabel="relative gain f(p) / p")
+    axes.set(xlabel="weight p in the training mixture", ylabel="relative gain f(p) / p", title=task or "")
     legend_below(figure, [*keys, handle("f = p", line="--")], columns=3)
     return figure
 

@@ -15,7 +15,7 @@ from mnmt_laws.report.findings import find
 from mnmt_laws.report.page import render_page
 from mnmt_laws.report.plate import Plate
 from mnmt_laws.report.plates import draw_plates
-from mnmt_laws.source import open_source
+from mnmt_laws.source import Source, open_source
 from mnmt_laws.uncertainty import ResidualBootstrap, Uncertainty
 
 
@@ -34,12 +34,13 @@ class Report:
 
 
 def build_report(
-    source: str | Path | pd.DataFrame,
+    source: str | Path | pd.DataFrame | Source,
     *,
     out: str | Path,
     metric: str = "loss",
     testset: str | None = None,
     architecture: str | None = None,
+    horizon: float | None = None,
     objective: str = "log-ols",
     uncertainty: Uncertainty | None = None,
 ) -> Report:
@@ -51,13 +52,14 @@ def build_report(
         metric: A value of the `metric` column.
         testset: A value of the `testset` column; by default `test`, or the only one there is.
         architecture: A value of the `architecture` column; may be omitted where there is only one.
+        horizon: Steps at which to read runs that have not converged; None leaves all as they are.
         objective: As in `fit`.
         uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
 
     Raises:
         TableError: If the source cannot be read or no law can be fitted to it.
     """
-    opened = open_source(source)
+    opened = source if isinstance(source, Source) else open_source(source)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     analysis = analyse(
@@ -65,6 +67,7 @@ def build_report(
         metric=metric,
         testset=testset,
         architecture=architecture,
+        horizon=horizon,
         objective=objective,
         uncertainty=uncertainty or ResidualBootstrap(),
     )

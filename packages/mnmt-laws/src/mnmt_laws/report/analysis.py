@@ -10,7 +10,7 @@ import pandas as pd
 
 from mnmt_laws.claims import Claim, check_claims
 from mnmt_laws.compare import Comparison
-from mnmt_laws.convergence import Curve
+from mnmt_laws.convergence import Curve, correct_convergence
 from mnmt_laws.design import Design
 from mnmt_laws.effective import EffectiveFractions, effective_fractions
 from mnmt_laws.figures.correction import corrected_rows, mark_corrected
@@ -21,8 +21,10 @@ from mnmt_laws.observations import Observations, select
 from mnmt_laws.quality import pair_metrics
 from mnmt_laws.recommend import Recommendation
 from mnmt_laws.record import RunRecord
+from mnmt_laws.report.questions import Setting, answer_questions
 from mnmt_laws.results import LawFit
 from mnmt_laws.source import Source
+from mnmt_laws.table import RunTable
 from mnmt_laws.uncertainty import Perturbation, Uncertainty
 
 _EXCESS = 1.5
@@ -118,6 +120,7 @@ def analyse(
     metric: str,
     testset: str | None,
     architecture: str | None,
+    horizon: float | None,
     objective: str,
     uncertainty: Uncertainty,
 ) -> Analysis:
@@ -126,12 +129,16 @@ def analyse(
     Raises:
         TableError: If no law can be fitted.
     """
-    observations = select(source.table, metric=metric, testset=testset, architecture=architecture)
+    choice = {"metric": metric, "testset": testset, "architecture": architecture}
+    correction = None if horizon is None else correct_convergence(source.table, horizon=horizon, **choice)
+    table = source.table if correction is None else correction.table
+    observations = select(table, **choice)
     per_weighting = fit(observations, law="per-weighting", objective=objective, uncertainty=uncertainty)
     joint = fit(observations, law="joint", objective=objective, uncertainty=uncertainty)
     capacity = fit(observations, law="capacity", objective=objective, uncertainty=uncertainty)
     effective = effective_fractions(joint)
-    warnings = [*source.warnings, *effective.warnings, *_scatter_warning(joint, uncertainty)]
+    corrections = () if correction is None else correction.warnings
+    warnings = [*source.warnings, *corrections, *effective.warnings, *_scatter_warning(joint, uncertainty)]
     for fitted in (joint, capacity, per_weighting):
         warnings += fitted.warnings
         warnings += (
@@ -147,9 +154,15 @@ def analyse(
         held_out=predict_held_out(capacity=capacity, joint=joint),
         irreducible=compare_irreducible(joint),
         claims=check_claims(per_weighting=per_weighting, joint=joint, effective=effective),
-        quality=_quality(source, observations),
+        quality=_quality(table, observations),
         records=source.records,
         warnings=tuple(dict.fromkeys(warnings)),
+        curves=None if correction is None else correction.curves,
+        **answer_questions(
+            joint,
+            capacity,
+            Setting(table=table, observations=observations, objective=objective, uncertainty=uncertainty),
+        ),
     )
 
 
@@ -163,9 +176,9 @@ def _scatter_warning(joint: LawFit, uncertainty: Uncertainty) -> list[str]:
     ]
 
 
-def _quality(source: Source, observations: Observations) -> pd.DataFrame:
+def _quality(table: RunTable, observations: Observations) -> pd.DataFrame:
     """`pair_metrics` without zero-shot rows, whose losses are of another order, and with `corrected`."""
-    pairs = pair_metrics(source.table, observations)
+    pairs = pair_metrics(table, observations)
     if pairs.empty:
         return pairs
     return mark_corrected(pairs[pairs["weight"] > 0], observations.frame)

@@ -1,6 +1,6 @@
 // Sets the page in motion: the size, shared by both views, and the view that fits the number of tasks.
 
-const SIZE_STEPS = 1000;
+const SIZE_STEPS = 250;
 
 function startExplorer(root) {
   const data = JSON.parse(document.getElementById("explorer-data").textContent);
@@ -25,15 +25,16 @@ function sizeControls(root, data, size, show) {
     slider.setAttribute("aria-valuetext", `${formatSize(size.value)} parameters`);
   };
   slider.addEventListener("input", () => {
-    size.value = snapped(Math.exp(low + (slider.value / SIZE_STEPS) * (high - low)), data.sizes, (high - low) / 250);
+    const chosen = Math.exp(low + (slider.value / SIZE_STEPS) * (high - low));
+    size.value = snapped(chosen, data.sizes, (high - low) / SIZE_STEPS / 2); // no further, or keys would stick
     field.value = formatSize(size.value);
-    field.removeAttribute("aria-invalid");
+    complain(field, false);
     write();
     show();
   });
   field.addEventListener("change", () => {
     const parsed = parseSize(field.value);
-    field.setAttribute("aria-invalid", String(Number.isNaN(parsed)));
+    complain(field, Number.isNaN(parsed));
     if (Number.isNaN(parsed)) return;
     size.value = parsed;
     write();
@@ -41,6 +42,12 @@ function sizeControls(root, data, size, show) {
   });
   field.value = formatSize(size.value);
   write();
+}
+
+function complain(field, wrong) {
+  field.setAttribute("aria-invalid", String(wrong));
+  field.setCustomValidity(wrong ? "Give a number of parameters, such as 300K, 2.5B or 1e9." : "");
+  if (wrong) field.reportValidity();
 }
 
 /** An observed size, if one lies within reach of where the slider stands. */

@@ -12,6 +12,7 @@ from mnmt_laws.figures.correction import NOTE, marked_pairs
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.frontier import observed_range
 from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.results import LawFit
 
 SCRIPTS = ("capacity.js", "plot.js", "readout.js", "mixture.js", "frontier.js", "explorer.js")
 """The page's scripts, in the order in which they build on each other."""
@@ -21,41 +22,48 @@ _MOST_DRAWS = 200
 
 def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
     """The numbers that the page embeds; None without mixtures of tasks, or without a capacity law."""
-    fit, observations = analysis.capacity, analysis.observations
-    if not analysis.has_mixtures or not _finite(fit.parameters).all():
+    fit, observations = explored_fit(analysis), analysis.observations
+    laws = {task: _laws(fit.parameters.expand_dims("draw"), task) for task in fit.tasks}
+    if not analysis.has_mixtures or not all(laws.values()):
         return None
-    draws = fit.draws.isel(draw=_finite(fit.draws).all("task").values).isel(draw=slice(_MOST_DRAWS))
     data: dict[str, Any] = {
+        "equation": fit.law.equation,
         "metric": observations.metric,
         "unit": observations.unit,
         "rising": observations.rising,
         "sizes": analysis.sizes,
-        "tasks": [_task(analysis, task, draws) for task in analysis.tasks],
+        "tasks": [_task(fit, task, laws[task][0]) for task in fit.tasks],
     }
     if analysis.has_frontier:
         data |= {"range": list(observed_range(observations)), "models": _models(analysis)}
     return data
 
 
-def _finite(parameters: xr.Dataset) -> xr.DataArray:
-    """Whether all parameters are known, over task and, if there are any, draws."""
-    finite: xr.DataArray = (abs(parameters.to_array()) < np.inf).all("variable")
-    return finite
+def explored_fit(analysis: Analysis) -> LawFit:
+    """The law of whole mixtures where there is one, which tells partners apart; else the capacity law."""
+    return analysis.capacity if analysis.more_tasks is None else analysis.more_tasks.fit
 
 
-def _task(analysis: Analysis, task: str, draws: xr.Dataset) -> dict[str, Any]:
-    weights = analysis.capacity.fitted_weights(task)
-    own = draws.sel(task=task).to_dataframe()[list(draws.data_vars)]
+def _task(fit: LawFit, task: str, law: dict[str, Any]) -> dict[str, Any]:
+    weights = fit.fitted_weights(task)
+    draws = _laws(fit.draws.isel(draw=slice(_MOST_DRAWS)), task)
+    return {"name": task, "law": law, "draws": draws, "weights": [float(weights.min()), float(weights.max())]}
+
+
+def _laws(parameters: xr.Dataset, task: str) -> list[dict[str, Any]]:
+    """A task's parameters in every draw that found them all; by partner where they vary with it."""
+    own = parameters.sel(task=task)
+    if "partner" in own.dims:
+        own = own.sel(partner=own.partner != task)
+    draws = (own.isel(draw=draw) for draw in range(own.sizes["draw"]))
+    return [_numbers(draw) for draw in draws if bool(np.isfinite(draw.to_array()).all())]
+
+
+def _numbers(draw: xr.Dataset) -> dict[str, Any]:
     return {
-        "name": task,
-        "law": _numbers(analysis.capacity.parameters.sel(task=task)),
-        "draws": own.to_dict("records"),
-        "weights": [float(weights.min()), float(weights.max())],
+        str(name): variable.to_series().to_dict() if "partner" in variable.dims else float(variable)
+        for name, variable in draw.data_vars.items()
     }
-
-
-def _numbers(parameters: xr.Dataset) -> dict[str, float]:
-    return {str(name): float(variable) for name, variable in parameters.data_vars.items()}
 
 
 def _models(analysis: Analysis) -> list[dict[str, Any]]:

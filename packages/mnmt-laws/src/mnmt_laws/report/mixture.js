@@ -8,14 +8,27 @@ function exploreMixture(root, data, size) {
     return raw.map((value) => (total > 0 ? value / total : 1 / raw.length));
   };
   const show = () => {
-    const told = shares().map((share, index) =>
-      share > 0 ? describe(data.tasks[index], size.value, share, data.rising) : null);
+    const mixture = shares();
+    const told = mixture.map((share, index) =>
+      share > 0 ? describe(beside(data, index, mixture), size.value, share, data.rising) : null);
     const most = Math.max(...told.flatMap((own) => (own ? [own.value, own.alone, own.interval?.[1] ?? 0] : [0])));
     rows.forEach((row, index) => fillRow(row, told[index], most, data.unit));
     showReadout(root, data, size.value, told);
   };
   rows.forEach((row) => row.slider.addEventListener("input", show));
   return show;
+}
+
+/** A task whose gains from partners, if its law tells them apart, are averaged by the partners' weights. */
+function beside(data, index, mixture) {
+  const task = data.tasks[index], rest = 1 - mixture[index];
+  const share = new Map(data.tasks.map((other, place) => [other.name, mixture[place] / rest]));
+  const settled = (law) => {
+    if (typeof law.c1 === "number") return law;
+    const gains = Object.entries(law.c1).map(([name, gain]) => (rest > 0 ? gain * (share.get(name) ?? 0) : 0));
+    return { ...law, c1: gains.reduce((sum, gain) => sum + gain, 0) };
+  };
+  return { ...task, law: settled(task.law), draws: task.draws.map(settled) };
 }
 
 function mixtureRow(list, task) {

@@ -137,7 +137,8 @@ def _quality(analysis: Analysis) -> list[Plate]:
         make_plate(
             "Translation quality against loss",
             f"{names} of every model against its loss, with a line a task and its correlation r; zero-shot "
-            "tasks are left out. The closer r is to −1, the more of what the laws say of loss carries over to translations.",
+            "tasks are left out. The closer r is to −1, the more of what the laws say of loss carries over "
+            "to translations.",
             [
                 draw_quality(analysis.quality, metric, quality_lines(analysis.quality, metric))
                 for metric in metrics

@@ -31,7 +31,7 @@ function card(data, name, own) {
 function extrapolation(data, size, told) {
   const beyond = [];
   const largest = Math.max(...data.sizes), smallest = Math.min(...data.sizes);
-  if (size > largest * 1.0001) beyond.push(`N is ${(size / largest).toPrecision(2)} times the largest model trained`);
+  if (size > largest * 1.0001) beyond.push(`N is ${Number((size / largest).toPrecision(2))} times the largest model trained`);
   if (size < smallest * 0.9999) beyond.push("N is below the smallest model trained");
   told.forEach((own, index) => {
     const [low, high] = data.tasks[index].weights;

@@ -18,7 +18,7 @@ Region = Mapping[str, tuple[float, float]]
 BATCH = 2_000_000
 """Numbers in a batch's table of derivatives."""
 
-_STARTS = 48  # descents a region
+_STARTS, _FEWEST = 48, 12  # descents a region
 _SEPARATE = 3  # partners whose parameters are varied one by one
 
 
@@ -64,7 +64,7 @@ def _spread(valleys: list[int], order: NDArray[np.intp], shape: tuple[int, ...])
     places = np.stack(np.unravel_index(np.arange(np.prod(shape)), shape), axis=1)
     chosen = valleys
     for index in order:
-        if len(chosen) >= _STARTS:
+        if len(chosen) >= _FEWEST:
             break
         if np.abs(places[chosen] - places[index]).max(axis=1).min() > 1:
             chosen = [*chosen, int(index)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,7 +42,10 @@ def find_minima(design: Design, objective: Objective) -> tuple[Minimum, ...]:
     """
     found = sorted(_local_minima(design, objective), key=lambda minimum: minimum.cost)
     finalists = _distinct(found)[: _FINALISTS if objective.squared else _KINKED_FINALISTS]
-    finished = [_finish(design, objective, minimum) for minimum in finalists]
+    finished = itertools.chain.from_iterable(
+        _finish(design, objective, [one for one in finalists if one.region == region])
+        for region in design.law.regions
+    )
     best, *others = sorted(finished, key=lambda minimum: minimum.cost)
     rivals = [other for other in others if _rivals(other, best, len(design.groups))]
     return (best, *rivals)[:_MINIMA]
@@ -94,16 +98,20 @@ def _local_minima(design: Design, objective: Objective) -> Iterator[Minimum]:
                 yield Minimum(region=region, vector=vector, cost=float(cost), converged=bool(converged))
 
 
-def _finish(design: Design, objective: Objective, minimum: Minimum) -> Minimum:
-    """Go on from a minimum to its last digits."""
-    target = target_of(design, minimum.region, np.zeros(1, dtype=np.int64))
-    ended = descend(design, objective.stages[-1], target, minimum.vector[None], most=1000)
-    vector, converged = polish(
-        design, objective, target, ended.vectors[0], converged=bool(ended.converged[0])
-    )
-    residual = objective.residual(design.sample.values[:1], design.predict(vector[None]))
-    cost = float(objective.cost(residual, design.sample.importance[:1])[0])
-    return Minimum(region=minimum.region, vector=vector, cost=cost, converged=converged)
+def _finish(design: Design, objective: Objective, minima: Sequence[Minimum]) -> Iterator[Minimum]:
+    """Go on from minima of one region to their last digits."""
+    if not minima:
+        return
+    target = target_of(design, minima[0].region, np.zeros(len(minima), dtype=np.int64))
+    starts = np.stack([minimum.vector for minimum in minima])
+    ended = descend(design, objective.stages[-1], target, starts, most=1000)
+    for row, minimum in enumerate(minima):
+        vector, converged = polish(
+            design, objective, target.at(np.array([row])), ended.vectors[row], converged=bool(ended.converged[row])
+        )
+        residual = objective.residual(design.sample.values[:1], design.predict(vector[None]))
+        cost = float(objective.cost(residual, design.sample.importance[:1])[0])
+        yield Minimum(region=minimum.region, vector=vector, cost=cost, converged=converged)
 
 
 def _distinct(found: Sequence[Minimum]) -> list[Minimum]:
