@@ -109,7 +109,7 @@ UNIT_FREE: tuple[LawName, ...] = tuple(law for law in ALL_LAWS if law != "expone
 
 @pytest.mark.parametrize("law", UNIT_FREE)
 @given(scale=st.sampled_from([1e-6, 7.0]), seed=st.integers(0, 100))
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=1, deadline=None)
 def test_units_of_size_and_tokens_move_no_prediction(law: LawName, scale: float, seed: int) -> None:
     table = lawful_table(seed)
     columns = ["size", "encoder_size", "decoder_size", "tokens"]
@@ -180,7 +180,7 @@ def test_a_law_with_more_freedom_never_fits_worse(
 
 @pytest.mark.parametrize("law", ALL_LAWS)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_bounds_are_never_left(law: LawName, seed: int) -> None:
     table = observe(random_table(seed))
     found = fit(table, law=law, uncertainty=Perturbation(share=0.1, refits=3))
@@ -206,7 +206,7 @@ def repeated(table: pd.DataFrame, times: int) -> pd.DataFrame:
 @pytest.mark.parametrize("objective", ["log-ols", "ols", "huber"])
 @pytest.mark.parametrize("law", ALL_LAWS)
 def test_measuring_everything_again_changes_nothing(law: LawName, objective: str) -> None:
-    table = lawful_table(3)
+    table = lawful_table(3).query("weight > 0.4")
     one, three = (
         fit(observe(rows), law=law, objective=objective, uncertainty=ESTIMATE_ONLY)
         for rows in (repeated(table, 1), repeated(table, 3))

@@ -120,7 +120,7 @@ def analyse(
     metric: str,
     testset: str | None,
     architecture: str | None,
-    horizon: float | None,
+    horizon: float | None = None,
     objective: str,
     uncertainty: Uncertainty,
 ) -> Analysis:

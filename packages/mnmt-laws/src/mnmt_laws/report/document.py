@@ -8,7 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from mnmt_laws.convergence import Curve
 from mnmt_laws.parameters import fit_document, null_if_nan
+from mnmt_laws.recommend import Recommendation
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.findings import find
 
@@ -37,10 +39,68 @@ def report_document(analysis: Analysis) -> dict[str, Any]:
         "irreducible": _records(analysis.irreducible),
         "effective_fractions": _records(fraction_frame(analysis)),
         "held_out": _held_out(analysis),
+        "comparison": _comparison(analysis),
+        "recommendation": _fields(analysis.recommendation),
+        "design": _design(analysis),
+        "intervals": _frame(analysis.intervals),
+        "testsets": _testsets(analysis),
+        "more_tasks": None if analysis.more_tasks is None else _records(analysis.more_tasks.rows),
+        "corrected": [_corrected(curve) for curve in analysis.curves or () if curve.corrected],
         "runs": _runs(analysis),
         "wall_seconds": null_if_nan(analysis.wall_seconds),
         "warnings": list(analysis.warnings),
     }
+
+
+def _comparison(analysis: Analysis) -> dict[str, Any] | None:
+    found = analysis.comparison
+    return (
+        None
+        if found is None
+        else {"verdict": found.verdict, "best": found.best, "laws": _records(found.table)}
+    )
+
+
+def _design(analysis: Analysis) -> dict[str, Any] | None:
+    found = analysis.design
+    if found is None:
+        return None
+    return {
+        "quantity": found.quantity,
+        "std": found.std,
+        "method": found.method,
+        "runs": _records(found.runs),
+    }
+
+
+def _testsets(analysis: Analysis) -> dict[str, Any] | None:
+    """f(p) of each test set."""
+    if analysis.testsets is None:
+        return None
+    frames = {
+        name: own.fractions[["value", "std"]].to_dataframe().dropna(subset=["value"]).reset_index()
+        for name, own in analysis.testsets.items()
+    }
+    return {name: _records(frame[["task", "weight", "value", "std"]]) for name, frame in frames.items()}
+
+
+def _corrected(curve: Curve) -> dict[str, Any]:
+    keys = ("run", "task", "size", "weight", "horizon", "value", "std")
+    return {"last": float(curve.values[-1]), **{key: null_if_nan(getattr(curve, key)) for key in keys}}
+
+
+def _frame(frame: pd.DataFrame | None) -> list[dict[str, Any]] | None:
+    return None if frame is None else _records(frame)
+
+
+def _fields(found: Recommendation | None) -> dict[str, Any] | None:
+    """A recommendation in JSON's types; intervals of NaN as nulls."""
+    if found is None:
+        return None
+    document = asdict(found)
+    for key in ("weight_intervals", "predicted_intervals"):
+        document[key] = {task: [null_if_nan(end) for end in ends] for task, ends in document[key].items()}
+    return {key: null_if_nan(value) for key, value in document.items()}
 
 
 def fraction_frame(analysis: Analysis) -> pd.DataFrame:

@@ -13,8 +13,8 @@ _SYMBOLS = {"alpha": "α", "l_inf": "L∞"}
 
 def find(analysis: Analysis) -> tuple[str, ...]:
     """The study's findings, the most important first; each stands for itself."""
-    findings = [_laws(analysis), _constancy(analysis), _limits(analysis), _held_out(analysis)]
-    findings += [_fractions(analysis), _effort(analysis)]
+    findings = [_laws(analysis), _verdict(analysis), _constancy(analysis), _limits(analysis)]
+    findings += [_held_out(analysis), _fractions(analysis), _advice(analysis), _effort(analysis)]
     return tuple(finding for finding in findings if finding)
 
 
@@ -54,6 +54,22 @@ def _constancy(analysis: Analysis) -> str:
         f"Fitted to one weight at a time, not everything stays the same: {_join(differing)} "
         f"{'differs' if len(differing) == 1 else 'differ'} between weights "
         "by more than chance would have it."
+    )
+
+
+def _verdict(analysis: Analysis) -> str:
+    """What the mixture acts through, without the errors that the comparison's table shows."""
+    return "" if analysis.comparison is None else analysis.comparison.verdict.partition(" Left out")[0]
+
+
+def _advice(analysis: Analysis) -> str:
+    advice = analysis.recommendation
+    if advice is None:
+        return ""
+    weights = _join([f"{weight:.0%} {task}" for task, weight in advice.weights.items()])
+    return (
+        f"For a model of {format_size(advice.size)} parameters whose tasks matter equally, the capacity law advises "
+        f"{weights}."
     )
 
 

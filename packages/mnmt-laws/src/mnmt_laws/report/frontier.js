@@ -85,7 +85,7 @@ function drawFrontier(view, size, state, told) {
   drawn.append(...data.models.map((model) => modelMark(model, place, size)));
   const [x, y] = place(told.map((own) => own.value));
   drawn.append(svgElement("circle", { class: "chosen", cx: x, cy: y, r: 8 }));
-  svg.replaceChildren(clipTo(box), axes, drawn, ...sizeLabels(data, place, box, narrow));
+  svg.replaceChildren(clipTo(box), axes, drawn, ...sizeLabels(data, place, box));
   view.curve = frontierPoints(data, size, [LEAST_WEIGHT, 1 - LEAST_WEIGHT]).map((point) => [...place(point), point]);
 }
 
@@ -114,14 +114,15 @@ function observedLines(data, place) {
 }
 
 /** The size of each thin line, where its end leaves room. */
-function sizeLabels(data, place, box, narrow) {
+function sizeLabels(data, place, box) {
   let last = Infinity;
   const labels = [];
   for (const size of shownSizes(data)) {
     const [x, y] = place(frontierPoints(data, size, data.range)[0]);
     if (Math.abs(y - last) < 13 && Math.abs(x - last) < 40) continue;
-    const inside = x + (narrow ? 34 : 40) < box.right;
-    labels.push(svgElement("text", { class: "size", x: inside ? x + 7 : x - 7, y: y - 2, "text-anchor": inside ? "start" : "end" }, formatSize(size)));
+    const roomy = x + 40 < box.right;
+    const at = roomy ? { x: x + 7, y: y - 2 } : { x, y: y + 16, "text-anchor": "end" };
+    labels.push(svgElement("text", { class: "size", ...at }, formatSize(size)));
     last = y;
   }
   return labels;

@@ -41,7 +41,10 @@ class Setting:
 
 def answer_questions(joint: LawFit, capacity: LawFit, setting: Setting) -> dict[str, Any]:
     """Optional fields of an `Analysis`; None where a table cannot answer."""
-    observations, how = setting.observations, {"objective": setting.objective, "uncertainty": setting.uncertainty}
+    observations, how = (
+        setting.observations,
+        {"objective": setting.objective, "uncertainty": setting.uncertainty},
+    )
     return {
         "comparison": _if_possible(lambda: compare(observations, **how)),
         "testsets": _if_possible(lambda: _testsets(setting)),
@@ -103,7 +106,8 @@ def _intervals(joint: LawFit) -> pd.DataFrame | None:
         return refits[columns]
     profiled = profile_intervals(joint)
     ends = [
-        profiled[name].sel(task=task).to_numpy() for task, name in zip(rows["task"], rows["name"], strict=True)
+        profiled[name].sel(task=task).to_numpy()
+        for task, name in zip(rows["task"], rows["name"], strict=True)
     ]
     profile = refits.assign(method="profile", lower=[end[0] for end in ends], upper=[end[1] for end in ends])
     both = pd.concat([refits, profile]) if joint.draws.sizes["draw"] else profile
