@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.solver.box import solve_box
-from mnmt_laws.solver.objective import Array
 
 Problem = tuple[Array, Array, Array, Array]
 
@@ -37,7 +37,7 @@ def least_value(matrix: Array, vector: Array, lower: Array, upper: Array) -> flo
 
 
 def random_problem(rng: np.random.Generator, *, rank: int, width: int, decades: float = 0) -> Problem:
-    """H = AᵀA of a given rank, whose columns differ in scale by some decades; bounds cut off the free minimum."""
+    """H = AᵀA of a given rank, columns some decades apart in scale; bounds cut off the free minimum."""
     columns = rng.standard_normal((rank, width)) * 10 ** rng.uniform(-decades / 2, decades / 2, width)
     goal = rng.standard_normal(rank)
     centre, reach = rng.standard_normal(width), rng.exponential(size=width)
@@ -46,7 +46,7 @@ def random_problem(rng: np.random.Generator, *, rank: int, width: int, decades: 
 
 
 def solve(problem: Problem) -> Array:
-    return solve_box(*(part[None] for part in problem))[0]
+    return np.asarray(solve_box(*(part[None] for part in problem))[0])
 
 
 def assert_least(problem: Problem) -> None:

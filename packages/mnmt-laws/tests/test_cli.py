@@ -106,7 +106,16 @@ def test_recommend_answers_targets(run: Run, csv: Path) -> None:
     smallest = json.loads(out)
     assert status == 0
     assert smallest["size"] > 0
-    asked = ("recommend", csv, "--targets", "en-de:0.3,en-zh:0.4", "--size", 2 * smallest["size"], "--refits", 20)
+    asked = (
+        "recommend",
+        csv,
+        "--targets",
+        "en-de:0.3,en-zh:0.4",
+        "--size",
+        2 * smallest["size"],
+        "--refits",
+        20,
+    )
     assert json.loads(run(*asked, "--json")[1])["feasible"] is True
     assert "met with probability" in run(*asked)[1]
     _, out, _ = run("recommend", csv, "--targets", "en-de:0.01", "--refits", 0)
@@ -194,8 +203,14 @@ def test_report_says_where_it_is_and_what_it_found(run: Run, study_records: Path
         (("recommend", "runs.csv"), "give --size, for the best weights at a size, or --targets"),
         (("recommend", "runs.csv", "--prefer", "a:1", "--targets", "b:1"), "are two questions; give one"),
         (("recommend", "runs.csv", "--targets", "en-fr:1"), "--targets: must read TASK:NUMBER"),
-        (("design", "runs.csv", "--quantity", "slope:en-de"), "`quantity` must read loss:TASK@size=1e9,p=0.3"),
-        (("design", "runs.csv", "--quantity", "limit:en-de", "--budget", "1e-9"), "`budget` must be at least"),
+        (
+            ("design", "runs.csv", "--quantity", "slope:en-de"),
+            "`quantity` must read loss:TASK@size=1e9,p=0.3",
+        ),
+        (
+            ("design", "runs.csv", "--quantity", "limit:en-de", "--budget", "1e-9"),
+            "`budget` must be at least",
+        ),
         (("nonsense",), "nonsense"),
     ],
 )

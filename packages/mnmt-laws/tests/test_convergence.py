@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,10 +19,16 @@ def curve(steps: np.ndarray, *, rate: float = 0.4, floor: float = 1.2) -> np.nda
     return np.asarray(floor + (steps / 50_000) ** -rate)
 
 
-def run_rows(run: str, last: float, *, count: int = 20, **columns: object) -> pd.DataFrame:
+def run_rows(run: str, last: float, *, count: int = 20, **columns: Any) -> pd.DataFrame:
     steps = np.linspace(last / count, last, count).round()
     frame = pd.DataFrame({"step": steps, "value": curve(steps)})
-    given = {"run": run, "size": 1e6, "task": "en-de", "weight": 1.0, "metric": "loss"} | columns
+    given: dict[str, Any] = {
+        "run": run,
+        "size": 1e6,
+        "task": "en-de",
+        "weight": 1.0,
+        "metric": "loss",
+    } | columns
     return frame.assign(**given)
 
 
@@ -111,9 +119,7 @@ def test_short_curves_stay_and_say_so() -> None:
     found = correct_convergence(table(run_rows("short", 500_000, count=4)), horizon=HORIZON)
     assert found.curves == ()
     assert not found.table.frame["corrected"].any()
-    assert found.warnings == (
-        "1 learning curve has fewer than 5 points past the warm-up; not corrected.",
-    )
+    assert found.warnings == ("1 learning curve has fewer than 5 points past the warm-up; not corrected.",)
 
 
 def test_runs_without_names_are_told_apart_by_what_they_are() -> None:
@@ -133,9 +139,11 @@ def test_runs_without_steps_stay_beside_the_others() -> None:
 
 
 def test_tasks_of_one_run_are_read_one_by_one_and_zero_shot_ones_not() -> None:
-    mixture = "en-de:1.0,en-zh:0.0"
-    tasks = [run_rows("early", 500_000, task=task, weight=w, mixture=mixture) for task, w in (("en-de", 1.0), ("en-zh", 0.0))]
-    found = correct_convergence(table(*tasks), horizon=HORIZON)
+    trained, zero_shot = (
+        run_rows("early", 500_000, task=task, weight=weight, mixture="en-de:1.0,en-zh:0.0")
+        for task, weight in (("en-de", 1.0), ("en-zh", 0.0))
+    )
+    found = correct_convergence(table(trained, zero_shot), horizon=HORIZON)
     assert [(one.run, one.task) for one in found.curves] == [("early", "en-de")]
 
 
@@ -151,8 +159,8 @@ def test_a_metric_that_rises_is_read_at_its_horizon() -> None:
     ("options", "message"),
     [
         ({"horizon": 0}, "`horizon` must be above 0 steps, but is 0"),
-        ({"horizon": 1, "skip": 1.0}, r"`skip` must be in \[0, 1\) and `threshold` at least 0, but they are 1.0 and 0.005"),
-        ({"horizon": 1, "threshold": -0.1}, r"`skip` must be in \[0, 1\) and `threshold` at least 0, but they are 0.1 and -0.1"),
+        ({"horizon": 1, "skip": 1.0}, r"`skip` must be in \[0, 1\) .*, but they are 1.0 and 0.005"),
+        ({"horizon": 1, "threshold": -0.1}, "`threshold` at least 0, but they are 0.1 and -0.1"),
     ],
 )
 def test_arguments_out_of_range_are_refused(options: dict[str, float], message: str) -> None:
@@ -162,5 +170,5 @@ def test_arguments_out_of_range_are_refused(options: dict[str, float], message: 
 
 def test_a_table_without_steps_is_refused() -> None:
     rows = run_rows("one", 1, count=1).drop(columns="step")
-    with pytest.raises(TableError, match="no `step` column; a correction for convergence needs each run's values"):
+    with pytest.raises(TableError, match="no `step` column; a correction for convergence needs each run"):
         correct_convergence(table(rows), horizon=HORIZON)

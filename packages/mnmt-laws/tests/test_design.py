@@ -30,7 +30,7 @@ def test_a_run_at_the_point_itself_tells_most_of_a_loss(two_tasks: LawFit) -> No
 
 
 def test_the_predicted_fall_is_what_a_trained_run_brings(laws: dict, study_sizes: tuple[float, ...]) -> None:  # type: ignore[type-arg]
-    """A study is repeated with and without the proposed run; the quantity's spread falls about as predicted."""
+    """A study is repeated with and without the proposed run: its spread falls about as predicted."""
     weights, noise, repeats = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 0.0), 0.01, 60
 
     def study(seed: int, extra: pd.DataFrame | None) -> float:
@@ -46,7 +46,9 @@ def test_the_predicted_fall_is_what_a_trained_run_brings(laws: dict, study_sizes
     proposal = design(first, quantity=QUANTITY, runs=1, per="run").runs.iloc[0]
     share = float(proposal["mixture"].split(",")[0].split(":")[1]) if "en-de" in proposal["mixture"] else 0.0
     more = [
-        simulate(laws, sizes=[proposal["size"]], weights=[share], noise=noise, seed=seed + 5000).assign(seed=1)
+        simulate(laws, sizes=[proposal["size"]], weights=[share], noise=noise, seed=seed + 5000).assign(
+            seed=1
+        )
         for seed in range(repeats)
     ]
     before = np.std([study(seed, None) for seed in range(repeats)])
@@ -65,7 +67,13 @@ def test_runs_stay_within_the_budget(two_tasks: LawFit) -> None:
 
 @pytest.mark.parametrize(
     "quantity",
-    ["fraction:en-zh@p=0.2", "weight:en-de@size=1e6", "limit:en-de", "exponent:en-zh", "size:en-de=0.3,en-zh=0.4"],
+    [
+        "fraction:en-zh@p=0.2",
+        "weight:en-de@size=1e6",
+        "limit:en-de",
+        "exponent:en-zh",
+        "size:en-de=0.3,en-zh=0.4",
+    ],
 )
 def test_every_quantity_can_be_asked_for(two_tasks: LawFit, quantity: str) -> None:
     found = design(two_tasks, quantity=quantity, runs=1)
@@ -89,7 +97,10 @@ def test_quantities_that_cannot_be_read_are_refused(text: str, message: str) -> 
 
 def test_the_forms_that_are_named_can_be_read() -> None:
     for form in FORMS:
-        assert parse_quantity(form.replace("TASK=0.9,TASK", "a=0.9,b").replace("TASK", "a"), ["a", "b"]).kind in form
+        assert (
+            parse_quantity(form.replace("TASK=0.9,TASK", "a=0.9,b").replace("TASK", "a"), ["a", "b"]).kind
+            in form
+        )
 
 
 def test_costs_come_from_the_table(clean: Observations) -> None:

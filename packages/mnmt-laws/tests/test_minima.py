@@ -10,14 +10,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.laws import LAWS
 from mnmt_laws.solver.design import Design
 from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.solver.search import find_minima
 
-Array = NDArray[np.float64]
-Formula = Callable[[NDArray[np.complex128], dict[str, Array]], NDArray[np.complex128]]
+Complex = NDArray[np.complex128]
+Formula = Callable[[Complex, dict[str, Array]], Complex]
 STARTS = 16
 DELTA = 1e-3
 SLACK = 1e-9
@@ -25,7 +26,7 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """A law in parameters that L-BFGS-B likes: factors by their logarithm, sizes over 3e7, tokens over 2e9."""
+    """A law in parameters that L-BFGS-B likes: logarithms of factors, sizes over 3e7, tokens over 2e9."""
 
     formula: Formula
     """(m, P) parameters, complex to differentiate, to (m, n) predictions."""
@@ -40,40 +41,43 @@ class Peer:
 ALPHA, LOG, LIMIT = (0.01, 4.0), (-60.0, 60.0), (0.0, np.inf)
 
 
-def by_weight(theta: NDArray[np.complex128], first: int, x: dict[str, Array]) -> NDArray[np.complex128]:
+def by_weight(theta: Complex, first: int, x: dict[str, Array]) -> Complex:
     """A parameter with a value for each of the three weights."""
     return theta[:, first + x["group"].astype(int)]
 
 
-def joint(theta: NDArray[np.complex128], x: dict[str, Array]) -> NDArray[np.complex128]:
-    return np.exp(by_weight(theta, 2, x) - theta[:, :1] * x["log_size"]) + theta[:, 1:2]
+def joint(theta: Complex, x: dict[str, Array]) -> Complex:
+    return np.asarray(np.exp(by_weight(theta, 2, x) - theta[:, :1] * x["log_size"]) + theta[:, 1:2])
 
 
-def limit_varies(theta: NDArray[np.complex128], x: dict[str, Array]) -> NDArray[np.complex128]:
-    return np.exp(theta[:, 1:2] - theta[:, :1] * x["log_size"]) + by_weight(theta, 2, x)
+def limit_varies(theta: Complex, x: dict[str, Array]) -> Complex:
+    return np.asarray(np.exp(theta[:, 1:2] - theta[:, :1] * x["log_size"]) + by_weight(theta, 2, x))
 
 
-def exponent_varies(theta: NDArray[np.complex128], x: dict[str, Array]) -> NDArray[np.complex128]:
+def exponent_varies(theta: Complex, x: dict[str, Array]) -> Complex:
     # One β for N in parameters: the exponents' lines meet at N = 1.
-    return np.exp(theta[:, :1] - by_weight(theta, 2, x) * (x["log_size"] + np.log(3e7))) + theta[:, 1:2]
+    return np.asarray(
+        np.exp(theta[:, :1] - by_weight(theta, 2, x) * (x["log_size"] + np.log(3e7))) + theta[:, 1:2]
+    )
 
 
-def capacity(theta: NDArray[np.complex128], x: dict[str, Array]) -> NDArray[np.complex128]:
+def capacity(theta: Complex, x: dict[str, Array]) -> Complex:
     alpha, limit, log_beta, c1, c2, c3 = (theta[:, [column]] for column in range(6))
     rest = np.where(x["weight"] < 1, 1 - x["weight"], 0.5)
     hump = np.exp(c2 * np.log(x["weight"]) + c3 * np.log(rest)) * (x["weight"] < 1)
-    return np.exp(log_beta - alpha * (np.log(x["weight"] + c1 * hump) + x["log_size"])) + limit
+    predicted = np.exp(log_beta - alpha * (np.log(x["weight"] + c1 * hump) + x["log_size"])) + limit
+    return np.asarray(predicted)
 
 
-def chinchilla(theta: NDArray[np.complex128], x: dict[str, Array]) -> NDArray[np.complex128]:
+def chinchilla(theta: Complex, x: dict[str, Array]) -> Complex:
     alpha, beta, log_a, log_b, limit = (theta[:, [column]] for column in range(5))
     return np.exp(log_a - alpha * x["log_size"]) + np.exp(log_b - beta * x["log_tokens"]) + limit
 
 
-def gordon(theta: NDArray[np.complex128], x: dict[str, Array]) -> NDArray[np.complex128]:
+def gordon(theta: Complex, x: dict[str, Array]) -> Complex:
     alpha_n, alpha_d, log_n, log_d = (theta[:, [column]] for column in range(4))
     by_size = np.exp(np.clip(alpha_n / alpha_d * (log_n - x["log_size"]), -300, 300))
-    return np.exp(alpha_d * np.log(by_size + np.exp(log_d - x["log_tokens"])))
+    return np.asarray(np.exp(alpha_d * np.log(by_size + np.exp(log_d - x["log_tokens"]))))
 
 
 PEERS = {
@@ -109,7 +113,9 @@ def random_sample(rng: np.random.Generator, *, lawful: bool) -> Sample:
     )  # fmt: skip
 
 
-def objective_at(name: str, predicted: Array, observed: Array, *, delta: float = DELTA) -> tuple[float, Array]:
+def objective_at(
+    name: str, predicted: Array, observed: Array, *, delta: float = DELTA
+) -> tuple[float, Array]:
     """The objective and its derivative in each prediction."""
     if name == "ols":
         return 0.5 * float(np.sum((predicted - observed) ** 2)), predicted - observed

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import Observations, Perturbation, ResidualBootstrap, TableError, read_table, select
-from mnmt_laws.mixture import format_mixture
+from mnmt_laws.mixture import format_mixture, parse_mixture
 from mnmt_laws.more_tasks import predict_more_tasks
 
 TASKS = ("en-de", "en-fr", "en-zh")
@@ -22,7 +22,9 @@ LAWS = {
     "en-zh": (0.28, 1.1, 0.7, 0.9, {"en-de": 0.2, "en-fr": 0.3}),
 }
 PAIRS = [
-    dict(zip(pair, (p, 1 - p), strict=True)) for pair in itertools.combinations(TASKS, 2) for p in (0.2, 0.4, 0.6, 0.8)
+    dict(zip(pair, (p, 1 - p), strict=True))
+    for pair in itertools.combinations(TASKS, 2)
+    for p in (0.2, 0.4, 0.6, 0.8)
 ]
 TRIPLES = [dict(zip(TASKS, p, strict=True)) for p in ((0.2, 0.3, 0.5), (0.6, 0.2, 0.2), (0.1, 0.8, 0.1))]
 NONE = ResidualBootstrap(refits=0)
@@ -63,10 +65,9 @@ def observe(frame: pd.DataFrame) -> Observations:
 def test_three_tasks_follow_from_their_pairs() -> None:
     found = predict_more_tasks(observe(study()), uncertainty=NONE)
     assert len(found.rows) == len(SIZES) * len(TRIPLES) * 3
+    columns = (found.rows[name].tolist() for name in ("task", "size", "mixture"))
     expected = [
-        loss(row.task, row.size, dict(zip(TASKS, triple, strict=True)))
-        for row in found.rows.itertuples()
-        for triple in [[float(item.split(":")[1]) for item in row.mixture.split(",")]]
+        loss(task, size, parse_mixture(mixture, "row")) for task, size, mixture in zip(*columns, strict=True)
     ]
     np.testing.assert_allclose(found.rows["predicted"], expected, rtol=1e-6)
     assert found.median_error < 1e-6
@@ -141,5 +142,7 @@ def test_what_cannot_be_predicted_is_refused(mixtures: list[dict[str, float]], m
 
 
 def test_mixtures_that_are_missing_are_asked_for() -> None:
-    with pytest.raises(TableError, match=r"row \d+: the weights of the other tasks are not known; add a `mixture`"):
+    with pytest.raises(
+        TableError, match=r"row \d+: the weights of the other tasks are not known; add a `mixture`"
+    ):
         predict_more_tasks(observe(rows_of(TRIPLES[1:2]).drop(columns="mixture")))

@@ -9,18 +9,14 @@ import pytest
 from mnmt_laws import (
     Observations,
     Perturbation,
-    TableError,
     TaskLaw,
     check_claims,
     compare_irreducible,
     effective_fractions,
     fit,
     fitted_fraction,
-    frontier,
-    observed_pairs,
     predict_held_out,
     read_table,
-    recommend,
     select,
     simulate,
 )
@@ -74,7 +70,9 @@ def test_fitted_fraction_is_one_at_weight_one_and_positive(clean: Observations) 
 
 def test_fractions_below_the_weight_are_fitted_too() -> None:
     laws = {name: TaskLaw(alpha=0.5, beta=200, l_inf=0.3, c1=-0.4, c2=1.2, c3=1.0) for name in ("a", "b")}
-    table = select(read_table(simulate(laws, sizes=(1e4, 3e4, 1e5, 3e5), weights=(0.0, 0.2, 0.4, 0.5, 0.8, 1.0))))
+    table = select(
+        read_table(simulate(laws, sizes=(1e4, 3e4, 1e5, 3e5), weights=(0.0, 0.2, 0.4, 0.5, 0.8, 1.0)))
+    )
     capacity = fit(table, law="capacity", uncertainty=NONE)
     np.testing.assert_allclose(capacity.parameters.c1, -0.4, rtol=1e-6)
     assert (fitted_fraction(capacity, task="a", weight=np.linspace(1e-6, 1, 500)) > 0).all()

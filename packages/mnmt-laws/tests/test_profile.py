@@ -23,7 +23,9 @@ PIVOT = float(np.exp(np.log(SIZES).mean()))
 def observe(*, noise: float, seed: int = 0, l_inf: float = 0.8, alpha: float = 0.4) -> Observations:
     rng = np.random.default_rng(seed)
     size, weight = (axis.ravel() for axis in np.meshgrid(SIZES, WEIGHTS))
-    value = (l_inf + weight**-alpha * (size / PIVOT) ** -alpha) * np.exp(noise * rng.standard_normal(len(size)))
+    value = (l_inf + weight**-alpha * (size / PIVOT) ** -alpha) * np.exp(
+        noise * rng.standard_normal(len(size))
+    )
     frame = pd.DataFrame({"size": size, "weight": weight, "value": value})
     return select(read_table(frame.assign(task="en-de", metric="loss")))
 
@@ -76,7 +78,11 @@ def test_with_little_noise_intervals_are_students(law: LawName, objective: str) 
     power = rows["size"].to_numpy() ** -float(one.alpha)
     beta = np.atleast_1d(one.beta.values)[group]
     slopes = np.column_stack(
-        [-np.log(rows["size"]) * beta * power, np.ones(len(rows)), power[:, None] * np.eye(len(weights))[group]]
+        [
+            -np.log(rows["size"]) * beta * power,
+            np.ones(len(rows)),
+            power[:, None] * np.eye(len(weights))[group],
+        ]
     )
     if objective == "log-ols":
         slopes /= rows["value"].to_numpy()[:, None]
@@ -100,7 +106,9 @@ def test_intervals_end_at_the_parameters_bounds() -> None:
 
 
 def test_an_estimate_on_its_bound_has_an_interval_to_one_side() -> None:
-    frame = pd.DataFrame({"size": SIZES, "value": 3 * (SIZES / PIVOT) ** -0.3 - 0.1 + 0.01 * np.cos(np.arange(6))})
+    frame = pd.DataFrame(
+        {"size": SIZES, "value": 3 * (SIZES / PIVOT) ** -0.3 - 0.1 + 0.01 * np.cos(np.arange(6))}
+    )
     rows = select(read_table(frame.assign(task="en-de", weight=1.0, metric="loss")))
     fitted = fit(rows, law="power", uncertainty=ESTIMATE_ONLY)
     assert float(fitted.parameters.l_inf.squeeze()) == 0.0
@@ -111,7 +119,9 @@ def test_an_estimate_on_its_bound_has_an_interval_to_one_side() -> None:
 
 def test_higher_levels_have_wider_intervals_around_the_estimate(clean: Observations) -> None:
     one = clean.frame[clean.frame["task"] == "en-de"]
-    noisy = one.assign(value=one["value"] * np.exp(0.002 * np.random.default_rng(0).standard_normal(len(one))))
+    noisy = one.assign(
+        value=one["value"] * np.exp(0.002 * np.random.default_rng(0).standard_normal(len(one)))
+    )
     fitted = fit(select(read_table(noisy)), law="capacity", uncertainty=ESTIMATE_ONLY)
     narrow, wide = (profile_intervals(fitted, level=level) for level in (0.5, 0.9))
     assert set(wide.data_vars) == {"alpha", "c1", "c2", "c3", "l_inf"}

@@ -77,7 +77,10 @@ def test_without_refits_the_spread_is_unknown(clean: Observations) -> None:
 def test_a_rising_metric_is_maximised(clean: Observations) -> None:
     frame = clean.frame.assign(metric="chrf", value=80 - 20 * clean.frame["value"])
     rising = fit(
-        select(read_table(frame), metric="chrf"), law="capacity", objective="ols", uncertainty=Perturbation(refits=0)
+        select(read_table(frame), metric="chrf"),
+        law="capacity",
+        objective="ols",
+        uncertainty=Perturbation(refits=0),
     )
     falling = fit(clean, law="capacity", objective="ols", uncertainty=Perturbation(refits=0))
     one, two = (recommend(fitted, size=SIZE).weights["en-de"] for fitted in (rising, falling))
@@ -88,7 +91,9 @@ def test_leaving_what_was_observed_is_said(two_tasks: LawFit) -> None:
     found = recommend(two_tasks, size=1e7, preference={"en-de": 100.0, "en-zh": 1.0})
     assert any("times the largest observed" in line for line in found.warnings)
     assert any("of en-zh lies outside those observed (0.1 to 1)" in line for line in found.warnings)
-    assert any("below the smallest observed (9456)" in line for line in recommend(two_tasks, size=10).warnings)
+    assert any(
+        "below the smallest observed (9456)" in line for line in recommend(two_tasks, size=10).warnings
+    )
 
 
 def test_the_least_weight_is_kept(two_tasks: LawFit) -> None:

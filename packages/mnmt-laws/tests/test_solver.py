@@ -48,7 +48,12 @@ def test_reweighting_is_the_derivative_of_the_cost(name: str, residual: float) -
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("log-ols", 0.5 * np.log(2) ** 2), ("ols", 0.5), ("lad", np.log(2)), ("huber", 1e-3 * (np.log(2) - 5e-4))],
+    [
+        ("log-ols", 0.5 * np.log(2) ** 2),
+        ("ols", 0.5),
+        ("lad", np.log(2)),
+        ("huber", 1e-3 * (np.log(2) - 5e-4)),
+    ],
 )
 def test_what_each_objective_makes_of_a_prediction_twice_too_high(name: str, expected: float) -> None:
     objective = OBJECTIVES[name]
@@ -168,10 +173,14 @@ def test_no_small_step_from_a_minimum_is_lower(law: str, name: str) -> None:
     design = Design(LAWS[law], sample)
     best = find_minima(design, objective)[0]
     low, high = (bounds[0] for bounds in design.bounds(best.region))
-    steps = rng.standard_normal((400, design.width)) * np.abs(best.vector) * 10.0 ** rng.uniform(-7, -1, (400, 1))
+    steps = (
+        rng.standard_normal((400, design.width)) * np.abs(best.vector) * 10.0 ** rng.uniform(-7, -1, (400, 1))
+    )
     near = np.clip(best.vector + steps, low, high)
     costs = objective.value(objective.residual(sample.values, design.predict(near)), sample.importance)
-    least = objective.value(objective.residual(sample.values, design.predict(best.vector[None])), sample.importance)
+    least = objective.value(
+        objective.residual(sample.values, design.predict(best.vector[None])), sample.importance
+    )
     assert best.converged
     assert (costs >= least * (1 - 1e-12)).all()
 
@@ -208,9 +217,7 @@ def test_models_are_counted_by_all_their_sizes() -> None:
     size = np.array([1e6, 1e6, 2e6, 2e6])
     parts = {"encoder_size": np.array([4e5, 6e5, 1e6, 1e6]), "decoder_size": np.array([6e5, 4e5, 1e6, 1e6])}
     weight = np.array([0.5, 0.5, 0.5, 1.0])
-    sample = Sample(
-        task="en-de", x=parts, weight=weight, values=np.ones((1, 4)), importance=np.ones((1, 4))
-    )
+    sample = Sample(task="en-de", x=parts, weight=weight, values=np.ones((1, 4)), importance=np.ones((1, 4)))
     assert sample.num_sizes() == 3
     assert sample.num_sizes(1.0) == 1
     whole = Sample(

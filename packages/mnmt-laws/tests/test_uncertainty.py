@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from numpy.typing import NDArray
 
 from mnmt_laws import (
     ClusterBootstrap,
@@ -21,13 +22,15 @@ from mnmt_laws import (
     select,
     simulate,
 )
+from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Law, Parameter, Values, factor, limit
-from mnmt_laws.solver.objective import OBJECTIVES, Array
+from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.taskfit import fit_task
 from mnmt_laws.uncertainty import UNCERTAINTIES, Fitted, Uncertainty, modified_residuals
 
 SIZE, ALPHA = 1e7, 0.5
+Runs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Straight(Law):
         return SIZE
 
 
-def noisy_line(rng: np.random.Generator, runs: int, repeats: int) -> tuple[Array, Array, Array]:
+def noisy_line(rng: np.random.Generator, runs: int, repeats: int) -> tuple[Array, Array, Runs]:
     """(n, 2) features, (n,) values, (n,) runs; what a run measures shares half its noise."""
     size = np.geomspace(1e6, 1e8, runs)
     run = np.repeat(np.arange(runs), repeats)
@@ -67,11 +70,15 @@ def noisy_line(rng: np.random.Generator, runs: int, repeats: int) -> tuple[Array
     return features, features @ [1.0, 2.0] + shared + own, run
 
 
-def scatter(features: Array, values: Array, run: Array, method: Uncertainty) -> Array:
+def scatter(features: Array, values: Array, run: Runs, method: Uncertainty) -> Array:
     """(2,) standard deviations of β and L∞ over the refits of the straight law."""
     size = SIZE * features[:, 0] ** (-1 / ALPHA)
     sample = Sample(
-        task="a", x={"size": size}, weight=np.ones(len(size)), values=values[None], importance=np.ones((1, len(size)))
+        task="a",
+        x={"size": size},
+        weight=np.ones(len(size)),
+        values=values[None],
+        importance=np.ones((1, len(size))),
     )
     draws = fit_task(Straight(), sample, OBJECTIVES["ols"], method, runs=run, number=0).parameters
     return np.array([float(draws[name].isel(draw=slice(1, None)).std()) for name in ("beta", "l_inf")])
@@ -110,7 +117,9 @@ def test_small_perturbations_scatter_as_the_delta_method_says(objective: str) ->
     group = np.searchsorted(weights, rows["weight"].to_numpy())
     power = rows["size"].to_numpy() ** -float(one.alpha)
     reducible = one.beta.values[group] * power
-    jacobian = np.column_stack([-np.log(rows["size"]) * reducible, np.ones(len(rows)), power[:, None] * np.eye(3)[group]])
+    jacobian = np.column_stack(
+        [-np.log(rows["size"]) * reducible, np.ones(len(rows)), power[:, None] * np.eye(3)[group]]
+    )
     value = rows["value"].to_numpy()
     noise = np.full(len(rows), share)
     if objective == "log-ols":

@@ -1,8 +1,8 @@
 """Scaling laws of multilingual translation (Fernandes et al. 2023), fitted to tables of losses.
 
-`read_table` and `select` give observations, `fit` a law. From fits follow `effective_fractions`, `frontier`,
-`recommend`, `meet_targets`, `smallest_size`, `design` and `predict_held_out`; `compare` asks which parameter the
-mixture acts through, and `build_report` puts all of it on a page.
+`read_table` and `select` give observations, `fit` a law. From fits follow `effective_fractions`,
+`frontier`, `recommend`, `meet_targets`, `smallest_size`, `design` and `predict_held_out`; `compare` asks
+which parameter the mixture acts through, and `build_report` puts all of it on a page.
 """
 
 from mnmt_laws.claims import Claim, check_claims
@@ -11,7 +11,12 @@ from mnmt_laws.compare import Comparison, compare
 from mnmt_laws.convergence import Correction, correct_convergence
 from mnmt_laws.design import Design, design
 from mnmt_laws.diagnostics import Diagnostic
-from mnmt_laws.effective import EffectiveFractions, effective_fractions, fitted_fraction, fractions_of_testsets
+from mnmt_laws.effective import (
+    EffectiveFractions,
+    effective_fractions,
+    fitted_fraction,
+    fractions_of_testsets,
+)
 from mnmt_laws.errors import TableError
 from mnmt_laws.example import example_table
 from mnmt_laws.fit import fit

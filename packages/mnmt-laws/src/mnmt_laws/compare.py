@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.claims import Claim, constancy
 from mnmt_laws.errors import TableError
 from mnmt_laws.fit import fit
 from mnmt_laws.laws import LawName
 from mnmt_laws.observations import Observations
 from mnmt_laws.results import LawFit
-from mnmt_laws.solver.objective import Array, find_objective
+from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.uncertainty import ResidualBootstrap, Uncertainty
 
 RIVALS: dict[LawName, str] = {

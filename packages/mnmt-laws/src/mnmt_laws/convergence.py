@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.consistency import CELL
 from mnmt_laws.errors import TableError
 from mnmt_laws.laws import LAWS
 from mnmt_laws.metrics import is_rising
 from mnmt_laws.observations import learning_curves
-from mnmt_laws.solver.objective import OBJECTIVES, Array
+from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.table import RunTable
 from mnmt_laws.taskfit import fit_task
@@ -115,7 +116,7 @@ def correct_convergence(
         if (own["step"] >= skip * own["step"].max()).sum() < _MIN_POINTS:
             short += 1
             continue
-        last = int(own.loc[own["step"].idxmax(), "row"])
+        last = int(own["row"].iloc[int(own["step"].to_numpy().argmax())])
         curves[last] = _fit_curve(own, horizon, threshold=threshold, skip=skip)
     corrected = {row: curve for row, curve in curves.items() if curve.corrected}
     warnings = _warnings(len(corrected), short, horizon)
@@ -127,7 +128,8 @@ def _warnings(corrected: int, short: int, horizon: float) -> tuple[str, ...]:
     if corrected:
         verb = "value is" if corrected == 1 else "values are"
         lines.append(
-            f"{corrected} {verb} corrected for convergence: read at {horizon:g} steps from the learning curve."
+            f"{corrected} {verb} corrected for convergence: read at {horizon:g} steps from the "
+            "learning curve."
         )
     if short:
         verb = "curve has" if short == 1 else "curves have"

@@ -9,13 +9,14 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.frontier import require_capacity
 from mnmt_laws.mixture import format_mixture
 from mnmt_laws.quantity import parse_quantity
 from mnmt_laws.results import LawFit
 from mnmt_laws.simplex import simplex_points
-from mnmt_laws.solver.objective import Array
 
 Candidate = tuple[float, Mapping[str, float]]
 """A size and a mixture."""
@@ -34,8 +35,8 @@ class Design:
     """Standard deviation of the quantity now; of a smallest size, of its logarithm."""
 
     runs: pd.DataFrame
-    """The proposed runs in order: `size`, `mixture`, `cost`, `total_cost`, `std` (of the quantity once the run and
-    those before it are there), `share` (of the present standard deviation)."""
+    """The proposed runs in order: `size`, `mixture`, `cost`, `total_cost`, `std` (of the quantity once the
+    run and those before it are there), `share` (of the present standard deviation)."""
 
     candidates: pd.DataFrame
     """Every candidate as the first run: `size`, `mixture`, `cost`, `std`, best first."""
@@ -55,24 +56,29 @@ def design(
 ) -> Design:
     """Propose the runs that most reduce the uncertainty of a quantity.
 
-    The refits are taken as a sample of what the laws may be. Over them, a candidate's losses y and the quantity g vary
-    together; were the run trained, its losses with noise variance Σ would leave
-    var g - cov(g, y) (cov y + Σ)^-1 cov(y, g) of the quantity's variance. Σ is the scatter of models about the laws. Runs
-    are chosen one after the other, each with those before it in place; a run measures every task of its mixture.
+    The refits are taken as a sample of what the laws may be. Over them, a candidate's losses y and the
+    quantity g vary together; were the run trained, its losses with noise variance Σ would leave var g -
+    cov(g, y) (cov y + Σ)^-1 cov(y, g) of the quantity's variance. Σ is the scatter of models about the
+    laws. Runs are chosen one after the other, each with those before it in place; a run measures every task
+    of its mixture.
 
     Args:
         fit: A fit of a capacity law with refits.
         quantity: One of `quantity.FORMS`, such as `loss:en-de@size=1e9,p=0.3` or `weight:en-de@size=1e9`.
         runs: How many to propose.
-        candidates: Sizes and mixtures to choose from; by default the sizes observed and twice the largest, with the
+        candidates: Sizes and mixtures to choose from; by default the sizes observed and twice the largest,
+            with the
             mixtures observed and those between them.
-        cost: FLOPs of a run by its size; by default a power of size fitted to the table's `flops`, or 6 N times the
+        cost: FLOPs of a run by its size; by default a power of size fitted to the table's `flops`, or 6 N
+            times the
             table's median `tokens`, or N.
         budget: FLOPs that all proposed runs may cost together.
-        per: Whether each choice is by the fall of the log-variance for its `cost`, or for a `run` whatever it costs.
+        per: Whether each choice is by the fall of the log-variance for its `cost`, or for a `run` whatever
+            it costs.
 
     Raises:
-        ValueError: If the fit has no refits, the quantity cannot be read, no candidate is within the budget, or an
+        ValueError: If the fit has no refits, the quantity cannot be read, no candidate is within the
+            budget, or an
             argument is out of range.
     """
     _check(fit, runs, budget)
@@ -106,7 +112,9 @@ def cost_of_runs(fit: LawFit) -> Callable[[float], float]:
     rows = fit.observations.frame
     known = rows[rows["flops"].gt(0)]
     if known["size"].nunique() > 1:
-        slope, start = np.polyfit(np.log(known["size"].to_numpy(float)), np.log(known["flops"].to_numpy(float)), 1)
+        slope, start = np.polyfit(
+            np.log(known["size"].to_numpy(float)), np.log(known["flops"].to_numpy(float)), 1
+        )
         return lambda size: float(np.exp(start + slope * np.log(size)))
     tokens = float(rows["tokens"].median())
     scale = _FLOPS_PER_PARAMETER * tokens if tokens > 0 else 1.0
@@ -121,7 +129,7 @@ class _Belief:
     """(1 + candidates × tasks,) squared; the quantity first."""
 
     noise: Array
-    """(candidates × tasks,) variance of a measurement about the law; infinite for tasks outside the mixture."""
+    """(candidates × tasks,) variance of a measurement about the law; infinite for tasks not trained."""
 
     num_tasks: int
 
@@ -129,14 +137,20 @@ class _Belief:
     def of(cls, fit: LawFit, quantity: Array, pool: Sequence[Candidate]) -> _Belief:
         known = np.isfinite(quantity)
         if known.sum() < 10 or np.ptp(quantity[known]) == 0:
-            raise ValueError("`quantity` must vary over the refits, but does not; there is nothing to learn of it.")
+            raise ValueError(
+                "`quantity` must vary over the refits, but does not; there is nothing to learn of it."
+            )
         losses, noise = [], []
         for size, mixture in pool:
             for task in fit.tasks:
                 weight = float(mixture.get(task, 0.0))
                 measured = weight > 0
                 named = {name: max(float(mixture.get(name, 0.0)), 1e-9) for name in fit.tasks}
-                drawn = fit.predict_draws(task=task, size=size, mixture=named) if measured else np.zeros(len(known))
+                drawn = (
+                    fit.predict_draws(task=task, size=size, mixture=named)
+                    if measured
+                    else np.zeros(len(known))
+                )
                 losses.append(drawn[known])
                 noise.append((float(np.mean(drawn)) * fit.noise(task)) ** 2 if measured else math.inf)
         together = np.cov(np.vstack([quantity[known], *losses]))
@@ -159,11 +173,11 @@ class _Belief:
         shared = self.covariance[0, columns]
         return max(self.variance - float(shared @ gain @ shared), 0.0)
 
-    def _gain(self, candidate: int) -> tuple[Array, Array]:
+    def _gain(self, candidate: int) -> tuple[NDArray[np.int64], Array]:
         columns = 1 + candidate * self.num_tasks + np.arange(self.num_tasks)
         columns = columns[np.isfinite(self.noise[columns - 1])]
         inner = self.covariance[np.ix_(columns, columns)] + np.diag(self.noise[columns - 1])
-        return columns, np.linalg.inv(inner)
+        return columns, np.asarray(np.linalg.inv(inner))
 
 
 def _choose(
@@ -183,8 +197,10 @@ def _choose(
         belief, spent = belief.after(best), spent + float(prices[best])
         chosen.append((best, float(np.sqrt(max(belief.variance, 0.0)))))
     if not chosen:
-        raise ValueError(f"`budget` must be at least {prices.min():.3g} FLOPs, the cheapest run, but is {budget:.3g}.")
-    return chosen, np.sqrt([start.variance_after(index) for index in range(len(prices))])
+        raise ValueError(
+            f"`budget` must be at least {prices.min():.3g} FLOPs, the cheapest run, but is {budget:.3g}."
+        )
+    return chosen, np.sqrt(np.array([start.variance_after(index) for index in range(len(prices))]))
 
 
 def _check(fit: LawFit, runs: int, budget: float) -> None:
@@ -192,7 +208,9 @@ def _check(fit: LawFit, runs: int, budget: float) -> None:
     if fit.draws.sizes["draw"] < 10:
         raise ValueError("`fit` must have at least 10 refits, from which the uncertainty comes.")
     if runs < 1 or not budget > 0:
-        raise ValueError(f"`runs` must be at least 1 and `budget` above 0, but they are {runs} and {budget:g}.")
+        raise ValueError(
+            f"`runs` must be at least 1 and `budget` above 0, but they are {runs} and {budget:g}."
+        )
 
 
 def _mixtures(fit: LawFit) -> list[dict[str, float]]:
@@ -200,7 +218,10 @@ def _mixtures(fit: LawFit) -> list[dict[str, float]]:
     tasks = fit.tasks
     if len(tasks) > 2:
         points = simplex_points(len(tasks), 0.02)
-        return [dict(zip(tasks, row, strict=True)) for row in points[:: max(1, len(points) // _MOST_MIXTURES)].tolist()]
+        return [
+            dict(zip(tasks, row, strict=True))
+            for row in points[:: max(1, len(points) // _MOST_MIXTURES)].tolist()
+        ]
     rows = fit.observations.frame
     shares = rows["weight"].where(rows["task"] == tasks[0], 1 - rows["weight"])
     seen = np.unique(shares.round(6))
@@ -208,7 +229,11 @@ def _mixtures(fit: LawFit) -> list[dict[str, float]]:
     if len(tasks) == 1:
         return [{tasks[0]: float(share)} for share in shown if share > 0]
     return [
-        {task: weight for task, weight in zip(tasks, (float(share), float(1 - share)), strict=True) if weight > 0}
+        {
+            task: weight
+            for task, weight in zip(tasks, (float(share), float(1 - share)), strict=True)
+            if weight > 0
+        }
         for share in shown
     ]
 
@@ -216,5 +241,9 @@ def _mixtures(fit: LawFit) -> list[dict[str, float]]:
 def _labelled(pool: Sequence[Candidate], prices: Array) -> pd.DataFrame:
     rounded = [{task: round(weight, 4) for task, weight in mixture.items()} for _, mixture in pool]
     return pd.DataFrame(
-        {"size": [size for size, _ in pool], "mixture": [format_mixture(mixture) for mixture in rounded], "cost": prices}
+        {
+            "size": [size for size, _ in pool],
+            "mixture": [format_mixture(mixture) for mixture in rounded],
+            "cost": prices,
+        }
     )

@@ -7,8 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.solver.design import Block, Design, find_unidentified
-from mnmt_laws.solver.objective import Array, Objective
+from mnmt_laws.solver.objective import Objective
 
 MIN_SIZES = 3
 """Sizes that β, α and L∞ need: two leave the exponent unidentified."""

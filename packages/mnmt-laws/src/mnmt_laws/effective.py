@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.fit import fit
 from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.observations import select
 from mnmt_laws.results import LawFit
-from mnmt_laws.solver.objective import Array
 from mnmt_laws.spread import central_interval, deviation
 from mnmt_laws.table import RunTable
 from mnmt_laws.uncertainty import Uncertainty

@@ -9,12 +9,12 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.observations import Observations
 from mnmt_laws.results import LawFit
 from mnmt_laws.simplex import efficient, simplex_points
-from mnmt_laws.solver.objective import Array
 from mnmt_laws.spread import bounds_of
 
 _NUM_WEIGHTS = 97
@@ -28,7 +28,8 @@ def frontier(
     Args:
         fit: A fit of a capacity law to two tasks or more.
         size: N, parameters.
-        weights: Mixtures (points, tasks), or for two tasks the weights of the first; by default evenly spread, for
+        weights: Mixtures (points, tasks), or for two tasks the weights of the first; by default evenly
+            spread, for
             two tasks over the weights observed.
         level: Of the intervals.
 
@@ -64,11 +65,12 @@ def frontier(
 
 
 def _mixtures(fit: LawFit, size: float, weights: ArrayLike | None) -> Array:
-    """(points, tasks)"""
+    """(points, tasks) the mixtures asked for, or the default ones."""
     require_capacity(fit)
     if len(fit.tasks) < 2:
         raise TableError(
-            f"{fit.observations.source}: a frontier needs two tasks or more, but the table has {fit.tasks[0]} only."
+            f"{fit.observations.source}: a frontier needs two tasks or more, but the table has "
+            f"{fit.tasks[0]} only."
         )
     if size <= 0:
         raise ValueError(f"`size` must be above 0 parameters, but is {size:g}.")
@@ -125,7 +127,9 @@ def extrapolation(fit: LawFit, mixture: Mapping[str, float], size: float) -> tup
             )
     smallest, largest = float(rows["size"].min()), float(rows["size"].max())
     if size > largest:
-        warnings.append(f"the size is {size / largest:.1f} times the largest observed; the law is extrapolated.")
+        warnings.append(
+            f"the size is {size / largest:.1f} times the largest observed; the law is extrapolated."
+        )
     if size < smallest:
         warnings.append(f"the size is below the smallest observed ({smallest:g}); the law is extrapolated.")
     return tuple(warnings)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.mixture import mixture_weights
 from mnmt_laws.observations import Observations
-from mnmt_laws.solver.objective import Array
 
 _COLUMNS = ("size", "encoder_size", "decoder_size", "tokens", "weight")
 

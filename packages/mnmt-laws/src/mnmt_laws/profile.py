@@ -6,10 +6,11 @@ import numpy as np
 import xarray as xr
 from scipy.stats import f as f_distribution
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.fit import sample_of
 from mnmt_laws.results import LawFit
 from mnmt_laws.solver.design import Block, Design
-from mnmt_laws.solver.objective import Array, Objective, find_objective
+from mnmt_laws.solver.objective import Objective, find_objective
 from mnmt_laws.solver.search import Minimum, pinned
 from mnmt_laws.taskfit import Part, law_is_split, solve_parts
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.effective import fitted_fraction_draws
 from mnmt_laws.recommend import best_weights
 from mnmt_laws.results import LawFit
-from mnmt_laws.solver.objective import Array
 from mnmt_laws.targets import draw_sizes
 
 FORMS = (
@@ -44,9 +44,7 @@ class Quantity:
                 task=self.task, size=self.numbers["size"], weight=self.numbers["p"]
             ),
             "fraction": lambda own: fitted_fraction_draws(own, task=self.task, weight=self.numbers["p"]),
-            "weight": lambda own: best_weights(own, size=self.numbers["size"])[
-                :, own.tasks.index(self.task)
-            ],
+            "weight": lambda own: best_weights(own, size=self.numbers["size"])[:, own.tasks.index(self.task)],
             "limit": lambda own: own.draws.l_inf.sel(task=self.task).to_numpy(),
             "exponent": lambda own: own.draws.alpha.sel(task=self.task).to_numpy(),
             "size": lambda own: np.log(draw_sizes(own, self.numbers)),

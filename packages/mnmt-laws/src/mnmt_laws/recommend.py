@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.frontier import extrapolation, require_capacity
 from mnmt_laws.results import LawFit
 from mnmt_laws.simplex import minimise_on_simplex
-from mnmt_laws.solver.objective import Array
 from mnmt_laws.spread import bounds_of
 
 LEAST_WEIGHT = 1e-3
@@ -39,8 +39,8 @@ class Recommendation:
     """95% interval over the refits of each."""
 
     regret: float
-    """Mean over the refits of what the recommended mixture loses against each refit's own best, in the metric's
-    unit."""
+    """Mean over the refits of what the recommended mixture loses against each refit's own best, in the
+    metric's unit."""
 
     warnings: tuple[str, ...]
 
@@ -61,7 +61,8 @@ def recommend(
         least_weight: Smallest weight that a task may get.
 
     Raises:
-        ValueError: If the preference does not give every task a positive number, or an argument is out of range.
+        ValueError: If the preference does not give every task a positive number, or an argument is out of
+            range.
     """
     require_capacity(fit)
     shares = _preference(fit, preference)

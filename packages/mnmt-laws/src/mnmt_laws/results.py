@@ -11,11 +11,12 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.diagnostics import Diagnostic
 from mnmt_laws.laws.law import Law
 from mnmt_laws.observations import Observations
 from mnmt_laws.predictors import partner_shares, predictors_of
-from mnmt_laws.solver.objective import Array, find_objective
+from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.spread import central_interval, deviation
 
 _SAME_WEIGHT = 1e-9
@@ -167,7 +168,8 @@ class LawFit:
         Args:
             size: N, parameters.
             points: (refits or 1, n, tasks) weights above 0, in the order of `tasks`.
-            draws: Whether to predict for every refit rather than for the estimate, which is then the only one.
+            draws: Whether to predict for every refit rather than for the estimate, which is then the only
+                one.
 
         Returns:
             (refits, tasks, n) predictions.
@@ -183,7 +185,7 @@ class LawFit:
     def seen_at(
         self, parameters: xr.Dataset, task: str, points: Array
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Predictors and parameters of one task for mixtures (refits or 1, n, tasks), as its formula takes them."""
+        """Predictors and parameters of a task for mixtures (refits or 1, n, tasks)."""
         weight = points[..., self.tasks.index(task)]
         x = {"weight": weight}
         if "partners" in self.law.predictors:
@@ -191,7 +193,7 @@ class LawFit:
         return x, self.seen(parameters.sel(task=task), weight)
 
     def noise(self, task: str) -> float:
-        """Relative standard deviation of a model about the law, degrees of freedom allowed for; NaN with none."""
+        """Relative standard deviation of a model about the law; NaN where no observation is to spare."""
         rows = self.observations.fit
         own = rows[rows["task"] == task]
         relative = self.predict_rows(own) / own["value"].to_numpy(float) - 1
@@ -324,8 +326,8 @@ class LawFit:
             values = variable.transpose(..., "weight").to_numpy()
             return np.asarray(values[..., self._nearest(variable, weight)])
         if "partner" in variable.dims:
-            return np.nan_to_num(variable.transpose(..., "partner").to_numpy())
-        return variable.to_numpy()[..., None]
+            return np.asarray(np.nan_to_num(variable.transpose(..., "partner").to_numpy()))
+        return np.asarray(variable.to_numpy()[..., None])
 
     def _nearest(self, variable: xr.DataArray, weight: Array) -> Array:
         estimate = self.parameters[variable.name].sel(task=variable.task.item())

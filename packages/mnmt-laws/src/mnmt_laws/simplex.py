@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
-from mnmt_laws.solver.objective import Array
+from mnmt_laws.arrays import Array
 
 _MOST = 2000  # points of a lattice
 _LATTICE_TASKS = 4
@@ -56,8 +56,8 @@ def minimise_on_simplex(
 ) -> tuple[Array, Array]:
     """The mixture of least cost, for many cost functions at once.
 
-    The best point of `simplex_points` is refined by ever smaller lattices around the best point so far. The answer
-    is exact to about 1e-8 where the lattice found the right valley.
+    The best point of `simplex_points` is refined by ever smaller lattices around the best point so far. The
+    answer is exact to about 1e-8 where the lattice found the right valley.
 
     Args:
         cost: Costs (count, points) of mixtures (count or 1, points, num_tasks).
@@ -86,11 +86,11 @@ def _inside(points: Array, least: float) -> Array:
     """Points of the plane Σ p = 1 drawn onto the simplex of weights at least `least`."""
     spare = np.maximum(points - least, 0.0)
     total = spare.sum(axis=-1, keepdims=True)
-    return least + spare / total * (1.0 - points.shape[-1] * least)
+    return np.asarray(least + spare / total * (1.0 - points.shape[-1] * least))
 
 
 def _neighbourhood(num_tasks: int) -> tuple[Array, float]:
-    """(points, K) steps within a radius of one that leave the sum as it is, and by how much to shrink them next."""
+    """(points, K) steps within a radius of one that leave the sum as it is, and how to shrink them next."""
     if num_tasks == 2:
         steps = np.linspace(-1.0, 1.0, 41)
         return np.stack([steps, -steps], axis=1), 0.1

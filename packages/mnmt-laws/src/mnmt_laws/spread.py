@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from mnmt_laws.solver.objective import Array
+from mnmt_laws.arrays import Array
 
 
 def deviation(draws: xr.Dataset) -> xr.Dataset:

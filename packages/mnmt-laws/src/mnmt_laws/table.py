@@ -13,8 +13,8 @@ from pyarrow import parquet
 
 from mnmt_laws.columns import KINDS, REQUIRED
 from mnmt_laws.csv_file import read_csv
+from mnmt_laws.dataset_cells import read_cells
 from mnmt_laws.errors import TableError
-from mnmt_laws.grid import read_cells
 from mnmt_laws.places import Places
 from mnmt_laws.spelling import column_warnings, task_warnings
 from mnmt_laws.validate import validate

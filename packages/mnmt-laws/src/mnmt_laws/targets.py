@@ -9,12 +9,12 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtr
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.frontier import extrapolation, require_capacity
 from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.recommend import LEAST_WEIGHT, check_size_and_floor, sign_of
 from mnmt_laws.results import LawFit
 from mnmt_laws.simplex import minimise_on_simplex
-from mnmt_laws.solver.objective import Array
 from mnmt_laws.spread import bounds_of
 
 
@@ -37,7 +37,10 @@ class TargetMixture:
     """By how much each target is met, in the metric's unit; negative where it is missed."""
 
     probability: dict[str, float]
-    """That a model trained so meets each target: over the refits, with the scatter of models about the law."""
+    """That a model trained so meets each target.
+
+    Over the refits, with the scatter of models about the law.
+    """
 
     probability_of_all: float
 
@@ -76,9 +79,9 @@ def meet_targets(
 ) -> TargetMixture:
     """The weights with which a model of `size` comes closest to all targets, and how likely it meets them.
 
-    A task meets its target where its effective size f̂_i(p) N reaches F_i = ((T_i - L∞) / β_1)^(-1/α). The mixture is
-    the one that needs the smallest model, min_p max_i F_i / f̂_i(p). Where a target lies beyond a task's limit, no
-    mixture meets it, and the task is left out of the choice.
+    A task meets its target where its effective size f̂_i(p) N reaches F_i = ((T_i - L∞) / β_1)^(-1/α). The
+    mixture is the one that needs the smallest model, min_p max_i F_i / f̂_i(p). Where a target lies beyond
+    a task's limit, no mixture meets it, and the task is left out of the choice.
 
     Args:
         fit: A fit of a capacity law.
@@ -196,7 +199,7 @@ def draw_sizes(fit: LawFit, targets: Mapping[str, float], least: float = LEAST_W
     needed = _needed_sizes(fit, fit.draws, targets)
     if not len(needed):
         return np.empty(0)
-    possible = np.isfinite(needed).all(axis=1)
+    possible = np.asarray(np.isfinite(needed).all(axis=1))
     _, sizes = _smallest(fit, np.where(possible[:, None], needed, 1.0), least, draws=True)
     return np.where(possible, sizes, np.inf)
 
@@ -204,7 +207,10 @@ def draw_sizes(fit: LawFit, targets: Mapping[str, float], least: float = LEAST_W
 def _probabilities(
     fit: LawFit, size: float, mixture: Array, targets: Mapping[str, float]
 ) -> tuple[dict[str, float], float]:
-    """That a new model meets each target, and all: the mean over refits of the normal probability of its scatter."""
+    """That a new model meets each target, and all.
+
+    The mean over refits of the normal probability of its scatter.
+    """
     drawn = fit.predict_own_mixtures(size=size, points=mixture[:, None, :])[..., 0]
     if not len(drawn):
         return dict.fromkeys(targets, float("nan")), float("nan")

@@ -8,12 +8,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.diagnostics import MIN_SIZES, Diagnostic, diagnose, free_columns
 from mnmt_laws.errors import TableError
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.cells import Cells
 from mnmt_laws.solver.design import Design
-from mnmt_laws.solver.objective import Array, Objective
+from mnmt_laws.solver.objective import Objective
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.solver.search import Minimum, find_minima, refit
 from mnmt_laws.uncertainty import Fitted, Uncertainty

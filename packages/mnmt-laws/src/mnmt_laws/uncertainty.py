@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_laws.solver.objective import Array
+from mnmt_laws.arrays import Array
 
 Copy = tuple[Array, Array]
 """(n,) values and (n,) importance of each observation in the objective."""

@@ -71,7 +71,9 @@ def frontier(
         save(draw_frontier(fitted, sizes=[size]), figure)
     if as_json:
         names = ("weight", "value", "lower", "upper")
-        tasks = {task: {name: found[name].sel(task=task).to_numpy() for name in names} for task in fitted.tasks}
+        tasks = {
+            task: {name: found[name].sel(task=task).to_numpy() for name in names} for task in fitted.tasks
+        }
         efficient = found.efficient.to_numpy().tolist()
         print_json({"size": size, "tasks": tasks, "efficient": efficient, "warnings": fitted.warnings})
         return
@@ -81,7 +83,7 @@ def frontier(
         for name in ("weight", "value")
         for task in fitted.tasks
     }
-    print_frame(pd.DataFrame(columns), {name: "{:.4f}" for name in columns})
+    print_frame(pd.DataFrame(columns), dict.fromkeys(columns, "{:.4f}"))
     warn(fitted.warnings)
 
 
@@ -97,7 +99,9 @@ def recommend(
     fitting: Fitting = DEFAULT_FITTING,
     as_json: Json = False,
 ) -> None:
-    """Recommend weights: for a preference, or to meet targets; without a size, find the smallest that meets them.
+    """Recommend weights for a preference, or to meet targets.
+
+    Targets without a size ask for the smallest size that meets them.
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
@@ -117,7 +121,9 @@ def recommend(
         if size is None:
             _answer(smallest_size(fitted, targets=wanted, least_weight=least_weight), fitted, as_json)
         else:
-            _answer(meet_targets(fitted, size=size, targets=wanted, least_weight=least_weight), fitted, as_json)
+            _answer(
+                meet_targets(fitted, size=size, targets=wanted, least_weight=least_weight), fitted, as_json
+            )
     elif size is not None:
         preference = None if prefer is None else _preference(prefer, fitted.tasks)
         advice = recommend_mixture(fitted, size=size, preference=preference, least_weight=least_weight)
@@ -158,17 +164,31 @@ def _lines(found: Recommendation | TargetMixture | SmallestSize, fitted: LawFit)
         ]
         return lines if math.isnan(found.regret) else [*lines, f"expected regret: {found.regret:.2g} {unit}"]
     if isinstance(found, TargetMixture):
-        chances = {task: f"{chance:.0%}" for task, chance in found.probability.items() if not math.isnan(chance)}
+        chances = {
+            task: f"{chance:.0%}" for task, chance in found.probability.items() if not math.isnan(chance)
+        }
         lines = [
             f"{task}: weight {weight:.3f}, predicted {metric} {found.predicted[task]:.4f} {unit}"
-            + (f", target {found.targets[task]:g} met with probability {chances[task]}" if task in chances else "")
+            + (
+                f", target {found.targets[task]:g} met with probability {chances[task]}"
+                if task in chances
+                else ""
+            )
             for task, weight in found.weights.items()
         ]
-        together = "" if math.isnan(found.probability_of_all) else f"all targets: probability {found.probability_of_all:.0%}"
+        together = (
+            ""
+            if math.isnan(found.probability_of_all)
+            else f"all targets: probability {found.probability_of_all:.0%}"
+        )
         return [line for line in (*lines, together, found.reason) if line]
     if found.reason:
         return [found.reason]
-    share = f"; in {found.infeasible_share:.0%} of the refits no size is enough" if found.infeasible_share > 0 else ""
+    share = (
+        f"; in {found.infeasible_share:.0%} of the refits no size is enough"
+        if found.infeasible_share > 0
+        else ""
+    )
     ends = tuple(format_size(end) if math.isfinite(end) else "∞" for end in found.interval)
     spread = "" if math.isnan(found.interval[0]) else f" (95%: {ends[0]} to {ends[1]}{share})"
     weights = [f"{task}: weight {weight:.3f}" for task, weight in found.weights.items()]
@@ -199,8 +219,8 @@ def design(
     Args:
         source: A run table of two tasks or more, or a folder of run records.
         quantity: What should become more certain: `loss:TASK@size=1e9,p=0.3`, `fraction:TASK@p=0.1`,
-            `weight:TASK@size=1e9` (the best weight), `limit:TASK`, `exponent:TASK` or `size:TASK=0.9,TASK=1.1`
-            (the smallest size that meets targets).
+            `weight:TASK@size=1e9` (the best weight), `limit:TASK`, `exponent:TASK` or
+            `size:TASK=0.9,TASK=1.1` (the smallest size that meets targets).
         runs: How many runs to propose.
         budget: FLOPs that they may cost together.
         flops_per_parameter: Cost of a run for each of its parameters; by default as the table's `flops` or
@@ -233,4 +253,6 @@ def _drawn(runs: pd.DataFrame, fitted: LawFit):  # type: ignore[no-untyped-def] 
     rows = fitted.observations.frame
     weights = [parse_mixture(mixture, "").get(first, 0.0) for mixture in runs["mixture"]]
     proposed = runs.assign(weight=weights, order=range(1, len(runs) + 1))
-    return draw_design(existing=rows[rows["task"] == first][["size", "weight"]], proposed=proposed, task=first)
+    return draw_design(
+        existing=rows[rows["task"] == first][["size", "weight"]], proposed=proposed, task=first
+    )

@@ -29,7 +29,9 @@ from mnmt_laws.parameters import fit_document, format_fit
 from mnmt_laws.storage import save as save_fit
 
 
-def collect(runs: Path, *, output: Annotated[Path, Parameter(("--output", "-o"))], as_json: Json = False) -> None:
+def collect(
+    runs: Path, *, output: Annotated[Path, Parameter(("--output", "-o"))], as_json: Json = False
+) -> None:
     """Write the run table of a folder of run records.
 
     Args:

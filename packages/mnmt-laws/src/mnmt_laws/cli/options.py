@@ -53,7 +53,7 @@ class Fitting:
     """How laws are fitted, and how uncertainty is measured."""
 
     objective: ObjectiveName = "log-ols"
-    """Least squares of log-losses or of losses (ols), least absolute deviations (lad), or Huber's function."""
+    """Least squares of log-losses or losses (ols), least absolute deviations (lad), or Huber's function."""
 
     delta: Annotated[float | None, Parameter(validator=Number(gt=0))] = None
     """Log residual where `huber` turns from squares to absolute values; 0.001 by default."""
@@ -92,16 +92,23 @@ class Loaded:
 
 
 def load(source: Path | None, reading: Reading) -> Loaded:
-    """Open the table, correct it for convergence if asked to, and choose what is analysed; warnings go to stderr."""
+    """Open the table, correct it for convergence if asked to, and choose what is analysed.
+
+    Warnings go to stderr.
+    """
     opened = open_chosen(source, reading)
     warn(opened.warnings)
-    choice = {"metric": reading.metric, "testset": reading.testset, "architecture": reading.architecture}
-    if reading.horizon is None:
-        return Loaded(source=opened, observations=select(opened.table, **choice))
-    correction = correct_convergence(opened.table, horizon=reading.horizon, **choice)
-    warn(correction.warnings)
-    observations = select(correction.table, **choice)
-    return Loaded(source=opened, observations=observations, curves=correction.curves)
+    metric, testset, architecture = reading.metric, reading.testset, reading.architecture
+    table = opened.table
+    curves: tuple[Curve, ...] = ()
+    if reading.horizon is not None:
+        correction = correct_convergence(
+            table, horizon=reading.horizon, metric=metric, testset=testset, architecture=architecture
+        )
+        warn(correction.warnings)
+        table, curves = correction.table, correction.curves
+    observations = select(table, metric=metric, testset=testset, architecture=architecture)
+    return Loaded(source=opened, observations=observations, curves=curves)
 
 
 def open_chosen(source: Path | None, reading: Reading) -> Source:

@@ -45,4 +45,4 @@ def print_frame(frame: pd.DataFrame, formats: Mapping[str, str]) -> None:
 
 
 def _cell(value: float, pattern: str) -> str:
-    return "–" if value is None or math.isnan(value) else pattern.format(value)
+    return "–" if math.isnan(value) else pattern.format(value)

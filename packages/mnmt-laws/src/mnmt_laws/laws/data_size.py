@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
-from mnmt_laws.solver.objective import Array
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Parameter, Values
-from mnmt_laws.solver.objective import Array
 
 _POWERS = (0.05, 0.3, 0.6, 1.0, 2.0, 5.0)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from mnmt_laws.solver.objective import Array
+from mnmt_laws.arrays import Array
 
 Values = Mapping[str, Array]
 """Arrays by name; the last axis runs over observations, or has length 1."""

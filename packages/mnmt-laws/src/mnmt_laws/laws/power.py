@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
-from mnmt_laws.solver.objective import Array
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,10 +129,15 @@ def analyse(
     Raises:
         TableError: If no law can be fitted.
     """
-    choice = {"metric": metric, "testset": testset, "architecture": architecture}
-    correction = None if horizon is None else correct_convergence(source.table, horizon=horizon, **choice)
+    correction = (
+        None
+        if horizon is None
+        else correct_convergence(
+            source.table, horizon=horizon, metric=metric, testset=testset, architecture=architecture
+        )
+    )
     table = source.table if correction is None else correction.table
-    observations = select(table, **choice)
+    observations = select(table, metric=metric, testset=testset, architecture=architecture)
     per_weighting = fit(observations, law="per-weighting", objective=objective, uncertainty=uncertainty)
     joint = fit(observations, law="joint", objective=objective, uncertainty=uncertainty)
     capacity = fit(observations, law="capacity", objective=objective, uncertainty=uncertainty)

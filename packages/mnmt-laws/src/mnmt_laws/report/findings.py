@@ -68,7 +68,8 @@ def _advice(analysis: Analysis) -> str:
         return ""
     weights = _join([f"{weight:.0%} {task}" for task, weight in advice.weights.items()])
     return (
-        f"For a model of {format_size(advice.size)} parameters whose tasks matter equally, the capacity law advises "
+        f"For a model of {format_size(advice.size)} parameters whose tasks matter equally, the "
+        "capacity law advises "
         f"{weights}."
     )
 

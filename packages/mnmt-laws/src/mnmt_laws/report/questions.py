@@ -41,14 +41,13 @@ class Setting:
 
 def answer_questions(joint: LawFit, capacity: LawFit, setting: Setting) -> dict[str, Any]:
     """Optional fields of an `Analysis`; None where a table cannot answer."""
-    observations, how = (
-        setting.observations,
-        {"objective": setting.objective, "uncertainty": setting.uncertainty},
-    )
+    rows, objective, uncertainty = setting.observations, setting.objective, setting.uncertainty
     return {
-        "comparison": _if_possible(lambda: compare(observations, **how)),
+        "comparison": _if_possible(lambda: compare(rows, objective=objective, uncertainty=uncertainty)),
         "testsets": _if_possible(lambda: _testsets(setting)),
-        "more_tasks": _if_possible(lambda: predict_more_tasks(observations, **how)),
+        "more_tasks": _if_possible(
+            lambda: predict_more_tasks(rows, objective=objective, uncertainty=uncertainty)
+        ),
         "recommendation": _if_possible(lambda: _recommendation(capacity)),
         "design": _if_possible(lambda: _design(capacity)),
         "intervals": _intervals(joint),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_laws.solver.objective import Array
+from mnmt_laws.arrays import Array
 
 _RIDGE = 1e-15  # relative to the diagonal: keeps a singular problem solvable without moving a regular one
 _SWEEPS = 200

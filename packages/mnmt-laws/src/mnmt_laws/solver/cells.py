@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mnmt_laws.solver.objective import Array, Objective
+from mnmt_laws.arrays import Array
+from mnmt_laws.solver.objective import Objective
 from mnmt_laws.solver.sample import Sample
 
 

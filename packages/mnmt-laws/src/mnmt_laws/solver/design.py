@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Law, Parameter
-from mnmt_laws.solver.objective import Array
 from mnmt_laws.solver.sample import Sample
 
 

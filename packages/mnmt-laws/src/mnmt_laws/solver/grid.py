@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.solver.descent import Target, project
 from mnmt_laws.solver.design import Block, Design
-from mnmt_laws.solver.objective import Array, Objective
+from mnmt_laws.solver.objective import Objective
 
 Region = Mapping[str, tuple[float, float]]
 """Narrower bounds of some parameters."""
@@ -60,7 +61,10 @@ def _axes(block: Block, region: Region) -> list[tuple[tuple[float, ...], int]]:
 
 
 def _spread(valleys: list[int], order: NDArray[np.intp], shape: tuple[int, ...]) -> list[int]:
-    """Valleys, then the lowest points that are next to no start: the grid is too coarse to show every valley."""
+    """Valleys, then the lowest points that are next to no start.
+
+    The grid is too coarse to show every valley.
+    """
     places = np.stack(np.unravel_index(np.arange(np.prod(shape)), shape), axis=1)
     chosen = valleys
     for index in order:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from mnmt_laws.arrays import Array
+
 ObjectiveName = Literal["log-ols", "ols", "lad", "huber"]
 
 HUBER_DELTA = 1e-3

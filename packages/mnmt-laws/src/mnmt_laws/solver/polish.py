@@ -10,9 +10,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linprog, minimize
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.solver.descent import Target, project
 from mnmt_laws.solver.design import Design
-from mnmt_laws.solver.objective import Array, Objective
+from mnmt_laws.solver.objective import Objective
 
 _ROUNDS = 60
 _SCAN = np.geomspace(0.5, 2.0, 25)

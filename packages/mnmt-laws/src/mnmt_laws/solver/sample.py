@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_laws.solver.objective import Array
+from mnmt_laws.arrays import Array
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.solver.descent import NEARLY, SETTLED, Descent, Target, descend
 from mnmt_laws.solver.design import Design
 from mnmt_laws.solver.grid import BATCH, Region, find_valleys, target_of
-from mnmt_laws.solver.objective import Array, Objective
+from mnmt_laws.solver.objective import Objective
 from mnmt_laws.solver.polish import polish
 
 _SHORT = 60  # steps of the first descents, of which only the best go on
@@ -107,7 +108,11 @@ def _finish(design: Design, objective: Objective, minima: Sequence[Minimum]) -> 
     ended = descend(design, objective.stages[-1], target, starts, most=1000)
     for row, minimum in enumerate(minima):
         vector, converged = polish(
-            design, objective, target.at(np.array([row])), ended.vectors[row], converged=bool(ended.converged[row])
+            design,
+            objective,
+            target.at(np.array([row])),
+            ended.vectors[row],
+            converged=bool(ended.converged[row]),
         )
         residual = objective.residual(design.sample.values[:1], design.predict(vector[None]))
         cost = float(objective.cost(residual, design.sample.importance[:1])[0])
