@@ -31,7 +31,7 @@ def test_a_run_at_the_point_itself_tells_most_of_a_loss(two_tasks: LawFit) -> No
 
 def test_the_predicted_fall_is_what_a_trained_run_brings(laws: dict, study_sizes: tuple[float, ...]) -> None:  # type: ignore[type-arg]
     """A study is repeated with and without the proposed run: its spread falls about as predicted."""
-    weights, noise, repeats = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 0.0), 0.01, 60
+    weights, noise, repeats = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 0.0), 0.01, 40
 
     def study(seed: int, extra: pd.DataFrame | None) -> float:
         table = simulate(laws, sizes=study_sizes, weights=weights, noise=noise, seed=seed)

@@ -167,7 +167,8 @@ def curve(*, corrected: bool, weight: float = 0.1, task: str = "en-de") -> Curve
 def test_learning_curves_are_read_at_the_horizon() -> None:
     figure = draw_learning_curves([curve(corrected=True), curve(corrected=False, weight=0.5)], task="en-de")
     axes = figure.axes[0]
-    assert [at(mark) for mark in marks(axes, CORRECTED)] == [(10000.0, pytest.approx(0.12))]
+    (mark,) = marks(axes, CORRECTED)
+    assert at(mark) == pytest.approx((10000.0, 0.12))
     dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--"]
     ends = [points_of(line)[[0, -1], 0] for line in dashed]
     assert [start > 1600 and end == 10000.0 for start, end in ends] == [True, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -66,10 +67,17 @@ def format_fit(fit: LawFit) -> str:
     shown = pd.DataFrame(
         {
             "task": frame["task"],
-            "weight": ["all" if math.isnan(weight) else f"{weight:g}" for weight in frame["weight"]],
+            "weight": [_label(row) for row in frame.to_dict("records")],
             "parameter": frame["name"],
             "value": [f"{value:.6g}" for value in frame["value"]],
             "std": ["unknown" if math.isnan(std) else f"{std:.2g}" for std in frame["std"]],
         }
     )
     return f"{fit.law.formula}\n{fit.law.equation}; {fit.objective}\n\n{shown.to_string(index=False)}"
+
+
+def _label(row: Mapping[Hashable, Any]) -> str:
+    """What a value is for: a weight, a partner, or all."""
+    if row["partner"]:
+        return f"with {row['partner']}"
+    return "all" if math.isnan(row["weight"]) else f"{row['weight']:g}"
