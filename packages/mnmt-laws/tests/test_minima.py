@@ -19,7 +19,7 @@ from mnmt_laws.solver.search import find_minima
 
 Complex = NDArray[np.complex128]
 Formula = Callable[[Complex, dict[str, Array]], Complex]
-STARTS = 16
+STARTS = 12
 DELTA = 1e-3
 SLACK = 1e-9
 

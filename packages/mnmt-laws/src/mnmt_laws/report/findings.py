@@ -114,7 +114,9 @@ def _effort(analysis: Analysis) -> str:
     text = (
         f"This rests on {len(sizes)} sizes ({format_size(sizes[0])} to {format_size(sizes[-1])} parameters)"
     )
-    text += f", {weights} fitted weight{'s' if weights > 1 else ''} and {len(analysis.observations.frame)} values"
+    text += (
+        f", {weights} fitted weight{'s' if weights > 1 else ''} and {len(analysis.observations.frame)} values"
+    )
     if analysis.records:
         failed = sum(record.status == "failed" for record in analysis.records)
         text += f" of {len(analysis.records)} runs ({failed} failed)"
