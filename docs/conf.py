@@ -17,7 +17,7 @@ extensions = [
 exclude_patterns = ["_build", "api/*/modules.rst"]
 html_theme = "furo"
 html_title = "mnmt"
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 # The API pages are made from the source, so that neither torch nor a compiler is needed.
