@@ -67,7 +67,7 @@ SWEEP_FAULTS = {
 
 TABLE_FAULTS = {
     "NaN": (("2.9", "nan"), ["table.csv row 3", "`value`", "NaN"]),
-    "negative size": (("2e6", "-2e6"), ["table.csv row 3", "`size`", "above 0", "-2e+06"]),
+    "negative size": (("2e6", "-2e6"), ["table.csv row 3", "`size`", "above 0", "-2e6"]),
     "weight above 1": (("2e6,en-de,0.5", "2e6,en-de,1.5"), ["table.csv row 3", "`weight`", "[0, 1]", "1.5"]),
     "duplicate rows": (("2e6", "1e6"), ["table.csv rows 2 and 3", "twice", "seed"]),
     "missing column": (("weight", "wieght"), ["table.csv row 1", "`weight`", "`wieght`"]),
