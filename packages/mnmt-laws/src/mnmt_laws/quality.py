@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import linregress, t
+from scipy import stats
 
 from mnmt_laws.observations import Observations, select
 from mnmt_laws.table import RunTable
@@ -57,8 +57,8 @@ def quality_lines(pairs: pd.DataFrame, metric: str, *, level: float = 0.95) -> p
     for task, own in pairs.dropna(subset=[metric]).groupby("task"):
         if len(own) < 3 or own["loss"].nunique() < 2:
             continue
-        line = linregress(own["loss"].to_numpy(float), own[metric].to_numpy(float))
-        reach = float(line.stderr) * float(t.ppf(0.5 + level / 2, len(own) - 2))
+        line = stats.linregress(own["loss"].to_numpy(float), own[metric].to_numpy(float))
+        reach = float(line.stderr) * float(stats.t.ppf(0.5 + level / 2, len(own) - 2))
         slope = float(line.slope)
         rows.append((task, metric, slope, float(line.intercept), float(line.rvalue), float(line.stderr),
                      slope - reach, slope + reach, len(own)))  # fmt: skip

@@ -22,7 +22,7 @@ _LEAST_CURVATURE = 0.5  # keeps the quadratic model convex far from the data
 class Objective:
     """A weighted sum over observations of ρ(residual).
 
-    ρ(r) is r²/2 up to |r| = `delta` and δ(|r| - δ/2) beyond it, so an infinite `delta` gives least squares
+    ρ(r) is r²/2 up to `abs(r) = delta` and δ(abs(r) - δ/2) beyond it, so an infinite `delta` gives least squares
     and a small one least absolute deviations.
     """
 
@@ -34,7 +34,7 @@ class Objective:
     delta: float = np.inf
 
     absolute: bool = False
-    """Whether ρ(r) = |r|; `delta` then only smooths the search."""
+    """Whether ρ(r) = abs(r); `delta` then only smooths the search."""
 
     def residual(self, observed: Array, predicted: Array) -> Array:
         """Residuals in the shape of `predicted`."""
@@ -68,7 +68,7 @@ class Objective:
         return total
 
     def value(self, residual: Array, weights: Array) -> Array:
-        """The objective itself over the last axis: Σ w r²/2, Σ w ρ(r) or Σ w |r|."""
+        """The objective itself over the last axis: Σ w r²/2, Σ w ρ(r) or Σ w abs(r)."""
         if not self.absolute:
             return self.cost(residual, weights)
         total: Array = np.sum(weights * np.abs(residual), axis=-1)
