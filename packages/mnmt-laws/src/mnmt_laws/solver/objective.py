@@ -22,8 +22,8 @@ _LEAST_CURVATURE = 0.5  # keeps the quadratic model convex far from the data
 class Objective:
     """A weighted sum over observations of ρ(residual).
 
-    ρ(r) is r²/2 up to `abs(r) = delta` and δ(abs(r) - δ/2) beyond it, so an infinite `delta` gives least squares
-    and a small one least absolute deviations.
+    ρ(r) is r²/2 up to `abs(r) = delta` and δ(abs(r) - δ/2) beyond it, so an infinite `delta` gives least
+    squares and a small one least absolute deviations.
     """
 
     name: str
