@@ -1,0 +1,17 @@
+"""The command line `mnmt-data`."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from mnmt_data.cli import fetch, prepare  # noqa: F401 - each adds its commands to the app
+from mnmt_data.cli.app import app
+from mnmt_data.console import run_app
+from mnmt_data.errors import DataError
+
+__all__ = ["app", "main"]
+
+
+def main() -> NoReturn:
+    """Runs the command line."""
+    run_app(app, prog="mnmt-data", errors=(DataError,))
