@@ -3,13 +3,18 @@ import json
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mnmt_data.concepts import SPLITS, concept_sentences, splits_are_disjoint, zipf_probabilities
-from mnmt_data.lexicon import syllables, synonyms, unique_spellings
+from mnmt_data.structure import StructureError, structure
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs, write_synthetic_corpus
+from mnmt_data.synthetic.concepts import SPLITS
+from mnmt_data.synthetic.word_order import WORD_ORDERS
 
 SMALL = SyntheticConfig(concepts=300, train_sentences=3000, dev_sentences=100, test_sentences=200)
 
@@ -90,12 +95,6 @@ def test_no_split_holds_a_sentence_of_another(tmp_path):
     assert not dev & test
 
 
-def test_blocks_of_sentences_do_not_repeat_each_other():
-    blocks = concept_sentences(zipf_probabilities(1000, 0.0), 8, split="train", task="xx-aa", seed=0)
-    sentences = np.concatenate(list(islice(blocks, 4)))
-    assert len(np.unique(sentences, axis=0)) == len(sentences)
-
-
 def test_choices_of_synonyms_do_not_repeat_each_other():
     config = replace(SMALL, concepts=1, words_per_sentence=64, synonym_rate=0.5)
     targets = np.concatenate([target for _, target in islice(sentence_pairs(config, "train", "xx-aa"), 3)])
@@ -104,74 +103,6 @@ def test_choices_of_synonyms_do_not_repeat_each_other():
 
 def test_sources_of_tasks_differ(corpus):
     assert lines(corpus / "train.xx-aa.xx") != lines(corpus / "train.xx-bb.xx")
-
-
-@pytest.mark.parametrize(
-    ("concepts", "exponent", "num_words", "disjoint"),
-    [
-        (300, 1.0, 8, True),
-        (12000, 1.4, 8, True),
-        (2, 0.0, 12, False),
-        (2, 0.0, 13, True),
-        (1000, 1.0, 1, False),
-    ],
-)
-def test_splits_are_kept_apart_where_every_sentence_is_rare(concepts, exponent, num_words, disjoint):
-    assert splits_are_disjoint(zipf_probabilities(concepts, exponent), num_words) is disjoint
-
-
-@pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize(("num_words", "exponent"), [(1, 1.0), (8, 1.0), (8, 0.0), (8, 1.5)])
-def test_concepts_follow_the_zipf_law(split, num_words, exponent):
-    probabilities = zipf_probabilities(50, exponent)
-    sentences = np.concatenate(
-        [
-            next(concept_sentences(probabilities, num_words, split=split, task="xx-aa", seed=seed))
-            for seed in range(1, 16)
-        ]
-    )
-    counts = np.bincount(sentences.ravel(), minlength=50)
-    expected = probabilities * sentences.size
-    np.testing.assert_allclose(counts, expected, atol=5 * np.sqrt(expected.max()), rtol=0.05)
-
-
-def test_zipf_probabilities_are_those_of_the_law():
-    np.testing.assert_allclose(zipf_probabilities(3, 1.0), np.array([6, 3, 2]) / 11)
-    np.testing.assert_allclose(zipf_probabilities(4, 0.0), np.full(4, 0.25))
-
-
-@pytest.mark.parametrize(
-    ("concepts", "length", "inventory"), [(64, 1, 64), (4096, 2, 64), (1000, 9, 64), (8, 3, 2)]
-)
-def test_spellings_are_unique_and_those_of_languages_differ(concepts, length, inventory):
-    spelled = [
-        unique_spellings(concepts, length=length, inventory=inventory, seed=0, language=language)
-        for language in ("xx", "aa")
-    ]
-    for spellings in spelled:
-        assert spellings.shape == (concepts, length)
-        assert (spellings >= 0).all()
-        assert (spellings < inventory).all()
-        assert len(np.unique(spellings, axis=0)) == concepts
-    assert (spelled[0] != spelled[1]).any()
-
-
-@pytest.mark.parametrize(("count", "width"), [(1, 3), (80, 3), (81, 4), (1280, 4), (1281, 5), (6400, 5)])
-def test_syllables_are_distinct_and_short(count, width):
-    table = syllables(count)
-    assert table.shape == (count, width)
-    texts = {row.tobytes().decode() for row in table}
-    assert len(texts) == count
-    assert all(text.endswith(" ") and text.strip().isalpha() and len(text.split()) == 1 for text in texts)
-
-
-@pytest.mark.parametrize("inventory", [2, 3, 64])
-def test_a_synonym_differs_in_its_last_syllable_only(inventory):
-    first = np.random.default_rng(0).integers(0, inventory, size=(500, 3))
-    second = synonyms(first, inventory=inventory, seed=0, language="aa")
-    assert (second[:, :-1] == first[:, :-1]).all()
-    assert (second[:, -1] != first[:, -1]).all()
-    assert set(second[:, -1].tolist()) == set(range(inventory))
 
 
 def test_each_concept_has_two_target_spellings_that_differ_in_the_last_syllable(corpus):
@@ -188,27 +119,76 @@ def test_each_concept_has_two_target_spellings_that_differ_in_the_last_syllable(
         assert len({word[-1] for word in counts}) == len(counts)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1, 0.25, 0.5, 1.0])
-def test_the_irreducible_loss_is_the_conditional_entropy_of_the_text(rate):
-    """Measured from the text alone: target words given the source word, and one certain `</s>` a sentence."""
-    config = replace(SMALL, concepts=20, words_per_sentence=6, target_syllables=3, synonym_rate=rate)
-    pairs, sentences = Counter(), 0
-    blocks = sentence_pairs(config, "train", "xx-aa")
-    while sentences < 40_000:
-        source, target = (block.tobytes().decode().splitlines() for block in next(blocks))
-        sentences += len(source)
-        for src, tgt in zip(source, target, strict=True):
-            pairs.update(zip(words(src, 2), words(tgt, 3), strict=True))
-    concepts = Counter()
-    for (concept, _), count in pairs.items():
-        concepts[concept] += count
-    nats = -sum(count * np.log(count / concepts[concept]) for (concept, _), count in pairs.items())
-    assert nats / (sentences * (6 * 3 + 1)) == pytest.approx(config.irreducible, rel=0.01)
+KNOBS = st.fixed_dictionaries(
+    {
+        "max_words_per_sentence": st.none() | st.integers(4, 6),
+        "shared_lexicon": st.floats(0, 1),
+        "word_order": st.sampled_from(WORD_ORDERS),
+        "noise": st.floats(0, 0.5),
+        "copies": st.floats(0, 0.4),
+        "seed": st.integers(0, 99),
+    }
+)
 
 
-def test_the_irreducible_loss_of_the_study_in_the_small_is_as_measured_before():
-    config = SyntheticConfig(concepts=12_000, source_syllables=3, target_syllables=3, synonym_rate=0.25)
-    assert config.irreducible == pytest.approx(0.17995, abs=1e-5)
+@settings(max_examples=15)
+@given(knobs=KNOBS, fewer=st.integers(0, 40_000))
+def test_however_made_more_sentences_begin_with_the_fewer(knobs, fewer):
+    """40,000 sentences are more than a block."""
+    config = replace(
+        SMALL, words_per_sentence=4, dev_sentences=0, test_sentences=0, languages=("aa",), **knobs
+    )
+    with TemporaryDirectory() as name:
+        for count in (40_000, fewer):
+            write_synthetic_corpus(replace(config, train_sentences=count), Path(name) / str(count))
+        for side in ("xx", "aa"):
+            many, few = (lines(Path(name) / str(n) / f"train.xx-aa.{side}") for n in (40_000, fewer))
+            assert few == many[:fewer]
+
+
+@settings(max_examples=15)
+@given(knobs=KNOBS)
+def test_however_made_the_splits_share_no_source_and_the_same_config_writes_the_same(knobs):
+    config = replace(SMALL, zipf_exponent=0.5, words_per_sentence=4, train_sentences=5000, **knobs)
+    with TemporaryDirectory() as name:
+        first, again = Path(name) / "first", Path(name) / "again"
+        write_synthetic_corpus(config, first)
+        write_synthetic_corpus(config, again)
+        assert (first / "corpus.json").read_bytes() == (again / "corpus.json").read_bytes()
+        train, dev, test = (
+            {line for task in config.tasks for line in lines(first / f"{split}.{task}.xx")}
+            for split in SPLITS
+        )
+    assert not train & dev
+    assert not train & test
+    assert not dev & test
+
+
+def test_each_language_can_have_its_own_number_of_training_pairs(corpus, tmp_path):
+    write_synthetic_corpus(replace(SMALL, train_sentences_of={"bb": 7}), tmp_path)
+    counts = json.loads((tmp_path / "corpus.json").read_text())["counts"]
+    assert [counts[f"train.xx-{language}"] for language in ("aa", "bb")] == [3000, 7]
+    assert counts["dev.xx-bb"] == 100
+    assert lines(tmp_path / "train.xx-bb.bb") == lines(corpus / "train.xx-bb.bb")[:7]
+
+
+def test_the_description_holds_what_was_set(tmp_path):
+    config = replace(SMALL, noise=0.25, shared_lexicon=0.5, train_sentences_of={"aa": 10})
+    write_synthetic_corpus(config, tmp_path)
+    description = json.loads((tmp_path / "corpus.json").read_text())
+    settings_ = description["provenance"]["config"]
+    assert (settings_["noise"], settings_["shared_lexicon"]) == (0.25, 0.5)
+    assert settings_["train_sentences_of"] == {"aa": 10}
+    assert "copies" not in settings_
+    assert description["irreducible"]["xx-aa"] == config.irreducible > SMALL.irreducible
+
+
+def test_the_settings_can_stand_in_a_study():
+    table = {"max_words_per_sentence": 9, "word_order": "reversed", "train_sentences_of": {"aa": 10}}
+    config = structure(table, SyntheticConfig, where="data.synthetic")
+    assert config == SyntheticConfig(**table)
+    with pytest.raises(StructureError, match="must be one of 'same', 'reversed', 'permuted', but is 'vso'"):
+        structure({"word_order": "vso"}, SyntheticConfig, where="data.synthetic")
 
 
 @pytest.mark.parametrize(
@@ -221,6 +201,20 @@ def test_the_irreducible_loss_of_the_study_in_the_small_is_as_measured_before():
         ({"zipf_exponent": float("nan")}, "`zipf_exponent` must be at least 0, but is nan."),
         ({"test_sentences": -1}, "`test_sentences` must be at least 0, but is -1."),
         ({"synonym_rate": 1.5}, "`synonym_rate` must be in [0, 1], but is 1.5."),
+        ({"shared_lexicon": -0.1}, "`shared_lexicon` must be in [0, 1], but is -0.1."),
+        ({"noise": float("nan")}, "`noise` must be in [0, 1], but is nan."),
+        ({"copies": 2}, "`copies` must be in [0, 1], but is 2."),
+        ({"noise": 0.5, "copies": 0.5}, "`noise` + `copies` must be less than 1, but is 1.0."),
+        ({"word_order": "vso"}, "`word_order` must be one of same, reversed, permuted, not 'vso'."),
+        (
+            {"max_words_per_sentence": 7},
+            "`max_words_per_sentence` must be at least `words_per_sentence` (8), but is 7.",
+        ),
+        (
+            {"train_sentences_of": {"cc": 5}},
+            "`train_sentences_of` must name target languages, but 'cc' is none.",
+        ),
+        ({"train_sentences_of": {"aa": -5}}, "`train_sentences_of` aa must be at least 0, but is -5."),
         ({"languages": ()}, "`languages` must name at least one target language, but is empty."),
         ({"languages": ("aa", "aa")}, "`languages` must differ, but aa is there twice."),
         ({"languages": ("xx",)}, "`languages` must be 2 to 8 letters a-z, not xx, but one is 'xx'."),

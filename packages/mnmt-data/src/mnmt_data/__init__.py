@@ -6,7 +6,9 @@ from mnmt_data.errors import DataError, StudyError
 from mnmt_data.mixture import Mixture
 from mnmt_data.prepare import prepare_study
 from mnmt_data.prepared import Prepared, open_prepared
-from mnmt_data.shards import Ragged, Shard, write_shard
+from mnmt_data.ragged import Ragged
+from mnmt_data.segments import write_segment
+from mnmt_data.shards import Shard
 from mnmt_data.study import StudyFile, read_study
 from mnmt_data.synthetic import SyntheticConfig, write_synthetic_corpus
 from mnmt_data.vocab import Vocabulary
@@ -29,6 +31,6 @@ __all__ = [
     "open_prepared",
     "prepare_study",
     "read_study",
-    "write_shard",
+    "write_segment",
     "write_synthetic_corpus",
 ]

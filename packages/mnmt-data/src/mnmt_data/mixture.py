@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import fsum, isfinite
 
-import numpy as np
-from numpy.typing import NDArray
-
 SUM_TOLERANCE = 1e-6
 
 
@@ -32,19 +29,31 @@ class Mixture:
             raise ValueError(f"`weights` must sum to 1, but sum to {total:.9g}.")
         object.__setattr__(self, "weights", {task: float(weight) for task, weight in self.weights.items()})
 
+    @classmethod
+    def tempered(cls, sizes: Mapping[str, int], temperature: float) -> Mixture:
+        """Weights in proportion to sizes^(1/T): proportional at T = 1, the more even the higher T is.
+
+        Args:
+            sizes: {task: its pairs}, or any other measure of how much there is.
+            temperature: T, positive; `inf` for equal weights.
+
+        Raises:
+            ValueError: if T is not positive, or a size is not.
+        """
+        if not temperature > 0:
+            raise ValueError(f"`temperature` must be positive, but is {temperature}.")
+        if empty := [task for task, size in sizes.items() if not size > 0]:
+            raise ValueError(f"`sizes` must be positive, but {empty[0]} has {sizes[empty[0]]}.")
+        largest = max(sizes.values())
+        powers = {task: (size / largest) ** (1 / temperature) for task, size in sizes.items()}
+        return cls({task: power / fsum(powers.values()) for task, power in powers.items()})
+
+    @classmethod
+    def proportional(cls, sizes: Mapping[str, int]) -> Mixture:
+        """Weights in proportion to sizes."""
+        return cls.tempered(sizes, 1.0)
+
     @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks, in the order in which they were given."""
         return tuple(self.weights)
-
-    def choose(self, units: NDArray[np.float64]) -> NDArray[np.int64]:
-        """One multinomial choice a number: the task whose interval of the cumulative weights holds it.
-
-        Args:
-            units: (n,) uniform numbers in [0, 1).
-
-        Returns:
-            (n,) indices into `tasks`.
-        """
-        cumulative = np.cumsum(np.fromiter(self.weights.values(), dtype=np.float64))
-        return np.searchsorted(cumulative / cumulative[-1], units, side="right")

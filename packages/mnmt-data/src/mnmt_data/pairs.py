@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.shards import Ragged, Shard
+from mnmt_data.ragged import Ragged
+from mnmt_data.segments import SegmentInfo
 
 PAD = 0
+
+Rows = NDArray[np.int64]
+
+
+class Corpus(Protocol):
+    """Tokenised pairs that can be read in any order: a `Shard`, or anything like it."""
+
+    @property
+    def info(self) -> SegmentInfo:
+        """How much it holds."""
+
+    def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Source and target lengths of the given rows."""
+
+    def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
+        """Source and target token ids of the given rows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,10 +44,19 @@ class Batch:
     tasks: NDArray[np.int64]
     """(batch,) each pair's task as its index in `BatchStream.tasks`; 0 in evaluation."""
 
+    loss_weights: NDArray[np.float32]
+    """(batch,) the factor of each pair's loss: 1, unless the schedule scalarizes explicitly."""
+
     @property
     def num_tokens(self) -> int:
         """Target tokens, `</s>` included and padding not."""
         return int(np.count_nonzero(self.tgt != PAD))
+
+    @property
+    def padding(self) -> float:
+        """Share of the two tables that is padding."""
+        cells = self.src.size + self.tgt.size
+        return 1 - (int(np.count_nonzero(self.src != PAD)) + self.num_tokens) / max(1, cells)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,29 +65,63 @@ class Pairs:
 
     src: Ragged
     tgt: Ragged
-    tasks: NDArray[np.int64]
+    tasks: Rows
     """(pairs,) each pair's task."""
 
-    @classmethod
-    def gather(
-        cls, shards: Mapping[str, Shard], rows: Mapping[str, NDArray[np.int64]], tasks: NDArray[np.int64]
-    ) -> Pairs:
-        """Reads pairs of several tasks and puts them into the order of `tasks`.
+    loss_weights: NDArray[np.float32]
+    """(pairs,) the factor of each pair's loss."""
 
-        Args:
-            shards: {task: its pairs}.
-            rows: {task: which of them}, by ascending index of the task.
-            tasks: (pairs,) the index of the task whose next row stands at each place.
-        """
-        src = Ragged.concatenate([shards[task].src.take(chosen) for task, chosen in rows.items()])
-        tgt = Ragged.concatenate([shards[task].tgt.take(chosen) for task, chosen in rows.items()])
-        by_task = np.argsort(tasks, kind="stable")
-        places = np.empty_like(by_task)
-        places[by_task] = np.arange(len(by_task))
-        return cls(src=src.take(places), tgt=tgt.take(places), tasks=tasks)
-
-    def batch(self, rows: NDArray[np.int64]) -> Batch:
+    def batch(self, rows: Rows) -> Batch:
         """The given pairs, padded."""
         return Batch(
-            src=self.src.padded(rows, pad=PAD), tgt=self.tgt.padded(rows, pad=PAD), tasks=self.tasks[rows]
+            src=self.src.padded(rows, pad=PAD),
+            tgt=self.tgt.padded(rows, pad=PAD),
+            tasks=self.tasks[rows],
+            loss_weights=self.loss_weights[rows],
         )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Addresses:
+    """Where pairs of several tasks are: each one's task and row."""
+
+    names: Sequence[str]
+    """The tasks that `tasks` counts."""
+
+    tasks: Rows
+    """(pairs,)"""
+
+    rows: Rows
+    """(pairs,) row in the corpus of the task."""
+
+    @classmethod
+    def merged(cls, names: Sequence[str], tasks: Rows, rows: Mapping[str, Rows]) -> Addresses:
+        """Lays each task's rows, {task: (its pairs,)}, into the places that are its own."""
+        merged = np.empty(len(tasks), dtype=np.int64)
+        for index, name in enumerate(names):
+            if name in rows:
+                merged[tasks == index] = rows[name]
+        return cls(names=names, tasks=tasks, rows=merged)
+
+    def lengths(self, corpora: Mapping[str, Corpus]) -> tuple[Rows, Rows]:
+        """Source and target lengths: (pairs,) each."""
+        src, tgt = np.empty(len(self.tasks), dtype=np.int64), np.empty(len(self.tasks), dtype=np.int64)
+        for name, places in self._places():
+            src[places], tgt[places] = corpora[name].lengths(self.rows[places])
+        return src, tgt
+
+    def read(self, corpora: Mapping[str, Corpus], places: Rows) -> tuple[Ragged, Ragged]:
+        """Source and target token ids of the pairs at the given places."""
+        chosen = Addresses(names=self.names, tasks=self.tasks[places], rows=self.rows[places])
+        found = list(chosen._places())
+        parts = [corpora[name].gather(chosen.rows[here]) for name, here in found]
+        src, tgt = (Ragged.concatenate([part[side] for part in parts]) for side in (0, 1))
+        if len(found) == 1:
+            return src, tgt
+        back = np.argsort(np.concatenate([here for _, here in found]), kind="stable")
+        return src.take(back), tgt.take(back)
+
+    def _places(self) -> list[tuple[str, Rows]]:
+        """`(task, places)` of every task that is there."""
+        present = np.unique(self.tasks).tolist()
+        return [(self.names[index], np.flatnonzero(self.tasks == index)) for index in present]

@@ -23,7 +23,9 @@ from mnmt_data.prepared import (
     shard_path,
     text_folder,
 )
-from mnmt_data.shards import Ragged, write_shard
+from mnmt_data.ragged import Ragged
+from mnmt_data.segments import write_segment
+from mnmt_data.shards import segment_path
 from mnmt_data.sources import Text, checksum, read_text
 from mnmt_data.study import StudyFile
 from mnmt_data.synthetic import write_synthetic_corpus
@@ -127,7 +129,6 @@ def _write_splits(
     config: DataConfig, text: Text, vocab: Vocabulary, folder: Path, report: Report
 ) -> tuple[Counts, dict[str, int]]:
     """Writes the shards and texts; returns their counts, and the training pairs left out as too long."""
-    shard_path(folder, "train", config.tasks[0]).parent.mkdir()
     counts: Counts = {split: {} for split in text.splits}
     too_long = {}
     for split, bitexts in text.splits.items():
@@ -138,7 +139,9 @@ def _write_splits(
                 too_long[task] = len(bitext) - len(src)
             else:
                 write_bitext(text_folder(folder), split, task, bitext)
-            write_shard(shard_path(folder, split, task), src, tgt)
+            shard = shard_path(folder, split, task)
+            shard.mkdir(parents=True)
+            write_segment(segment_path(shard, 0), src, tgt)
             tokens = {"src_tokens": src.values.size, "tgt_tokens": tgt.values.size}
             counts[split][task] = {"pairs": len(src), **tokens}
             report(f"{split:<6} {task}: {len(src):,} pairs, {tgt.values.size:,} target tokens")

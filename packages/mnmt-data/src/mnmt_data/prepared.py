@@ -14,7 +14,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.shards import Shard
 from mnmt_data.vocab import Vocabulary
 
-SCHEMA = 1
+SCHEMA = 2
 DESCRIPTION = "prepared.json"
 VOCABULARY = "vocab.model"
 
@@ -93,7 +93,7 @@ def open_prepared(folder: Path) -> Prepared:
 
 def shard_path(folder: Path, split: str, task: str) -> Path:
     """Where the token ids of a split are."""
-    return folder / "shards" / f"{split}.{task}.arrow"
+    return folder / "shards" / f"{split}.{task}"
 
 
 def text_folder(folder: Path) -> Path:

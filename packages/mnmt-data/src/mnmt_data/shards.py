@@ -1,160 +1,114 @@
-"""Token shards: the sentence pairs of one task and split as token ids, on disk and mapped into memory."""
+"""Token shards: the sentence pairs of one task and split as token ids, on disk and mapped into memory.
+
+A shard is a folder of segments, 00000.arrow and so on, each an Arrow IPC file of one record batch. Rows are
+numbered through all segments. A segment is mapped when a row of it is asked for, and let go again before
+the pages that were touched add up, so that streaming through a corpus larger than memory needs no more of
+it than a small one.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
+from mnmt_data.ragged import Ragged, offsets_of
+from mnmt_data.segments import Segment, SegmentInfo, open_segment, read_info, total
 
-_TOKEN_TYPES = (pa.large_list(pa.uint16()), pa.large_list(pa.int32()))
+Rows = NDArray[np.int64]
+
+ROWS_MAPPED = 2**14
+"""Rows read from a shard before its segments are mapped anew."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ragged:
-    """Rows of different lengths in one array.
+class Shard:
+    """The sentence pairs of one task and split.
 
-    Raises:
-        ValueError: if the offsets do not cut `values` into rows.
+    Args:
+        path: the folder.
+        segments: {file: what is known of it}, in order.
     """
 
-    values: NDArray[np.integer]
-    """(total,) the rows, one after the other."""
-
-    offsets: NDArray[np.int64]
-    """(rows + 1,) row i is values[offsets[i]:offsets[i + 1]]."""
-
-    def __post_init__(self) -> None:
-        offsets, total = self.offsets, len(self.values)
-        if not (len(offsets) and offsets[0] >= 0 and offsets[-1] <= total and (np.diff(offsets) >= 0).all()):
-            raise ValueError(f"`offsets` must rise from 0 to at most the number of `values` ({total}).")
-
-    @classmethod
-    def from_rows(cls, rows: Sequence[NDArray[np.integer]]) -> Self:
-        """Puts rows one after the other."""
-        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        values = np.concatenate(rows) if rows else np.empty(0, dtype=np.uint16)
-        return cls(values, offsets_of(lengths))
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[Ragged]) -> Self:
-        """The rows of all parts, in order; at least one part."""
-        lengths = np.concatenate([part.lengths for part in parts])
-        values = np.concatenate([part.values[part.offsets[0] : part.offsets[-1]] for part in parts])
-        return cls(values, offsets_of(lengths))
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, row: int) -> NDArray[np.integer]:
-        """One row, as a view."""
-        if not -len(self) <= row < len(self):
-            raise IndexError(f"`row` must be one of {len(self)} rows, but is {row}.")
-        row %= len(self)
-        return self.values[self.offsets[row] : self.offsets[row + 1]]
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """(rows,) the length of each row."""
-        return np.diff(self.offsets)
-
-    def take(self, rows: NDArray[np.int64]) -> Ragged:
-        """The given rows, copied one after the other."""
-        starts, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
-        offsets = offsets_of(lengths)
-        sources = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Ragged(self.values[sources], offsets)
-
-    def padded(self, rows: NDArray[np.int64], *, pad: int = 0) -> NDArray[np.int64]:
-        """The given rows, filled up with `pad` to the longest: (len(rows), length of the longest)."""
-        lengths = self.offsets[rows + 1] - self.offsets[rows]
-        width = int(lengths.max(initial=0))
-        table = np.full((len(rows), width), pad, dtype=np.int64)
-        table[np.arange(width) < lengths[:, None]] = self.take(rows).values
-        return table
-
-
-def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
-    """(rows + 1,) where rows of these lengths start and end when laid one after the other."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Shard:
-    """The sentence pairs of one task and split."""
-
-    path: Path
-    src: Ragged
-    tgt: Ragged
-
-    def __len__(self) -> int:
-        return len(self.src)
+    def __init__(self, path: Path, segments: dict[Path, SegmentInfo]) -> None:
+        self.path = path
+        self.info = total(segments.values())
+        self._paths = tuple(segments)
+        self._starts = offsets_of([info.pairs for info in segments.values()])
+        self._mapped: dict[int, Segment] = {}
+        self._rows_read = 0
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Maps a shard into memory: token ids are read when they are used, and never copied.
+        """Reads what the segments say of themselves; token ids are read when they are asked for.
 
         Raises:
-            DataError: if the file is missing, truncated or not a shard.
+            DataError: if the folder has no segments, one is missing, truncated or not a segment.
         """
-        if not path.is_file():
+        files = sorted(path.glob("*.arrow"))
+        if not files:
             raise DataError(f"{path}: no such token shard; `mnmt-data prepare` writes them.")
-        try:
-            batch = _read_batch(path)
-            return cls(path=path, src=_as_ragged(batch.column("src")), tgt=_as_ragged(batch.column("tgt")))
-        except (OSError, KeyError, ValueError) as error:
-            reason = str(error).partition("\n")[0]
-            raise DataError(f"{path}: not a readable token shard ({reason}); prepare it again.") from error
+        expected = [segment_path(path, number) for number in range(len(files))]
+        if missing := [file for file in expected if file not in files]:
+            raise DataError(f"{missing[0]}: this segment of the shard is missing; prepare it again.")
+        return cls(path, {file: read_info(file) for file in files})
+
+    def __len__(self) -> int:
+        return self.info.pairs
+
+    def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Source and target lengths of the given rows: (rows,) each."""
+        src, tgt = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
+        for segment, places, local in self._segments_of(rows):
+            src[places], tgt[places] = segment.src.lengths_of(local), segment.tgt.lengths_of(local)
+        return src, tgt
+
+    def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
+        """Source and target token ids of the given rows, copied, in the order asked for."""
+        found = list(self._segments_of(rows))
+        src = Ragged.concatenate([segment.src.take(local) for segment, _, local in found])
+        tgt = Ragged.concatenate([segment.tgt.take(local) for segment, _, local in found])
+        if len(found) == 1:
+            return src, tgt
+        back = np.argsort(np.concatenate([places for _, places, _ in found]), kind="stable")
+        return src.take(back), tgt.take(back)
+
+    def blocks(self, size: int = 2**16) -> Iterator[tuple[Ragged, Ragged]]:
+        """All pairs in order, `size` at a time."""
+        for start in range(0, len(self), size):
+            yield self.gather(np.arange(start, min(start + size, len(self))))
+
+    @cached_property
+    def _single(self) -> bool:
+        return len(self._paths) == 1
+
+    def _segments_of(self, rows: Rows) -> Iterator[tuple[Segment, Rows, Rows]]:
+        """`(segment, places in rows, numbers in it)` of every segment that holds some of the rows."""
+        self._let_go(len(rows))
+        if self._single or not len(rows):
+            yield self._segment(0), np.arange(len(rows)), rows
+            return
+        numbers = np.searchsorted(self._starts, rows, side="right") - 1
+        for number in np.unique(numbers).tolist():
+            places = np.flatnonzero(numbers == number)
+            yield self._segment(number), places, rows[places] - self._starts[number]
+
+    def _segment(self, number: int) -> Segment:
+        if number not in self._mapped:
+            self._mapped[number] = open_segment(self._paths[number])
+        return self._mapped[number]
+
+    def _let_go(self, rows: int) -> None:
+        self._rows_read += rows
+        if self._rows_read > ROWS_MAPPED:
+            self._mapped.clear()
+            self._rows_read = 0
 
 
-def write_shard(path: Path, src: Ragged, tgt: Ragged) -> None:
-    """Writes an Arrow IPC file with one record batch, columns `src` and `tgt` of large_list<uint16|int32>.
-
-    The file appears complete or not at all, also if the machine stops meanwhile.
-
-    Raises:
-        ValueError: if the two sides differ in number of rows, or an id is negative or above 2**31 - 1.
-    """
-    if len(src) != len(tgt):
-        raise ValueError(f"`tgt` must have as many rows as `src` ({len(src)}), but has {len(tgt)}.")
-    batch = pa.RecordBatch.from_arrays([_as_arrow(src), _as_arrow(tgt)], names=["src", "tgt"])
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            with pa.ipc.new_file(file, batch.schema) as writer:
-                writer.write_batch(batch)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _as_arrow(rows: Ragged) -> pa.LargeListArray:
-    low, high = int(rows.values.min(initial=0)), int(rows.values.max(initial=0))
-    if low < 0 or high >= 2**31:
-        raise ValueError(f"`values` must be token ids from 0 to 2**31 - 1, but reach from {low} to {high}.")
-    values = rows.values.astype(np.uint16 if high < 2**16 else np.int32)
-    return pa.LargeListArray.from_arrays(pa.array(rows.offsets), pa.array(values))
-
-
-def _read_batch(path: Path) -> pa.RecordBatch:
-    reader = pa.ipc.open_file(pa.memory_map(str(path)))
-    if reader.num_record_batches != 1:
-        raise ValueError(f"it holds {reader.num_record_batches} record batches, not 1")
-    batch = reader.get_batch(0)
-    batch.validate()
-    return batch
-
-
-def _as_ragged(column: pa.Array) -> Ragged:
-    if column.type not in _TOKEN_TYPES:
-        raise ValueError(f"its columns are {column.type}, not large_list<uint16> or large_list<int32>")
-    return Ragged(column.values.to_numpy(zero_copy_only=True), column.offsets.to_numpy(zero_copy_only=True))
+def segment_path(shard: Path, number: int) -> Path:
+    """Where a segment of a shard is."""
+    return shard / f"{number:05}.arrow"

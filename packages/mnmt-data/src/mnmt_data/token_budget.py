@@ -6,25 +6,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
+from mnmt_data.pairs import Corpus
 from mnmt_data.shards import Shard
 
 Lengths = NDArray[np.int64]
 
 
-def check_pairs(shard: Shard, *, batch_tokens: int) -> None:
+def check_pairs(corpus: Corpus, *, batch_tokens: int) -> None:
     """Checks that there are pairs and that each fits into a batch.
 
     Raises:
-        DataError: naming the file, and the first pair of more than `batch_tokens` tokens.
+        DataError: naming the corpus, and the length of its longest pair.
     """
-    if len(shard) == 0:
-        raise DataError(f"{shard.path}: the shard holds no sentence pairs; at least one is needed.")
-    tokens = shard.src.lengths + shard.tgt.lengths
-    if (too_long := np.flatnonzero(tokens > batch_tokens)).size:
-        row = int(too_long[0])
+    where = f"{corpus.path}: " if isinstance(corpus, Shard) else ""
+    if corpus.info.pairs == 0:
+        raise DataError(f"{where}the shard holds no sentence pairs; at least one is needed.")
+    if corpus.info.longest > batch_tokens:
         raise DataError(
-            f"{shard.path}: row {row} has {tokens[row]} tokens; "
-            f"a pair must have at most `batch_tokens` ({batch_tokens})."
+            f"{where}the longest pair has {corpus.info.longest} tokens; "
+            f"it must have at most `batch_tokens` ({batch_tokens})."
         )
 
 

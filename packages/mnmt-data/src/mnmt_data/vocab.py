@@ -13,7 +13,7 @@ import sentencepiece as spm
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.shards import Ragged, offsets_of
+from mnmt_data.ragged import Ragged, offsets_of
 
 PAD, EOS, UNK = 0, 1, 2
 BLOCK_LINES = 100_000

@@ -22,6 +22,6 @@ def total_loss(model: EncoderDecoder, src: Tensor, tgt: Tensor) -> Tensor:
 
 def pair_losses(model: EncoderDecoder, src: Tensor, tgt: Tensor) -> Tensor:
     """-log p(target | source) of each pair, `(batch,)`, in nats."""
-    logits = model(src, shift_right(tgt)).float()
-    token_losses = F.cross_entropy(logits.transpose(1, 2), tgt, ignore_index=PAD, reduction="none")
-    return torch.sum(token_losses, dim=1)
+    logits = model(src, shift_right(tgt)).flatten(0, 1).float()
+    token_losses = F.cross_entropy(logits, tgt.flatten(), ignore_index=PAD, reduction="none")
+    return torch.sum(token_losses.view(tgt.shape), dim=1)

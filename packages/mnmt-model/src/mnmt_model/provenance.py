@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import time
 from collections.abc import Mapping
@@ -42,7 +43,7 @@ def describe(
         "irreducible": dict(irreducible),
         "seed": plan.seed,
         "data": path.relpath(plan.data.resolve(), folder.resolve()),
-        "config": {"model": asdict(plan.shape), "train": asdict(plan.train)},
+        "config": _as_read({"model": asdict(plan.shape), "train": asdict(plan.train)}),
         "versions": {
             "mnmt-model": version("mnmt-model"),
             "torch": version("torch"),
@@ -53,6 +54,11 @@ def describe(
         "finished": None,
         "wall_seconds": 0.0,
     }
+
+
+def _as_read(config: dict[str, Any]) -> Any:
+    """As JSON gives it back, with lists for tuples, so that a plan can be compared with a record."""
+    return json.loads(json.dumps(config))
 
 
 def write_record(folder: Path, record: Mapping[str, Any], **changes: Any) -> dict[str, Any]:

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data.mixture import Mixture
-from mnmt_data.prepared import open_prepared
+from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
 from mnmt_model.presets import preset
 from mnmt_model.run_plan import Role, RunPlan
 from mnmt_model.shape import Shape
 from mnmt_model.train_config import TrainConfig
+
+TEMPERATURE = "temperature"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,7 @@ class Grid:
 
     sizes: tuple[str, ...]
     mixtures: tuple[dict[str, float], ...]
+    """{task: weight}, or {"temperature": T} for weights in proportion to each task's pairs^(1/T)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +74,8 @@ class SweepConfig:
                 if name not in self.sizes:
                     raise ValueError(f"`sizes` has no {name!r}; it has {', '.join(self.sizes)}")
             for mixture in grid.mixtures:
-                Mixture(mixture)
+                if set(mixture) != {TEMPERATURE}:
+                    Mixture(mixture)
 
     def grids(self) -> Iterator[tuple[Role, Grid]]:
         """The grids with their roles."""
@@ -88,10 +92,10 @@ def plan_runs(study: StudyFile, data: Path) -> list[RunPlan]:
     """
     sweep = study.section("sweep", SweepConfig)
     shape, train = study.section("model", Shape), study.section("train", TrainConfig)
-    tasks = open_prepared(data).tasks
+    prepared = open_prepared(data)
     plans: dict[str, RunPlan] = {}
     for role, size, mixture, seed in _cells(sweep):
-        mixture = _over_all_tasks(study, mixture, tasks)
+        mixture = _over_all_tasks(study, _tempered(mixture, prepared), prepared.tasks)
         name = run_name(size, mixture, seed)
         if name in plans:
             raise RunError(f"{study.path}: [sweep] holds the run {name} twice")
@@ -131,6 +135,14 @@ def _sized(
         return size.shape(shape), size.train(train)
     except ValueError as error:
         raise RunError(f"{study.path}: [sweep.sizes.{name}] {error}") from None
+
+
+def _tempered(mixture: Mapping[str, float], data: Prepared) -> Mapping[str, float]:
+    """The weights of a mixture that may be given as a temperature."""
+    if set(mixture) != {TEMPERATURE}:
+        return mixture
+    sizes = {task: len(data.shard("train", task)) for task in data.tasks}
+    return Mixture.tempered(sizes, mixture[TEMPERATURE]).weights
 
 
 def _over_all_tasks(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from mnmt_data.mixing import MixingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +20,9 @@ class TrainConfig:
     steps: int = 1000
     """Training steps."""
     batch_tokens: int = 4096
-    """Padded source and target tokens of a batch."""
+    """Source and target tokens of a batch, on average, without padding."""
+    mixing: MixingConfig = field(default_factory=MixingConfig)
+    """How the mixture's weights act, and what else changes as training goes on."""
     optimizer: Literal["adafactor", "adamw"] = "adafactor"
     """`adafactor`'s rate is relative to each parameter's scale, `adamw`'s is not."""
     learning_rate: float = 0.01

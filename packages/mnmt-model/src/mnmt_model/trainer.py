@@ -12,14 +12,15 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-from mnmt_data.batches import Batch, BatchStream
+from mnmt_data.batches import Batch
+from mnmt_data.mixing import open_stream
 from mnmt_data.mixture import Mixture
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model import checkpoint, jsonl
 from mnmt_model.errors import RunError
 from mnmt_model.evaluate import losses
 from mnmt_model.initialise import initialise
-from mnmt_model.loss import total_loss
+from mnmt_model.loss import pair_losses
 from mnmt_model.optimizer import clip_gradients, make_optimizer
 from mnmt_model.parameter_count import Count, count
 from mnmt_model.provenance import describe, now, write_record
@@ -76,9 +77,12 @@ class Trainer:
         self.model = EncoderDecoder(plan.shape, data.vocab.size, dropout=plan.train.dropout)
         self.count: Count = count(plan.shape, data.vocab.size)
         self.optimizer = make_optimizer(self.model, plan.train)
-        shards = {task: data.shard("train", task) for task, weight in plan.mixture.items() if weight > 0}
-        self.stream = BatchStream(
-            shards, Mixture(dict(plan.mixture)), batch_tokens=plan.train.batch_tokens, seed=plan.seed
+        self.stream = open_stream(
+            data,
+            Mixture(dict(plan.mixture)),
+            plan.train.mixing,
+            batch_tokens=plan.train.batch_tokens,
+            seed=plan.seed,
         )
         self.progress = self._restore_or_initialise()
         self.log = TrainingLog(folder / METRICS)
@@ -113,7 +117,8 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.config, step)
         batch = next(self.stream)
-        loss = total_loss(self.model, torch.from_numpy(batch.src), torch.from_numpy(batch.tgt))
+        by_pair = pair_losses(self.model, torch.from_numpy(batch.src), torch.from_numpy(batch.tgt))
+        loss = torch.dot(by_pair, torch.from_numpy(batch.loss_weights))
         (loss / batch.num_tokens).backward()  # type: ignore[no-untyped-call]
         norm = clip_gradients(self.model, self.config.clip_norm)
         self.optimizer.step()

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from mnmt_data.draws import mix, random_units, stream_key
 
 SPLITS = ("train", "dev", "test")
+NO_WORD = -1
+"""Stands after the last concept of a sentence that is shorter than the longest."""
+
 _BLOCK = 2**15
 _SHARES = 64
 
@@ -21,31 +24,55 @@ def zipf_probabilities(concepts: int, exponent: float) -> NDArray[np.float64]:
 
 
 def concept_sentences(
-    probabilities: NDArray[np.float64], words: int, *, split: str, task: str, seed: int
+    probabilities: NDArray[np.float64], lengths: tuple[int, int], *, split: str, task: str, seed: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Blocks of independent concepts, (sentences, words), as a pure function of (seed, split, task).
+    """Blocks of independent concepts, (sentences, longest), as a pure function of (seed, split, task).
 
     A keyed hash of its concepts gives 1/64 of all possible sentences to `dev`, 1/64 to `test` and the others
     to `train`, so that no split contains a sentence of another, in any task and however many are drawn.
     Where sentences are few the splits do overlap: see `splits_are_disjoint`.
+
+    Args:
+        probabilities: (concepts,), which sum to 1.
+        lengths: of the shortest sentence and of the longest; all between are equally frequent.
+        split: one of `SPLITS`.
+        task: such as `xx-aa`.
+        seed: of everything.
     """
     cumulative = np.cumsum(probabilities)
     cumulative /= cumulative[-1]
-    key, start = stream_key(seed, "concepts", split, task), 0
-    disjoint = splits_are_disjoint(probabilities, words)
+    shortest, longest = lengths
+    key, block = stream_key(seed, "concepts", split, task), 0
+    disjoint = splits_are_disjoint(probabilities, shortest)
     while True:
-        units = random_units(key, start, _BLOCK * words).reshape(_BLOCK, words)
+        units = random_units(key, block * _BLOCK * longest, _BLOCK * longest).reshape(_BLOCK, longest)
         sentences = np.searchsorted(cumulative, units, side="right")
+        if shortest < longest:
+            _shorten(sentences, shortest, stream_key(seed, "lengths", split, task), block)
         yield sentences[_in_split(sentences, split, seed)] if disjoint else sentences
-        start += _BLOCK * words
+        block += 1
+
+
+def sentence_lengths(sentences: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Concepts of each sentence; (sentences,)."""
+    lengths: NDArray[np.int64] = (sentences != NO_WORD).sum(axis=1)
+    return lengths
 
 
 def splits_are_disjoint(probabilities: NDArray[np.float64], words: int) -> bool:
-    """Whether the splits share no sentence: where even the commonest is rarer than one in 4096.
+    """Whether the splits share no sentence: where even the commonest of `words` is rarer than one in 4096.
 
     Where sentences are few, keeping a common one out of a split would change what its words are like.
     """
     return bool(probabilities.max() ** words < 1 / 4096)
+
+
+def _shorten(sentences: NDArray[np.int64], shortest: int, key: NDArray[np.uint64], block: int) -> None:
+    """Cuts each sentence to a length drawn uniformly, in place."""
+    longest = sentences.shape[1]
+    units = random_units(key, block * _BLOCK, _BLOCK)
+    lengths = shortest + (units * (longest - shortest + 1)).astype(np.int64)
+    sentences[np.arange(longest) >= lengths[:, None]] = NO_WORD
 
 
 def _in_split(sentences: NDArray[np.int64], split: str, seed: int) -> NDArray[np.bool_]:

@@ -1,0 +1,42 @@
+"""`mnmt-data replay`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mnmt_data.cli.app import Count, Json, app
+
+
+@app.command
+def replay(run: Path, *, step: Count = 0, samples: Count = 3, as_json: Json = False) -> None:
+    """Compute again what a run read: how often each task was drawn before a step, and the batch of that step.
+
+    Args:
+        run: folder of a run record.
+        step: the step, from 0.
+        samples: pairs of its batch to show.
+        as_json: print JSON.
+    """
+    from mnmt_data.replay import audit, describe_batch, open_stream, read_recorded
+
+    stream, data = open_stream(read_recorded(run))
+    drawn, batch = audit(stream, step), describe_batch(stream, data, step, samples=samples)
+    print(
+        json.dumps({"drawn": drawn, "batch": batch}, ensure_ascii=False) if as_json else _table(drawn, batch)
+    )
+
+
+def _table(drawn: dict[str, Any], batch: dict[str, Any]) -> str:
+    lines = [f"drawn before step {batch['step']}"]
+    lines.append(f"{'task':<12}{'weight':>10}{'share':>10}{'pairs':>14}{'epochs':>9}{'deviation':>11}")
+    for task, row in drawn.items():
+        shares = f"{row['weight']:>10.6f}{row['share']:>10.6f}"
+        lines.append(f"{task:<12}{shares}{row['pairs']:>14,}{row['epochs']:>9.2f}{row['deviation']:>+10.2f}σ")
+    size = f"{batch['pairs']:,} pairs, {batch['tgt_tokens']:,} target tokens, {batch['padding']:.1%} padding"
+    lines.append(f"\nbatch of step {batch['step']}: {size}")
+    lines += [
+        f"\n{pair['task']} row {pair['row']}: {pair['src']}\n  {pair['tgt']}" for pair in batch["samples"]
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,153 @@
+"""How a run draws its batches: the `[train.mixing]` table of a study, made into a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil, log2
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.batches import BatchStream
+from mnmt_data.errors import DataError
+from mnmt_data.mixture import Mixture
+from mnmt_data.prepared import Prepared
+from mnmt_data.schedule import Phase, Schedule, explicit
+
+Value = TypeVar("Value")
+
+CHANGES_PER_HALF_LIFE = 8
+"""How often an annealed share of selected data is made smaller while it halves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightChange:
+    """Weights that hold from a step on."""
+
+    step: int
+    """The first step, from 1 up: step 0 has the run's own mixture."""
+
+    weights: dict[str, float]
+    """{task: weight}, summing to 1; tasks left out have weight 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionConfig:
+    """How much of the selected data is in play (Wang et al. 2018, "Denoising NMT training").
+
+    The share at step t is max(`keep`, 2^(-t / `half_life`)), made smaller eight times a half-life; without a
+    half-life it is `keep` throughout.
+    """
+
+    keep: float
+    """The share of the best pairs that is kept at last, in (0, 1]."""
+
+    half_life: int = 0
+    """Steps in which the share halves; 0 keeps `keep` of the pairs from the start."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.keep <= 1:
+            raise ValueError(f"`keep` must be in (0, 1], but is {self.keep}.")
+        if self.half_life < 0:
+            raise ValueError(f"`half_life` must be at least 0, but is {self.half_life}.")
+
+    def shares(self) -> dict[int, float]:
+        """{step: the share kept from there on}."""
+        if not self.half_life or self.keep == 1:
+            return {0: self.keep}
+        moves = ceil(CHANGES_PER_HALF_LIFE * -log2(self.keep))
+        steps = [round(move * self.half_life / CHANGES_PER_HALF_LIFE) for move in range(moves + 1)]
+        return {step: max(self.keep, 2 ** (-step / self.half_life)) for step in steps}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixingConfig:
+    """The `[train.mixing]` table."""
+
+    scalarization: Literal["implicit", "explicit"] = "implicit"
+    """`implicit`: tasks drawn with their weights; `explicit`: alike, and their losses weighted (eq. 4)."""
+
+    changes: tuple[WeightChange, ...] = ()
+    """Other weights from some step on."""
+
+    selection: SelectionConfig | None = None
+    """The share of the data that `mnmt-data select` put in order; all of it by default."""
+
+    def schedule(self, mixture: Mixture) -> Schedule:
+        """The schedule that begins with `mixture`.
+
+        Raises:
+            ValueError: if the changes are not in order, or have tasks that the mixture has not.
+        """
+        weights = {0: mixture} | {
+            change.step: _over(mixture.tasks, change.weights) for change in self.changes
+        }
+        if list(weights) != sorted({0, *(change.step for change in self.changes)}):
+            raise ValueError("`changes` must have rising steps, the first of at least 1.")
+        shares = self.selection.shares() if self.selection else {0: 1.0}
+        steps = sorted({*weights, *shares})
+        return Schedule(tuple(self._phase(step, _at(weights, step), _at(shares, step)) for step in steps))
+
+    def _phase(self, step: int, mixture: Mixture, kept: float) -> Phase:
+        phase = explicit(mixture) if self.scalarization == "explicit" else Phase(mixture=mixture)
+        return replace(phase, step=step, kept=kept)
+
+
+def open_stream(
+    data: Prepared, mixture: Mixture, config: MixingConfig, *, batch_tokens: int, seed: int
+) -> BatchStream:
+    """The training batches of a run.
+
+    Raises:
+        DataError: if a shard or an order of selected data is missing or broken.
+    """
+    schedule = config.schedule(mixture)
+    drawn = [task for task in schedule.tasks if any(phase.mixture.weights[task] for phase in schedule.phases)]
+    return BatchStream(
+        {task: data.shard("train", task) for task in drawn},
+        schedule,
+        batch_tokens=batch_tokens,
+        seed=seed,
+        orders={task: read_order(data, task) for task in drawn} if config.selection else None,
+    )
+
+
+def order_path(data: Path, task: str) -> Path:
+    """Where `mnmt-data select` puts a task's training rows, best first."""
+    return data / "selection" / f"train.{task}.npy"
+
+
+def read_order(data: Prepared, task: str) -> NDArray[np.int64]:
+    """A task's training rows, best first, mapped into memory.
+
+    Raises:
+        DataError: if they are missing or of other data.
+    """
+    path, pairs = order_path(data.folder, task), len(data.shard("train", task))
+    try:
+        order: NDArray[np.int64] = np.load(path, mmap_mode="r")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such order of selected data; `mnmt-data select` makes it.") from None
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path}: not an order of selected data ({error}); select again.") from None
+    if order.shape != (pairs,) or order.dtype != np.int64:
+        raise DataError(
+            f"{path}: must hold the {pairs} rows of the shard, but is {order.dtype}{order.shape}."
+        )
+    return order
+
+
+def _over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixture:
+    if unknown := sorted(set(weights) - set(tasks)):
+        raise ValueError(
+            f"`changes` must be of the run's tasks ({', '.join(tasks)}), but one is {unknown[0]}."
+        )
+    return Mixture({task: weights.get(task, 0.0) for task in tasks})
+
+
+def _at(values: Mapping[int, Value], step: int) -> Value:
+    """The value that holds at a step."""
+    return values[max(start for start in values if start <= step)]

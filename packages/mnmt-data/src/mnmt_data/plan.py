@@ -1,0 +1,203 @@
+"""Which pairs each batch of a stream holds: a pure function of step and seed, without any pair being read.
+
+Every batch of a phase draws the same number of pairs, as many as have `batch_tokens` tokens on average. So
+the step tells the positions of the stream, and the millionth batch is as near as the first. A window of
+consecutive batches is put in order of length before it is cut (see `cutting`), which needs the lengths of
+its pairs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.draws import stream_key
+from mnmt_data.permutation import epoch_rows
+from mnmt_data.schedule import Phase, Schedule
+from mnmt_data.segments import SegmentInfo
+from mnmt_data.task_draws import TaskDraws
+
+Rows = NDArray[np.int64]
+
+WINDOW_PAIRS = 2**13
+"""Pairs of a window, at least where that takes no more than `MOST_BATCHES`."""
+
+MOST_BATCHES = 128
+"""The most batches in a window."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Window:
+    """Consecutive batches that are cut together."""
+
+    first_step: int
+    num_batches: int
+    phase: Phase
+    key: tuple[int | str, ...]
+    """Tells this window from others."""
+
+    tasks: Rows
+    """(pairs,) the task of each pair, as an index into the schedule's tasks."""
+
+    rows: Mapping[str, Rows]
+    """{task: its rows, in the order in which `tasks` names it}."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchPlan:
+    """The batches of a stream.
+
+    Raises:
+        ValueError: if a task that is drawn has no pairs.
+    """
+
+    schedule: Schedule
+    infos: Mapping[str, SegmentInfo]
+    """{task: how much there is of it}, for every task of positive weight."""
+
+    batch_tokens: int
+    """Source and target tokens of a batch, on average, without padding."""
+
+    seed: int
+    """Of everything that is drawn."""
+
+    orders: Mapping[str, Rows] = field(default_factory=dict)
+    """{task: its rows, best first}, where data are selected."""
+
+    def window(self, step: int) -> Window:
+        """The window that holds the batch of a step."""
+        stretch = self._stretches[self.schedule.index(step)]
+        first = (
+            stretch.first_step
+            + (step - stretch.first_step) // stretch.window_batches * stretch.window_batches
+        )
+        num_batches = min(stretch.window_batches, stretch.end_step - first)
+        start = (first - stretch.first_step) * stretch.batch_pairs
+        tasks = stretch.draws.tasks(start, num_batches * stretch.batch_pairs)
+        return Window(
+            first_step=first,
+            num_batches=num_batches,
+            phase=stretch.phase,
+            key=("window", first),
+            tasks=tasks,
+            rows=self._rows(stretch, stretch.draws.before(start), tasks),
+        )
+
+    def draws_before(self, step: int) -> dict[str, int]:
+        """{task: pairs drawn before the window that holds the batch of a step}."""
+        stretch = self._stretches[self.schedule.index(step)]
+        windows = (step - stretch.first_step) // stretch.window_batches
+        here = stretch.draws.before(windows * stretch.window_batches * stretch.batch_pairs)
+        return dict(zip(self.schedule.tasks, (stretch.before + here).tolist(), strict=True))
+
+    def batch_pairs(self, step: int) -> int:
+        """Pairs of a batch, on average over its window."""
+        return self._stretches[self.schedule.index(step)].batch_pairs
+
+    def _rows(self, stretch: _Stretch, before: Rows, tasks: Rows) -> dict[str, Rows]:
+        counts = np.bincount(tasks, minlength=len(self.schedule.tasks))
+        rows = {}
+        for index, task in enumerate(self.schedule.tasks):
+            if counts[index]:
+                order = stretch.orders[task]
+                draws = order.first_draw + before[index] + np.arange(counts[index])
+                chosen = epoch_rows(draws, order.size, stream_key(self.seed, "rows", task, order.since))
+                rows[task] = self.orders[task][chosen] if task in self.orders else chosen
+        return rows
+
+    @cached_property
+    def _stretches(self) -> tuple[_Stretch, ...]:
+        stretches: list[_Stretch] = []
+        ends = [phase.step for phase in self.schedule.phases[1:]] + [2**62]
+        for number, (phase, end) in enumerate(zip(self.schedule.phases, ends, strict=True)):
+            stretches.append(self._stretch(number, phase, end, stretches[-1] if stretches else None))
+        return tuple(stretches)
+
+    def _stretch(self, number: int, phase: Phase, end: int, last: _Stretch | None) -> _Stretch:
+        pairs = self._batch_pairs(phase)
+        drawn = last.drawn if last else np.zeros(len(self.schedule.tasks), dtype=np.int64)
+        return _Stretch(
+            phase=phase,
+            first_step=phase.step,
+            end_step=end,
+            batch_pairs=pairs,
+            window_batches=min(MOST_BATCHES, max(1, ceil(WINDOW_PAIRS / pairs))),
+            draws=TaskDraws(mixture=phase.mixture, seed=self.seed, labels=("tasks", number)),
+            before=last.before + drawn if last else drawn,
+            orders=self._row_orders(number, phase, last),
+        )
+
+    def _row_orders(self, number: int, phase: Phase, last: _Stretch | None) -> dict[str, _RowOrder]:
+        """Each task's order of rows.
+
+        The last phase's goes on, unless another share of the rows is now in play.
+        """
+        orders = {}
+        for index, (task, weight) in enumerate(phase.mixture.weights.items()):
+            if weight > 0 or (last and task in last.orders):
+                size = self._rows_in_play(task, phase)
+                before = last.orders.get(task) if last else None
+                if last and before and before.size == size:
+                    first = before.first_draw + int(last.drawn[index])
+                    orders[task] = _RowOrder(size=size, since=before.since, first_draw=first)
+                else:
+                    orders[task] = _RowOrder(size=size, since=number, first_draw=0)
+        return orders
+
+    def _rows_in_play(self, task: str, phase: Phase) -> int:
+        if task not in self.infos or not self.infos[task].pairs:
+            raise ValueError(
+                f"`infos` must have pairs of every task of positive weight, but has none of {task}."
+            )
+        pairs = self.infos[task].pairs
+        return max(1, round(phase.kept * pairs)) if task in self.orders else pairs
+
+    def _batch_pairs(self, phase: Phase) -> int:
+        tokens = sum(
+            weight
+            * (self.infos[task].src_tokens + self.infos[task].tgt_tokens)
+            / max(1, self.infos[task].pairs)
+            for task, weight in phase.mixture.weights.items()
+            if weight > 0 and task in self.infos
+        )
+        return max(1, round(self.batch_tokens / max(tokens, 1)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RowOrder:
+    """A task's rows in shuffled epochs."""
+
+    size: int
+    """Rows in play."""
+
+    since: int
+    """The phase that this order began with."""
+
+    first_draw: int
+    """Draws from this order before the phase."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Stretch:
+    """A phase, with where its steps are in the stream."""
+
+    phase: Phase
+    first_step: int
+    end_step: int
+    batch_pairs: int
+    window_batches: int
+    draws: TaskDraws
+    before: Rows
+    """(tasks,) pairs of each task drawn before the phase."""
+
+    orders: Mapping[str, _RowOrder]
+
+    @cached_property
+    def drawn(self) -> Rows:
+        """(tasks,) pairs of each task drawn in the phase; the last one has no end."""
+        return self.draws.before((self.end_step - self.first_step) * self.batch_pairs)

@@ -1,0 +1,92 @@
+"""Rows of different lengths in one array: the form that token ids have on disk and in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """Rows of different lengths in one array.
+
+    Raises:
+        ValueError: if the offsets do not lie in `values`; that they rise is for `check` to see.
+    """
+
+    values: NDArray[np.integer]
+    """(total,) the rows, one after the other."""
+
+    offsets: NDArray[np.int64]
+    """(rows + 1,) row i is values[offsets[i]:offsets[i + 1]]."""
+
+    def __post_init__(self) -> None:
+        offsets, total = self.offsets, len(self.values)
+        if not (len(offsets) and 0 <= offsets[0] <= offsets[-1] <= total):
+            raise ValueError(f"`offsets` must rise from 0 to at most the number of `values` ({total}).")
+
+    def check(self) -> None:
+        """Looks at every offset, which `__post_init__` does not, since there may be a billion.
+
+        Raises:
+            ValueError: if one falls.
+        """
+        if (falls := np.flatnonzero(np.diff(self.offsets) < 0)).size:
+            raise ValueError(f"`offsets` must rise, but fall after row {falls[0]}.")
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[NDArray[np.integer]]) -> Self:
+        """Puts rows one after the other."""
+        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        values = np.concatenate(rows) if rows else np.empty(0, dtype=np.uint16)
+        return cls(values, offsets_of(lengths))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Ragged]) -> Self:
+        """The rows of all parts, in order; at least one part."""
+        lengths = np.concatenate([part.lengths for part in parts])
+        values = np.concatenate([part.values[part.offsets[0] : part.offsets[-1]] for part in parts])
+        return cls(values, offsets_of(lengths))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> NDArray[np.integer]:
+        """One row, as a view."""
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"`row` must be one of {len(self)} rows, but is {row}.")
+        row %= len(self)
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(rows,) the length of each row."""
+        return np.diff(self.offsets)
+
+    def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(len(rows),) the lengths of the given rows."""
+        return self.offsets[rows + 1] - self.offsets[rows]
+
+    def take(self, rows: NDArray[np.int64]) -> Ragged:
+        """The given rows, copied one after the other."""
+        starts, lengths = self.offsets[rows], self.lengths_of(rows)
+        offsets = offsets_of(lengths)
+        sources = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Ragged(self.values[sources], offsets)
+
+    def padded(self, rows: NDArray[np.int64], *, pad: int = 0) -> NDArray[np.int64]:
+        """The given rows, filled up with `pad` to the longest: (len(rows), length of the longest)."""
+        lengths = self.lengths_of(rows)
+        width = int(lengths.max(initial=0))
+        table = np.full((len(rows), width), pad, dtype=np.int64)
+        table[np.arange(width) < lengths[:, None]] = self.take(rows).values
+        return table
+
+
+def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
+    """(rows + 1,) where rows of these lengths start and end when laid one after the other."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

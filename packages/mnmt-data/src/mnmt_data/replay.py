@@ -1,0 +1,107 @@
+"""What a run read: the draws of its stream up to any step, and the pairs of any batch, computed again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+from mnmt_data import mixing
+from mnmt_data.batches import BatchStream
+from mnmt_data.errors import DataError
+from mnmt_data.mixing import MixingConfig
+from mnmt_data.mixture import Mixture
+from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_data.structure import structure
+
+RUN = "run.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """What decides a run's stream."""
+
+    data: Path
+    """Folder of prepared data."""
+
+    mixture: Mixture
+    mixing: MixingConfig
+    batch_tokens: int
+    seed: int
+
+
+def read_recorded(run: Path) -> Recorded:
+    """What a run record (docs/run-record.md) says of its stream.
+
+    Raises:
+        DataError: if there is no run record, or it does not say.
+    """
+    path = run / RUN
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        train = record["config"]["train"]
+        return Recorded(
+            data=run / record["data"],
+            mixture=Mixture(record["mixture"]),
+            mixing=structure(train.get("mixing", {}), MixingConfig, where="mixing"),
+            batch_tokens=int(train["batch_tokens"]),
+            seed=int(record["seed"]),
+        )
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such run record; name the folder of a run.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: does not say what the run read ({error!r}).") from None
+
+
+def open_stream(recorded: Recorded) -> tuple[BatchStream, Prepared]:
+    """The stream of a run, and the data it reads."""
+    data = open_prepared(recorded.data)
+    stream = mixing.open_stream(
+        data, recorded.mixture, recorded.mixing, batch_tokens=recorded.batch_tokens, seed=recorded.seed
+    )
+    return stream, data
+
+
+def audit(stream: BatchStream, step: int) -> dict[str, Any]:
+    """Asked and realised shares of the tasks in the batches before `step`.
+
+    Returns:
+        {task: weight, pairs drawn, share of all draws, epochs, deviation}; the last is how far the share is from
+        the first weight, in standard deviations of independent draws.
+    """
+    counts = stream.counts(step)
+    total = max(1, sum(counts.values()))
+    weights = stream.plan.schedule.phases[0].mixture.weights
+    return {
+        task: {
+            "weight": weights[task],
+            "pairs": count,
+            "share": count / total,
+            "epochs": count / stream.plan.infos[task].pairs if task in stream.plan.infos else 0.0,
+            "deviation": _deviation(count, total, weights[task]),
+        }
+        for task, count in counts.items()
+    }
+
+
+def describe_batch(stream: BatchStream, data: Prepared, step: int, *, samples: int) -> dict[str, Any]:
+    """Size and padding of a batch, and the first of its pairs as text."""
+    batch = stream.batch(step)
+    addresses = stream.addresses(step)[:samples]
+    return {
+        "step": step,
+        "pairs": len(batch.src),
+        "tgt_tokens": batch.num_tokens,
+        "padding": batch.padding,
+        "samples": [
+            {"task": task, "row": row, "src": data.vocab.decode(src), "tgt": data.vocab.decode(tgt)}
+            for (task, row), src, tgt in zip(addresses, batch.src, batch.tgt, strict=False)
+        ],
+    }
+
+
+def _deviation(count: int, total: int, weight: float) -> float:
+    spread = sqrt(total * weight * (1 - weight))
+    return (count - total * weight) / spread if spread else 0.0

@@ -1,0 +1,109 @@
+"""What a stream draws from, step by step: weights, scalarization, and the share of selected data in play."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from mnmt_data.mixture import Mixture
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Some steps during which nothing about the drawing changes.
+
+    Raises:
+        ValueError: if a field is out of its range.
+    """
+
+    mixture: Mixture
+    """The probability with which each task is drawn."""
+
+    step: int = 0
+    """The first step; the phase lasts until the next one, or for ever."""
+
+    loss_weights: Mapping[str, float] = field(default_factory=dict)
+    """{task: the factor of its pairs' loss}; 1 where a task is absent."""
+
+    kept: float = 1.0
+    """Share of each selected task's pairs that are in play, the best first."""
+
+    def __post_init__(self) -> None:
+        if self.step < 0:
+            raise ValueError(f"`step` must not be negative, but is {self.step}.")
+        if not 0 < self.kept <= 1:
+            raise ValueError(f"`kept` must be in (0, 1], but is {self.kept}.")
+        if unknown := sorted(set(self.loss_weights) - set(self.mixture.tasks)):
+            raise ValueError(f"`loss_weights` must be of tasks of the mixture, but one is {unknown[0]!r}.")
+
+
+def explicit(mixture: Mixture) -> Phase:
+    """Explicit scalarization: all tasks drawn alike, each loss weighted (Fernandes et al. 2023, eq. 4).
+
+    With K tasks of positive weight, each is drawn with probability 1/K and its pairs' loss counts K·p
+    times, so that the expected loss is Σ p_i L_i as it is when tasks are drawn with probability p_i.
+    """
+    positive = {task: weight for task, weight in mixture.weights.items() if weight > 0}
+    even = {task: 1 / len(positive) if task in positive else 0.0 for task in mixture.tasks}
+    return Phase(
+        mixture=Mixture(even),
+        loss_weights={task: weight * len(positive) for task, weight in positive.items()},
+    )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Phases in the order of their first steps.
+
+    Raises:
+        ValueError: if there are none, the first does not start at step 0, two start at one step, or their
+            tasks differ.
+    """
+
+    phases: tuple[Phase, ...]
+
+    def __post_init__(self) -> None:
+        if not self.phases or self.phases[0].step != 0:
+            raise ValueError("`phases` must begin with one at step 0.")
+        for one, other in pairwise(self.phases):
+            if one.step >= other.step:
+                raise ValueError(
+                    f"`phases` must start one after the other, but one at step {other.step} does not."
+                )
+            if one.mixture.tasks != other.mixture.tasks:
+                raise ValueError(
+                    "`phases` must have the same tasks in the same order; give weight 0 to those not drawn."
+                )
+
+    @classmethod
+    def constant(cls, mixture: Mixture) -> Schedule:
+        """The same weights at every step (implicit scalarization)."""
+        return cls((Phase(mixture=mixture),))
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of every phase."""
+        return self.phases[0].mixture.tasks
+
+    def index(self, step: int) -> int:
+        """Which phase a step belongs to."""
+        return bisect_right([phase.step for phase in self.phases], step) - 1
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Plain values that tell this schedule from others."""
+        return [asdict(phase) for phase in self.phases]
+
+
+def moving(start: Mixture, end: Mixture, *, steps: int, changes: int) -> Schedule:
+    """Weights that go from `start` to `end` in a straight line over `steps` steps, in `changes` moves."""
+    moves = []
+    for move in range(changes + 1):
+        share = move / changes
+        weights = {
+            task: (1 - share) * start.weights[task] + share * end.weights[task] for task in start.tasks
+        }
+        moves.append(Phase(step=round(steps * share), mixture=Mixture(weights)))
+    return Schedule(tuple(moves))

@@ -1,0 +1,16 @@
+"""Synthetic languages: parallel text without end, whose irreducible loss is known exactly.
+
+A sentence is a row of concepts drawn from a Zipf law. The source language `xx` spells each concept in one
+way; every target language has random spellings of its own, two a concept. The second is chosen with a fixed
+probability: no model can foresee that choice, and it is all the loss that a perfect model has left. The
+lexicon must sit in a model's weights, so the loss falls as the model grows.
+
+The target languages may share a part of their lexicon, order their words in ways of their own, and be taught
+with pairs that are wrong.
+"""
+
+from mnmt_data.synthetic.config import SOURCE_LANGUAGE, SyntheticConfig
+from mnmt_data.synthetic.corpus import write_synthetic_corpus
+from mnmt_data.synthetic.pairs import sentence_pairs
+
+__all__ = ["SOURCE_LANGUAGE", "SyntheticConfig", "sentence_pairs", "write_synthetic_corpus"]

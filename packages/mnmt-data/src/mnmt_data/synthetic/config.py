@@ -1,0 +1,204 @@
+"""The `[data.synthetic]` table: what the synthetic languages are like, and how much of them there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf, log, log1p
+
+from mnmt_data.permutation import MAX_SIZE
+from mnmt_data.synthetic.word_order import WORD_ORDERS, WordOrder
+
+SOURCE_LANGUAGE = "xx"
+
+_LEAST = {
+    "concepts": 1,
+    "zipf_exponent": 0,
+    "words_per_sentence": 1,
+    "source_syllables": 1,
+    "target_syllables": 1,
+    "syllable_inventory": 2,
+    "train_sentences": 0,
+    "dev_sentences": 0,
+    "test_sentences": 0,
+}
+_SHARES = ("synonym_rate", "shared_lexicon", "noise", "copies")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticConfig:
+    """What the synthetic languages are like and how much of them to write.
+
+    Raises:
+        ValueError: if a field is out of its range, or the syllables make fewer words than there are concepts.
+    """
+
+    languages: tuple[str, ...] = ("aa", "bb")
+    """Target languages; each makes a task with the source language, `xx-aa`."""
+
+    concepts: int = 1000
+    """How many things there are to say: the size of the lexicon."""
+
+    zipf_exponent: float = 1.0
+    """The k-th commonest concept is drawn with probability ∝ k^(-zipf_exponent)."""
+
+    words_per_sentence: int = 8
+    """Concepts in every sentence, or in the shortest."""
+
+    max_words_per_sentence: int | None = None
+    """Concepts in the longest sentence, if they differ: every length from `words_per_sentence` to this is
+    then drawn equally often. The source tells the length, so a perfect model foresees `</s>` all the same."""
+
+    source_syllables: int = 2
+    """Syllables, which are tokens, in every source word."""
+
+    target_syllables: int = 2
+    """Syllables in every target word."""
+
+    syllable_inventory: int = 64
+    """Distinct syllables; all languages share them, and so a vocabulary."""
+
+    synonym_rate: float = 0.1
+    """Probability that a concept takes its second target spelling, which differs in the last syllable."""
+
+    shared_lexicon: float = 0.0
+    """Share of the concepts that all target languages spell alike, synonyms included: a dial of synergy.
+
+    It is the share in every band of frequency, though not of running words, a third of which the commonest
+    concept alone can be (see `lexicon.shared_concepts`). A larger share contains a smaller one. Of f(p), the
+    effective fraction N_eff / N of a model (Fernandes et al. 2023, eqs. 8-10), this much is known:
+
+    * At 1, with any `word_order` but `permuted`, the tasks differ in their target tag and in nothing else.
+      For a model that ignores the tag, and reads no pair twice, every mixture is one and the same training
+      text: f(p) = 1 for all p > 0. What it costs a finite model to learn to ignore the tag is not known; it
+      should be little, and makes f(p) smaller.
+    * At 0 the target lexicons are independent. The tasks still share the reading of the source, the mechanism
+      of translating word by word, and the syllables. A model that were lexicon only, and gave each task its
+      share, would have f(p) = p. How far what is shared lifts f above p, and how far a rare task's fewer
+      examples press it below, is not known.
+    * In between f(p) is not known. A larger share leaves less to be learned twice, so f should not fall; no
+      proof says so.
+    """
+
+    word_order: WordOrder = "same"
+    """Order of the target's words: `same` as the source's, `reversed`, or `permuted`: a random permutation of
+    the positions for each language and length, drawn independently, so that short sentences of two languages
+    may come to be ordered alike. The irreducible loss is the same for all three."""
+
+    noise: float = 0.0
+    """Share of the training pairs that are misaligned: their target is the next pair's.
+
+    Dev and test are clean. A model cannot know that, so noise raises the loss it can reach: see
+    `irreducible`."""
+
+    copies: float = 0.0
+    """Share of the training pairs whose target is a copy of the source; raises the loss as `noise` does."""
+
+    train_sentences: int = 100_000
+    """Training pairs of each task."""
+
+    train_sentences_of: Mapping[str, int] = field(default_factory=dict)
+    """{target language: training pairs of its task}, where they are not `train_sentences`."""
+
+    dev_sentences: int = 1000
+    """Development pairs of each task."""
+
+    test_sentences: int = 1000
+    """Test pairs of each task."""
+
+    seed: int = 0
+    """Of the spellings and of the sentences."""
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            _require(least <= value < inf, f"`{name}` must be at least {least}, but is {value}.")
+        for name in _SHARES:
+            value = getattr(self, name)
+            _require(0 <= value <= 1, f"`{name}` must be in [0, 1], but is {value}.")
+        self._check_training()
+        self._check_languages()
+        self._check_words("source_syllables")
+        self._check_words("target_syllables")
+
+    def _check_training(self) -> None:
+        wrong, (fewest, most) = self.noise + self.copies, self.lengths
+        _require(wrong < 1, f"`noise` + `copies` must be less than 1, but is {wrong}.")
+        _require(
+            most >= fewest,
+            f"`max_words_per_sentence` must be at least `words_per_sentence` ({fewest}), but is {most}.",
+        )
+        orders = ", ".join(WORD_ORDERS)
+        _require(
+            self.word_order in WORD_ORDERS, f"`word_order` must be one of {orders}, not {self.word_order!r}."
+        )
+        for language, count in self.train_sentences_of.items():
+            known = language in self.languages
+            _require(known, f"`train_sentences_of` must name target languages, but {language!r} is none.")
+            _require(count >= 0, f"`train_sentences_of` {language} must be at least 0, but is {count}.")
+
+    def _check_languages(self) -> None:
+        _require(len(self.languages) > 0, "`languages` must name at least one target language, but is empty.")
+        for language in self.languages:
+            _require(
+                re.fullmatch("[a-z]{2,8}", language) is not None and language != SOURCE_LANGUAGE,
+                f"`languages` must be 2 to 8 letters a-z, not {SOURCE_LANGUAGE}, but one is {language!r}.",
+            )
+            twice = self.languages.count(language) > 1
+            _require(not twice, f"`languages` must differ, but {language} is there twice.")
+
+    def _check_words(self, name: str) -> None:
+        length, inventory = getattr(self, name), self.syllable_inventory
+        words = f"`syllable_inventory` ** `{name}` ({inventory}**{length})"
+        _require(inventory**length <= MAX_SIZE, f"{words} must be at most 2**62, the number of words.")
+        _require(
+            self.concepts <= inventory**length, f"`concepts` must be at most {words}, but is {self.concepts}."
+        )
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The language pairs, `xx-aa` and so on."""
+        return tuple(f"{SOURCE_LANGUAGE}-{language}" for language in self.languages)
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Words of the shortest sentence and of the longest."""
+        most = self.max_words_per_sentence
+        return self.words_per_sentence, self.words_per_sentence if most is None else most
+
+    def sentences(self, split: str, task: str) -> int:
+        """How many pairs `split` (train, dev or test) of a task has."""
+        train = self.train_sentences_of.get(task.partition("-")[2], self.train_sentences)
+        return {"train": train, "dev": self.dev_sentences, "test": self.test_sentences}[split]
+
+    @property
+    def irreducible(self) -> float:
+        """Loss on dev and test of a perfect model of the training pairs, in nats a target token.
+
+            L∞ = (n·H(r) - ln(1 - ε)) / (n·s + 1)
+
+        with n the mean number of words a sentence, s the syllables a word, r the `synonym_rate`, and
+        H(r) = -r ln r - (1 - r) ln(1 - r) the entropy of the choice of synonym. The one more token is `</s>`,
+        which costs nothing since the source tells the length.
+
+        ε = `noise` + `copies` is the share of wrong training pairs. The best model of training pairs is
+        q(y|x) = (1 - ε) p(y|x) + ε m(y|x): p of the clean pairs, m of the wrong ones. Where m cannot produce
+        a right translation, a clean pair costs q just -ln(1 - ε) nats more than p, and the formula is exact.
+        Otherwise it is an upper bound: the loss of q is smaller by at most
+
+            ε/(1 - ε) · Σ_x p(x) Σ_y m(y|x)    nats a sentence, where y runs over the right translations of x.
+
+        Misalignment alone makes this at most ε/(1 - ε) (Σ_k p_k²)^n, for n the fewest words of a sentence and
+        p_k the probability of concept k, if no two concepts share a spelling. A model that was told that dev
+        and test are clean would reach the loss of p, that of ε = 0.
+        """
+        rate, words = self.synonym_rate, sum(self.lengths) / 2
+        entropy = -sum(p * log(p) for p in (rate, 1 - rate) if p > 0)
+        mistrust = -log1p(-(self.noise + self.copies))
+        return (words * entropy + mistrust) / (words * self.target_syllables + 1)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ValueError(message)

@@ -1,0 +1,102 @@
+"""How a synthetic language spells its concepts."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.draws import random_units, random_words, stream_key
+from mnmt_data.permutation import permute
+
+_COMMON = "*"  # no language is called so
+_GOLDEN = (sqrt(5) - 1) / 2
+
+
+def unique_spellings(
+    concepts: int,
+    *,
+    length: int,
+    inventory: int,
+    seed: int,
+    language: str,
+    shared: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
+    """A random spelling for every concept, no two alike.
+
+    Args:
+        concepts: how many there are.
+        length: syllables a word.
+        inventory: syllables to choose from; there must be as many words as concepts, inventory^length.
+        seed: of the spellings.
+        language: whose they are.
+        shared: (concepts,) which of them are spelled as in every other language; by default none.
+
+    Returns:
+        (concepts, length) syllable numbers in [0, inventory).
+    """
+    numbers = _word_numbers(concepts, inventory**length, seed, language)
+    if shared is not None and shared.any():
+        numbers = _joined(numbers, _word_numbers(concepts, inventory**length, seed, _COMMON), shared)
+    return numbers[:, None] // inventory ** np.arange(length) % inventory
+
+
+def shared_concepts(concepts: int, share: float, *, seed: int) -> NDArray[np.bool_]:
+    """Which concepts all target languages spell alike; (concepts,).
+
+    The k-th commonest is among them where the fractional part of u + kφ is below `share`, with φ the golden
+    ratio and u drawn from `seed`. No sequence is spread more evenly: any stretch of m ranks holds m·share of
+    them, give or take O(log m), where a coin tossed for each would stray by √m. A larger share contains a
+    smaller one.
+    """
+    start = random_units(stream_key(seed, "shared lexicon"), 0, 1)
+    return (start + np.arange(concepts) * _GOLDEN) % 1.0 < share
+
+
+def synonyms(
+    spellings: NDArray[np.int64],
+    *,
+    inventory: int,
+    seed: int,
+    language: str,
+    shared: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
+    """Every concept's second spelling: the first with another last syllable; same shape as `spellings`."""
+    steps = _synonym_steps(len(spellings), inventory, seed, language)
+    if shared is not None:
+        steps = np.where(shared, _synonym_steps(len(spellings), inventory, seed, _COMMON), steps)
+    second = spellings.copy()
+    second[:, -1] = (spellings[:, -1] + steps) % inventory
+    return second
+
+
+def _word_numbers(concepts: int, words: int, seed: int, language: str) -> NDArray[np.int64]:
+    """A different number in [0, words) for each concept."""
+    key = stream_key(seed, "spelling", language)
+    return permute(np.arange(concepts), words, key, epochs=np.zeros(concepts, dtype=np.int64))
+
+
+def _joined(
+    own: NDArray[np.int64], common: NDArray[np.int64], shared: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """`common` where `shared`, else `own`; all different, as each of the two is.
+
+    Where a shared concept has taken another's own word, that one gets the word which the shared concept gave
+    up, and so on until a word is free. Two such walks never meet, since every step is one-to-one.
+    """
+    owners = np.flatnonzero(shared)[common[shared].argsort()]
+    taken, numbers = common[owners], np.where(shared, common, own)
+    walking = np.flatnonzero(~shared)
+    while walking.size:
+        places = np.searchsorted(taken, numbers[walking]).clip(max=len(taken) - 1)
+        met = taken[places] == numbers[walking]
+        walking = walking[met]
+        numbers[walking] = own[owners[places[met]]]
+    return numbers
+
+
+def _synonym_steps(concepts: int, inventory: int, seed: int, language: str) -> NDArray[np.int64]:
+    """How far each concept's second last syllable is from the first, in [1, inventory)."""
+    draws = random_words(stream_key(seed, "synonym", language), 0, concepts) % np.uint64(inventory - 1)
+    return 1 + draws.astype(np.int64)

@@ -1,0 +1,110 @@
+"""Which task each position of a stream draws, and how often each was drawn before any position.
+
+Drawn one after the other, tasks would have to be counted from the beginning to know how often each came
+before. Here the counts come first. A super-block of 2^29 positions has multinomial counts; the first half
+of a block has multivariate hypergeometric ones, given the block's; a leaf's counts are laid out in random
+order. That is exactly the distribution of independent choices, and any position is reached in 17 splits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.draws import random_words, stream_key
+from mnmt_data.mixture import Mixture
+
+Counts = NDArray[np.int64]
+Labels = tuple[int | str, ...]
+
+SUPER_BLOCK = 2**29
+"""Positions whose counts are drawn at once; numpy's hypergeometric sampler takes less than 10^9."""
+
+LEAF = 2**12
+"""Positions whose order is drawn at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskDraws:
+    """The tasks drawn at positions 0, 1, 2, ….
+
+    A pure function of the fields, of which any stretch is computed.
+    """
+
+    mixture: Mixture
+    """The probability of each task."""
+
+    seed: int
+    """Of the choices."""
+
+    labels: Labels
+    """Tell streams of one seed apart."""
+
+    def tasks(self, start: int, count: int) -> NDArray[np.int64]:
+        """The tasks of positions `start` to `start + count`: (count,) indices into `mixture.tasks`."""
+        first, end = start // LEAF, -(-(start + count) // LEAF)
+        leaves = [self._leaf(number) for number in range(first, end)]
+        skip = start - first * LEAF
+        return np.concatenate([np.empty(0, dtype=np.int64), *leaves])[skip : skip + count]
+
+    def before(self, position: int) -> Counts:
+        """How often each task is drawn before `position`: (tasks,), summing to `position`."""
+        number, rest = divmod(position, LEAF)
+        before, _ = self._descend(number)
+        every = np.bincount(self._leaf(number)[:rest], minlength=len(self.mixture.tasks))
+        every[self._drawn] += before
+        return every
+
+    def _leaf(self, number: int) -> NDArray[np.int64]:
+        """(LEAF,) the tasks of a leaf's positions."""
+        _, counts = self._descend(number)
+        order = np.argsort(
+            random_words(stream_key(self.seed, *self.labels, "leaf", number), 0, LEAF), kind="stable"
+        )
+        return np.repeat(self._drawn, counts)[order]
+
+    def _descend(self, leaf: int) -> tuple[Counts, Counts]:
+        """Counts of the tasks that are drawn: before a leaf, and in it."""
+        position, size = leaf * LEAF, SUPER_BLOCK
+        block = position // size
+        totals = _super_blocks(self.seed, self.labels, self._shares, block + 1)
+        before, here, start = totals[:block].sum(axis=0), totals[block], block * size
+        while size > LEAF:
+            size //= 2
+            left = _first_half(self.seed, self.labels, start, size, tuple(here.tolist()))
+            if position < start + size:
+                here = left
+            else:
+                before, here, start = before + left, here - left, start + size
+        return before, here
+
+    @property
+    def _drawn(self) -> NDArray[np.int64]:
+        return np.array([i for i, weight in enumerate(self.mixture.weights.values()) if weight > 0])
+
+    @property
+    def _shares(self) -> tuple[float, ...]:
+        positive = [weight for weight in self.mixture.weights.values() if weight > 0]
+        return tuple(weight / sum(positive) for weight in positive)
+
+
+@lru_cache(maxsize=16)
+def _super_blocks(seed: int, labels: Labels, shares: tuple[float, ...], count: int) -> Counts:
+    """(count, tasks): the counts of the first super-blocks."""
+    drawn: Counts = _generator(seed, *labels, "super-blocks").multinomial(SUPER_BLOCK, shares, size=count)
+    return drawn
+
+
+@lru_cache(maxsize=256)
+def _first_half(seed: int, labels: Labels, start: int, half: int, counts: tuple[int, ...]) -> Counts:
+    """Of the counts of the 2 · `half` positions from `start`, those of the first half."""
+    generator = _generator(seed, *labels, "split", start, half)
+    drawn: Counts = generator.multivariate_hypergeometric(counts, half, method="marginals")
+    return drawn
+
+
+def _generator(seed: int, *labels: int | str) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=stream_key(seed, *labels)))
