@@ -3,7 +3,9 @@ import json
 import pytest
 
 from mnmt_data.corpus import Bitext, read_bitext
-from mnmt_data.fetch.debian import align, fetch_debian_descriptions, parse_descriptions, read_descriptions
+from mnmt_data.errors import DataError
+from mnmt_data.fetch.debian import fetch_debian_descriptions, parse_descriptions, read_descriptions
+from mnmt_data.fetch.request import Request
 
 ENGLISH = """Package: apt
 Description-md5: aaa
@@ -42,6 +44,24 @@ Description-de: GNU-Shell
 Package: other
 Description-md5: zzz
 Description-de: nirgends sonst
+"""
+FRENCH = """Package: apt
+Description-md5: aaa
+Description-fr: gestionnaire de paquets
+ Ce paquet fournit des outils.
+ .
+ These include:
+  * apt-get
+  * apt-cache
+
+Package: bash
+Description-md5: bbb
+Description-fr: interpréteur GNU
+ Un seul paragraphe.
+
+Package: other
+Description-md5: zzz
+Description-fr: nulle part ailleurs
 """
 CHINESE = """Package: apt
 Description-md5: aaa
@@ -83,14 +103,46 @@ def test_entries_without_checksum_or_text_are_passed_over(content):
 
 
 def test_lists_of_several_sources_are_put_together(tmp_path):
-    for name, content in (("a", ENGLISH), ("b", GERMAN)):
+    for name, content in (("a", ENGLISH), ("b", GERMAN), ("c", FRENCH)):
         (tmp_path / name).write_text(content, encoding="utf-8")
-    assert sorted(read_descriptions([tmp_path / "a", tmp_path / "b"])) == ["aaa", "bbb", "ccc", "zzz"]
+    found = read_descriptions([tmp_path / "b", tmp_path / "c", tmp_path / "a"])
+    assert {key: text for key, text in found.items() if key[0] in ("ccc", "zzz")} == {
+        ("zzz", 1, 0): "nirgends sonst",
+        ("ccc", 1, 0): "only a synopsis",
+    }
+    # The first list that has a description gives all of its paragraphs.
+    assert [key for key in found if key[0] == "bbb"] == [("bbb", 2, 0), ("bbb", 2, 1)]
 
 
-def test_paragraphs_align_where_both_have_as_many():
-    english, german = dict(parse_descriptions(ENGLISH)), dict(parse_descriptions(GERMAN))
-    assert align(english, german) == Bitext(
+@pytest.fixture
+def fetch(tmp_path, monkeypatch):
+    """A machine where apt-get gives the lists above; returns what was said, and the folder."""
+    lists = tmp_path / "corpora/.downloads/descriptions/lists"
+    source, programs = tmp_path / "source", tmp_path / "bin"
+    source.mkdir()
+    programs.mkdir()
+    contents = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "zh%5fCN": CHINESE}
+    for language, content in contents.items():
+        name = f"deb.example.org_dists_main_i18n_Translation-{language}"
+        (source / name).write_text(content, encoding="utf-8")
+    release = "".join(f" 0 1 main/i18n/Translation-{name}\n" for name in ("en", "de", "fr", "zh_CN", "ml"))
+    (source / "deb.example.org_dists_InRelease").write_text(release, encoding="utf-8")
+    (programs / "apt-get").write_text(f"#!/bin/sh\ncp {source}/* {lists}\n", encoding="utf-8")
+    (programs / "apt-get").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+
+    def run(**options):
+        said = []
+        request = Request(testset="debian", **options)
+        fetch_debian_descriptions(request, tmp_path / "corpora/debian", report=said.append)
+        return said, tmp_path / "corpora/debian"
+
+    return run
+
+
+def test_paragraphs_align_where_both_have_as_many(fetch):
+    said, folder = fetch(langs="en,de,zh-CN")
+    assert read_bitext(folder, "debian", "en-de") == Bitext(
         src=[
             "commandline package manager",
             "This package provides commandline tools for searching and managing packages.",
@@ -98,30 +150,42 @@ def test_paragraphs_align_where_both_have_as_many():
         ],
         tgt=["Paketverwaltung", "Dieses Paket enthält Werkzeuge.", "Das sind: * apt-get"],
     )
-
-
-def test_untranslated_paragraphs_are_dropped():
-    assert align({"a": ["same", "one"]}, {"a": ["same", "eins"]}) == Bitext(src=["one"], tgt=["eins"])
-
-
-def test_fetch_writes_a_corpus_folder(tmp_path, monkeypatch):
-    lists = tmp_path / "corpora/.downloads/descriptions/lists"
-    contents = {"en": ENGLISH, "de": GERMAN, "zh%5fCN": CHINESE}
-    source, programs = tmp_path / "source", tmp_path / "bin"
-    source.mkdir()
-    programs.mkdir()
-    for language, content in contents.items():
-        (source / f"deb.example.org_dists_main_i18n_Translation-{language}").write_text(
-            content, encoding="utf-8"
-        )
-    (programs / "apt-get").write_text(f"#!/bin/sh\ncp {source}/* {lists}\n", encoding="utf-8")
-    (programs / "apt-get").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    said = []
-    fetch_debian_descriptions(("de", "zh-CN"), tmp_path / "corpora/debian", report=said.append)
-    assert said[1:] == ["en-de: 3 pairs", "en-zh: 0 pairs"]
-    assert len(read_bitext(tmp_path / "corpora/debian", "debian", "en-de")) == 3
-    described = json.loads((tmp_path / "corpora/debian/corpus.json").read_text(encoding="utf-8"))
-    assert described["counts"] == {"debian.en-de": 3, "debian.en-zh": 0}
-    configuration = (lists.parent / "apt.conf").read_text(encoding="utf-8")
+    assert said[1:] == [
+        "de: 3 paragraphs translated",
+        "zh: 0 paragraphs translated",
+        "en-de: 3 pairs",
+        "en-zh: no pairs, left out",
+    ]
+    described = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+    assert described["counts"] == {"debian.en-de": 3}
+    configuration = (folder.parent / ".downloads/descriptions/apt.conf").read_text(encoding="utf-8")
     assert 'Acquire::Languages { "en"; "de"; "zh_CN"; };' in configuration
+
+
+def test_pair_without_english_leaves_out_what_is_left_in_english(fetch):
+    # Both give bash two paragraphs, the English has three: they need not be of the same text.
+    _, folder = fetch(langs="de,fr", pairs="fr-de")
+    assert read_bitext(folder, "debian", "fr-de") == Bitext(
+        src=["gestionnaire de paquets", "Ce paquet fournit des outils."],
+        tgt=["Paketverwaltung", "Dieses Paket enthält Werkzeuge."],
+    )
+    configuration = (folder.parent / ".downloads/descriptions/apt.conf").read_text(encoding="utf-8")
+    assert 'Acquire::Languages { "en"; "de"; "fr"; };' in configuration
+
+
+def test_all_languages_are_those_with_a_list(fetch):
+    said, _ = fetch(langs="all")
+    assert [line.split(":")[0] for line in said[1:]] == ["de", "fr", "zh", "en-de", "en-fr", "en-zh"]
+
+
+def test_unknown_language_is_told_with_those_there_are(fetch):
+    with pytest.raises(DataError) as raised:
+        fetch(langs="en,xx")
+    assert str(raised.value) == (
+        "--langs: no 'xx' in Debian package descriptions; there are de, en, fr, ml, zh_CN."
+    )
+
+
+def test_announced_language_without_a_list_is_told(fetch):
+    with pytest.raises(DataError, match="apt-get update: no package descriptions in 'ml'"):
+        fetch(langs="en,ml")

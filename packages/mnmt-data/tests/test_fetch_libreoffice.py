@@ -1,85 +1,70 @@
 import io
 import json
+import re
+import struct
+import sys
 import tarfile
 
 import pytest
 
+from mnmt_data.cli import main
 from mnmt_data.corpus import Bitext, read_bitext
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.libreoffice import (
-    align,
-    fetch_libreoffice_help,
-    package_version,
-    page_paragraphs,
-    paragraphs,
-)
+from mnmt_data.fetch.deb import members, package_version
+from mnmt_data.fetch.libreoffice_help import fetch_libreoffice_help, read_help
+from mnmt_data.fetch.libreoffice_interface import fetch_libreoffice_interface, read_interface
+from mnmt_data.fetch.request import Request
 
-PAGE = """<!DOCTYPE html>
-<html lang="en-US"><head><title>Title</title></head><body>
-<header><p id="outside">Help for LibreOffice</p></header>
-<div id="DisplayArea">{}</div>
-<footer><p id="bm_module">Module is: shared</p></footer>
-</body></html>"""
-SWITCH = """<p id="p">Choose <span id="s" class="switchinline">
-<span hidden="true" id="MACx" class="MAC"><span class="emph">Preferences</span></span>
-<span hidden="true" id="defaultx"><span class="emph">Options</span></span></span> now.</p>"""
+HELP = "./usr/share/libreoffice/help"
+RESOURCE = "./usr/lib/libreoffice/program/resource"
 
 
-def read(content):
-    return list(page_paragraphs(PAGE.format(content).encode()))
+def page(**paragraphs):
+    inside = "".join(f'<p id="{key}">{text}</p>' for key, text in paragraphs.items())
+    return f'<html><body><div id="DisplayArea">{inside}</div></body></html>'.encode()
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ('<p id="par_1" class="paragraph">Plain.</p>', [("par_1", "Plain.")]),
-        ('<h1 id="hd_1"><a name="x"></a>\n  Two\n words</h1>', [("hd_1", "Two words")]),
-        ('<p id="p">In <b>bold</b>, <a href="x">linked</a>.</p>', [("p", "In bold, linked.")]),
-        ('<p id="p">Köln — 图 &amp; &eacute;&nbsp;x</p>', [("p", "Köln — 图 & é x")]),
-        ('<p>No id.</p><p id="p"> </p><div id="d">No paragraph.</div>', []),
-        ('<p id="p">a<!-- hidden -->b</p>', [("p", "ab")]),
-        (SWITCH, [("p", "Choose Options now.")]),
-        (SWITCH.replace("defaultx", "WINx"), [("p", "Choose Preferences now.")]),
-        ('<ul><li><p id="p">a</p></li><li><p id="q">b</p></li></ul>', [("p", "a"), ("q", "b")]),
-        ("", []),
-    ],
-)
-def test_paragraphs_of_a_page(content, expected):
-    assert read(content) == expected
+def catalogue(entries):
+    """A gettext .mo file: two tables of (length, offset), then the strings, each with a final NUL."""
+    header = {"": "Content-Type: text/plain; charset=UTF-8\nPlural-Forms: nplurals=1; plural=0;\n"}
+    pairs = sorted((key.encode(), value.encode()) for key, value in {**header, **entries}.items())
+    tables, strings = b"", b""
+    for side in range(2):
+        for pair in pairs:
+            tables += struct.pack("<2I", len(pair[side]), 28 + 16 * len(pairs) + len(strings))
+            strings += pair[side] + b"\0"
+    return struct.pack("<7I", 0x950412DE, 0, len(pairs), 28, 28 + 8 * len(pairs), 0, 0) + tables + strings
 
 
-def test_paragraphs_align_by_page_and_id():
-    english = {
-        ("a", "1"): "one",
-        ("a", "2"): "two",
-        ("b", "1"): "three",
-        ("b", "2"): "Calc",
-        ("c", "1"): "one",
-    }
-    german = {
-        ("c", "1"): "eins",
-        ("b", "2"): "Calc",
-        ("b", "1"): "drei",
-        ("a", "1"): "eins",
-        ("d", "1"): "vier",
-    }
-    assert align(english, german) == Bitext(src=["one", "three"], tgt=["eins", "drei"])
-
-
-def test_version_is_in_the_name_of_the_file(tmp_path):
-    assert (
-        package_version(tmp_path / "libreoffice-help-de_4%3a7.4.7-1+deb12u14_all.deb") == "4:7.4.7-1+deb12u14"
-    )
-
-
-def package(path, language, pages):
+def package(path, files):
     """A stand-in for a .deb: the archive that dpkg-deb would give of it."""
     with tarfile.open(path, "w") as archive:
-        for name, content in pages.items():
-            info = tarfile.TarInfo(f"./usr/share/libreoffice/help/{language}/{name}")
-            info.size = len(content.encode())
-            archive.addfile(info, io.BytesIO(content.encode()))
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
     return path
+
+
+PROGRAMS = {
+    "apt-get": """#!/bin/sh
+while [ "$1" != update ] && [ "$1" != download ]; do shift; done
+verb=$1; shift; [ $verb = update ] && exit 0
+if [ "$1" = --print-uris ]; then
+    shift
+    for name in "$@"; do for file in ARCHIVE/${name}_*.deb; do echo "'file:$file' ${file##*/} 1 x"; done; done
+    exit 0
+fi
+for name in "$@"; do cp ARCHIVE/${name}_*.deb .; done
+""",
+    "apt-cache": """#!/bin/sh
+cd ARCHIVE && for file in "$4"*.deb; do echo "${file%%_*}"; done
+""",
+    "dpkg-deb": """#!/bin/sh
+cat "$2"
+case "$2" in *truncated*) exit 2;; esac
+""",
+}
 
 
 @pytest.fixture
@@ -88,59 +73,172 @@ def debian(tmp_path, monkeypatch):
     archive, programs = tmp_path / "archive", tmp_path / "bin"
     archive.mkdir()
     programs.mkdir()
-    apt_get = f"""#!/bin/sh
-while [ "$1" != update ] && [ "$1" != download ]; do shift; done
-verb=$1; shift; [ $verb = update ] && exit 0
-for name in "$@"; do
-    cp {archive}/${{name}}_*.deb . 2>/dev/null || {{ echo "E: Unable to locate package $name"; exit 100; }}
-done
-"""
-    for name, script in {"apt-get": apt_get, "dpkg-deb": '#!/bin/sh\nexec cat "$2"\n'}.items():
-        (programs / name).write_text(script, encoding="utf-8")
+    for name, script in PROGRAMS.items():
+        (programs / name).write_text(script.replace("ARCHIVE", str(archive)), encoding="utf-8")
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    help_pages = {
-        "en-us": {
-            "text/a.html": PAGE.format('<p id="1">one</p><p id="2">two</p>'),
-            "a.html": "x",
-            "text/b.js": "x",
+    packages = {
+        "libreoffice-help-en-us": {
+            f"{HELP}/en-US/text/a.html": page(x="one", y="two", z="Calc"),
+            f"{HELP}/en-US/a.html": b"x",
+            f"{HELP}/en-US/text/b.js": b"x",
         },
-        "de": {"text/a.html": PAGE.format('<p id="2">zwei</p><p id="1">eins</p>')},
-        "zh-cn": {"text/a.html": PAGE.format('<p id="1">一</p>')},
+        "libreoffice-help-de": {f"{HELP}/de/text/a.html": page(y="zwei", x="eins", z="Calc")},
+        "libreoffice-help-zh-cn": {f"{HELP}/zh-CN/text/a.html": page(x="一", z="计算")},
+        "libreoffice-help-zh-tw": {f"{HELP}/zh-TW/text/a.html": page(x="壹", y="兩")},
+        "libreoffice-help-ca": {
+            f"{HELP}/ca-valencia/text/a.html": page(x="valencià", y="dos"),
+            f"{HELP}/ca/text/a.html": page(x="u"),
+        },
+        "libreoffice-help-sk": {f"{HELP}/sk": b""},
+        "libreoffice-help-common": {f"{HELP}/x": b""},
+        "libreoffice-l10n-de": {
+            f"{RESOURCE}/de/LC_MESSAGES/sw.mo": catalogue({"d|x\x04_Open": "Ö_ffnen", "S\x04OK": "OK"})
+        },
+        "libreoffice-l10n-fr": {
+            f"{RESOURCE}/fr/LC_MESSAGES/sw.mo": catalogue({"d|x\x04_Open": "_Ouvrir", "S\x04OK": "Oui"})
+        },
     }
-    for name, pages in help_pages.items():
-        package(archive / f"libreoffice-help-{name}_4%3a7.4_all.deb", name, pages)
+    for name, files in packages.items():
+        package(archive / f"{name}_4%3a7.4_all.deb", files)
     return archive
 
 
+@pytest.fixture
+def fetch(debian, tmp_path):
+    """Fetches and returns what was said, and the folder."""
+
+    def run(command, **options):
+        said = []
+        command(Request(**options), tmp_path / "corpora/c", report=said.append)
+        return said, tmp_path / "corpora/c"
+
+    return run
+
+
+def test_version_is_in_the_name_of_the_file(tmp_path):
+    assert (
+        package_version(tmp_path / "libreoffice-help-de_4%3a7.4.7-1+deb12u14_all.deb") == "4:7.4.7-1+deb12u14"
+    )
+
+
 def test_package_gives_its_pages(debian):
-    found = paragraphs(debian / "libreoffice-help-en-us_4%3a7.4_all.deb")
-    assert found == {("a.html", "1"): "one", ("a.html", "2"): "two"}
+    found = read_help(debian / "libreoffice-help-en-us_4%3a7.4_all.deb")
+    assert found == {("a.html", "x"): "one", ("a.html", "y"): "two", ("a.html", "z"): "Calc"}
 
 
-@pytest.mark.parametrize(
-    ("content", "message"), [(b"junk", "cannot be unpacked"), (b"\0" * 10240, "holds no help pages")]
-)
-def test_broken_package_is_named(debian, content, message):
+def test_variant_in_the_package_of_a_language_is_passed_over(debian):
+    assert read_help(debian / "libreoffice-help-ca_4%3a7.4_all.deb") == {("a.html", "x"): "u"}
+
+
+@pytest.mark.parametrize("content", [b"junk", b""])
+def test_broken_package_is_named(debian, content):
     path = debian / "broken.deb"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=f"broken.deb: {message}"):
-        paragraphs(path)
+    with pytest.raises(DataError, match=r"broken.deb: cannot be unpacked \(.*\); delete it and fetch again"):
+        list(members(path, re.compile("")))
 
 
-def test_fetch_writes_a_corpus_folder(debian, tmp_path):
-    said = []
-    folder = tmp_path / "corpora/help"
-    fetch_libreoffice_help(("de", "zh-CN"), folder, report=said.append)
+def test_package_that_dpkg_deb_finds_broken_is_not_taken_for_whole(debian):
+    path = package(debian / "truncated.deb", {f"{HELP}/de/text/a.html": page(x="eins")})
+    with pytest.raises(DataError, match=r"truncated.deb: cannot be unpacked; delete it and fetch again"):
+        read_help(path)
+
+
+def test_package_can_be_left_half_read(debian):
+    path = package(debian / "big.deb", {f"./{number}": b"x" * 100_000 for number in range(20)})
+    reading = members(path, re.compile("."))
+    next(reading)
+    reading.close()
+
+
+def test_system_without_dpkg_deb_is_told(debian, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DataError, match="dpkg-deb: no such command; only a Debian system"):
+        list(members(debian / "libreoffice-help-de_4%3a7.4_all.deb", re.compile("")))
+
+
+def test_broken_catalogue_names_its_package(debian):
+    path = package(debian / "l_1_all.deb", {f"{RESOURCE}/de/LC_MESSAGES/sw.mo": b"no catalogue"})
+    with pytest.raises(
+        DataError, match=r"l_1_all.deb: has a broken catalogue \(.*\); delete it and fetch again"
+    ):
+        read_interface(path)
+
+
+def test_help_with_english(fetch):
+    said, folder = fetch(fetch_libreoffice_help, langs="en,de,zh-CN")
     assert read_bitext(folder, "train", "en-de") == Bitext(src=["one", "two"], tgt=["eins", "zwei"])
-    assert read_bitext(folder, "train", "en-zh") == Bitext(src=["one"], tgt=["一"])
-    assert said[1:] == ["en-de: 2 pairs", "en-zh: 1 pairs"]
+    assert read_bitext(folder, "train", "en-zh") == Bitext(src=["one", "Calc"], tgt=["一", "计算"])
+    assert said == [
+        "looking for libreoffice-help-* in apt's lists",
+        "fetching 3 packages",
+        "de: 2 paragraphs translated",
+        "zh: 2 paragraphs translated",
+        "en-de: 2 pairs",
+        "en-zh: 2 pairs",
+    ]
     described = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-    assert described["counts"] == {"train.en-de": 2, "train.en-zh": 1}
+    assert described["counts"] == {"train.en-de": 2, "train.en-zh": 2}
     assert described["provenance"]["packages"]["libreoffice-help-zh-cn"] == "4:7.4"
 
 
-def test_unknown_language_is_told_and_writes_nothing(debian, tmp_path):
-    with pytest.raises(DataError, match="Unable to locate package libreoffice-help-xx"):
-        fetch_libreoffice_help(("xx",), tmp_path / "corpora/help", report=print)
-    assert not (tmp_path / "corpora/help").exists()
+def test_help_without_english_still_tells_untranslated_text_by_it(fetch):
+    _, folder = fetch(fetch_libreoffice_help, langs="de,zh_CN,zh-tw", pairs="all", testset="zero")
+    assert read_bitext(folder, "zero", "de-zh_CN") == Bitext(src=["eins"], tgt=["一"])
+    assert read_bitext(folder, "zero", "zh_TW-de") == Bitext(src=["壹", "兩"], tgt=["eins", "zwei"])
+    assert read_bitext(folder, "zero", "zh_CN-zh_TW") == Bitext(src=["一"], tgt=["壹"])
+
+
+def test_help_in_all_languages_leaves_out_empty_packages(fetch):
+    said, folder = fetch(fetch_libreoffice_help, langs="all")
+    assert "sk: its package has no text, left out" in said
+    tasks = {path.name.split(".")[1] for path in folder.glob("train.*")}
+    assert tasks == {"en-ca", "en-de", "en-zh_CN", "en-zh_TW"}
+
+
+def test_language_asked_for_by_name_must_have_text(fetch, tmp_path):
+    with pytest.raises(DataError, match="holds no text of this kind; leave sk out of --langs"):
+        fetch(fetch_libreoffice_help, langs="en,sk")
+    assert not (tmp_path / "corpora/c").exists()
+
+
+def test_unknown_language_is_told_and_writes_nothing(fetch, tmp_path):
+    with pytest.raises(DataError) as raised:
+        fetch(fetch_libreoffice_help, langs="en,xx")
+    assert str(raised.value) == (
+        "--langs: no 'xx' in LibreOffice help; there are ca, de, en, sk, zh_CN, zh_TW."
+    )
+    assert not (tmp_path / "corpora/c").exists()
+
+
+def test_interface_in_any_pair(fetch):
+    said, folder = fetch(fetch_libreoffice_interface, langs="en,de,fr", pairs="all")
+    assert read_bitext(folder, "train", "en-de") == Bitext(src=["Open"], tgt=["Öffnen"])
+    assert read_bitext(folder, "train", "en-fr") == Bitext(src=["OK", "Open"], tgt=["Oui", "Ouvrir"])
+    assert read_bitext(folder, "train", "fr-de") == Bitext(src=["Ouvrir"], tgt=["Öffnen"])
+    assert "de: 1 strings translated" in said
+
+
+def test_command_line(debian, tmp_path, monkeypatch, capsys):
+    out = str(tmp_path / "made/help")
+    options = ["--langs", "en,de,zh-CN", "--pairs", "de-zh", "--multiway", "--testset", "test", "--out", out]
+    monkeypatch.setattr(sys, "argv", ["mnmt-data", "fetch", "libreoffice-help", *options])
+    with pytest.raises(SystemExit) as raised:
+        main()
+    assert raised.value.code == 0
+    assert capsys.readouterr().out == f"fetched: {out}\n"
+    assert read_bitext(tmp_path / "made/help", "test", "de-zh") == Bitext(src=["eins"], tgt=["一"])
+
+
+@pytest.mark.parametrize("corpus", ["libreoffice-help", "libreoffice-interface", "debian-descriptions"])
+def test_folder_with_other_files_is_refused_before_anything_is_fetched(
+    corpus, debian, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made/thesis.tex").touch()
+    monkeypatch.setattr(sys, "argv", ["mnmt-data", "fetch", corpus, "--out", str(tmp_path / "made")])
+    with pytest.raises(SystemExit) as raised:
+        main()
+    assert raised.value.code == 2
+    assert capsys.readouterr().err == f"mnmt-data: {tmp_path}/made: holds other files; name a new folder.\n"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import unquote
+
+from tqdm import tqdm
 
 from mnmt_data.errors import DataError
 
@@ -18,40 +21,77 @@ APT::Sandbox::User "root";
 #clear Acquire::Languages;
 Acquire::Languages {{ {languages} }};
 """
+_TRANSLATION = re.compile(r"/i18n/Translation-([\w@]+)$", flags=re.MULTILINE)
 
 
 class Apt:
     """apt-get on this machine's package sources, keeping what it fetches in one folder."""
 
-    def __init__(self, folder: Path, *, description_languages: Sequence[str] = ("none",)) -> None:
+    def __init__(self, folder: Path, *, report: Callable[[str], None]) -> None:
         """Prepares the folder.
 
         Args:
             folder: where lists and packages go, and are found again by the next run.
-            description_languages: languages of the package descriptions that `update` fetches, `zh_CN`.
-        """
-        self.lists = folder.resolve() / "lists"
-        self.packages = folder.resolve() / "packages"
-        for subfolder in (self.lists / "partial", self.packages):
-            subfolder.mkdir(parents=True, exist_ok=True)
-        self._configuration = folder.resolve() / "apt.conf"
-        languages = " ".join(f'"{language}";' for language in description_languages)
-        content = CONFIGURATION.format(folder=folder.resolve(), languages=languages)
-        self._configuration.write_text(content, encoding="utf-8")
-        self._unreached = ""
+            report: called with a line at each stage.
 
-    def update(self) -> None:
+        Raises:
+            DataError: if it cannot be written.
+        """
+        self._folder = folder.resolve()
+        self.lists = self._folder / "lists"
+        self.packages = self._folder / "packages"
+        self._configuration = self._folder / "apt.conf"
+        self._report = report
+        self._unreached = ""
+        try:
+            for subfolder in (self.lists / "partial", self.packages):
+                subfolder.mkdir(parents=True, exist_ok=True)
+            self._configure(("none",))
+        except OSError as error:
+            raise DataError(f"{folder}: {error.strerror}; name a folder that can be written.") from None
+
+    def update(self, *, description_languages: Sequence[str] = ("none",)) -> None:
         """Fetches the lists that have changed.
 
-        A package source that cannot be reached is no error yet, since the others may have what is wanted; if
-        they have not, that error says so.
+        A package source that cannot be reached is no error yet, since the others or the lists of an earlier
+        run may have what is wanted; if they have not, that error says so.
+
+        Args:
+            description_languages: languages of the package descriptions to fetch as well, `zh_CN`.
 
         Raises:
             DataError: if this is no Debian system, or apt-get fails.
         """
-        output = self._run("update")
+        self._configure(description_languages)
+        output = self._run("apt-get", "-q", "update")
         failures = [line for line in output.splitlines() if line.startswith("W: Failed to fetch")]
         self._unreached = f" ({failures[0]})" if failures else ""
+        if failures:
+            self._report(f"going on with the lists that could be had{self._unreached}")
+
+    def names(self, prefix: str) -> list[str]:
+        """Names of the packages that begin with `prefix`.
+
+        Raises:
+            DataError: if there are none.
+        """
+        names = sorted(self._run("apt-cache", "pkgnames", prefix).split())
+        if not names:
+            raise DataError(f"apt-get update: no packages {prefix}*.{self._unreached}")
+        return names
+
+    def description_languages(self) -> list[str]:
+        """Languages that the package sources have package descriptions in.
+
+        Raises:
+            DataError: if there are none.
+        """
+        releases = [path for path in self.lists.iterdir() if path.name.endswith(("_InRelease", "_Release"))]
+        contents = (path.read_text(encoding="utf-8", errors="replace") for path in releases)
+        languages = {language for content in contents for language in _TRANSLATION.findall(content)}
+        if not languages:
+            raise DataError(f"apt-get update: no package descriptions.{self._unreached}")
+        return sorted(languages)
 
     def descriptions(self, language: str) -> list[Path]:
         """The lists of package descriptions in a language, one for each package source that has one.
@@ -59,15 +99,22 @@ class Apt:
         Raises:
             DataError: if none has.
         """
-        # apt quotes an underscore in a language as %5f.
-        ending = f"_Translation-{language}"
-        lists = sorted(path for path in self.lists.iterdir() if unquote(path.name).endswith(ending))
+        lists = self._description_lists(language)
         if not lists:
             raise DataError(f"apt-get update: no package descriptions in {language!r}.{self._unreached}")
         return lists
 
+    def has_descriptions(self, language: str) -> bool:
+        """Whether there is a list of package descriptions in a language."""
+        return bool(self._description_lists(language))
+
+    def _description_lists(self, language: str) -> list[Path]:
+        # apt quotes an underscore in a language as %5f.
+        ending = f"_Translation-{language}"
+        return sorted(path for path in self.lists.iterdir() if unquote(path.name).endswith(ending))
+
     def download(self, packages: Sequence[str]) -> list[Path]:
-        """Downloads packages, unless they are there already.
+        """Downloads packages, unless they are there already: apt-get compares size and checksum.
 
         Returns:
             Their files, in the order asked for.
@@ -75,26 +122,39 @@ class Apt:
         Raises:
             DataError: if a package is unknown or cannot be fetched.
         """
-        self._run("download", *packages)
-        return [max(self.packages.glob(f"{name}_*.deb"), key=os.path.getmtime) for name in packages]
+        # Asked from a folder without packages, apt-get prints those that are there as well.
+        uris = self._run("apt-get", "-q", "download", "--print-uris", *packages, folder=self._folder)
+        files = [self.packages / line.split()[1] for line in uris.splitlines() if line.startswith("'")]
+        for package in tqdm(packages, desc="download", unit=" packages", disable=None):
+            self._run("apt-get", "-q", "download", package)
+        named = {file.name.partition("_")[0]: file for file in files}
+        return [named[package] for package in packages]
 
-    def _run(self, verb: str, *arguments: str) -> str:
-        """What apt-get prints."""
-        command = ["apt-get", "-q", "-c", str(self._configuration), verb, *arguments]
+    def _configure(self, description_languages: Sequence[str]) -> None:
+        languages = " ".join(f'"{language}";' for language in description_languages)
+        content = CONFIGURATION.format(folder=self._folder, languages=languages)
+        self._configuration.write_text(content, encoding="utf-8")
+
+    def _run(self, program: str, *arguments: str, folder: Path | None = None) -> str:
+        """What a program of apt prints; it downloads into `folder`."""
+        command = [program, "-c", str(self._configuration), *arguments]
         environment = {**os.environ, "LC_ALL": "C.UTF-8"}
         try:
             run = subprocess.run(
                 command,
                 check=False,
-                cwd=self.packages,
+                cwd=folder or self.packages,
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
             )
         except FileNotFoundError:
-            raise DataError("apt-get: no such command; only a Debian system can fetch this corpus.") from None
+            raise DataError(
+                f"{program}: no such command; only a Debian system can fetch this corpus."
+            ) from None
         if run.returncode:
+            verb = next(argument for argument in arguments if not argument.startswith("-"))
             errors = [line for line in run.stdout.splitlines() if line.startswith("E:")]
-            raise DataError(f"apt-get {verb}: {(errors or ['failed'])[0]}{self._unreached}")
+            raise DataError(f"{program} {verb}: {(errors or ['failed'])[0]}{self._unreached}")
         return run.stdout

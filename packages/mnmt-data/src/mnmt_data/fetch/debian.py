@@ -6,16 +6,21 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mnmt_data.clean import clean, normalise
-from mnmt_data.corpus import Bitext
+from mnmt_data.clean import normalise
 from mnmt_data.fetch.apt import Apt
-from mnmt_data.fetch.publish import check_codes, code, publish
+from mnmt_data.fetch.languages import ENGLISH, full_code
+from mnmt_data.fetch.parallel import ParallelText
+from mnmt_data.fetch.publish import check_folder, publish
+from mnmt_data.fetch.request import ALL, Request, Selection
 
-TESTSET = "debian"
+SOURCE = "Debian package descriptions"
 LICENCE = "as the packages described; translations by the Debian Description Translation Project"
 
-Descriptions = dict[str, list[str]]
-"""{MD5 of the English description: paragraphs}"""
+Paragraphs = dict[tuple[str, int, int], str]
+"""{(MD5 of the English description, number of paragraphs, which of them): text}
+
+A description with more or fewer paragraphs than the English one has no key in common with it.
+"""
 
 _ENTRY = re.compile(
     r"^Description-md5: (?P<md5>\w+)\nDescription-[\w@]+: (?P<synopsis>.*)(?P<description>(?:\n .*)*)",
@@ -27,49 +32,59 @@ _CJK = "[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
 _WRAPPED_CJK = re.compile(f"(?<={_CJK})\n (?={_CJK})")
 
 
-def fetch_debian_descriptions(
-    languages: tuple[str, ...], folder: Path, *, report: Callable[[str], None]
-) -> None:
-    """Writes `debian.en-XX` of every language into the corpus folder `folder`.
+def fetch_debian_descriptions(request: Request, folder: Path, *, report: Callable[[str], None]) -> None:
+    """Writes the translated package descriptions into the corpus folder `folder`.
 
     Descriptions align by the checksum of the English text, then paragraph by paragraph where both have as
-    many.
+    many as the English.
 
     Args:
-        languages: other than English (`de`, `zh-CN`).
+        request: languages and pairs.
         folder: corpus folder to write.
         report: called with a line at each stage.
 
     Raises:
         DataError: if the lists cannot be fetched or hold no descriptions.
     """
-    check_codes(languages)
-    names = {language: language.replace("-", "_") for language in ("en", *languages)}
-    apt = Apt(folder.parent / ".downloads" / "descriptions", description_languages=list(names.values()))
+    check_folder(folder)
+    apt = Apt(folder.parent / ".downloads" / "descriptions", report=report)
     report("fetching package descriptions")
+    selection = _update(apt, request)
+    text = ParallelText(read_descriptions(apt.descriptions(ENGLISH)))
+    for code, name in selection.names.items():
+        if code != ENGLISH:
+            translated = text.add(code, read_descriptions(apt.descriptions(name)))
+            report(f"{code}: {translated:,} paragraphs translated")
+    lists = [path.name for name in selection.names.values() for path in apt.descriptions(name)]
+    provenance = {"source": SOURCE, "lists": lists, "licence": LICENCE}
+    publish(folder, text, request, selection, provenance=provenance, report=report)
+
+
+def _update(apt: Apt, request: Request) -> Selection:
+    """Fetches the descriptions in English and the languages asked for.
+
+    A package source may announce a language that it has no list of: that is no language to choose `all` from.
+    """
+    if request.langs != ALL:
+        languages = [full_code(language) for language in request.langs.split(",")]
+        apt.update(description_languages=list(dict.fromkeys([ENGLISH, *languages])))
+        return request.select(apt.description_languages(), corpus=SOURCE)
     apt.update()
-    english = read_descriptions(apt.descriptions(names["en"]))
-    bitexts = {}
-    for language in languages:
-        task = f"en-{code(language)}"
-        bitexts[task] = align(english, read_descriptions(apt.descriptions(names[language])))
-        report(f"{task}: {len(bitexts[task]):,} pairs")
-    lists = [path.name for name in names.values() for path in apt.descriptions(name)]
-    provenance = {"source": "Debian package descriptions", "lists": lists, "licence": LICENCE}
-    publish(folder, TESTSET, bitexts, provenance)
+    languages = apt.description_languages()
+    apt.update(description_languages=languages)
+    return request.select([name for name in languages if apt.has_descriptions(name)], corpus=SOURCE)
 
 
-def align(english: Descriptions, other: Descriptions) -> Bitext:
-    """Pairs of paragraphs of the descriptions that have as many in both languages, cleaned."""
-    shared = [(english[key], other[key]) for key in english if key in other]
-    pairs = [pair for src, tgt in shared if len(src) == len(tgt) for pair in zip(src, tgt, strict=True)]
-    return clean(Bitext(src=[src for src, _ in pairs], tgt=[tgt for _, tgt in pairs]))[0]
-
-
-def read_descriptions(lists: list[Path]) -> Descriptions:
-    """The descriptions in apt's lists of one language."""
-    contents = (path.read_text(encoding="utf-8") for path in lists)
-    return {key: texts for content in contents for key, texts in parse_descriptions(content)}
+def read_descriptions(lists: list[Path]) -> Paragraphs:
+    """The paragraphs in apt's lists of one language; the first list that has a description counts."""
+    paragraphs: Paragraphs = {}
+    seen: set[str] = set()
+    for path in lists:
+        for md5, texts in parse_descriptions(path.read_text(encoding="utf-8")):
+            if md5 not in seen:
+                paragraphs.update({(md5, len(texts), place): text for place, text in enumerate(texts)})
+            seen.add(md5)
+    return paragraphs
 
 
 def parse_descriptions(content: str) -> Iterator[tuple[str, list[str]]]:

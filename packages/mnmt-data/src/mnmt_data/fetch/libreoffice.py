@@ -1,123 +1,112 @@
-"""LibreOffice's help: the same pages in every language, each paragraph under the same id."""
+"""LibreOffice's packages: one a language, found in apt's lists by their common prefix."""
 
 from __future__ import annotations
 
-import subprocess
-import tarfile
-from collections.abc import Callable, Iterator
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from lxml import etree, html  # type: ignore[import-untyped]
 from tqdm import tqdm
 
-from mnmt_data.clean import clean, normalise
-from mnmt_data.corpus import Bitext
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Apt
-from mnmt_data.fetch.publish import check_codes, code, publish
+from mnmt_data.fetch.deb import members
+from mnmt_data.fetch.languages import ENGLISH, plain
+from mnmt_data.fetch.request import Selection
 
-TESTSET = "train"
 LICENCE = "MPL-2.0, as the packages state"
 
-Paragraphs = dict[tuple[str, str], str]
-"""{(page, id): text}"""
-
-_PARAGRAPHS = etree.XPath(
-    "//*[@id='DisplayArea']"
-    "//*[self::p or self::h1 or self::h2 or self::h3 or self::h4 or self::h5 or self::h6][@id]"
-)
-_VARIANTS = etree.XPath(".//span[@class='switchinline']")
+TextUnits = dict[tuple[str, ...], str]
+"""{(file, id within the file): text}"""
 
 
-def fetch_libreoffice_help(
-    languages: tuple[str, ...], folder: Path, *, report: Callable[[str], None]
-) -> None:
-    """Writes `train.en-XX` of every language into the corpus folder `folder`.
+class LanguagePackages:
+    """The packages `PREFIX` + language, such as `libreoffice-help-de`."""
+
+    def __init__(self, prefix: str, folder: Path, *, report: Callable[[str], None]) -> None:
+        """Updates apt's lists.
+
+        Args:
+            prefix: what the names of the packages begin with.
+            folder: where downloads are kept.
+            report: called with a line at each stage.
+
+        Raises:
+            DataError: if this is no Debian system, or no such package is in the lists.
+        """
+        self._apt = Apt(folder, report=report)
+        self._report = report
+        report(f"looking for {prefix}* in apt's lists")
+        self._apt.update()
+        names = {plain(name.removeprefix(prefix)): name for name in self._apt.names(prefix)}
+        self._packages = {language: name for language, name in names.items() if language != "common"}
+
+    @property
+    def languages(self) -> list[str]:
+        """Languages with a package, English as `en`."""
+        return list(self._packages)
+
+    def download(self, languages: list[str]) -> dict[str, Path]:
+        """The package of each language.
+
+        Raises:
+            DataError: if one cannot be fetched.
+        """
+        names = [self._packages[language] for language in languages]
+        self._report(f"fetching {len(names)} packages")
+        return dict(zip(languages, self._apt.download(names), strict=True))
+
+
+def read_units(
+    package: Path,
+    path: re.Pattern[str],
+    units: Callable[[str, bytes], Iterator[tuple[tuple[str, ...], str]]],
+) -> TextUnits:
+    """The units of text in a package.
+
+    A package may hold a variant of its language beside it, `ca-valencia` in that of `ca`: the variant, whose
+    name is the longer one, is passed over.
 
     Args:
-        languages: other than English (`de`, `zh-CN`).
-        folder: corpus folder to write.
-        report: called with a line at each stage.
+        package: a .deb.
+        path: what the name of a file with text looks like; groups `language` and `file`.
+        units: from a file's name and content to its units.
+
+    Returns:
+        The units, the first where a key comes twice; none if the package has no such files.
 
     Raises:
-        DataError: if a language has no such package, or it cannot be fetched.
+        DataError: if the package is broken.
     """
-    check_codes(languages)
-    names = {language: f"libreoffice-help-{language.lower()}" for language in ("en-US", *languages)}
-    apt = Apt(folder.parent / ".downloads")
-    report(f"fetching {', '.join(names.values())}")
-    apt.update()
-    files = dict(zip(names, apt.download(list(names.values())), strict=True))
-    pages = {language: paragraphs(file) for language, file in files.items()}
-    bitexts = {}
-    for language in languages:
-        task = f"en-{code(language)}"
-        bitexts[task] = align(pages["en-US"], pages[language])
-        report(f"{task}: {len(bitexts[task]):,} pairs")
-    versions = {name: package_version(files[language]) for language, name in names.items()}
-    provenance = {"source": "LibreOffice help", "packages": versions, "licence": LICENCE}
-    publish(folder, TESTSET, bitexts, provenance)
-
-
-def align(english: Paragraphs, other: Paragraphs) -> Bitext:
-    """Pairs of the paragraphs that both languages have, cleaned, and so without those left in English."""
-    shared = [key for key in english if key in other]
-    return clean(Bitext(src=[english[key] for key in shared], tgt=[other[key] for key in shared]))[0]
-
-
-def paragraphs(package: Path) -> Paragraphs:
-    """Every paragraph of a help package that has an id.
-
-    Raises:
-        DataError: if the package cannot be unpacked or holds no help pages.
-    """
-    found: Paragraphs = {}
+    found: defaultdict[str, TextUnits] = defaultdict(dict)
     name = package.name.partition("_")[0]
-    try:
-        for page, content in tqdm(_pages(package), desc=name, unit=" pages", disable=None):
-            for key, text in page_paragraphs(content):
-                found.setdefault((page, key), text)
-    except tarfile.TarError as error:
-        raise DataError(f"{package}: cannot be unpacked ({error}); delete it and fetch again.") from error
-    if not found:
-        raise DataError(f"{package}: holds no help pages; is it a libreoffice-help package?")
-    return found
+    for match, content in tqdm(members(package, path), desc=name, unit=" files", disable=None):
+        for key, text in units(match["file"], content):
+            found[match["language"]].setdefault(key, text)
+    return found[min(found, key=len)] if found else {}
 
 
-def page_paragraphs(page: bytes) -> Iterator[tuple[str, str]]:
-    """`(id, text)` of the headings and paragraphs of one HTML page that have an id and a text.
+def read_languages(
+    packages: Mapping[str, Path],
+    selection: Selection,
+    read: Callable[[Path], TextUnits],
+    *,
+    report: Callable[[str], None],
+) -> Iterator[tuple[str, TextUnits]]:
+    """`(code, units)` of each selected language but English, one package after the other.
 
-    Where the wording depends on the system or the program, it is the default one, or else the first.
+    A package without text, which only depends on another, is left out of an open-ended selection.
+
+    Raises:
+        DataError: if a package asked for by name has no text, or one is broken.
     """
-    parser = html.HTMLParser(encoding="utf-8", remove_comments=True)
-    document = html.document_fromstring(page, parser=parser)
-    for element in _PARAGRAPHS(document):
-        for variants in _VARIANTS(element):
-            _keep_one(variants)
-        if text := normalise(element.text_content()):
-            yield element.get("id"), text
-
-
-def _keep_one(variants: html.HtmlElement) -> None:
-    default = [child for child in variants if child.get("id", "").startswith("default")]
-    for child in list(variants):
-        if child is not (default or list(variants))[0]:
-            child.drop_tree()
-
-
-def _pages(package: Path) -> Iterator[tuple[str, bytes]]:
-    """`(page, content)` of the HTML files, with the page's path below the folder of its language."""
-    unpack = ["dpkg-deb", "--fsys-tarfile", str(package)]
-    with (
-        subprocess.Popen(unpack, stdout=subprocess.PIPE) as process,
-        tarfile.open(fileobj=process.stdout, mode="r|") as archive,
-    ):
-        for member in archive:
-            _, text, page = member.name.partition("/text/")
-            if text and page.endswith(".html") and (file := archive.extractfile(member)):
-                yield page, file.read()
-
-
-def package_version(package: Path) -> str:
-    """Version in the name of a package's file, where apt writes a colon as %3a."""
-    return package.name.split("_")[1].replace("%3a", ":")
+    for code, name in selection.names.items():
+        if code == ENGLISH:
+            continue
+        if units := read(packages[name]):
+            yield code, units
+        elif selection.open_ended:
+            report(f"{code}: its package has no text, left out")
+        else:
+            raise DataError(f"{packages[name]}: holds no text of this kind; leave {code} out of --langs.")

@@ -4,52 +4,105 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
-from hashlib import sha256
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
 from mnmt_data.corpus import Bitext, write_bitext
 from mnmt_data.errors import DataError
+from mnmt_data.fetch.languages import ENGLISH
+from mnmt_data.fetch.parallel import ParallelText
+from mnmt_data.fetch.request import Pair, Request, Selection
+
+DESCRIPTION = "corpus.json"
 
 
-def code(language: str) -> str:
-    """The corpus' code of a language: `zh` for `zh-CN`."""
-    return language.replace("_", "-").split("-")[0].lower()
-
-
-def check_codes(languages: tuple[str, ...]) -> None:
-    """Refuses two variants of one language, which would share a code.
-
-    Raises:
-        DataError: naming the two.
-    """
-    seen: dict[str, str] = {}
-    for language in languages:
-        if code(language) in seen:
-            both = f"{seen[code(language)]} and {language}"
-            raise DataError(f"--langs: {both} would share the code {code(language)}; take one of them.")
-        seen[code(language)] = language
-
-
-def publish(folder: Path, testset: str, bitexts: Mapping[str, Bitext], provenance: Mapping[str, Any]) -> None:
-    """Writes the pairs of each task as `testset` into `folder`, with a corpus.json, in place of earlier ones.
+def check_folder(folder: Path) -> None:
+    """Refuses to replace anything but a corpus that was fetched earlier.
 
     Raises:
         DataError: if `folder` holds something else, which must not be lost.
     """
-    if folder.exists() and not (folder / "corpus.json").is_file():
+    taken = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
+    if taken and not (folder / DESCRIPTION).is_file():
         raise DataError(f"{folder}: holds other files; name a new folder.")
+
+
+def publish(
+    folder: Path,
+    text: ParallelText,
+    request: Request,
+    selection: Selection,
+    *,
+    provenance: Mapping[str, Any],
+    report: Callable[[str], None],
+) -> None:
+    """Writes the pairs of each task into `folder`, with a corpus.json, in place of an earlier corpus.
+
+    Pairs of languages that have no text in common are left out.
+
+    Raises:
+        DataError: if `folder` holds something else, there are no pairs, or they cannot be written.
+    """
+    check_folder(folder)
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    for task, bitext in bitexts.items():
-        write_bitext(partial, testset, task, bitext)
+    try:
+        partial.mkdir(parents=True)
+        counts = _write(partial, _bitexts(text, request, selection), request.testset, report)
+        if not counts:
+            raise DataError(f"{folder}: no two of the languages have text in common; nothing was written.")
+        _describe(partial, counts, request, provenance)
+        _replace(folder, partial)
+    except OSError as error:
+        raise DataError(f"{folder}: {error.strerror or error}; nothing was written.") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _bitexts(text: ParallelText, request: Request, selection: Selection) -> Iterator[tuple[Pair, Bitext]]:
+    if request.multiway:
+        return text.multiway(list(selection.names), selection.pairs)
+    return ((pair, text.bitext(*pair)) for pair in selection.pairs)
+
+
+def _write(
+    folder: Path, bitexts: Iterator[tuple[Pair, Bitext]], testset: str, report: Callable[[str], None]
+) -> dict[str, int]:
+    """Writes one task after the other, and counts the pairs of each."""
+    counts: dict[str, int] = {}
+    for pair, bitext in bitexts:
+        task = "-".join(pair)
+        report(f"{task}: {len(bitext):,} pairs" if bitext.src else f"{task}: no pairs, left out")
+        if bitext.src:
+            write_bitext(folder, testset, task, bitext)
+            counts[f"{testset}.{task}"] = len(bitext)
+    return counts
+
+
+def _describe(folder: Path, counts: dict[str, int], request: Request, provenance: Mapping[str, Any]) -> None:
     description = {
         "schema": 1,
+        "origin": ENGLISH,
+        "multiway": request.multiway,
         "provenance": dict(provenance),
-        "counts": {f"{testset}.{task}": len(bitext) for task, bitext in bitexts.items()},
-        "sha256": {path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(partial.iterdir())},
+        "counts": counts,
+        "sha256": {path.name: _sha256(path) for path in sorted(folder.iterdir())},
     }
-    (partial / "corpus.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-    shutil.rmtree(folder, ignore_errors=True)
+    (folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _replace(folder: Path, partial: Path) -> None:
+    """Puts the new folder in the place of the old one, which is gone only once the new one stands there."""
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
     partial.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,84 @@
+"""LibreOffice's help: the same pages in every language, each paragraph under the same id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from lxml import etree, html  # type: ignore[import-untyped]
+
+from mnmt_data.clean import normalise
+from mnmt_data.fetch.deb import package_version
+from mnmt_data.fetch.languages import ENGLISH
+from mnmt_data.fetch.libreoffice import LICENCE, LanguagePackages, TextUnits, read_languages, read_units
+from mnmt_data.fetch.parallel import ParallelText
+from mnmt_data.fetch.publish import check_folder, publish
+from mnmt_data.fetch.request import Request
+
+SOURCE = "LibreOffice help"
+
+_PAGE = re.compile(r"/help/(?P<language>[^/]+)/text/(?P<file>.+\.html)$")
+_PARAGRAPHS = etree.XPath(
+    "//*[@id='DisplayArea']"
+    "//*[self::p or self::h1 or self::h2 or self::h3 or self::h4 or self::h5 or self::h6][@id]"
+)
+_VARIANTS = etree.XPath(".//span[@class='switchinline']")
+
+
+def fetch_libreoffice_help(request: Request, folder: Path, *, report: Callable[[str], None]) -> None:
+    """Writes the paragraphs of LibreOffice's help, aligned by page and id, into the corpus folder `folder`.
+
+    Args:
+        request: languages and pairs.
+        folder: corpus folder to write.
+        report: called with a line at each stage.
+
+    Raises:
+        DataError: if a language has no such package, or it cannot be fetched.
+    """
+    check_folder(folder)
+    packages = LanguagePackages("libreoffice-help-", folder.parent / ".downloads", report=report)
+    selection = request.select(packages.languages, corpus=SOURCE)
+    files = packages.download(list(dict.fromkeys([ENGLISH, *selection.names.values()])))
+    text = ParallelText(read_help(files[ENGLISH]))
+    for code, units in read_languages(files, selection, read_help, report=report):
+        report(f"{code}: {text.add(code, units):,} paragraphs translated")
+    versions = {file.name.partition("_")[0]: package_version(file) for file in files.values()}
+    provenance = {"source": SOURCE, "packages": versions, "licence": LICENCE}
+    publish(folder, text, request, selection.only(text.codes), provenance=provenance, report=report)
+
+
+def read_help(package: Path) -> TextUnits:
+    """Every paragraph of a help package that has an id, by page and id.
+
+    Raises:
+        DataError: if the package cannot be unpacked.
+    """
+    return read_units(package, _PAGE, _page_units)
+
+
+def _page_units(page: str, content: bytes) -> Iterator[tuple[tuple[str, ...], str]]:
+    for key, text in page_paragraphs(content):
+        yield (page, key), text
+
+
+def page_paragraphs(page: bytes) -> Iterator[tuple[str, str]]:
+    """`(id, text)` of the headings and paragraphs of one HTML page that have an id and a text.
+
+    Where the wording depends on the system or the program, it is the default one, or else the first.
+    """
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True)
+    document = html.document_fromstring(page, parser=parser)
+    for element in _PARAGRAPHS(document):
+        for variants in _VARIANTS(element):
+            _keep_one(variants)
+        if text := normalise(element.text_content()):
+            yield element.get("id"), text
+
+
+def _keep_one(variants: html.HtmlElement) -> None:
+    default = [child for child in variants if child.get("id", "").startswith("default")]
+    for child in list(variants):
+        if child is not (default or list(variants))[0]:
+            child.drop_tree()

@@ -1,0 +1,112 @@
+"""What a user asks a fetcher for: languages, pairs of them, and the name of the test set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from mnmt_data.errors import DataError
+from mnmt_data.fetch.languages import ENGLISH, find, full_code, plain, task_codes
+
+ALL = "all"
+
+Pair = tuple[str, str]
+"""Codes of a source and a target language."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """The languages and pairs to write, as a corpus has them."""
+
+    names: dict[str, str]
+    """{code: the corpus' name of the language}."""
+    pairs: tuple[Pair, ...]
+    open_ended: bool
+    """Whether everything there is was asked for, so that a language without text is no mistake."""
+
+    def only(self, codes: Collection[str]) -> Selection:
+        """The selection less all languages but some, and less their pairs."""
+        return Selection(
+            names={code: name for code, name in self.names.items() if code in codes},
+            pairs=tuple(pair for pair in self.pairs if set(pair) <= set(codes)),
+            open_ended=self.open_ended,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Options of `mnmt-data fetch`.
+
+    Raises:
+        DataError: if the languages or pairs contradict each other or `testset` cannot name a file.
+    """
+
+    langs: str
+    """Languages, separated by commas, or `all`."""
+    pairs: str | None = None
+    """Pairs such as `en-de,de-fr` or `all`; None for English with every other language."""
+    multiway: bool = False
+    """Whether to write only what exists in all languages, row by row the same in every pair."""
+    testset: str = "train"
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"\w[\w-]*", self.testset):
+            raise DataError(f"--testset must be letters, digits, '_' and '-', but is {self.testset!r}.")
+        if self.langs != ALL:
+            self._check_languages()
+            self._select(task_codes(self._languages()))
+
+    def select(self, available: Sequence[str], *, corpus: str) -> Selection:
+        """The languages among those available, and their pairs.
+
+        Raises:
+            DataError: if a language is not available.
+        """
+        wanted = self._languages() if self.langs != ALL else self._every(available)
+        found = find(wanted, available, corpus=corpus)
+        return self._select(task_codes(found))
+
+    def _languages(self) -> list[str]:
+        return [language.strip() for language in self.langs.split(",")]
+
+    def _every(self, available: Sequence[str]) -> list[str]:
+        """English first."""
+        return sorted(available, key=lambda name: (plain(name) != ENGLISH, plain(name)))
+
+    def _check_languages(self) -> None:
+        names = [plain(language) for language in self._languages()]
+        for name in names:
+            if names.count(name) > 1:
+                raise DataError(f"--langs names {name} twice; take one of them.")
+        if len(names) < 2 or "" in names or (self.pairs is None and ENGLISH not in names):
+            raise DataError(
+                f"--langs must be 'en' and other languages, such as en,de,zh-CN, but is {self.langs!r}."
+            )
+
+    def _select(self, codes: dict[str, str]) -> Selection:
+        names = {code: name for name, code in codes.items()}
+        if self.pairs is None:
+            pairs = [(ENGLISH, code) for code in names if code != ENGLISH]
+        elif self.pairs == ALL:
+            pairs = list(combinations(names, 2))
+        else:
+            pairs = _named_pairs(self.pairs, names)
+        open_ended = self.langs == ALL and self.pairs in (None, ALL)
+        return Selection(names=names, pairs=tuple(pairs), open_ended=open_ended)
+
+
+def _named_pairs(text: str, names: dict[str, str]) -> list[Pair]:
+    """The pairs that `en-de,de-pt_BR` names; a language with a short code may be written with its region."""
+    codes = {full_code(name): code for code, name in names.items()} | {code: code for code in names}
+    pairs: list[Pair] = []
+    for part in text.split(","):
+        src, _, tgt = (side.strip() for side in part.partition("-"))
+        if src not in codes or tgt not in codes or src == tgt:
+            raise DataError(f"--pairs must be pairs such as en-de of {', '.join(names)}, but has {part!r}.")
+        pair = codes[src], codes[tgt]
+        if pair in pairs or pair[::-1] in pairs:
+            raise DataError(f"--pairs has {part.strip()} twice; one serves both directions.")
+        pairs.append(pair)
+    return pairs
