@@ -1,0 +1,146 @@
+"""Where bytes come from: files, plain or compressed, and members of zip archives; read in bounded chunks."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from lzma import LZMAError
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+from zipfile import BadZipFile, ZipFile
+
+import pyarrow as pa
+
+from mnmt_data.errors import DataError
+
+CHUNK_BYTES = 2**18
+"""Small enough for a chunk and its text to stay in the processor's cache."""
+
+CODECS = {".gz": "gzip", ".zst": "zstd"}
+"""Arrow's codecs, by the ending of a file's name. They read several members and notice a truncated one."""
+
+_ZIP_ERRORS = (BadZipFile, EOFError, NotImplementedError, RuntimeError, OSError, zlib.error, LZMAError)
+
+
+class ByteSource(Protocol):
+    """A file, or part of one, that can be read from its start any number of times."""
+
+    @property
+    def path(self) -> Path:
+        """The file on disk."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    def chunks(self) -> Iterator[bytes]:
+        """Its bytes, decompressed, at most `CHUNK_BYTES` at a time."""
+        ...
+
+
+@dataclass(frozen=True)
+class File:
+    """A file, decompressed by the ending of its name."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    def chunks(self) -> Iterator[bytes]:
+        """The content.
+
+        Raises:
+            DataError: if the file is missing, cannot be read, or is truncated or damaged.
+        """
+        codec = CODECS.get(self.path.suffix)
+        check_is_file(self.path)
+        try:
+            with self._opened(codec) as stream:
+                while chunk := stream.read(CHUNK_BYTES):
+                    yield chunk
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(_unreadable(self.path, codec, error)) from None
+
+    def _opened(self, codec: str | None) -> BinaryIO:
+        if codec is None:
+            return cast("BinaryIO", self.path.open("rb", buffering=0))
+        if self.path.stat().st_size == 0:
+            raise OSError("it is empty")
+        return cast("BinaryIO", pa.CompressedInputStream(pa.OSFile(str(self.path)), codec))
+
+
+@dataclass(frozen=True)
+class ZipMember:
+    """One file in a zip archive, which is never unpacked."""
+
+    path: Path
+    member: str
+
+    @property
+    def name(self) -> str:
+        """The archive and the member."""
+        return f"{self.path}({self.member})"
+
+    def chunks(self) -> Iterator[bytes]:
+        """The content.
+
+        Raises:
+            DataError: if the archive is truncated, damaged or encrypted.
+        """
+        try:
+            with ZipFile(self.path) as archive, archive.open(self.member) as stream:
+                while chunk := stream.read(CHUNK_BYTES):
+                    yield chunk
+        except _ZIP_ERRORS as error:
+            raise DataError(broken_zip(self.path, error)) from None
+
+
+def check_is_file(path: Path) -> None:
+    """Refuses what is not there or is not a file.
+
+    Raises:
+        DataError: naming the path.
+    """
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; name a file in it.")
+    if not path.exists():
+        raise DataError(f"{path}: no such file; mend the path or fetch the corpus.")
+
+
+def members(path: Path) -> list[str]:
+    """Names of the files in a zip archive.
+
+    Raises:
+        DataError: if the archive is missing, truncated or damaged.
+    """
+    check_is_file(path)
+    try:
+        with ZipFile(path) as archive:
+            return [member.filename for member in archive.infolist() if not member.is_dir()]
+    except _ZIP_ERRORS as error:
+        raise DataError(broken_zip(path, error)) from None
+
+
+def broken_zip(path: Path, error: Exception) -> str:
+    """One line on an archive that cannot be read."""
+    return f"{path}: cannot be read as a zip ({one_line(error)}); it is truncated or damaged, fetch it again."
+
+
+def one_line(error: Exception) -> str:
+    """The first line of a library's message."""
+    text = getattr(error, "strerror", None) or str(error)
+    return text.strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+def _unreadable(path: Path, codec: str | None, error: Exception) -> str:
+    if codec is None:
+        return f"{path}: cannot be read ({one_line(error)}); check the file and its permissions."
+    return (
+        f"{path}: cannot be read as {codec} ({one_line(error)}); it is truncated or damaged, fetch it again."
+    )

@@ -1,0 +1,133 @@
+"""How corpus folders name their texts: the Moses convention, and what sacreBLEU and mtdata leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from glob import escape
+from pathlib import Path
+
+from mnmt_data.errors import DataError
+from mnmt_data.readers.byte_sources import CODECS, File
+from mnmt_data.readers.languages import best_tag, languages
+from mnmt_data.readers.text_pairs import TextPairs
+
+SPLITS = ("train", "dev", "test")
+"""Test sets by role; a set that sacreBLEU or mtdata names otherwise is never taken for one of these."""
+
+
+def named_texts(folder: Path, testset: str, named: str, task: str) -> tuple[TextPairs, ...]:
+    """The texts `TESTSET.SRC-TGT.SRC` and `.TGT`, where `named` is the pair in their names.
+
+    Raises:
+        DataError: if one side is there without the other, or one text is there twice.
+    """
+    stem = folder / f"{testset}.{named}"
+    sides = [_text(stem, code) for code in languages(task)]
+    return _pair(task, sides, [f"{stem}.{code}" for code in languages(task)])
+
+
+def sacrebleu_texts(folder: Path, testset: str, named: str, task: str) -> tuple[TextPairs, ...]:
+    """The source and the first reference of a test set that sacreBLEU fetched, with its original languages.
+
+    sacreBLEU keeps a test set in `~/.sacrebleu/SET`, as `SET.SRC-TGT.src`, `.ref` (`.ref-A` or `.ref-0` and
+    on, where there are several) and `.origlang`; older releases as `SRC-TGT.SRC` and `SRC-TGT.TGT`. `folder`
+    may be that one, whatever `testset` is called, or `~/.sacrebleu` with `SET` for a test set.
+
+    Raises:
+        DataError: if one side is there without the other.
+    """
+    for place in (folder / testset, folder):
+        for prefix in _own_names(place, testset):
+            if found := _processed(place / f"{prefix}.{named}", named, task):
+                return found
+        if place.is_dir() and testset not in SPLITS and (found := _older(place / named, named, task)):
+            return found
+    return ()
+
+
+def _own_names(place: Path, testset: str) -> list[str]:
+    """What the files of sacreBLEU's folder `wmt21/systems` may start with: `wmt21_systems`, `systems`, ..."""
+    asked = testset.replace("/", "_")
+    parts = place.absolute().parts[-3:]
+    own = ["_".join(parts[start:]) for start in range(len(parts))]
+    return [asked] if testset in SPLITS else [asked, *own]
+
+
+def _processed(stem: Path, named: str, task: str) -> tuple[TextPairs, ...]:
+    source = stem.with_name(f"{stem.name}.src")
+    reference = min(stem.parent.glob(f"{escape(stem.name)}.ref*"), default=None)
+    origins = stem.with_name(f"{stem.name}.origlang")
+    sides = [source if source.is_file() else None, reference]
+    pairs = _pair(task, sides if named == task else sides[::-1], [f"{stem}.src", f"{stem}.ref"])
+    if not origins.is_file():
+        return pairs
+    return tuple(TextPairs(task=task, src=p.src, tgt=p.tgt, origins=File(origins)) for p in pairs)
+
+
+def _older(stem: Path, named: str, task: str) -> tuple[TextPairs, ...]:
+    code = languages(named)[1]
+    reference = next(
+        (path for path in (Path(f"{stem}.{code}"), Path(f"{stem}.{code}.0")) if path.is_file()), None
+    )
+    sides = [_text(stem, languages(named)[0]), reference]
+    return _pair(
+        task, sides if named == task else sides[::-1], [f"{stem}.{code}" for code in languages(task)]
+    )
+
+
+def mtdata_texts(folder: Path, testset: str, task: str) -> tuple[TextPairs, ...]:
+    """The texts that `mtdata get --out FOLDER` left, their languages written `deu` or `deu_DE`.
+
+    `train` is `train.LANG`, or if mtdata was not told to merge, every text of `train-parts`. `test` is every
+    `test1.LANG`, `test2.LANG` and on, unless there is a `test.LANG`. Other names are sought in `tests`:
+    `newstest_deen` or `newstest_deen-2019` for `tests/Statmt-newstest_deen-2019-deu-eng.LANG`.
+
+    Raises:
+        DataError: if one text is there twice.
+    """
+    here = dict(_texts(folder, task))
+    if testset in here:
+        return (here[testset],)
+    if testset == "train":
+        return tuple(pairs for _, pairs in _texts(folder / "train-parts", task))
+    if testset in SPLITS:
+        numbers = (stem.removeprefix(testset) for stem in here if stem.startswith(testset))
+        return tuple(here[f"{testset}{number}"] for number in sorted(filter(str.isdecimal, numbers), key=int))
+    tests = _texts(folder / "tests", task)
+    return tuple(pairs for stem, pairs in tests if f"-{testset}-" in f"-{stem}-")
+
+
+def _texts(folder: Path, task: str) -> Iterator[tuple[str, TextPairs]]:
+    """Names and texts of the files `NAME.LANG` that are there in both languages of a task, by name."""
+    stems: dict[str, dict[str, list[Path]]] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        plain = path.stem if path.suffix in CODECS else path.name
+        stem, _, tag = plain.rpartition(".")
+        if stem and not stem.startswith(".") and path.is_file():
+            stems.setdefault(stem, {}).setdefault(tag, []).append(path)
+    for stem, tags in stems.items():
+        src, tgt = (best_tag(tuple(tags), code) for code in languages(task))
+        if src is not None and tgt is not None:
+            yield stem, TextPairs(task=task, src=File(_only(tags[src])), tgt=File(_only(tags[tgt])))
+
+
+def _text(stem: Path, code: str) -> Path | None:
+    paths = [stem.with_name(f"{stem.name}.{code}{ending}") for ending in ("", *CODECS)]
+    found = [path for path in paths if path.is_file()]
+    return _only(found) if found else None
+
+
+def _only(paths: list[Path]) -> Path:
+    if len(paths) > 1:
+        raise DataError(f"{paths[0]}: {paths[1].name} is there as well; keep one of them.")
+    return paths[0]
+
+
+def _pair(task: str, sides: list[Path | None], names: list[str]) -> tuple[TextPairs, ...]:
+    src, tgt = sides
+    if src is None and tgt is None:
+        return ()
+    if src is None or tgt is None:
+        missing = next(name for name, side in zip(names, sides, strict=True) if side is None)
+        raise DataError(f"{missing}: no such file; a task needs both sides.")
+    return (TextPairs(task=task, src=File(src), tgt=File(tgt)),)

@@ -1,0 +1,113 @@
+"""Lines of text out of chunks of bytes: decoded a chunk at a time, searched for mistakes only on failure."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from mnmt_data.errors import DataError
+from mnmt_data.readers.byte_sources import ByteSource
+from mnmt_data.readers.encodings import without_mark
+from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE
+
+_LONGEST_TAIL = 4 * LONGEST_SENTENCE  # a character has at most four bytes
+_STAND_IN = b"?" * (LONGEST_SENTENCE + 1)
+_CONTINUATION = bytes(range(0x80, 0xC0))
+
+logger = logging.getLogger(__name__)
+
+
+class Lines:
+    """The lines of a source, taken some at a time."""
+
+    def __init__(self, source: ByteSource, *, overlong: str = "") -> None:
+        """Starts at the first line; one of more than `LONGEST_SENTENCE` characters is given as `overlong`."""
+        self.name = source.name
+        self._batches = _batches(source, overlong)
+        self._ready: list[str] = []
+        self._taken = 0
+
+    def take(self, number: int) -> list[str]:
+        """The next `number` lines, fewer where the source ends."""
+        while len(self._ready) < number and (batch := next(self._batches, None)) is not None:
+            self._ready += batch
+        taken, self._ready = self._ready[:number], self._ready[number:]
+        self._taken += len(taken)
+        return taken
+
+    def count(self) -> int:
+        """Lines of the whole source; what was not taken yet is read, counted and forgotten."""
+        left, self._ready = len(self._ready), []
+        self._taken += left + sum(map(len, self._batches))
+        return self._taken
+
+
+def _batches(source: ByteSource, overlong: str) -> Iterator[list[str]]:
+    splitter = LineSplitter(source.name, overlong=overlong)
+    for chunk in source.chunks():
+        yield splitter.feed(chunk)
+    yield splitter.finish()
+
+
+class LineSplitter:
+    """Cuts chunks of bytes, however they fall, into decoded lines."""
+
+    def __init__(self, name: str, *, overlong: str = "") -> None:
+        self._name = name
+        self._overlong = overlong
+        self._tail: bytes | None = None
+        self._dropped = 0
+        self._lines = 0
+        self._warned = False
+
+    def feed(self, chunk: bytes) -> list[str]:
+        """The lines that end in this chunk.
+
+        Raises:
+            DataError: if a line is not UTF-8 or longer than `LONGEST_LINE`.
+        """
+        data = without_mark(chunk, self._name) if self._tail is None else self._tail + chunk
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            self._dropped = 0
+        self._tail = self._bounded(data[cut:])
+        return self._decoded(data[:cut]) if cut else []
+
+    def finish(self) -> list[str]:
+        """The last line, if no newline ends it."""
+        return self._decoded(self._tail + b"\n") if self._tail else []
+
+    def _bounded(self, tail: bytes) -> bytes:
+        """The start of an unfinished line; of one already too long, a stand-in that is too long as well."""
+        if len(tail) <= _LONGEST_TAIL:
+            return tail
+        self._dropped += len(tail) - len(_STAND_IN)
+        if self._dropped > LONGEST_LINE:
+            size = f"the line is longer than {LONGEST_LINE >> 20} MiB"
+            raise DataError(f"{self._name}:{self._lines + 1}: {size}; give text, a sentence a line.")
+        return _STAND_IN + tail[-4:].lstrip(_CONTINUATION)  # it starts where a character does
+
+    def _decoded(self, data: bytes) -> list[str]:
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = self._lines + data.count(b"\n", 0, error.start) + 1
+            wrong = f"not valid UTF-8 (byte 0x{data[error.start]:02x})"
+            raise DataError(f"{self._name}:{line}: {wrong}; convert the file to UTF-8.") from None
+        if "\r" in text:
+            text = text.replace("\r\n", "\n")
+        lines = text.split("\n")
+        lines.pop()
+        if max(map(len, lines)) > LONGEST_SENTENCE:
+            lines = [self._shortened(line, number) for number, line in enumerate(lines, self._lines + 1)]
+        self._lines += len(lines)
+        return lines
+
+    def _shortened(self, line: str, number: int) -> str:
+        if len(line) <= LONGEST_SENTENCE:
+            return line
+        if not self._warned:
+            limit = f"longer than {LONGEST_SENTENCE} characters"
+            logger.warning("%s:%d: %s, taken as empty; so are others like it", self._name, number, limit)
+            self._warned = True
+        return self._overlong

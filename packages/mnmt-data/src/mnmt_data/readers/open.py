@@ -1,0 +1,99 @@
+"""From a corpus folder or the name of a source to readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from mnmt_data.errors import DataError
+from mnmt_data.readers.byte_sources import File, check_is_file
+from mnmt_data.readers.languages import languages, opposite, spellings
+from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
+from mnmt_data.readers.opus_zip import open_zip
+from mnmt_data.readers.parquet import ParquetPairs
+from mnmt_data.readers.reader import Reader
+from mnmt_data.readers.text_pairs import TextPairs
+from mnmt_data.readers.tmx import TmxPairs
+from mnmt_data.readers.tsv import TsvPairs
+
+LANG = "{lang}"
+"""Stands for the language code in the name of a source that is two texts."""
+
+
+def _open_tmx(path: Path, task: str) -> Reader:
+    return TmxPairs(File(path), task)
+
+
+FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
+    {
+        ".tsv": TsvPairs,
+        ".tsv.gz": TsvPairs,
+        ".tsv.zst": TsvPairs,
+        ".tmx": _open_tmx,
+        ".tmx.gz": _open_tmx,
+        ".tmx.zst": _open_tmx,
+        ".zip": open_zip,
+        ".parquet": ParquetPairs,
+    }
+)
+"""Formats that hold both sides in one file, by the ending of the file's name."""
+
+
+def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
+    """Readers of everything in a corpus folder that holds a test set and task.
+
+    What is named for the task comes first, and all of it: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each
+    plain, `.gz` or `.zst`; what sacreBLEU left; `TESTSET.SRC-TGT` in one of `FORMATS`. Only if there is none,
+    what is so named for the opposite direction serves; and only if there is none of that either, what mtdata
+    left, whose names have no direction.
+
+    Returns:
+        The readers, in a fixed order; none if the folder does not hold the test set and task.
+
+    Raises:
+        DataError: if one side is there without the other, or one text is there twice.
+    """
+    for named in (task, opposite(task)):
+        if readers := _named_for(folder, testset, named, task):
+            return readers
+    return mtdata_texts(folder, testset, task)
+
+
+def _named_for(folder: Path, testset: str, named: str, task: str) -> tuple[Reader, ...]:
+    texts = (*named_texts(folder, testset, named, task), *sacrebleu_texts(folder, testset, named, task))
+    paths = ((folder / f"{testset}.{named}{ending}", make) for ending, make in FORMATS.items())
+    return (*texts, *(make(path, task) for path, make in paths if path.is_file()))
+
+
+def open_reader(source: str, task: str) -> Reader:
+    """A reader of a source that a study names.
+
+    Args:
+        source: the path of a file whose name ends as one of `FORMATS`; or of two texts, plain, `.gz` or
+            `.zst`, with `{lang}` for the language codes: `raw/europarl.{lang}.gz`. `~` is the home folder.
+        task: the language pair, `SRC-TGT`.
+
+    Raises:
+        DataError: if a file is missing or the ending of its name is none that is known.
+    """
+    if LANG in source:
+        src, tgt = (_side(source, code) for code in languages(task))
+        return TextPairs(task=task, src=src, tgt=tgt)
+    path = Path(source).expanduser()
+    check_is_file(path)
+    for ending, make in FORMATS.items():
+        if path.name.lower().endswith(ending):
+            return make(path, task)
+    known = ", ".join(FORMATS)
+    raise DataError(
+        f"{path}: unknown format; the name must end in one of {known}, or have {LANG} for two texts."
+    )
+
+
+def _side(source: str, code: str) -> File:
+    """One of two texts; a code that no file has is tried in its other spellings, `deu` for `de`."""
+    paths = [Path(source.replace(LANG, spelling)).expanduser() for spelling in spellings(code)]
+    path = next((path for path in paths if path.is_file()), paths[0])
+    check_is_file(path)
+    return File(path)

@@ -1,0 +1,57 @@
+"""Two texts, a sentence a line, that are translations line by line (the Moses convention)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mnmt_data.blocks import BLOCK_PAIRS, Block
+from mnmt_data.errors import DataError
+from mnmt_data.readers.byte_sources import ByteSource
+from mnmt_data.readers.languages import origin_code
+from mnmt_data.readers.lines import Lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextPairs:
+    """Reads the pairs of two texts, and the language each was written in from a third, if there is one."""
+
+    task: str
+    src: ByteSource
+    tgt: ByteSource
+    origins: ByteSource | None = None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files that are read."""
+        return tuple(dict.fromkeys(source.path for source in self._sources))
+
+    @property
+    def _sources(self) -> tuple[ByteSource, ...]:
+        return (self.src, self.tgt) if self.origins is None else (self.src, self.tgt, self.origins)
+
+    def blocks(self) -> Iterator[Block]:
+        """Blocks of pairs.
+
+        Raises:
+            DataError: if a file is missing, broken or not UTF-8, or the files differ in number of lines.
+        """
+        texts = [Lines(source) for source in self._sources]
+        first = 0
+        while any(taken := [text.take(BLOCK_PAIRS) for text in texts]):
+            if len(set(map(len, taken))) > 1:
+                raise DataError(_unequal(texts))
+            yield Block(src=taken[0], tgt=taken[1], first=first, origins=self._origins(taken[2:]))
+            first += len(taken[0])
+
+    def _origins(self, tags: list[list[str]]) -> list[str] | None:
+        return [origin_code(tag, self.task) for tag in tags[0]] if tags else None
+
+
+def _unequal(texts: list[Lines]) -> str:
+    counts = [text.count() for text in texts]
+    others = zip(texts[1:], counts[1:], strict=True)
+    other, count = next((text, count) for text, count in others if count != counts[0])
+    what = f"has {counts[0]} lines, but {other.name} has {count}"
+    return f"{texts[0].name}: {what}; both must have one sentence a line, in the same order."

@@ -1,0 +1,76 @@
+import pytest
+
+from mnmt_data.readers.languages import best_tag, is_reversed, opposite, origin_code, serves, spellings
+
+
+@pytest.mark.parametrize(
+    ("tag", "code", "does"),
+    [
+        ("en", "en", True),
+        ("EN-us", "en", True),
+        ("eng", "en", True),
+        ("eng_US", "en", True),
+        ("zho_Hant_TW", "zh", True),
+        ("deu_Latn", "de", True),
+        ("de", "deu", True),
+        ("en", "en_GB", False),
+        ("en-US", "en_GB", False),
+        ("zh_Hant", "zh_Hans", False),
+        ("de", "en", False),
+        ("x1", "x1", True),
+        ("x1", "x2", False),
+        ("", "en", False),
+        ("", "und", False),
+        ("not a tag", "en", False),
+    ],
+)
+def test_tags_serve_codes(tag, code, does):
+    assert serves(tag, code) is does
+
+
+@pytest.mark.parametrize(
+    ("tags", "code", "best"),
+    [
+        (("en_US", "en"), "en", "en"),
+        (("en_US", "en_GB"), "en", "en_US"),
+        (("de",), "en", None),
+        ((), "en", None),
+    ],
+)
+def test_the_code_itself_is_best(tags, code, best):
+    assert best_tag(tags, code) == best
+
+
+@pytest.mark.parametrize(
+    ("code", "all_spellings"),
+    [("de", ("de", "deu")), ("deu", ("deu", "de")), ("sah", ("sah",)), ("x1", ("x1",))],
+)
+def test_spellings(code, all_spellings):
+    assert spellings(code) == all_spellings
+
+
+@pytest.mark.parametrize(
+    ("name", "is_so"),
+    [
+        ("x.en-de.tsv", False),
+        ("x.de-en.tsv", True),
+        ("x.deu-eng.tsv", True),
+        ("x_de-en.tsv", True),
+        ("x.tsv", False),
+        ("x.de-en.en-de.tsv", False),
+        ("code-encoder.tsv", False),
+    ],
+)
+def test_direction_of_a_name(name, is_so):
+    assert is_reversed(name, "en-de") is is_so
+
+
+@pytest.mark.parametrize(
+    ("origin", "code"), [("en", "en"), ("deu", "de"), ("en-GB", "en"), ("fr", "fr"), ("", ""), (None, "")]
+)
+def test_origins(origin, code):
+    assert origin_code(origin, "en-de") == code
+
+
+def test_opposite():
+    assert opposite("en-de") == "de-en"

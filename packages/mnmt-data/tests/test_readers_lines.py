@@ -1,0 +1,208 @@
+import codecs
+import gzip
+import logging
+import tracemalloc
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnmt_data.errors import DataError
+from mnmt_data.readers import lines as lines_module
+from mnmt_data.readers.byte_sources import File
+from mnmt_data.readers.lines import Lines, LineSplitter
+from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE
+
+LINE = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=12)
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def zstd(content):
+    return pa.Codec("zstd").compress(content, asbytes=True)
+
+
+def read(path):
+    return Lines(File(path)).take(10**9)
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("a\nb\n", ["a", "b"]),
+        ("a\nb", ["a", "b"]),
+        ("a\n\nb\n", ["a", "", "b"]),
+        ("a\n\n", ["a", ""]),
+        ("", []),
+        ("\n", [""]),
+        ("a\r\nb\r\n", ["a", "b"]),
+        ("a\r\nb\r", ["a", "b"]),
+        ("a\rb\r\r\n", ["a\rb\r"]),
+        ("\ufeffa\n\ufeffb\n", ["a", "\ufeffb"]),
+        ("\ufeff", []),
+        ("a\x00b\n\x00\n", ["a\x00b", "\x00"]),
+        ("a\x85b\nc\n", ["a\x85b", "c"]),
+        ("a\u2028b\u2029c\x0bd\x0ce\x1cf\n", ["a\u2028b\u2029c\x0bd\x0ce\x1cf"]),
+    ],
+)
+@pytest.mark.parametrize(("ending", "pack"), [("", bytes), (".gz", gzip.compress), (".zst", zstd)])
+def test_only_newlines_end_lines(tmp_path, content, lines, ending, pack):
+    assert read(write(tmp_path, f"text{ending}", pack(content.encode()))) == lines
+
+
+@given(st.lists(LINE, max_size=8), st.lists(st.integers(0, 200), max_size=6), st.booleans())
+def test_lines_are_the_same_however_the_chunks_fall(lines, cuts, ends):
+    content = b"\n" + "\n".join(lines).encode() + (b"\n" if ends else b"")
+    bounds = [0, *sorted(min(cut, len(content)) for cut in cuts), len(content)]
+    splitter = LineSplitter("text")
+    pieces = [content[start:stop] for start, stop in pairwise(bounds) if start < stop]
+    given_lines = [line for piece in pieces for line in splitter.feed(piece)]
+    wanted = content.decode().split("\n")
+    assert given_lines + splitter.finish() == (wanted[:-1] if wanted[-1] == "" else wanted)
+
+
+def test_a_character_cut_in_two_by_a_chunk_is_whole_again():
+    splitter = LineSplitter("text")
+    content = "größer\nПривет\n".encode()
+    pieces = [splitter.feed(content[at : at + 1]) for at in range(len(content))]
+    assert [line for piece in pieces for line in piece] == ["größer", "Привет"]
+
+
+def test_lines_can_be_taken_and_the_rest_counted(tmp_path):
+    lines = Lines(File(write(tmp_path, "text", "a\nb\nc\nd")))
+    assert lines.take(1) == ["a"]
+    assert lines.take(2) == ["b", "c"]
+    assert lines.count() == 4
+    assert lines.take(1) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "byte"),
+    [
+        (b"a\nb\xffc\n", 2, "0xff"),
+        (b"a\nb\n\xc3", 3, "0xc3"),
+        (b"good\n\xed\xa0\x80 a lone surrogate\n", 2, "0xed"),
+        (b"\xe4rger in Latin-1\n", 1, "0xe4"),
+    ],
+)
+def test_the_line_that_is_not_utf8_is_named(tmp_path, content, line, byte):
+    path = write(tmp_path, "text", content)
+    with pytest.raises(DataError) as error:
+        read(path)
+    assert str(error.value) == f"{path}:{line}: not valid UTF-8 (byte {byte}); convert the file to UTF-8."
+
+
+def test_the_faulty_line_is_counted_over_all_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr("mnmt_data.readers.byte_sources.CHUNK_BYTES", 64)
+    path = write(tmp_path, "text", b"a line\n" * 1000 + b"\xff\n")
+    with pytest.raises(DataError, match=r"text:1001: not valid UTF-8"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (codecs.BOM_UTF16_LE + "ab\n".encode("utf-16-le"), "is UTF-16 or UTF-32 text"),
+        (codecs.BOM_UTF16_BE + "ab\n".encode("utf-16-be"), "is UTF-16 text"),
+        (("A sentence of some length.\n" * 2).encode("utf-16-le"), "every other byte is NUL, as in UTF-16"),
+        (("A sentence of some length.\n" * 2).encode("utf-16-be"), "every other byte is NUL, as in UTF-16"),
+        (gzip.compress(b"a\n"), "is gzip-compressed; let its name end in .gz."),
+        (zstd(b"a\n"), "is zstd-compressed; let its name end in .zst."),
+    ],
+)
+def test_what_is_not_utf8_from_the_start_is_told(tmp_path, content, message):
+    path = write(tmp_path, "text", content)
+    with pytest.raises(DataError) as error:
+        read(path)
+    assert str(error.value).startswith(f"{path}: {message}")
+    assert str(error.value).count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("text.gz", gzip.compress(b"line\n" * 50_000)[:-9]),
+        ("text.gz", gzip.compress(b"line\n" * 50_000)[:40]),
+        ("text.gz", gzip.compress(b"one\n") + gzip.compress(b"two\n")[:-3]),
+        ("text.gz", b""),
+        ("text.gz", b"not compressed\n"),
+        ("text.zst", zstd(b"line\n" * 50_000)[:-1]),
+        ("text.zst", zstd(b"one\n") + zstd(b"two\n")[:-2]),
+        ("text.zst", b""),
+        ("text.zst", b"not compressed\n"),
+    ],
+)
+def test_a_truncated_or_damaged_file_is_never_taken_as_whole(tmp_path, name, content):
+    path = write(tmp_path, name, content)
+    codec = {".gz": "gzip", ".zst": "zstd"}[path.suffix]
+    with pytest.raises(DataError) as error:
+        read(path)
+    assert str(error.value).startswith(f"{path}: cannot be read as {codec} (")
+    assert str(error.value).endswith("); it is truncated or damaged, fetch it again.")
+
+
+def test_members_that_were_joined_are_all_read(tmp_path):
+    assert read(write(tmp_path, "a.gz", gzip.compress(b"one\n") + gzip.compress(b"two\n"))) == ["one", "two"]
+    assert read(write(tmp_path, "a.zst", zstd(b"one\n") + zstd(b"two\n"))) == ["one", "two"]
+
+
+@pytest.mark.parametrize("size", [LONGEST_SENTENCE + 1, 300_000, 3_000_000])
+@pytest.mark.parametrize("letter", ["x", "ж", "漢", "😀"])
+def test_an_overlong_line_is_empty_and_keeps_its_place(tmp_path, caplog, size, letter):
+    path = write(tmp_path, "text", f"first\n{letter * size}\nlast")
+    with caplog.at_level(logging.WARNING):
+        assert read(path) == ["first", "", "last"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{path}:2: longer than {LONGEST_SENTENCE} characters, taken as empty; so are others like it"
+    ]
+
+
+@pytest.mark.parametrize("letter", ["x", "😀"])
+def test_the_longest_sentence_is_given(tmp_path, letter):
+    line = letter * LONGEST_SENTENCE
+    assert read(write(tmp_path, "text", f"{line}\n{line}")) == [line, line]
+
+
+def test_many_overlong_lines_are_logged_once(tmp_path, caplog):
+    line = "x" * 400_000
+    assert read(write(tmp_path, "text", f"{line}\n{line}\r\n{line}")) == ["", "", ""]
+    assert len(caplog.records) == 1
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A source that says the same over and over, as a decompression bomb does."""
+
+    chunk: bytes
+    times: int
+    path: Path = Path("bomb.gz")
+    name: str = "bomb.gz"
+
+    def chunks(self):
+        for _ in range(self.times):
+            yield self.chunk
+
+
+def test_a_line_without_end_stops_reading_in_bounded_memory():
+    bomb = Lines(Repeated(chunk=b"\0" * 2**18, times=2 * LONGEST_LINE // 2**18))
+    tracemalloc.start()
+    with pytest.raises(DataError) as error:
+        bomb.take(1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < LONGEST_LINE // 16
+    assert str(error.value) == "bomb.gz:1: the line is longer than 64 MiB; give text, a sentence a line."
+
+
+def test_lines_just_short_of_the_limit_do_not_add_up_to_it(monkeypatch):
+    monkeypatch.setattr(lines_module, "LONGEST_LINE", 2**20)
+    source = Repeated(chunk=b"y" * 300_000 + b"\n" + b"y" * 300_000, times=10)
+    assert Lines(source).take(100) == [""] * 11

@@ -1,0 +1,79 @@
+import pytest
+
+from mnmt_data.errors import DataError
+from mnmt_data.readers import open_reader
+
+
+def write(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{name}\n", encoding="utf-8")
+
+
+def sides(reader):
+    (block,) = reader.blocks()
+    return block.src + block.tgt
+
+
+@pytest.mark.parametrize(
+    ("pattern", "files"),
+    [
+        ("x.{lang}", ["x.en", "x.de"]),
+        ("x.{lang}.txt", ["x.en.txt", "x.de.txt"]),
+        ("{lang}/x.{lang}", ["en/x.en", "de/x.de"]),
+        ("x.{lang}", ["x.eng", "x.deu"]),
+        ("x.{id}.{lang}", ["x.{id}.en", "x.{id}.de"]),
+    ],
+)
+def test_lang_stands_for_each_code(tmp_path, pattern, files):
+    write(tmp_path, *files)
+    assert sides(open_reader(f"{tmp_path}/{pattern}", "en-de")) == files
+    assert sides(open_reader(f"{tmp_path}/{pattern}", "de-en")) == files[::-1]
+
+
+def test_the_home_folder_may_be_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(tmp_path, "x.en", "x.de")
+    assert open_reader("~/x.{lang}", "en-de").paths == (tmp_path / "x.en", tmp_path / "x.de")
+
+
+def test_a_missing_side_is_named(tmp_path):
+    write(tmp_path, "x.en")
+    with pytest.raises(DataError) as error:
+        open_reader(f"{tmp_path}/x.{{lang}}", "en-de")
+    assert str(error.value) == f"{tmp_path}/x.de: no such file; mend the path or fetch the corpus."
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.tsv.gz", "x.tmx", "x.zip", "x.parquet", "x.unknown"])
+def test_a_missing_file_is_named(tmp_path, name):
+    with pytest.raises(DataError) as error:
+        open_reader(str(tmp_path / name), "en-de")
+    assert str(error.value) == f"{tmp_path / name}: no such file; mend the path or fetch the corpus."
+
+
+def test_an_ending_may_be_in_capitals(tmp_path):
+    (tmp_path / "X.TSV").write_text("a\tA\n", encoding="utf-8")
+    assert sides(open_reader(str(tmp_path / "X.TSV"), "en-de")) == ["a", "A"]
+
+
+@pytest.mark.parametrize("name", ["x.en", "x.csv", "x.xz", "tsv"])
+def test_an_unknown_format_lists_the_known_ones(tmp_path, name):
+    write(tmp_path, name)
+    with pytest.raises(DataError) as error:
+        open_reader(str(tmp_path / name), "en-de")
+    assert str(error.value) == (
+        f"{tmp_path / name}: unknown format; the name must end in one of .tsv, .tsv.gz, .tsv.zst, "
+        ".tmx, .tmx.gz, .tmx.zst, .zip, .parquet, or have {lang} for two texts."
+    )
+
+
+def test_a_folder_is_no_source(tmp_path):
+    with pytest.raises(DataError, match=r": is a folder; name a file in it\.$"):
+        open_reader(str(tmp_path), "en-de")
+
+
+@pytest.mark.parametrize("task", ["en", "en-", "-de", "en-de-fr", ""])
+def test_a_task_is_two_codes(task):
+    with pytest.raises(ValueError, match="`task` must be SRC-TGT"):
+        open_reader("x.{lang}", task)

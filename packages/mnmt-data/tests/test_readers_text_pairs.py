@@ -1,0 +1,107 @@
+import gzip
+import pickle
+
+import pytest
+
+from mnmt_data.blocks import BLOCK_PAIRS
+from mnmt_data.errors import DataError
+from mnmt_data.readers import find_readers, open_reader
+
+
+def write(folder, **texts):
+    for name, text in texts.items():
+        (folder / f"x.{name}").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(folder / "x.{lang}")
+
+
+def test_blocks_are_full_but_for_the_last_and_stay_aligned(tmp_path):
+    total = 2 * BLOCK_PAIRS + 7
+    numbers = "".join(f"{number}\n" for number in range(total))
+    blocks = list(
+        open_reader(write(tmp_path, en=numbers, de=numbers.replace("\n", "\r\n")), "en-de").blocks()
+    )
+    assert [len(block) for block in blocks] == [BLOCK_PAIRS, BLOCK_PAIRS, 7]
+    assert [block.first for block in blocks] == [0, BLOCK_PAIRS, 2 * BLOCK_PAIRS]
+    assert all(block.src == block.tgt and block.src[0] == str(block.first) for block in blocks)
+    assert all(block.origins is None for block in blocks)
+
+
+def test_empty_sides_are_kept(tmp_path):
+    (block,) = open_reader(write(tmp_path, en="a\n\nc\n", de="\nB\n\n"), "en-de").blocks()
+    assert (block.src, block.tgt) == (["a", "", "c"], ["", "B", ""])
+
+
+def test_empty_files_hold_no_pairs(tmp_path):
+    assert list(open_reader(write(tmp_path, en="", de=""), "en-de").blocks()) == []
+
+
+@pytest.mark.parametrize(
+    ("en", "de", "counts"),
+    [
+        ("a\nb\nc\n", "A\n", (3, 1)),
+        ("", "A\nB", (0, 2)),
+        ("a\n" * 120_000, "A\n" * 50_000, (120_000, 50_000)),
+    ],
+)
+def test_unequal_counts_name_both_files_and_counts(tmp_path, en, de, counts):
+    source = write(tmp_path, en=en, de=de)
+    with pytest.raises(DataError) as error:
+        list(open_reader(source, "en-de").blocks())
+    src, tgt = (source.format(lang=code) for code in ("en", "de"))
+    assert str(error.value) == (
+        f"{src}: has {counts[0]} lines, but {tgt} has {counts[1]}; "
+        "both must have one sentence a line, in the same order."
+    )
+
+
+def test_a_truncated_side_is_not_taken_for_a_shorter_one(tmp_path):
+    whole = gzip.compress("".join(f"{n}\n" for n in range(200_000)).encode())
+    for code, content in (("en", whole), ("de", whole[: len(whole) // 2])):
+        (tmp_path / f"x.{code}.gz").write_bytes(content)
+    with pytest.raises(DataError, match=r"x\.de\.gz: cannot be read as gzip \(Truncated compressed stream\)"):
+        list(open_reader(str(tmp_path / "x.{lang}.gz"), "en-de").blocks())
+
+
+def test_a_reader_can_be_read_twice_and_sent_to_a_worker(tmp_path):
+    reader = open_reader(write(tmp_path, en="a\n", de="A\n"), "en-de")
+    copy = pickle.loads(pickle.dumps(reader))
+    assert list(reader.blocks()) == list(reader.blocks()) == list(copy.blocks())
+    assert copy.paths == (tmp_path / "x.en", tmp_path / "x.de")
+
+
+def test_a_file_removed_since_is_one_line(tmp_path):
+    reader = open_reader(write(tmp_path, en="a\n", de="A\n"), "en-de")
+    (tmp_path / "x.de").unlink()
+    with pytest.raises(DataError) as error:
+        list(reader.blocks())
+    assert str(error.value) == f"{tmp_path / 'x.de'}: no such file; mend the path or fetch the corpus."
+
+
+@pytest.mark.parametrize(
+    ("name", "src", "tgt"),
+    [
+        ("x.en-de.tsv", ["a", ""], ["A", "B"]),
+        ("x.de-en.tsv", ["A", "B"], ["a", ""]),
+        ("x-v10.deu-eng.tsv", ["A", "B"], ["a", ""]),
+        ("x.tsv", ["a", ""], ["A", "B"]),
+    ],
+)
+def test_the_name_of_a_tsv_file_gives_the_order_of_its_columns(tmp_path, name, src, tgt):
+    (tmp_path / name).write_text("a\tA\n\tB\tmore\tcolumns\n", encoding="utf-8")
+    (block,) = open_reader(str(tmp_path / name), "en-de").blocks()
+    assert (block.src, block.tgt) == (src, tgt)
+
+
+def test_a_line_without_a_tab_is_named(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text("a\tA\n" * 60_000 + "no tab\na\tA\n", encoding="utf-8")
+    with pytest.raises(DataError) as error:
+        list(open_reader(str(path), "en-de").blocks())
+    assert str(error.value) == f"{path}:60001: has no tab; give source, tab, target on every line."
+
+
+def test_an_overlong_tsv_line_is_an_empty_pair(tmp_path):
+    (tmp_path / "train.en-de.tsv").write_text(f"a\tA\n{'x' * 300_000}\nb\tB\n", encoding="utf-8")
+    (reader,) = find_readers(tmp_path, "train", "en-de")
+    (block,) = reader.blocks()
+    assert (block.src, block.tgt) == (["a", "", "b"], ["A", "", "B"])
