@@ -1,10 +1,12 @@
-import numpy as np
+from math import inf, nan
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.draws import random_units, stream_key
 from mnmt_data.mixture import Mixture
+
+sizes = st.dictionaries(st.text(max_size=3), st.integers(1, 10**10), min_size=1, max_size=6)
 
 
 @pytest.mark.parametrize(
@@ -14,8 +16,8 @@ from mnmt_data.mixture import Mixture
         ({"en-de": 1.00001}, r"`weights` must sum to 1, but sum to 1\.00001\."),
         ({}, r"`weights` must sum to 1, but sum to 0\."),
         ({"en-de": 1.5, "en-fr": -0.5}, r"`weights` must be finite and not negative, but en-fr has -0\.5\."),
-        ({"en-de": float("nan")}, r"`weights` must be finite and not negative, but en-de has nan\."),
-        ({"en-de": float("inf")}, r"`weights` must be finite and not negative, but en-de has inf\."),
+        ({"en-de": nan}, r"`weights` must be finite and not negative, but en-de has nan\."),
+        ({"en-de": inf}, r"`weights` must be finite and not negative, but en-de has inf\."),
     ],
 )
 def test_a_wrong_weight_is_named(weights, message):
@@ -37,32 +39,48 @@ def test_changing_the_given_weights_does_not_change_the_mixture():
     assert mixture.weights == {"a": 0.25, "b": 0.75}
 
 
+@given(sizes, st.floats(0.5, 100))
+def test_tempered_weights_are_sizes_to_the_power_of_one_over_t(sizes, temperature):
+    powers = {task: size ** (1 / temperature) for task, size in sizes.items()}
+    expected = {task: power / sum(powers.values()) for task, power in powers.items()}
+    mixture = Mixture.tempered(sizes, temperature)
+    assert mixture.weights == pytest.approx(expected, rel=1e-9)
+    assert mixture.tasks == tuple(sizes)
+
+
+def test_tempered_weights_of_a_known_case():
+    """Ten times as much has 10^(2/5) times the weight at T = 5/2."""
+    weights = Mixture.tempered({"a": 10, "b": 100, "c": 1000}, 2.5).weights
+    assert weights["b"] / weights["a"] == pytest.approx(2.51188643150958)
+    assert weights["c"] / weights["a"] == pytest.approx(6.30957344480193)
+
+
+@given(sizes)
+def test_temperature_one_is_proportional_and_an_infinite_one_even(sizes):
+    proportional = {task: size / sum(sizes.values()) for task, size in sizes.items()}
+    assert Mixture.proportional(sizes).weights == pytest.approx(proportional)
+    assert Mixture.tempered(sizes, 1).weights == Mixture.proportional(sizes).weights
+    assert Mixture.tempered(sizes, inf).weights == {task: pytest.approx(1 / len(sizes)) for task in sizes}
+
+
+@given(sizes)
+def test_a_low_temperature_gives_all_to_the_largest(sizes):
+    weights = Mixture.tempered(sizes, 1e-12).weights
+    largest = [task for task, size in sizes.items() if size == max(sizes.values())]
+    assert weights == {task: pytest.approx(1 / len(largest) if task in largest else 0) for task in sizes}
+
+
 @pytest.mark.parametrize(
-    ("unit", "task"), [(0.0, "b"), (0.2499, "b"), (0.25, "c"), (0.75, "e"), (np.nextafter(1, 0), "e")]
+    ("sizes", "temperature", "message"),
+    [
+        ({"a": 1}, 0, r"`temperature` must be positive, but is 0\."),
+        ({"a": 1}, -1.0, r"`temperature` must be positive, but is -1\.0\."),
+        ({"a": 1}, nan, r"`temperature` must be positive, but is nan\."),
+        ({"a": 1, "b": 0}, 2, r"`sizes` must be positive, but b has 0\."),
+        ({"a": 1, "b": -3}, 2, r"`sizes` must be positive, but b has -3\."),
+        ({}, 2, r"`weights` must sum to 1, but sum to 0\."),
+    ],
 )
-def test_a_choice_falls_into_the_interval_of_its_task(unit, task):
-    mixture = Mixture({"a": 0, "b": 0.25, "c": 0.5, "d": 0, "e": 0.25, "f": 0})
-    assert mixture.tasks[mixture.choose(np.array([unit]))[0]] == task
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(lambda raw: sum(raw) > 0.1), st.integers(0, 99)
-)
-def test_realised_shares_agree_with_the_weights(raw, seed):
-    weights = {f"xx-{i}": share / sum(raw) for i, share in enumerate(raw)}
-    mixture, draws = Mixture(weights), 50_000
-    counts = np.bincount(mixture.choose(random_units(stream_key(seed), 0, draws)), minlength=len(raw))
-    expected = np.array(list(weights.values())) * draws
-    assert counts[expected == 0].sum() == 0
-    common = expected > 5
-    chi_square = ((counts - expected)[common] ** 2 / expected[common]).sum()
-    assert chi_square < 35
-    assert counts[~common].sum() <= 30 * max(1, (~common).sum())
-
-
-def test_a_weight_is_not_rounded():
-    """A share of 1 in 3,000, which percents or small integers could not hold, is met within 4 deviations."""
-    mixture, draws = Mixture({"rare": 1 / 3000, "common": 2999 / 3000}), 3_000_000
-    rare = np.count_nonzero(mixture.choose(random_units(stream_key(0), 0, draws)) == 0)
-    assert abs(rare - 1000) < 4 * np.sqrt(1000)
+def test_what_cannot_be_tempered_is_named(sizes, temperature, message):
+    with pytest.raises(ValueError, match=message):
+        Mixture.tempered(sizes, temperature)

@@ -1,13 +1,18 @@
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mnmt_data import shards
 from mnmt_data.errors import DataError
-from mnmt_data.shards import Ragged, Shard, write_shard
+from mnmt_data.ragged import Ragged
+from mnmt_data.segments import open_segment, write_segment
+from mnmt_data.shards import Shard, segment_path
 
-row_lists = st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=12), max_size=20)
+pair_lists = st.lists(st.tuples(*[st.lists(st.integers(0, 99_999), max_size=6)] * 2), max_size=8)
 
 
 def ragged(rows):
@@ -18,164 +23,145 @@ def contents(rows):
     return [row.tolist() for row in rows]
 
 
-@given(row_lists)
-def test_rows_come_back_as_they_were(rows):
-    made = ragged(rows)
-    assert len(made) == len(rows)
-    assert contents(made) == rows
-    assert made.lengths.tolist() == [len(row) for row in rows]
+def pairs_of(src, tgt):
+    return list(zip(contents(src), contents(tgt), strict=True))
 
 
-@given(row_lists.filter(bool), st.data())
-def test_padded_agrees_with_a_loop(rows, data):
-    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=10))
-    pad = data.draw(st.integers(-5, 5))
-    width = max((len(rows[row]) for row in chosen), default=0)
-    expected = [rows[row] + [pad] * (width - len(rows[row])) for row in chosen]
-    padded = ragged(rows).padded(np.array(chosen, dtype=np.int64), pad=pad)
-    assert padded.dtype == np.int64
-    assert padded.shape == (len(chosen), width)
-    assert padded.tolist() == expected
+def write_shard(folder, *segments):
+    """A shard of given pairs, segment by segment."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, pairs in enumerate(segments):
+        src, tgt = ragged([src for src, _ in pairs]), ragged([tgt for _, tgt in pairs])
+        write_segment(segment_path(folder, number), src, tgt)
+    return Shard.open(folder)
 
 
-@given(row_lists.filter(bool), st.data())
-def test_take_and_concatenate_agree_with_lists(rows, data):
-    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=10))
-    taken = ragged(rows).take(np.array(chosen, dtype=np.int64))
-    assert contents(taken) == [rows[row] for row in chosen]
-    assert contents(Ragged.concatenate([taken, ragged(rows)])) == [rows[row] for row in chosen] + rows
-
-
-def test_a_row_is_a_view():
-    rows = ragged([[1, 2], [3]])
-    assert np.shares_memory(rows[0], rows.values)
-    assert rows[-1].tolist() == [3]
-
-
-@pytest.mark.parametrize("row", [2, -3])
-def test_a_row_out_of_range_is_refused(row):
-    with pytest.raises(IndexError, match=f"`row` must be one of 2 rows, but is {row}"):
-        ragged([[1, 2], [3]])[row]
-
-
-@pytest.mark.parametrize("offsets", [[0, 2, 1], [0, 4], [-1, 3], []])
-def test_offsets_that_cut_no_rows_are_refused(offsets):
-    with pytest.raises(ValueError, match=r"`offsets` must rise from 0 to at most .* \(3\)"):
-        Ragged(np.arange(3), np.array(offsets, dtype=np.int64))
+def numbered(count, *, first=0):
+    return [([row] * (1 + row % 3), [row, 1]) for row in range(first, first + count)]
 
 
 @settings(deadline=None)
-@given(pairs=st.lists(st.tuples(*[st.lists(st.integers(0, 2**31 - 1), max_size=9)] * 2), max_size=20))
-def test_a_shard_comes_back_as_it_was(pairs, tmp_path_factory):
-    path = tmp_path_factory.mktemp("shards") / "train.en-de.arrow"
-    write_shard(path, ragged([src for src, _ in pairs]), ragged([tgt for _, tgt in pairs]))
-    shard = Shard.open(path)
-    assert len(shard) == len(pairs)
-    assert list(zip(contents(shard.src), contents(shard.tgt), strict=True)) == pairs
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+@given(segments=st.lists(pair_lists, min_size=1, max_size=5), data=st.data())
+def test_several_segments_read_as_one(segments, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shards")
+    rows = [pair for segment in segments for pair in segment]
+    many, one = write_shard(folder / "many", *segments), write_shard(folder / "one", rows)
+    assert len(many) == len(one) == len(rows)
+    assert many.info == one.info
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "ROWS_MAPPED", data.draw(st.integers(0, 20)))
+        for _ in range(3):
+            chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=20) if rows else st.just([]))
+            numbers = np.array(chosen, dtype=np.int64)
+            for shard in (many, one):
+                assert pairs_of(*shard.gather(numbers)) == [rows[row] for row in chosen]
+                src_lengths, tgt_lengths = shard.lengths(numbers)
+                assert src_lengths.tolist() == [len(rows[row][0]) for row in chosen]
+                assert tgt_lengths.tolist() == [len(rows[row][1]) for row in chosen]
 
 
-@pytest.mark.parametrize(("top", "dtype"), [(2**16 - 1, np.uint16), (2**16, np.int32)])
-def test_ids_take_two_bytes_where_they_fit(top, dtype, tmp_path):
-    write_shard(tmp_path / "a.arrow", ragged([[3]]), ragged([[top]]))
-    shard = Shard.open(tmp_path / "a.arrow")
-    assert (shard.src.values.dtype, shard.tgt.values.dtype) == (np.uint16, dtype)
-    assert pa.ipc.open_file(tmp_path / "a.arrow").schema.field("src").type == pa.large_list(pa.uint16())
+@settings(deadline=None)
+@given(segments=st.lists(pair_lists, min_size=1, max_size=4), size=st.integers(1, 10))
+def test_blocks_hold_all_pairs_in_order(segments, size, tmp_path_factory):
+    shard = write_shard(tmp_path_factory.mktemp("shards"), *segments)
+    blocks = [pairs_of(*block) for block in shard.blocks(size)]
+    assert [pair for block in blocks for pair in block] == [pair for segment in segments for pair in segment]
+    assert all(len(block) == size for block in blocks[:-1])
+    assert all(blocks)
 
 
-def test_opening_copies_nothing(tmp_path):
-    write_shard(tmp_path / "a.arrow", ragged([[1, 2]] * 100_000), ragged([[3]] * 100_000))
+def test_what_is_read_is_the_readers_own(tmp_path):
+    shard = write_shard(tmp_path, numbered(5))
+    src, _ = shard.gather(np.arange(5))
+    src.values[:] = 0
+    assert pairs_of(*shard.gather(np.arange(5))) == numbered(5)
+
+
+def test_segments_are_mapped_when_asked_for_and_let_go_after_some_rows(tmp_path, monkeypatch):
+    opened = []
+
+    def open_and_tell(path):
+        opened.append(path.name)
+        return open_segment(path)
+
+    monkeypatch.setattr(shards, "open_segment", open_and_tell)
+    monkeypatch.setattr(shards, "ROWS_MAPPED", 10)
+    shard = write_shard(tmp_path, numbered(4), numbered(4, first=4))
+    assert opened == []
+    for _ in range(5):
+        assert pairs_of(*shard.gather(np.array([5, 4]))) == numbered(2, first=4)[::-1]
+    assert opened == ["00001.arrow"]
+    for _ in range(5):
+        shard.gather(np.array([5, 4]))
+    assert opened == ["00001.arrow"] * 2
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_reading_a_whole_shard_keeps_few_segments_mapped(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "ROWS_MAPPED", 10)
+    shard = write_shard(tmp_path, *(numbered(4, first=4 * number) for number in range(30)))
+    for row in range(len(shard)):
+        shard.gather(np.array([row]))
+        shard.lengths(np.array([row]))
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8")
+        assert maps.count(str(tmp_path)) <= 4
+    names = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert not any(str(name).startswith(str(tmp_path)) for name in names)
+
+
+def test_opening_reads_no_tokens(tmp_path, monkeypatch):
+    write_segment(segment_path(tmp_path, 0), ragged([[1, 2]] * 100_000), ragged([[3]] * 100_000))
     before = pa.total_allocated_bytes()
-    shard = Shard.open(tmp_path / "a.arrow")
+    shard = Shard.open(tmp_path)
     assert pa.total_allocated_bytes() == before
-    assert not shard.src.values.flags.owndata
-    assert not shard.src.values.flags.writeable
+    segment_path(tmp_path, 0).unlink()
+    assert len(shard) == 100_000
+    assert (shard.info.src_tokens, shard.info.tgt_tokens, shard.info.longest) == (200_000, 100_000, 3)
+
+
+def test_a_segment_lost_after_opening_is_named(tmp_path):
+    shard = write_shard(tmp_path, numbered(2), numbered(2, first=2))
+    segment_path(tmp_path, 1).unlink()
+    assert pairs_of(*shard.gather(np.array([1]))) == numbered(1, first=1)
+    with pytest.raises(DataError, match=r"00001\.arrow: no such segment of a token shard; prepare it again"):
+        shard.gather(np.array([0, 3]))
+
+
+def test_segments_are_in_order_of_their_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "segment_path", lambda shard, number: shard / f"{number}.arrow")
+    for number in range(12):
+        write_segment(tmp_path / f"{number}.arrow", ragged([[number]]), ragged([[1]]))
+    src, _ = Shard.open(tmp_path).gather(np.arange(12))
+    assert contents(src) == [[number] for number in range(12)]
+
+
+def test_a_missing_segment_is_named(tmp_path):
+    write_shard(tmp_path, numbered(1), numbered(1), numbered(1))
+    segment_path(tmp_path, 1).unlink()
+    with pytest.raises(DataError, match=r"00001\.arrow: this segment of the shard is missing; prepare it"):
+        Shard.open(tmp_path)
+
+
+def test_a_damaged_segment_is_named(tmp_path):
+    write_shard(tmp_path, numbered(1), numbered(1), numbered(1))
+    path = segment_path(tmp_path, 1)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"00001\.arrow: not a readable token shard \(.+\); prepare it again"):
+        Shard.open(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [
-        lambda whole: b"",
-        lambda whole: whole[:100],
-        lambda whole: whole[:-1],
-        lambda whole: whole[len(whole) // 2 :],
-        lambda whole: b"not an Arrow file\n" * 100,
-        lambda whole: whole[:-100] + b"\xff" * 60 + whole[-40:],
-        lambda whole: whole.replace(np.arange(0, 90, 3).tobytes(), np.arange(90, 0, -3).tobytes()),
-    ],
-    ids=["empty", "head", "last byte lost", "tail", "text", "broken footer", "broken offsets"],
+    "make", [lambda path: None, Path.mkdir, Path.touch], ids=["absent", "empty", "a file"]
 )
-def test_a_damaged_file_is_named(damage, tmp_path):
-    path = tmp_path / "train.en-de.arrow"
-    write_shard(path, ragged([[1, 2, 3]] * 500), ragged([[4]] * 500))
-    whole = path.read_bytes()
-    path.write_bytes(damage(whole))
-    assert path.read_bytes() != whole
+def test_a_folder_without_segments_is_named(make, tmp_path):
+    make(tmp_path / "train.en-de")
     with pytest.raises(
-        DataError, match=r"train\.en-de\.arrow: not a readable token shard \(.+\); prepare it again"
+        DataError, match=r"train\.en-de: no such token shard; `mnmt-data prepare` writes them\.$"
     ):
-        Shard.open(path)
+        Shard.open(tmp_path / "train.en-de")
 
 
-def write_table(path, table):
-    with pa.ipc.new_file(path, table.schema) as writer:
-        writer.write_table(table)
-
-
-@pytest.mark.parametrize(
-    ("columns", "reason"),
-    [
-        ({"src": pa.array([[1]], pa.list_(pa.uint16()))}, "its columns are list<.*>, not large_list<uint16>"),
-        ({"src": pa.array(["a"])}, "its columns are string, not"),
-        ({"source": pa.array(["a"])}, "src"),
-    ],
-)
-def test_another_schema_is_refused(columns, reason, tmp_path):
-    write_table(
-        tmp_path / "a.arrow", pa.table(columns | {"tgt": pa.array([[1]], pa.large_list(pa.uint16()))})
-    )
-    with pytest.raises(DataError, match=rf"a\.arrow: not a readable token shard \(.*{reason}"):
-        Shard.open(tmp_path / "a.arrow")
-
-
-def test_several_record_batches_are_refused(tmp_path):
-    ids = pa.array([[1]], pa.large_list(pa.uint16()))
-    write_table(tmp_path / "a.arrow", pa.concat_tables([pa.table({"src": ids, "tgt": ids})] * 2))
-    with pytest.raises(DataError, match="it holds 2 record batches, not 1"):
-        Shard.open(tmp_path / "a.arrow")
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(
-        DataError, match=r"nothing\.arrow: no such token shard; `mnmt-data prepare` writes them\."
-    ):
-        Shard.open(tmp_path / "nothing.arrow")
-
-
-@pytest.mark.parametrize(
-    ("src", "tgt", "message"),
-    [
-        ([[1]], [[1], [2]], r"`tgt` must have as many rows as `src` \(1\), but has 2\."),
-        ([[1]], [[-1]], r"`values` must be token ids from 0 to 2\*\*31 - 1, but reach from -1 to 0\."),
-        (
-            [[2**31]],
-            [[1]],
-            r"`values` must be token ids from 0 to 2\*\*31 - 1, but reach from 0 to 2147483648\.",
-        ),
-    ],
-)
-def test_what_cannot_be_written_leaves_the_old_shard(src, tgt, message, tmp_path):
-    write_shard(tmp_path / "a.arrow", ragged([[5]]), ragged([[6]]))
-    with pytest.raises(ValueError, match=message):
-        write_shard(tmp_path / "a.arrow", ragged(src), ragged(tgt))
-    assert contents(Shard.open(tmp_path / "a.arrow").tgt) == [[6]]
-
-
-def test_a_write_that_fails_midway_leaves_no_trace(tmp_path, monkeypatch):
-    def full(fd):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_shard(tmp_path / "a.arrow", ragged([[5]]), ragged([[6]]))
-    assert list(tmp_path.iterdir()) == []
+def test_a_write_in_progress_is_not_a_segment(tmp_path):
+    write_shard(tmp_path, numbered(3))
+    (tmp_path / ".00001.arrow.77.tmp").write_bytes(b"ARROW1")
+    assert len(Shard.open(tmp_path)) == 3

@@ -1,22 +1,32 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.shards import Ragged, Shard, offsets_of
+from mnmt_data.ragged import Ragged, offsets_of
+from mnmt_data.segments import SegmentInfo, write_segment
+from mnmt_data.shards import Shard, segment_path
 from mnmt_data.token_budget import check_pairs, cut_batches
 
 pair_lengths = st.lists(st.tuples(st.integers(1, 15), st.integers(1, 15)), max_size=60)
 
 
-def shard(lengths):
-    src, tgt = (
-        Ragged(np.ones(sum(side), dtype=np.uint16), offsets_of(side)) for side in zip(*lengths, strict=True)
-    )
-    return Shard(path=Path("train.en-de.arrow"), src=src, tgt=tgt)
+@pytest.fixture
+def shard(tmp_path):
+    def write(*segments):
+        """A shard of pairs of these lengths, segment by segment."""
+        folder = tmp_path / "train.en-de"
+        folder.mkdir()
+        for number, lengths in enumerate(segments):
+            src, tgt = (
+                Ragged(np.ones(sum(side), dtype=np.uint16), offsets_of(side))
+                for side in np.array(lengths, dtype=np.int64).reshape(-1, 2).T
+            )
+            write_segment(segment_path(folder, number), src, tgt)
+        return Shard.open(folder)
+
+    return write
 
 
 def greedy(lengths, batch_tokens):
@@ -45,17 +55,29 @@ def test_pairs_of_one_length_make_consecutive_full_batches():
     assert [batch.tolist() for batch in batches] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
 
 
-def test_a_pair_as_long_as_the_budget_passes():
-    check_pairs(shard([(3, 4), (5, 5)]), batch_tokens=10)
+def test_a_pair_as_long_as_the_budget_passes(shard):
+    check_pairs(shard([(3, 4)], [(5, 5)]), batch_tokens=10)
 
 
-def test_the_first_pair_that_is_too_long_is_named():
-    message = r"train\.en-de\.arrow: row 1 has 11 tokens; a pair must have at most `batch_tokens` \(10\)\."
-    with pytest.raises(DataError, match=message):
-        check_pairs(shard([(3, 4), (6, 5), (20, 20)]), batch_tokens=10)
+def test_the_longest_pair_of_all_segments_is_told(shard):
+    pairs = shard([(3, 4), (6, 5)], [(20, 3)])
+    with pytest.raises(DataError) as raised:
+        check_pairs(pairs, batch_tokens=10)
+    message = f"{pairs.path}: the longest pair has 23 tokens; it must have at most `batch_tokens` (10)."
+    assert str(raised.value) == message
 
 
-def test_a_shard_without_pairs_is_named():
-    empty = Ragged.from_rows([])
-    with pytest.raises(DataError, match=r"train\.en-de\.arrow: the shard holds no sentence pairs"):
-        check_pairs(Shard(path=Path("train.en-de.arrow"), src=empty, tgt=empty), batch_tokens=10)
+def test_a_shard_without_pairs_is_named(shard):
+    pairs = shard([], [])
+    with pytest.raises(DataError) as raised:
+        check_pairs(pairs, batch_tokens=10)
+    assert str(raised.value) == f"{pairs.path}: the shard holds no sentence pairs; at least one is needed."
+
+
+def test_a_corpus_without_a_path_is_checked_too():
+    class InMemory:
+        info = SegmentInfo(pairs=1, src_tokens=5, tgt_tokens=6, longest=11)
+
+    check_pairs(InMemory(), batch_tokens=11)
+    with pytest.raises(DataError, match=r"^the longest pair has 11 tokens; it must have at most"):
+        check_pairs(InMemory(), batch_tokens=10)

@@ -180,6 +180,7 @@ class BatchStream:
             "batch_tokens": plan.batch_tokens,
             "schedule": plan.schedule.describe(),
             "num_rows": {task: info.pairs for task, info in plan.infos.items()},
+            "num_tokens": {task: info.src_tokens + info.tgt_tokens for task, info in plan.infos.items()},
             "selected": sorted(plan.orders),
         }
 

@@ -15,7 +15,8 @@ _WORDS_PER_COUNT = 4
 
 def stream_key(seed: int, *labels: str | int) -> Words:
     """The 128-bit key of the stream that `labels` name under `seed`; other labels, independent streams."""
-    digest = blake2b(repr((seed, *labels)).encode(), digest_size=16).digest()
+    plain = [label if isinstance(label, str) else int(label) for label in labels]  # int: numpy's repr differs
+    digest = blake2b(repr((int(seed), *plain)).encode(), digest_size=16).digest()
     return np.frombuffer(digest, dtype="<u8").astype(np.uint64)
 
 

@@ -44,7 +44,7 @@ class Mixture:
             raise ValueError(f"`temperature` must be positive, but is {temperature}.")
         if empty := [task for task, size in sizes.items() if not size > 0]:
             raise ValueError(f"`sizes` must be positive, but {empty[0]} has {sizes[empty[0]]}.")
-        largest = max(sizes.values())
+        largest = max(sizes.values(), default=1)
         powers = {task: (size / largest) ** (1 / temperature) for task, size in sizes.items()}
         return cls({task: power / fsum(powers.values()) for task, power in powers.items()})
 

@@ -53,7 +53,7 @@ class BatchPlan:
     """The batches of a stream.
 
     Raises:
-        ValueError: if a task that is drawn has no pairs.
+        ValueError: if a task that is drawn has no pairs, or its order has not all of them.
     """
 
     schedule: Schedule
@@ -69,8 +69,20 @@ class BatchPlan:
     orders: Mapping[str, Rows] = field(default_factory=dict)
     """{task: its rows, best first}, where data are selected."""
 
+    def __post_init__(self) -> None:
+        for task, order in self.orders.items():
+            pairs = self.infos[task].pairs if task in self.infos else len(order)
+            if len(order) != pairs:
+                raise ValueError(f"`orders` must have every row of {task} ({pairs}), but has {len(order)}.")
+
     def window(self, step: int) -> Window:
-        """The window that holds the batch of a step."""
+        """The window that holds the batch of a step.
+
+        Raises:
+            ValueError: if the step is negative.
+        """
+        if step < 0:
+            raise ValueError(f"`step` must not be negative, but is {step}.")
         stretch = self._stretches[self.schedule.index(step)]
         first = (
             stretch.first_step
@@ -106,7 +118,7 @@ class BatchPlan:
             if counts[index]:
                 order = stretch.orders[task]
                 draws = order.first_draw + before[index] + np.arange(counts[index])
-                chosen = epoch_rows(draws, order.size, stream_key(self.seed, "rows", task, order.since))
+                chosen = epoch_rows(draws, order.size, stream_key(self.seed, "rows", task, order.restarts))
                 rows[task] = self.orders[task][chosen] if task in self.orders else chosen
         return rows
 
@@ -129,10 +141,10 @@ class BatchPlan:
             window_batches=min(MOST_BATCHES, max(1, ceil(WINDOW_PAIRS / pairs))),
             draws=TaskDraws(mixture=phase.mixture, seed=self.seed, labels=("tasks", number)),
             before=last.before + drawn if last else drawn,
-            orders=self._row_orders(number, phase, last),
+            orders=self._row_orders(phase, last),
         )
 
-    def _row_orders(self, number: int, phase: Phase, last: _Stretch | None) -> dict[str, _RowOrder]:
+    def _row_orders(self, phase: Phase, last: _Stretch | None) -> dict[str, _RowOrder]:
         """Each task's order of rows.
 
         The last phase's goes on, unless another share of the rows is now in play.
@@ -144,9 +156,10 @@ class BatchPlan:
                 before = last.orders.get(task) if last else None
                 if last and before and before.size == size:
                     first = before.first_draw + int(last.drawn[index])
-                    orders[task] = _RowOrder(size=size, since=before.since, first_draw=first)
+                    orders[task] = _RowOrder(size=size, restarts=before.restarts, first_draw=first)
                 else:
-                    orders[task] = _RowOrder(size=size, since=number, first_draw=0)
+                    restarts = before.restarts + 1 if before else 0
+                    orders[task] = _RowOrder(size=size, restarts=restarts, first_draw=0)
         return orders
 
     def _rows_in_play(self, task: str, phase: Phase) -> int:
@@ -175,8 +188,8 @@ class _RowOrder:
     size: int
     """Rows in play."""
 
-    since: int
-    """The phase that this order began with."""
+    restarts: int
+    """How often another share of the rows came into play."""
 
     first_draw: int
     """Draws from this order before the phase."""

@@ -49,9 +49,9 @@ def read_recorded(run: Path) -> Recorded:
             batch_tokens=int(train["batch_tokens"]),
             seed=int(record["seed"]),
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{path}: no such run record; name the folder of a run.") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: does not say what the run read ({error!r}).") from None
 
 
@@ -68,17 +68,17 @@ def audit(stream: BatchStream, step: int) -> dict[str, Any]:
     """Asked and realised shares of the tasks in the batches before `step`.
 
     Returns:
-        {task: weight, pairs drawn, share of all draws, epochs, deviation}; the last is how far the share is from
-        the first weight, in standard deviations of independent draws.
+        {task: weight, pairs drawn, share of all draws, epochs, deviation}; the last is how far the share is
+        from the first weight, in standard deviations of independent draws.
     """
     counts = stream.counts(step)
-    total = max(1, sum(counts.values()))
+    total = sum(counts.values())
     weights = stream.plan.schedule.phases[0].mixture.weights
     return {
         task: {
             "weight": weights[task],
             "pairs": count,
-            "share": count / total,
+            "share": count / max(1, total),
             "epochs": count / stream.plan.infos[task].pairs if task in stream.plan.infos else 0.0,
             "deviation": _deviation(count, total, weights[task]),
         }

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 from mnmt_data.mixture import Mixture
@@ -38,6 +39,9 @@ class Phase:
             raise ValueError(f"`kept` must be in (0, 1], but is {self.kept}.")
         if unknown := sorted(set(self.loss_weights) - set(self.mixture.tasks)):
             raise ValueError(f"`loss_weights` must be of tasks of the mixture, but one is {unknown[0]!r}.")
+        for task, weight in self.loss_weights.items():
+            if not (isfinite(weight) and weight >= 0):
+                raise ValueError(f"`loss_weights` must be finite and not negative, but {task} has {weight}.")
 
 
 def explicit(mixture: Mixture) -> Phase:
@@ -98,7 +102,16 @@ class Schedule:
 
 
 def moving(start: Mixture, end: Mixture, *, steps: int, changes: int) -> Schedule:
-    """Weights that go from `start` to `end` in a straight line over `steps` steps, in `changes` moves."""
+    """Weights that go from `start` to `end` in a straight line over `steps` steps, in `changes` moves.
+
+    Raises:
+        ValueError: if the tasks differ, or there are fewer steps than moves.
+    """
+    if start.tasks != end.tasks:
+        ours, theirs = ", ".join(start.tasks), ", ".join(end.tasks)
+        raise ValueError(f"`end` must have the tasks of `start` ({ours}), but has {theirs}.")
+    if not 1 <= changes <= steps:
+        raise ValueError(f"`changes` must be in [1, `steps`], but is {changes}.")
     moves = []
     for move in range(changes + 1):
         share = move / changes

@@ -95,7 +95,7 @@ def open_segment(path: Path) -> Segment:
         with pa.memory_map(str(path)) as file:  # the mapping outlives the open file
             batch = _read_batch(file)
         return Segment(src=_as_ragged(batch.column("src")), tgt=_as_ragged(batch.column("tgt")))
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
 
 
@@ -110,7 +110,7 @@ def read_info(path: Path) -> SegmentInfo:
             _read_batch(file)
             metadata = pa.ipc.open_file(file).schema.metadata or {}
         return SegmentInfo(**json.loads(metadata[_INFO]))
-    except (OSError, KeyError, ValueError, TypeError) as error:
+    except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
 
 
@@ -141,12 +141,14 @@ def _info(src: Ragged, tgt: Ragged) -> SegmentInfo:
 
 
 def _as_arrow(rows: Ragged) -> pa.LargeListArray:
-    low, high = int(rows.values.min(initial=0)), int(rows.values.max(initial=0))
+    rows.check()
+    start, end = rows.offsets[0], rows.offsets[-1]
+    values = rows.values[start:end]
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if low < 0 or high >= 2**31:
         raise ValueError(f"`values` must be token ids from 0 to 2**31 - 1, but reach from {low} to {high}.")
-    rows.check()
-    values = rows.values.astype(np.uint16 if high < 2**16 else np.int32)
-    return pa.LargeListArray.from_arrays(pa.array(rows.offsets), pa.array(values))
+    values = values.astype(np.uint16 if high < 2**16 else np.int32)
+    return pa.LargeListArray.from_arrays(pa.array(rows.offsets - start), pa.array(values))
 
 
 def _read_batch(file: pa.NativeFile) -> pa.RecordBatch:

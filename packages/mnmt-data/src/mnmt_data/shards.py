@@ -49,13 +49,13 @@ class Shard:
         Raises:
             DataError: if the folder has no segments, one is missing, truncated or not a segment.
         """
-        files = sorted(path.glob("*.arrow"))
+        files = set(path.glob("*.arrow"))
         if not files:
             raise DataError(f"{path}: no such token shard; `mnmt-data prepare` writes them.")
         expected = [segment_path(path, number) for number in range(len(files))]
         if missing := [file for file in expected if file not in files]:
             raise DataError(f"{missing[0]}: this segment of the shard is missing; prepare it again.")
-        return cls(path, {file: read_info(file) for file in files})
+        return cls(path, {file: read_info(file) for file in expected})
 
     def __len__(self) -> int:
         return self.info.pairs

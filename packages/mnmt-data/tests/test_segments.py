@@ -1,0 +1,242 @@
+import json
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnmt_data.errors import DataError
+from mnmt_data.ragged import Ragged
+from mnmt_data.segments import (
+    SegmentInfo,
+    check_segment,
+    checksum,
+    open_segment,
+    read_info,
+    total,
+    write_segment,
+)
+
+ids = st.lists(st.integers(0, 2**31 - 1), max_size=9)
+pair_lists = st.lists(st.tuples(ids, ids), max_size=20)
+IDS = pa.array([[1]], pa.large_list(pa.uint16()))
+
+
+def ragged(rows):
+    return Ragged.from_rows([np.array(row, dtype=np.int64) for row in rows])
+
+
+def contents(rows):
+    return [row.tolist() for row in rows]
+
+
+def sides(pairs):
+    return ragged([src for src, _ in pairs]), ragged([tgt for _, tgt in pairs])
+
+
+def info_of(pairs):
+    """By definition, one pair at a time."""
+    return SegmentInfo(
+        pairs=len(pairs),
+        src_tokens=sum(len(src) for src, _ in pairs),
+        tgt_tokens=sum(len(tgt) for _, tgt in pairs),
+        longest=max((len(src) + len(tgt) for src, tgt in pairs), default=0),
+    )
+
+
+@settings(deadline=None)
+@given(pairs=pair_lists)
+def test_a_segment_comes_back_as_it_was(pairs, tmp_path_factory):
+    path = tmp_path_factory.mktemp("shard") / "00000.arrow"
+    written = write_segment(path, *sides(pairs))
+    segment = open_segment(path)
+    assert len(segment) == len(pairs)
+    assert list(zip(contents(segment.src), contents(segment.tgt), strict=True)) == pairs
+    assert written == read_info(path) == info_of(pairs)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@settings(deadline=None)
+@given(pairs=pair_lists.filter(bool), data=st.data())
+def test_rows_in_the_middle_of_an_array_are_written_alone(pairs, data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("shard") / "00000.arrow"
+    start = data.draw(st.integers(0, len(pairs)))
+    end = data.draw(st.integers(start, len(pairs)))
+    src, tgt = (Ragged(side.values, side.offsets[start : end + 1]) for side in sides(pairs))
+    assert write_segment(path, src, tgt) == info_of(pairs[start:end])
+    segment = open_segment(path)
+    assert list(zip(contents(segment.src), contents(segment.tgt), strict=True)) == pairs[start:end]
+
+
+@given(st.lists(st.builds(SegmentInfo, **dict.fromkeys(asdict(info_of([])), st.integers(0, 99)))))
+def test_totals_are_sums_and_the_longest_of_all(infos):
+    everything = total(iter(infos))
+    for name in ("pairs", "src_tokens", "tgt_tokens"):
+        assert getattr(everything, name) == sum(getattr(info, name) for info in infos)
+    assert everything.longest == max([0, *(info.longest for info in infos)])
+
+
+@pytest.mark.parametrize(("top", "dtype"), [(2**16 - 1, np.uint16), (2**16, np.int32), (2**31 - 1, np.int32)])
+def test_ids_take_two_bytes_where_they_fit(top, dtype, tmp_path):
+    write_segment(tmp_path / "a.arrow", ragged([[3]]), ragged([[top]]))
+    segment = open_segment(tmp_path / "a.arrow")
+    assert (segment.src.values.dtype, segment.tgt.values.dtype) == (np.uint16, dtype)
+    assert segment.tgt[0].tolist() == [top]
+    assert pa.ipc.open_file(tmp_path / "a.arrow").schema.field("src").type == pa.large_list(pa.uint16())
+
+
+def test_opening_copies_nothing(tmp_path):
+    write_segment(tmp_path / "a.arrow", ragged([[1, 2]] * 100_000), ragged([[3]] * 100_000))
+    before = pa.total_allocated_bytes()
+    segment = open_segment(tmp_path / "a.arrow")
+    assert pa.total_allocated_bytes() == before
+    assert not segment.src.values.flags.owndata
+    assert not segment.src.values.flags.writeable
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_an_open_segment_takes_no_file_descriptor(tmp_path):
+    write_segment(tmp_path / "a.arrow", ragged([[1, 2]]), ragged([[3]]))
+    held = [open_segment(tmp_path / "a.arrow") for _ in range(3)]
+    open_files = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert str(tmp_path / "a.arrow") not in open_files
+    assert [contents(segment.src) for segment in held] == [[[1, 2]]] * 3
+
+
+DAMAGES = {
+    "empty": lambda whole: b"",
+    "head": lambda whole: whole[:100],
+    "last byte lost": lambda whole: whole[:-1],
+    "tail": lambda whole: whole[len(whole) // 2 :],
+    "text": lambda whole: b"not an Arrow file\n" * 100,
+    "broken footer": lambda whole: whole[:-100] + b"\xff" * 60 + whole[-40:],
+    "ids of 128 bits": lambda whole: b"\x80\0\0\0".join(whole.rsplit(b"\x10\0\0\0", 1)),
+}
+
+
+@pytest.mark.parametrize("read", [open_segment, read_info])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_is_named(damage, read, tmp_path):
+    path = tmp_path / "00000.arrow"
+    write_segment(path, ragged([[1, 2, 3]] * 500), ragged([[4]] * 500))
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(
+        DataError, match=r"00000\.arrow: not a readable token shard \(.+\); prepare it again\.$"
+    ):
+        read(path)
+
+
+@settings(deadline=None)
+@given(where=st.floats(0, 1, exclude_max=True), what=st.binary(min_size=1, max_size=8))
+def test_whatever_byte_changes_the_checksum_finds_it(where, what, tmp_path_factory):
+    path = tmp_path_factory.mktemp("shard") / "00000.arrow"
+    write_segment(path, ragged([[1, 2, 3]] * 20), ragged([[4]] * 20))
+    whole, expected = path.read_bytes(), checksum(path)
+    place = int(where * len(whole))
+    path.write_bytes(changed := whole[:place] + what + whole[place + len(what) :])
+    if changed == whole:
+        check_segment(path, sha256=expected)
+    else:
+        with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; prepare"):
+            check_segment(path, sha256=expected)
+
+
+@settings(deadline=None)
+@given(where=st.floats(0, 1, exclude_max=True), what=st.binary(min_size=1, max_size=16))
+def test_no_damage_is_told_in_any_other_way(where, what, tmp_path_factory):
+    path = tmp_path_factory.mktemp("shard") / "00000.arrow"
+    write_segment(path, ragged([[1, 2, 3]] * 20), ragged([[4]] * 20))
+    whole = path.read_bytes()
+    place = int(where * len(whole))
+    path.write_bytes(whole[:place] + what + whole[place + len(what) :])
+    for read in (open_segment, read_info):
+        with suppress(DataError):
+            read(path)
+
+
+def write_table(path, table):
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"src": pa.array([[1]], pa.list_(pa.uint16()))}, "its columns are list<.*>, not large_list<uint16>"),
+        ({"src": pa.array(["a"])}, "its columns are string, not"),
+        ({"source": pa.array(["a"])}, "src"),
+    ],
+)
+def test_another_schema_is_refused(columns, reason, tmp_path):
+    write_table(tmp_path / "a.arrow", pa.table(columns | {"tgt": IDS}))
+    with pytest.raises(DataError, match=rf"a\.arrow: not a readable token shard \(.*{reason}"):
+        open_segment(tmp_path / "a.arrow")
+
+
+@pytest.mark.parametrize("read", [open_segment, read_info])
+def test_several_record_batches_are_refused(read, tmp_path):
+    write_table(tmp_path / "a.arrow", pa.concat_tables([pa.table({"src": IDS, "tgt": IDS})] * 2))
+    with pytest.raises(DataError, match="it holds 2 record batches, not 1"):
+        read(tmp_path / "a.arrow")
+
+
+@pytest.mark.parametrize("metadata", [None, {"mnmt": "["}, {"mnmt": "7"}, {"mnmt": json.dumps({"rows": 1})}])
+def test_a_file_that_does_not_say_what_it_holds_is_refused(metadata, tmp_path):
+    table = pa.table({"src": IDS, "tgt": IDS}).replace_schema_metadata(metadata)
+    write_table(tmp_path / "a.arrow", table)
+    with pytest.raises(DataError, match=r"a\.arrow: not a readable token shard \(.+\); prepare it again\.$"):
+        read_info(tmp_path / "a.arrow")
+
+
+@pytest.mark.parametrize("read", [open_segment, read_info])
+def test_a_missing_file_is_named(read, tmp_path):
+    with pytest.raises(
+        DataError, match=r"nothing\.arrow: no such segment of a token shard; prepare it again"
+    ):
+        read(tmp_path / "nothing.arrow")
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "message"),
+    [
+        ([[1]], [[1], [2]], r"`tgt` must have as many rows as `src` \(1\), but has 2\."),
+        ([[1]], [[-1]], r"`values` must be token ids from 0 to 2\*\*31 - 1, but reach from -1 to 0\."),
+        ([[2**31]], [[1]], r"`values` must be token ids from 0 to .*, but reach from 0 to 2147483648\."),
+    ],
+)
+def test_what_cannot_be_written_leaves_the_old_file(src, tgt, message, tmp_path):
+    write_segment(tmp_path / "a.arrow", ragged([[5]]), ragged([[6]]))
+    with pytest.raises(ValueError, match=message):
+        write_segment(tmp_path / "a.arrow", ragged(src), ragged(tgt))
+    assert [file.name for file in tmp_path.iterdir()] == ["a.arrow"]
+    assert contents(open_segment(tmp_path / "a.arrow").tgt) == [[6]]
+
+
+def test_offsets_that_fall_are_not_written(tmp_path):
+    falling = Ragged(np.arange(5), np.array([0, 4, 3, 5]))
+    with pytest.raises(ValueError, match="`offsets` must rise, but fall after row 1"):
+        write_segment(tmp_path / "a.arrow", falling, falling)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("failing", ["os.fsync", "pathlib.Path.replace"])
+def test_a_write_that_fails_midway_leaves_no_trace(failing, tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(failing, full)
+    with pytest.raises(OSError, match="No space left"):
+        write_segment(tmp_path / "a.arrow", ragged([[5]]), ragged([[6]]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_appears_after_its_bytes_are_on_disk(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr("os.fsync", lambda fd: seen.append((tmp_path / "a.arrow").exists()))
+    write_segment(tmp_path / "a.arrow", ragged([[5]]), ragged([[6]]))
+    assert seen == [False]
+    assert (tmp_path / "a.arrow").exists()
