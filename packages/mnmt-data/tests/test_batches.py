@@ -36,6 +36,7 @@ class Memory:
             src_tokens=int(lengths[0].sum()),
             tgt_tokens=int(lengths[1].sum()),
             longest=int(lengths.sum(axis=0).max(initial=0)),
+            longest_side=int(lengths.max(initial=0)),
         )
 
     def lengths(self, rows):
@@ -331,11 +332,16 @@ def test_a_share_names_what_is_out_of_range(field, message):
         Share(**field)
 
 
-def test_more_pieces_than_pairs_are_refused():
-    with pytest.raises(
-        ValueError, match=r"`parts` must be at most the number of pairs \(\d+\), but is 400\."
-    ):
-        stream().share(0, Share(num_ranks=400))
+def test_of_more_pieces_than_pairs_the_last_are_empty():
+    whole = stream().batch(0)
+    pieces = [stream().share(0, Share(rank=rank, num_ranks=400))[0] for rank in range(400)]
+    assert [len(piece.src) for piece in pieces] == [1] * len(whole.src) + [0] * (400 - len(whole.src))
+    assert sum(piece.num_tokens for piece in pieces) == whole.num_tokens
+
+
+def test_a_width_is_refused_before_the_sentence_that_is_longer_is_met():
+    with pytest.raises(ValueError, match=r"`width` must be at least the longest sentence \(9\), but is 8\."):
+        stream().packed(0, Share(), width=8)
 
 
 def test_a_step_before_the_first_is_refused():
@@ -393,7 +399,7 @@ def test_pairs_that_make_no_batch_are_refused_before_training(corpus, message, t
         ),
         (
             {"orders": {"en-it": BEST["en-it"]}},
-            r"^`selected` of the saved stream is \['en-it'\], but of this",
+            r"^`selected` of the saved stream is \{'en-it': '\w+'\}, but of this",
         ),
     ],
 )

@@ -46,7 +46,9 @@ def test_prepare_writes_to_results_and_tells_counts(cli, study, tmp_path):
     assert status == 0
     assert (tmp_path / "results/made/data/prepared.json").is_file()
     assert (tmp_path / "results/made/corpus/corpus.json").is_file()
-    assert "train   xx-bb          200" in out
+    (train,) = [line for line in out.splitlines() if line.startswith("train       xx-bb")]
+    assert train.split()[2] == "200"
+    assert all(len(line) <= 100 for line in out.splitlines())
     assert out.endswith("prepared: results/made/data\n")
     assert "Traceback" not in err
 
@@ -95,10 +97,6 @@ def test_inspect_shows_pairs(cli, study):
         (
             ["fetch", "debian-descriptions", "--langs", "en"],
             "mnmt-data: --langs must be 'en' and other languages, such as en,de,zh-CN, but is 'en'.",
-        ),
-        (
-            ["fetch", "debian-descriptions", "--langs", "en,zh-CN,zh-TW"],
-            "mnmt-data: --langs: zh-CN and zh-TW would share the code zh; take one of them.",
         ),
     ],
 )

@@ -16,8 +16,24 @@ def test_target_languages_come_in_the_order_of_the_tasks():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"corpus": None}, "`corpus` or `synthetic` must be given, and not both."),
-        ({"synthetic": SyntheticConfig()}, "`corpus` or `synthetic` must be given, and not both."),
+        ({"corpus": None}, "`corpus`, `files` or `synthetic` must be given."),
+        (
+            {"synthetic": SyntheticConfig(), "tasks": ("xx-aa",)},
+            "`synthetic` must not be given together with `corpus` or `files`.",
+        ),
+        (
+            {"files": {"a b": {}}},
+            "`files` must be for test sets of letters and digits, but one is 'a b'.",
+        ),
+        (
+            {"files": {"news": {"en-fr": ("x.tsv",)}}},
+            "`files.news` must be of the tasks (en-de, en-zh), but one is of 'en-fr'.",
+        ),
+        ({"files": {"train": {"en-de": ()}}}, "`files.train.en-de` must name at least one source."),
+        (
+            {"files": {"news": {"en-de": ("x.tsv",)}}, "test_corpora": {"news": Path("x")}},
+            "`files` and `test_corpora` must not both give a test set 'news'.",
+        ),
         ({"tasks": ()}, "`tasks` must name at least one task, each once."),
         ({"tasks": ("en-de", "en-de")}, "`tasks` must name at least one task, each once."),
         ({"tasks": ("ende",)}, "`tasks` must be language pairs such as 'en-de', but one is 'ende'."),
@@ -46,6 +62,27 @@ def test_tasks_that_only_begin_alike_are_accepted():
     assert DataConfig(tasks=("en-eng",), corpus=Path("x")).target_languages == ("eng",)
 
 
-def test_vocabulary_must_hold_the_special_ids():
-    with pytest.raises(ValueError, match="`size` must be at least 8, but is 7"):
-        VocabConfig(size=7)
+def test_files_stand_in_for_a_corpus():
+    config = DataConfig(tasks=("en-de",), files={"train": {"en-de": ("a.tsv", "b.{lang}")}})
+    assert config.corpus is None
+    assert config.languages == ("en", "de")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"size": 7}, "`size` must be at least 8, but is 7."),
+        ({"sentences": 0}, "`sentences` must be at least 1, but is 0."),
+        ({"temperature": 0.5}, "`temperature` must be at least 1, but is 0.5."),
+        ({"temperature": float("nan")}, "`temperature` must be at least 1, but is nan."),
+        ({"character_coverage": 0.5}, "`character_coverage` must be in [0.9, 1], but is 0.5."),
+    ],
+)
+def test_wrong_values_of_the_vocabulary_are_told(change, message):
+    with pytest.raises(ValueError, match=r".") as raised:
+        VocabConfig(**change)
+    assert str(raised.value) == message
+
+
+def test_large_vocabularies_are_accepted():
+    assert [VocabConfig(size=size).size for size in (32_000, 64_000, 128_000)] == [32_000, 64_000, 128_000]

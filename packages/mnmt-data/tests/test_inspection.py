@@ -1,65 +1,74 @@
 import json
+import unicodedata
 
-import numpy as np
 import pytest
 
 from mnmt_data.corpus import Bitext, write_bitext
-from mnmt_data.inspection import describe, table
-from mnmt_data.prepared import Prepared, shard_path, text_folder
-from mnmt_data.shards import Ragged, write_shard
+from mnmt_data.inspection import WIDTH, describe, table
+from mnmt_data.prepared import Prepared, text_folder
 
-
-def rows(*rows):
-    return Ragged.from_rows([np.array(row, dtype=np.uint16) for row in rows])
+COUNTS = {"src_tokens": 7, "tgt_tokens": 5, "longest": 6, "byte_tokens": 1, "unknown_tokens": 2}
+NOTHING = {"pairs": 0, "src_tokens": 0, "tgt_tokens": 0, "longest": 0, "byte_tokens": 0, "unknown_tokens": 0}
+COVERAGE = {
+    "tokens_per_word": 1.25,
+    "tokens_per_character": 0.2501,
+    "byte_share": 0.01,
+    "unknown_share": 0.5,
+}
 
 
 @pytest.fixture
 def data(tmp_path):
-    """Two training pairs, an empty dev set, three test pairs."""
-    (tmp_path / "shards").mkdir()
-    pairs = {
-        "train": (rows([3, 5, 1], [3, 6, 5, 1]), rows([5, 2, 1], [2, 1])),
-        "dev": (rows(), rows()),
-        "test": (rows([3, 1], [3, 5, 1], [3, 6, 1]), rows([5, 1], [6, 5, 6, 1], [1])),
-    }
-    for split, (src, tgt) in pairs.items():
-        write_shard(shard_path(tmp_path, split, "en-de"), src, tgt)
-    text = Bitext(src=["one", "two", "three"], tgt=["eins", "zwei", "drei"])
+    """Two training pairs, an empty dev set, three test pairs, one of them long."""
+    text = Bitext(src=["one", "two", "three " * 40], tgt=["eins", "zwei", "房子" * 60])
     write_bitext(text_folder(tmp_path), "test", "en-de", text)
-    counts = {
-        split: {"en-de": {"pairs": len(src), "src_tokens": src.values.size, "tgt_tokens": tgt.values.size}}
-        for split, (src, tgt) in pairs.items()
-    }
+    samples = {"empty": [["", "x"], ["", "y"], ["", "z"]], "too long": [["a" * 200, "房" * 200]]}
     description = {
         "tasks": ["en-de"],
         "vocabulary": {"size": 7},
-        "counts": counts,
-        "dropped": {"en-de": {"empty": 4, "too long": 1234}},
+        "counts": {
+            "train": {"en-de": {"pairs": 2, **COUNTS}},
+            "dev": {"en-de": NOTHING},
+            "a_long_name_of_a_test_set": {"en-de": {"pairs": 1_234_567_890, **COUNTS}},
+        },
+        "coverage": {"en": COVERAGE, "de": COVERAGE},
+        "filters": {
+            "en-de": {"read": 2000, "counts": {"empty": 4, "too long": 1234}, "samples": samples},
+        },
         "irreducible": {},
     }
     return Prepared(folder=tmp_path, description=description)
 
 
-def test_description_measures_every_split(data):
+def test_description_gives_rates_of_every_split(data):
     described = describe(data, samples=2)
     assert described["splits"]["train"]["en-de"] == {
         "pairs": 2,
-        "src_tokens": 7,
-        "tgt_tokens": 5,
+        **COUNTS,
         "mean_length": 2.5,
-        "longest": 3,
         "unknown": 2 / 5,
+        "bytes": 1 / 5,
     }
-    assert described["splits"]["dev"]["en-de"]["longest"] == 0
-    assert described["splits"]["test"]["en-de"]["mean_length"] == pytest.approx(7 / 3)
-    assert described["samples"] == {
-        "en-de": [{"src": "one", "tgt": "eins"}, {"src": "two", "tgt": "zwei"}],
-    }
+    assert described["splits"]["dev"]["en-de"]["mean_length"] == 0
+    assert described["samples"] == {"en-de": [{"src": "one", "tgt": "eins"}, {"src": "two", "tgt": "zwei"}]}
+    assert described["filters"]["en-de"]["samples"]["empty"] == [["", "x"], ["", "y"]]
+    assert described["coverage"]["de"] == COVERAGE
     assert json.loads(json.dumps(described)) == described
 
 
-def test_table_shows_splits_filters_and_samples(data):
+def test_table_shows_splits_coverage_filters_and_samples(data):
     lines = table(describe(data, samples=1)).splitlines()
-    assert lines[1].split() == ["train", "en-de", "2", "5", "2.5", "3", "40.00%"]
-    assert lines[4] == "dropped from en-de: 4 empty, 1,234 too long"
+    assert lines[1].split() == ["train", "en-de", "2", "7", "5", "2.5", "6", "40.00%", "20.00%"]
+    assert lines[6].split() == ["en", "1.25", "0.250", "50.00%", "1.00%"]
+    at = lines.index("left out of en-de: 1,238 of 2,000 training pairs")
+    assert lines[at + 1].split() == ["4", "empty"]
+    assert [line.strip() for line in lines[at + 2 : at + 4]] == ["", "x"]
+    assert lines[at + 4].split() == ["1,234", "too", "long"]
     assert lines[-2:] == ["en-de: one", "       eins"]
+
+
+def test_table_fits_its_width(data):
+    lines = table(describe(data, samples=3)).splitlines()
+    widths = [sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in line) for line in lines]
+    assert WIDTH - 1 <= max(widths) <= WIDTH
+    assert sum(line.endswith("…") for line in lines) == 4

@@ -18,7 +18,7 @@ class Numbered:
 
     @property
     def info(self):
-        return SegmentInfo(pairs=100, src_tokens=300, tgt_tokens=250, longest=8)
+        return SegmentInfo(pairs=100, src_tokens=300, tgt_tokens=250, longest=8, longest_side=5)
 
     def lengths(self, rows):
         return 1 + rows % 4, 1 + rows % 3

@@ -11,7 +11,7 @@ from mnmt_data.segments import SegmentInfo
 TASKS = ("en-de", "en-fr", "en-it")
 ROWS = {"en-de": 90, "en-fr": 23, "en-it": 4000}
 INFOS = {
-    task: SegmentInfo(pairs=rows, src_tokens=5 * rows, tgt_tokens=5 * rows, longest=20)
+    task: SegmentInfo(pairs=rows, src_tokens=5 * rows, tgt_tokens=5 * rows, longest=20, longest_side=12)
     for task, rows in ROWS.items()
 }
 BEST = {task: np.random.default_rng(rows).permutation(rows) for task, rows in ROWS.items()}
@@ -168,7 +168,9 @@ def test_orders_restarted_differ_from_those_before():
 @given(st.tuples(*[st.integers(1, 50)] * 3), st.integers(1, 10**5))
 def test_a_batch_has_as_many_pairs_as_have_its_tokens_on_average(lengths, batch_tokens):
     infos = {
-        task: SegmentInfo(pairs=10, src_tokens=7 * length, tgt_tokens=3 * length, longest=length)
+        task: SegmentInfo(
+            pairs=10, src_tokens=7 * length, tgt_tokens=3 * length, longest=length, longest_side=length
+        )
         for task, length in zip(TASKS, lengths, strict=True)
     }
     made = plan(([1, 2, 5], 1), infos=infos, batch_tokens=batch_tokens)
@@ -203,7 +205,7 @@ def test_a_step_before_the_first_is_refused():
     "infos",
     [
         {"en-de": INFOS["en-de"]},
-        INFOS | {"en-it": SegmentInfo(pairs=0, src_tokens=0, tgt_tokens=0, longest=0)},
+        INFOS | {"en-it": SegmentInfo(pairs=0, src_tokens=0, tgt_tokens=0, longest=0, longest_side=0)},
     ],
 )
 def test_a_task_without_pairs_is_named(infos):

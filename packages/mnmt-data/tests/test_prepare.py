@@ -8,7 +8,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.prepare import prepare_study
 from mnmt_data.prepared import open_prepared
 from mnmt_data.study import read_study
-from mnmt_data.vocab import EOS
+from mnmt_data.vocab import EOS, UNK
 
 WORDS = {
     language: [f"{language}{stem}" for stem in ("bal", "dor", "fim", "gus", "hen", "kor", "lat")]
@@ -77,9 +77,13 @@ def prepare(folder):
     return run
 
 
+def tokens(data, split, task):
+    shard = data.shard(split, task)
+    return shard.gather(np.arange(len(shard)))
+
+
 def train_text(data, task):
-    shard = data.shard("train", task)
-    return [[data.vocab.decode(row) for row in side] for side in (shard.src, shard.tgt)]
+    return [[data.vocab.decode(row) for row in side] for side in tokens(data, "train", task)]
 
 
 def held_out_sentences(data):
@@ -87,15 +91,20 @@ def held_out_sentences(data):
     return {" ".join(line.split()) for place in splits for side in data.text(*place) for line in side}
 
 
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_layout_is_the_documented_one(folder, prepare):
     prepare()
-    found = sorted(str(path.relative_to(folder / "out/data")) for path in (folder / "out/data").rglob("*.*"))
+    data = folder / "out/data"
+    found = sorted(str(path.relative_to(data)) for path in data.rglob("*") if path.is_file())
     assert found == [
         "prepared.json",
-        *(f"shards/dev.{task}.arrow" for task in ("en-de", "en-fr")),
-        "shards/news.en-de.arrow",
-        *(f"shards/test.{task}.arrow" for task in ("en-de", "en-fr")),
-        *(f"shards/train.{task}.arrow" for task in ("en-de", "en-fr")),
+        *(f"shards/dev.{task}/00000.arrow" for task in ("en-de", "en-fr")),
+        "shards/news.en-de/00000.arrow",
+        *(f"shards/test.{task}/00000.arrow" for task in ("en-de", "en-fr")),
+        *(f"shards/train.{task}/00000.arrow" for task in ("en-de", "en-fr")),
         *("text/dev.en-de.de", "text/dev.en-de.en", "text/dev.en-fr.en", "text/dev.en-fr.fr"),
         *("text/news.en-de.de", "text/news.en-de.en"),
         *("text/test.en-de.de", "text/test.en-de.en", "text/test.en-fr.en", "text/test.en-fr.fr"),
@@ -108,12 +117,12 @@ def test_shards_are_the_text_with_tag_and_end(prepare, kind):
     data, _ = prepare(kind=kind)
     for task in data.tasks:
         for split in ("dev", *data.testsets(task)):
-            shard, (src, tgt) = data.shard(split, task), data.text(split, task)
+            src, tgt = data.text(split, task)
             tag = data.vocab.tag(task.split("-")[1])
             encoded = zip(data.vocab.encode(src), data.vocab.encode(tgt), strict=True)
             expected = [([tag, *source, EOS], [*target, EOS]) for source, target in encoded]
-            assert [(s.tolist(), t.tolist()) for s, t in zip(shard.src, shard.tgt, strict=True)] == expected
-            assert shard.src.values.dtype == np.uint16
+            written = zip(*tokens(data, split, task), strict=True)
+            assert [(source.tolist(), target.tolist()) for source, target in written] == expected
 
 
 def test_nothing_held_out_is_trained_on(prepare):
@@ -148,14 +157,20 @@ def test_counts_add_up(folder, prepare):
     described = json.loads((data.folder / "prepared.json").read_text(encoding="utf-8"))
     for task, lines in (("en-de", 400), ("en-fr", 302)):
         counts = described["counts"]["train"][task]
-        shard = data.shard("train", task)
+        src, tgt = tokens(data, "train", task)
         assert counts == {
-            "pairs": len(shard),
-            "src_tokens": shard.src.lengths.sum(),
-            "tgt_tokens": shard.tgt.lengths.sum(),
+            "pairs": len(src),
+            "src_tokens": src.lengths.sum(),
+            "tgt_tokens": tgt.lengths.sum(),
+            "longest": (src.lengths + tgt.lengths).max(),
+            "byte_tokens": 0,
+            "unknown_tokens": np.count_nonzero(tgt.values == UNK),
         }
-        assert counts["pairs"] + sum(described["dropped"][task].values()) == lines
-    assert (described["dropped"]["en-fr"]["empty"], described["dropped"]["en-fr"]["identical"]) == (1, 1)
+        filters = described["filters"][task]
+        assert filters["read"] == lines
+        assert counts["pairs"] + sum(filters["counts"].values()) == lines
+    assert filters["counts"]["empty"] == 1
+    assert filters["samples"]["empty"] == [["", "x"]]
 
 
 def test_longer_pairs_than_max_length_are_left_out_of_train_alone(folder, prepare):
@@ -164,10 +179,12 @@ def test_longer_pairs_than_max_length_are_left_out_of_train_alone(folder, prepar
     src[200:250] = [f"{line} {line}" for line in src[200:250]]
     write(folder / "corpus", "train", "en-de", src, tgt)
     data, _ = prepare(STUDY.replace("max_length = 40", "max_length = 7"))
-    assert set(data.shard("train", "en-de").src.lengths) == {7}
-    assert data.description["dropped"]["en-de"]["too long"] > 20
-    assert data.description["dropped"]["en-fr"]["too long"] == 0
-    assert data.shard("news", "en-de").src.lengths.tolist() == [142]
+    assert set(tokens(data, "train", "en-de")[0].lengths) == {7}
+    filters = data.description["filters"]
+    assert filters["en-de"]["counts"]["too many tokens"] > 20
+    assert filters["en-de"]["samples"]["too many tokens"][0][0] in src
+    assert filters["en-fr"]["counts"]["too many tokens"] == 0
+    assert tokens(data, "news", "en-de")[0].lengths.tolist() == [142]
     with pytest.raises(DataError, match=r"no training pairs of en-de; make `max_length` \(6\) larger"):
         prepare(STUDY.replace("max_length = 40", "max_length = 6"))
 
@@ -176,7 +193,7 @@ def test_tasks_into_english_read_the_same_text(prepare):
     data, _ = prepare(STUDY.replace('["en-de", "en-fr"]', '["de-en", "en-de", "fr-en"]'))
     for split in ("dev", *data.testsets("de-en")):
         assert data.text(split, "de-en") == data.text(split, "en-de")[::-1]
-        assert data.shard(split, "de-en").src[0][0] == data.vocab.tag("en")
+        assert tokens(data, split, "de-en")[0][0][0] == data.vocab.tag("en")
 
 
 def test_the_same_is_not_prepared_twice(folder, prepare):
@@ -188,7 +205,7 @@ def test_the_same_is_not_prepared_twice(folder, prepare):
     assert {path: path.stat().st_mtime_ns for path in again.folder.rglob("*")} == before
 
 
-@pytest.mark.parametrize("change", ["config", "corpus", "test corpus", "broken"])
+@pytest.mark.parametrize("change", ["config", "corpus", "test corpus", "broken", "cut off", "removed"])
 def test_what_has_changed_is_prepared_again(folder, prepare, change):
     first, _ = prepare()
     if change == "corpus":
@@ -198,33 +215,25 @@ def test_what_has_changed_is_prepared_again(folder, prepare, change):
         write(folder / "news", "news", "en-de", ["another"], ["noch einer"])
     if change == "broken":
         (first.folder / "prepared.json").write_text("{", encoding="utf-8")
-    _, said = prepare(STUDY.replace("max_length = 40", "max_length = 39") if change == "config" else STUDY)
+    if change == "cut off":
+        with (first.folder / "shards/dev.en-de/00000.arrow").open("r+b") as file:
+            file.truncate(100)
+    if change == "removed":
+        (first.folder / "text/dev.en-de.de").unlink()
+    again, said = prepare(
+        STUDY.replace("max_length = 40", "max_length = 39") if change == "config" else STUDY
+    )
     assert "up to date" not in " ".join(said)
+    again.verify()
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "word"])
 def test_two_runs_write_the_same_bytes(prepare, kind):
     data, _ = prepare(kind=kind)
-    before = {path: path.read_bytes() for path in data.folder.rglob("*.*")}
+    before = contents(data.folder)
     (data.folder / "prepared.json").unlink()
-    prepare(kind=kind)
-    assert {path: path.read_bytes() for path in data.folder.rglob("*.*")} == before
-
-
-def test_a_failed_run_leaves_what_was_there(folder, prepare, monkeypatch):
-    data, _ = prepare()
-    before = {path: path.read_bytes() for path in data.folder.rglob("*.*")}
-
-    def stop(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("mnmt_data.prepare.write_shard", stop)
-    with pytest.raises(KeyboardInterrupt):
-        prepare(STUDY.replace("max_length = 40", "max_length = 39"))
-    assert {path: path.read_bytes() for path in data.folder.rglob("*.*")} == before
-    monkeypatch.undo()
-    prepare(STUDY.replace("max_length = 40", "max_length = 39"))
-    assert [path.name for path in (folder / "out").iterdir()] == ["data"]
+    assert "up to date" not in " ".join(prepare(kind=kind)[1])
+    assert contents(data.folder) == before
 
 
 def test_made_languages_are_taken_as_they_are(folder, prepare):
@@ -235,22 +244,26 @@ def test_made_languages_are_taken_as_they_are(folder, prepare):
     assert data.irreducible["xx-aa"] > 0
     text = (folder / "out/corpus/train.xx-aa.xx").read_text(encoding="utf-8").splitlines()
     assert train_text(data, "xx-aa")[0] == text
-    shard = data.shard("train", "xx-aa")
-    assert set(shard.src.lengths) == {4 * 2 + 2}
-    assert set(shard.tgt.lengths) == {4 * 2 + 1}
+    src, tgt = tokens(data, "train", "xx-aa")
+    assert set(src.lengths) == {4 * 2 + 2}
+    assert set(tgt.lengths) == {4 * 2 + 1}
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"{folder}/corpus"', '"nowhere"', "nowhere/train.en-de.en: no such file; a task needs both sides."),
+        (
+            '"{folder}/corpus"',
+            '"nowhere"',
+            "nowhere/train.en-de.en: no such file; a task needs training text of both sides.",
+        ),
         ("test_sentences = 30", "test_sentences = 380", "train.en-de.en: has 400 usable pairs, too few for"),
         ("size = 300", "size = 20", "study.toml: [data.vocab] `size` 20 does not suit a unigram vocabulary"),
         ('"{folder}/news"', '"{folder}/corpus"', "news.en-de.en: no such file; the test corpus 'news' needs"),
         (
             '["en-de", "en-fr"]',
             '["en-de", "en-es"]',
-            "train.en-es.en: no such file; a task needs both sides.",
+            "train.en-es.en: no such file; a task needs training text of both sides.",
         ),
         (
             "max_length = 40",
@@ -287,7 +300,7 @@ def test_test_set_that_holds_all_of_train_is_told(folder, prepare):
         (None, "no prepared data here; run `mnmt-data prepare` first."),
         ("{", "does not describe prepared data; run `mnmt-data prepare` again."),
         ("[]", "does not describe prepared data; run `mnmt-data prepare` again."),
-        ('{"schema": 2}', "must have schema 1, but has 2; run `mnmt-data prepare` again."),
+        ('{"schema": 1}', "must have schema 2, but has 1; run `mnmt-data prepare` again."),
     ],
 )
 def test_folders_that_are_not_prepared_data_are_named(tmp_path, content, message):
@@ -296,3 +309,42 @@ def test_folders_that_are_not_prepared_data_are_named(tmp_path, content, message
     with pytest.raises(DataError) as raised:
         open_prepared(tmp_path)
     assert str(raised.value) == f"{tmp_path}/prepared.json: {message}"
+
+
+def test_a_changed_byte_is_found_by_verifying(prepare):
+    data, _ = prepare()
+    path = data.folder / "shards/train.en-fr/00000.arrow"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"train\.en-fr/00000\.arrow: has changed since it was written"):
+        open_prepared(data.folder).verify()
+
+
+def test_made_languages_are_made_once(folder, prepare):
+    prepare(SYNTHETIC)
+    before = {path: path.stat().st_mtime_ns for path in (folder / "out/corpus").iterdir()}
+    _, said = prepare(SYNTHETIC.replace("size = 100", "size = 90"))
+    assert "making" not in " ".join(said)
+    assert {path: path.stat().st_mtime_ns for path in (folder / "out/corpus").iterdir()} == before
+    with (folder / "out/corpus/train.xx-aa.xx").open("a") as file:
+        file.write("one more\n")
+    data, said = prepare(SYNTHETIC)
+    assert "making" in said[0]
+    assert len(data.shard("train", "xx-aa")) == 3000
+
+
+def test_dev_sentences_of_a_test_set_are_left_out(folder, prepare):
+    english = sentences("en", 400, 0)
+    write(folder / "corpus", "dev", "en-de", ["unheard of", english[0]], ["eins", "zwei"])
+    data, _ = prepare()
+    assert data.text("dev", "en-de") == (["unheard of"], ["eins"])
+    assert english[0] in data.text("news", "en-de")[0]
+
+
+def test_dev_set_within_a_test_set_is_told(folder, prepare):
+    write(folder / "corpus", "dev", "en-de", ["an odd one"], ["eins"])
+    with pytest.raises(
+        DataError, match=r"study\.toml: \[data\] every dev pair of en-de has a sentence of a test set"
+    ):
+        prepare()

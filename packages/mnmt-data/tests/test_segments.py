@@ -45,6 +45,7 @@ def info_of(pairs):
         src_tokens=sum(len(src) for src, _ in pairs),
         tgt_tokens=sum(len(tgt) for _, tgt in pairs),
         longest=max((len(src) + len(tgt) for src, tgt in pairs), default=0),
+        longest_side=max((len(side) for pair in pairs for side in pair), default=0),
     )
 
 

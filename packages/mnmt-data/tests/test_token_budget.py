@@ -76,7 +76,7 @@ def test_a_shard_without_pairs_is_named(shard):
 
 def test_a_corpus_without_a_path_is_checked_too():
     class InMemory:
-        info = SegmentInfo(pairs=1, src_tokens=5, tgt_tokens=6, longest=11)
+        info = SegmentInfo(pairs=1, src_tokens=5, tgt_tokens=6, longest=11, longest_side=6)
 
     check_pairs(InMemory(), batch_tokens=11)
     with pytest.raises(DataError, match=r"^the longest pair has 11 tokens; it must have at most"):

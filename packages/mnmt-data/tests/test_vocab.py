@@ -1,12 +1,14 @@
+import io
 import random
 
 import numpy as np
 import pytest
+import sentencepiece as spm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.clean import normalise
 from mnmt_data.errors import DataError
+from mnmt_data.filters import normalise
 from mnmt_data.vocab import EOS, PAD, UNK, Vocabulary, tag_of, train_vocabulary
 
 WORDS = ["house", "houses", "tree", "trees", "Haus", "Häuser", "Baum", "Bäume", "房子", "树木", "，", "。"]
@@ -68,6 +70,8 @@ def test_ragged_has_tag_and_end(words):
     assert [row.tolist() for row in tagged] == [[4, *ids, EOS] for ids in plain]
     assert [row.tolist() for row in words.encode_ragged(lines)] == [[*ids, EOS] for ids in plain]
     assert tagged.values.dtype == np.uint16
+    last = words.encode_ragged(lines, tag=words.tag("zh"), tag_last=True)
+    assert [row.tolist() for row in last] == [[*ids, 4, EOS] for ids in plain]
     assert len(words.encode_ragged([])) == 0
 
 
@@ -90,6 +94,58 @@ def test_size_that_does_not_suit_is_told(tmp_path):
     with pytest.raises(ValueError, match=r"^`size` 20 does not suit a unigram vocabulary of this text: .*\S"):
         train_vocabulary(corpus(), tmp_path / "vocab.model", kind="unigram", size=20, languages=["de"])
     assert not (tmp_path / "vocab.model").exists()
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+@pytest.mark.parametrize("size", [300, 350])
+def test_sizes_are_honoured(tmp_path, kind, size):
+    draw = random.Random(2)
+    text = ["".join(draw.choices("abcdefghij ", k=40)) for _ in range(500)]
+    train_vocabulary(text, tmp_path / "vocab.model", kind=kind, size=size, languages=["de"])
+    assert Vocabulary.load(tmp_path / "vocab.model").size == size
+
+
+def test_bytes_spell_what_has_no_piece_unless_told_otherwise(tmp_path, subwords):
+    path = tmp_path / "vocab.model"
+    train_vocabulary(corpus(), path, kind="bpe", size=80, languages=["de"], byte_fallback=False)
+    without = Vocabulary.load(path)
+    assert UNK in without.encode(["Ω"])[0]
+    assert not without.byte_tokens.any()
+    ids = subwords.encode(["Ω"])[0]
+    assert subwords.byte_tokens[ids[-2:]].all()
+    assert subwords.byte_tokens.sum() == 256
+
+
+def test_coverage_of_characters_is_honoured(tmp_path):
+    text = ["a b c d e f g h"] * 1000 + ["é"]
+    sizes = {}
+    for coverage in (0.9995, 1.0):
+        path = tmp_path / "vocab.model"
+        train_vocabulary(text, path, kind="bpe", size=290, languages=["de"], character_coverage=coverage)
+        sizes[coverage] = Vocabulary.load(path).byte_tokens[Vocabulary.load(path).encode(["é"])[0]].any()
+    assert sizes == {0.9995: True, 1.0: False}
+
+
+@given(text=st.text(st.sampled_from("<2dezh>/s pad unk▁"), max_size=20))
+def test_no_text_makes_a_tag_or_an_end(subwords, text):
+    ids = subwords.encode([text, f"<2de>{text}</s>"])
+    assert all(token >= 5 for row in ids for token in row)
+
+
+def test_models_with_other_special_ids_are_named(tmp_path):
+    model = io.BytesIO()
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(corpus()),
+        model_writer=model,
+        vocab_size=60,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    (tmp_path / "vocab.model").write_bytes(model.getvalue())
+    with pytest.raises(
+        DataError, match=r"<pad>, </s>, <unk> must have the ids 0, 1, 2, but have \(-1, 2, 0\)"
+    ):
+        Vocabulary.load(tmp_path / "vocab.model")
 
 
 def test_missing_and_broken_models_are_named(tmp_path):

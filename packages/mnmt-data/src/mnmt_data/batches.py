@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.cutting import cut
-from mnmt_data.draws import random_words, stream_key
 from mnmt_data.errors import DataError
 from mnmt_data.mixture import Mixture
 from mnmt_data.packing import PackedBatch, pack
-from mnmt_data.pairs import Addresses, Batch, Corpus, Pairs
-from mnmt_data.plan import BatchPlan, Window
+from mnmt_data.pairs import Batch, Corpus, Pairs
+from mnmt_data.plan import BatchPlan
 from mnmt_data.schedule import Schedule
 from mnmt_data.shards import Shard
 from mnmt_data.token_budget import check_pairs, cut_batches
+from mnmt_data.windows import WHOLE, ReadWindow, Share, cut_window, read_window
 
 __all__ = ["Batch", "BatchStream", "Share", "eval_batches"]
 
 Rows = NDArray[np.int64]
+
+SAMPLE = 4096
+"""Selected rows that are looked at to know the lengths of the others, and to tell one order from another."""
 
 
 def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
@@ -37,28 +39,6 @@ def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
     pairs = Pairs(src=src, tgt=tgt, tasks=np.zeros(len(shard), dtype=np.int64), loss_weights=ones)
     for rows in cut_batches(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
         yield pairs.batch(rows)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Share:
-    """One rank's part of every batch, in as many pieces as it accumulates gradients over.
-
-    Raises:
-        ValueError: if a number is out of its range.
-    """
-
-    rank: int = 0
-    num_ranks: int = 1
-    accumulation: int = 1
-
-    def __post_init__(self) -> None:
-        if self.num_ranks < 1 or self.accumulation < 1:
-            raise ValueError("`num_ranks` and `accumulation` must be at least 1.")
-        if not 0 <= self.rank < self.num_ranks:
-            raise ValueError(f"`rank` must be in [0, {self.num_ranks}), but is {self.rank}.")
-
-
-WHOLE = Share()
 
 
 class BatchStream:
@@ -93,12 +73,21 @@ class BatchStream:
         self._shards = {task: shards[task] for task in _drawn(shards, schedule)}
         for shard in self._shards.values():
             check_pairs(shard, batch_tokens=batch_tokens)
-        infos = {task: shard.info for task, shard in self._shards.items()}
+        orders = orders or {}
         self.plan = BatchPlan(
-            schedule=schedule, infos=infos, batch_tokens=batch_tokens, seed=seed, orders=orders or {}
+            schedule=schedule,
+            infos={task: shard.info for task, shard in self._shards.items()},
+            batch_tokens=batch_tokens,
+            seed=seed,
+            orders=orders,
+            selected_tokens={
+                task: {kept: _mean_tokens(self._shards[task], order, kept) for kept in _kept(schedule)}
+                for task, order in orders.items()
+                if task in self._shards
+            },
         )
         self._step = 0
-        self._window: _Window | None = None
+        self._window: ReadWindow | None = None
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -112,10 +101,8 @@ class BatchStream:
     def share(self, step: int, share: Share) -> tuple[Batch, ...]:
         """A rank's part of a batch: `share.accumulation` pieces of nearly equal numbers of tokens.
 
-        The pieces of all ranks together hold the pairs of the batch, each once.
-
-        Raises:
-            ValueError: if the batch has fewer pairs than there are pieces.
+        The pieces of all ranks together hold the pairs of the batch, each once. Where a batch has fewer pairs
+        than there are pieces, the last pieces are empty.
         """
         window = self._read(step, share)
         return tuple(window.pairs.batch(rows) for rows in window.pieces[step - window.first_step])
@@ -124,15 +111,18 @@ class BatchStream:
         """As `share`, with several pairs in a row of at most `width` source and `width` target tokens.
 
         Raises:
-            ValueError: if a sentence is longer than `width`, or there are fewer pairs than pieces.
+            ValueError: if any sentence of the shards is longer than `width`.
         """
+        longest = max(info.longest_side for info in self.plan.infos.values())
+        if longest > width:
+            raise ValueError(f"`width` must be at least the longest sentence ({longest}), but is {width}.")
         window = self._read(step, share)
         pieces = window.pieces[step - window.first_step]
         return tuple(pack(window.pairs, rows, width=width) for rows in pieces)
 
     def counts(self, step: int) -> dict[str, int]:
         """{task: pairs drawn by the batches before `step`}."""
-        window = _cut_window(self.plan, self._shards, step)
+        window = cut_window(self.plan, self._shards, step)
         drawn = np.bincount(
             np.concatenate([np.empty(0, dtype=np.int64), *window.batches[: step - window.first_step]]),
             minlength=len(window.addresses.tasks),
@@ -143,7 +133,7 @@ class BatchStream:
 
     def addresses(self, step: int) -> list[tuple[str, int]]:
         """`(task, row of its shard)` of every pair of a batch."""
-        window = _cut_window(self.plan, self._shards, step)
+        window = cut_window(self.plan, self._shards, step)
         batch = window.batches[step - window.first_step]
         tasks, rows = window.addresses.tasks[batch].tolist(), window.addresses.rows[batch].tolist()
         return [(self.tasks[task], row) for task, row in zip(tasks, rows, strict=True)]
@@ -181,84 +171,14 @@ class BatchStream:
             "schedule": plan.schedule.describe(),
             "num_rows": {task: info.pairs for task, info in plan.infos.items()},
             "num_tokens": {task: info.src_tokens + info.tgt_tokens for task, info in plan.infos.items()},
-            "selected": sorted(plan.orders),
+            "selected": {task: _digest(_spread(order, len(order))) for task, order in plan.orders.items()},
         }
 
-    def _read(self, step: int, share: Share) -> _Window:
+    def _read(self, step: int, share: Share) -> ReadWindow:
         window = self._window
         if window is None or window.share != share or not window.holds(step):
-            window = self._window = _read_window(self.plan, self._shards, step, share)
+            window = self._window = read_window(self.plan, self._shards, step, share)
         return window
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _CutWindow:
-    """A window of the plan, cut into batches."""
-
-    first_step: int
-    addresses: Addresses
-    src_lengths: Rows
-    tgt_lengths: Rows
-    loss_weights: NDArray[np.float32]
-    batches: list[Rows]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Window:
-    """What one rank needs of a window, in memory."""
-
-    share: Share
-    first_step: int
-    pairs: Pairs
-    pieces: list[list[Rows]]
-
-    def holds(self, step: int) -> bool:
-        """Whether the batch of a step is in it."""
-        return 0 <= step - self.first_step < len(self.pieces)
-
-
-def _cut_window(plan: BatchPlan, corpora: Mapping[str, Corpus], step: int) -> _CutWindow:
-    window = plan.window(step)
-    addresses = Addresses.merged(plan.schedule.tasks, window.tasks, window.rows)
-    src_lengths, tgt_lengths = addresses.lengths(corpora)
-    batches = cut(src_lengths, tgt_lengths, window.num_batches)
-    order = np.argsort(random_words(stream_key(plan.seed, *window.key), 0, len(batches)), kind="stable")
-    return _CutWindow(
-        first_step=window.first_step,
-        addresses=addresses,
-        src_lengths=src_lengths,
-        tgt_lengths=tgt_lengths,
-        loss_weights=_loss_weights(window, plan.schedule.tasks),
-        batches=[batches[number] for number in order],
-    )
-
-
-def _read_window(plan: BatchPlan, corpora: Mapping[str, Corpus], step: int, share: Share) -> _Window:
-    window = _cut_window(plan, corpora, step)
-    pieces = [_pieces(window, batch, share) for batch in window.batches]
-    places = np.concatenate([piece for batch in pieces for piece in batch])
-    src, tgt = window.addresses.read(corpora, places)
-    pairs = Pairs(
-        src=src, tgt=tgt, tasks=window.addresses.tasks[places], loss_weights=window.loss_weights[places]
-    )
-    numbers = iter(
-        np.split(np.arange(len(places)), np.cumsum([len(p) for batch in pieces for p in batch])[:-1])
-    )
-    read = [[next(numbers) for _ in batch] for batch in pieces]
-    return _Window(share=share, first_step=window.first_step, pairs=pairs, pieces=read)
-
-
-def _pieces(window: _CutWindow, batch: Rows, share: Share) -> list[Rows]:
-    """The pieces of a batch that are a rank's."""
-    if share == WHOLE:
-        return [batch]
-    pieces = cut(window.src_lengths[batch], window.tgt_lengths[batch], share.num_ranks * share.accumulation)
-    return [batch[piece] for piece in pieces[share.rank :: share.num_ranks]]
-
-
-def _loss_weights(window: Window, tasks: tuple[str, ...]) -> NDArray[np.float32]:
-    weights = np.array([window.phase.loss_weights.get(task, 1.0) for task in tasks], dtype=np.float32)
-    return weights[window.tasks]
 
 
 def _drawn(shards: Mapping[str, Corpus], schedule: Schedule) -> list[str]:
@@ -269,3 +189,22 @@ def _drawn(shards: Mapping[str, Corpus], schedule: Schedule) -> list[str]:
     if missing := [task for task in drawn if task not in shards]:
         raise ValueError(f"`shards` must hold every task of positive weight, but lacks {', '.join(missing)}.")
     return drawn
+
+
+def _kept(schedule: Schedule) -> set[float]:
+    return {phase.kept for phase in schedule.phases}
+
+
+def _mean_tokens(corpus: Corpus, order: Rows, kept: float) -> float:
+    """Tokens of a pair among the best, on average over some of them."""
+    src, tgt = corpus.lengths(_spread(order, max(1, round(kept * len(order)))))
+    return float((src + tgt).mean())
+
+
+def _spread(order: Rows, size: int) -> Rows:
+    """Some thousand of the first `size` rows of an order, evenly spread."""
+    return np.asarray(order[: size : max(1, size // SAMPLE)])
+
+
+def _digest(rows: Rows) -> str:
+    return blake2b(rows.astype("<i8").tobytes(), digest_size=8).hexdigest()

@@ -6,9 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+from mnmt_data.filters import CleanConfig
 from mnmt_data.synthetic import SyntheticConfig
 from mnmt_data.vocab import Kind
+
+CARVED = ("dev", "test")
+"""Sets that are taken out of the training text where nothing else holds them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +26,32 @@ class VocabConfig:
     size: int = 8000
     """Ids, special ones and tags included; fewer where the text has no more pieces."""
 
+    path: Path | None = None
+    """A vocabulary to use again, as fine-tuning must; `kind` and `size` are then its own."""
+
+    temperature: float = 5.0
+    """T: sentences are sampled from each language in proportion to (its training sentences)^(1/T). 1 keeps
+    the shares of the languages, larger values even them out (Arivazhagan et al. 2019)."""
+
+    sentences: int = 400_000
+    """Sentences the vocabulary is learned from, at most as many as the training text has; several million for
+    128,000 pieces. They are held in memory."""
+
+    byte_fallback: bool = True
+    """Whether a character too rare for a piece is spelled in bytes, and not unknown. Not for `word`."""
+
+    character_coverage: float = 0.9995
+    """Share of the text's characters that must be pieces. Not for `word`, which takes all."""
+
     def __post_init__(self) -> None:
         if self.size < 8:
             raise ValueError(f"`size` must be at least 8, but is {self.size}.")
+        if self.sentences < 1:
+            raise ValueError(f"`sentences` must be at least 1, but is {self.sentences}.")
+        if not self.temperature >= 1:
+            raise ValueError(f"`temperature` must be at least 1, but is {self.temperature}.")
+        if not 0.9 <= self.character_coverage <= 1:
+            raise ValueError(f"`character_coverage` must be in [0.9, 1], but is {self.character_coverage}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,49 +62,85 @@ class DataConfig:
     """Language pairs, such as `en-de`; each adds training data and test sets."""
 
     corpus: Path | None = None
-    """Corpus folder; or `synthetic` below."""
+    """Corpus folder; alone or with `files` below."""
+
+    files: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """{train, dev, test or another test set: {task: (source, ...)}}. A source is a file of any known format,
+    or a pattern with `{lang}` for the two text files of a pair."""
 
     synthetic: SyntheticConfig | None = None
-    """Languages to make up instead of a corpus."""
+    """Languages to make up instead of text."""
 
     test_corpora: Mapping[str, Path] = field(default_factory=dict)
     """{test set: corpus folder} of out-of-domain test sets."""
 
     dev_sentences: int = 1000
-    """Sentences of each task's dev set, where the corpus has none."""
+    """Sentences of each task's dev set, where no text is given for it."""
 
     test_sentences: int = 2000
-    """Sentences of each task's test set, where the corpus has none, and the most taken from a test corpus."""
+    """Sentences of each task's test set, where no text is given for it; also the most taken from a test
+    corpus."""
 
     max_length: int = 128
     """Most tokens of a side, tag and `</s>` included; longer training pairs are left out."""
 
+    target_tag: Literal["prepended", "appended"] = "prepended"
+    """Whether the target tag begins the source or stands before its `</s>`."""
+
     seed: int = 1
     """Of the split."""
+
+    clean: CleanConfig = field(default_factory=CleanConfig)
+    """Filters of the training text."""
 
     vocab: VocabConfig = field(default_factory=VocabConfig)
     """The shared vocabulary."""
 
     def __post_init__(self) -> None:
+        self._check_tasks()
+        if self.synthetic is None and self.corpus is None and not self.files:
+            raise ValueError("`corpus`, `files` or `synthetic` must be given.")
+        if self.synthetic is not None and (self.corpus is not None or self.files):
+            raise ValueError("`synthetic` must not be given together with `corpus` or `files`.")
+        for name in ("dev_sentences", "test_sentences", "max_length"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
+        self._check_test_sets()
+        self._check_files()
+
+    def _check_tasks(self) -> None:
         for task in self.tasks:
             if not re.fullmatch(r"([A-Za-z_]+)-(?!\1$)[A-Za-z_]+", task):
                 raise ValueError(f"`tasks` must be language pairs such as 'en-de', but one is {task!r}.")
         if not self.tasks or len(set(self.tasks)) != len(self.tasks):
             raise ValueError("`tasks` must name at least one task, each once.")
-        if (self.corpus is None) == (self.synthetic is None):
-            raise ValueError("`corpus` or `synthetic` must be given, and not both.")
-        for name in ("dev_sentences", "test_sentences", "max_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
-        self._check_names()
-
-    def _check_names(self) -> None:
-        for name in self.test_corpora:
-            if not re.fullmatch(r"[A-Za-z0-9_]+", name) or name in ("train", "dev", "test"):
-                raise ValueError(f"`test_corpora` must not be named train, dev or test, but one is {name!r}.")
         if self.synthetic is not None and not set(self.tasks) <= set(self.synthetic.tasks):
             made = ", ".join(self.synthetic.tasks)
             raise ValueError(f"`tasks` must be among those the languages make ({made}).")
+
+    def _check_test_sets(self) -> None:
+        for name in self.test_corpora:
+            if not re.fullmatch(r"\w+", name, re.ASCII) or name in ("train", *CARVED):
+                raise ValueError(f"`test_corpora` must not be named train, dev or test, but one is {name!r}.")
+            if name in self.files:
+                raise ValueError(f"`files` and `test_corpora` must not both give a test set {name!r}.")
+
+    def _check_files(self) -> None:
+        for name, tasks in self.files.items():
+            if not re.fullmatch(r"\w+", name, re.ASCII):
+                raise ValueError(f"`files` must be for test sets of letters and digits, but one is {name!r}.")
+            if unknown := sorted(tasks.keys() - set(self.tasks)):
+                known = ", ".join(self.tasks)
+                raise ValueError(
+                    f"`files.{name}` must be of the tasks ({known}), but one is of {unknown[0]!r}."
+                )
+            if empty := [task for task, sources in tasks.items() if not sources]:
+                raise ValueError(f"`files.{name}.{empty[0]}` must name at least one source.")
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """All languages of the tasks."""
+        return tuple(dict.fromkeys(language for task in self.tasks for language in task.split("-")))
 
     @property
     def target_languages(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_data.errors import DataError
+from mnmt_data.whole_file import whole_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,8 @@ def read_lines(path: Path) -> list[str]:
 
 
 def write_bitext(folder: Path, testset: str, task: str, bitext: Bitext) -> None:
-    """Writes the two files of a test set and task."""
+    """Writes the two files of a test set and task, each of which appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     for path, lines in zip(bitext_paths(folder, testset, task), (bitext.src, bitext.tgt), strict=True):
-        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
+        with whole_file(path) as file:
+            file.write("".join(line + "\n" for line in lines).encode())

@@ -14,8 +14,7 @@ def cut(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]:
     """Cuts pairs into exactly `parts` parts of alike lengths and nearly equal numbers of tokens.
 
     The pairs are laid in strips by target length, in each strip by source length, and cut where the tokens
-    so far pass each share. Alternate strips run in opposite directions, so that a part across two strips is
-    of alike lengths too.
+    so far pass each share.
 
     Args:
         src_lengths: (n,) source lengths.
@@ -38,13 +37,12 @@ def cut(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]:
 
 
 def _in_strips(src_lengths: Rows, tgt_lengths: Rows, *, strips: int) -> Rows:
-    """The pairs by strip, and up and down by source length."""
+    """The pairs by strip, and in each by source length."""
     by_target = np.lexsort((src_lengths, tgt_lengths))
     ends = np.cumsum((src_lengths + tgt_lengths)[by_target])
     strip = np.empty_like(by_target)
     strip[by_target] = (ends - 1) * strips // max(1, int(ends[-1]))
-    up_and_down = np.where(strip % 2 == 0, src_lengths, -src_lengths)
-    return np.lexsort((tgt_lengths, up_and_down, strip))
+    return np.lexsort((tgt_lengths, src_lengths, strip))
 
 
 def _apart(cuts: Rows, size: int) -> Rows:

@@ -113,7 +113,9 @@ class Addresses:
     def read(self, corpora: Mapping[str, Corpus], places: Rows) -> tuple[Ragged, Ragged]:
         """Source and target token ids of the pairs at the given places."""
         chosen = Addresses(names=self.names, tasks=self.tasks[places], rows=self.rows[places])
-        found = list(chosen._places())
+        found = chosen._places()
+        if not found:
+            return Ragged.from_rows([]), Ragged.from_rows([])
         parts = [corpora[name].gather(chosen.rows[here]) for name, here in found]
         src, tgt = (Ragged.concatenate([part[side] for part in parts]) for side in (0, 1))
         if len(found) == 1:

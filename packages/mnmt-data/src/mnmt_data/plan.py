@@ -24,7 +24,7 @@ from mnmt_data.task_draws import TaskDraws
 
 Rows = NDArray[np.int64]
 
-WINDOW_PAIRS = 2**13
+WINDOW_PAIRS = 2**15
 """Pairs of a window, at least where that takes no more than `MOST_BATCHES`."""
 
 MOST_BATCHES = 128
@@ -69,6 +69,9 @@ class BatchPlan:
     orders: Mapping[str, Rows] = field(default_factory=dict)
     """{task: its rows, best first}, where data are selected."""
 
+    selected_tokens: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
+    """{task: {share kept: tokens of a pair among the best, on average}}, where data are selected."""
+
     def __post_init__(self) -> None:
         for task, order in self.orders.items():
             pairs = self.infos[task].pairs if task in self.infos else len(order)
@@ -106,6 +109,18 @@ class BatchPlan:
         windows = (step - stretch.first_step) // stretch.window_batches
         here = stretch.draws.before(windows * stretch.window_batches * stretch.batch_pairs)
         return dict(zip(self.schedule.tasks, (stretch.before + here).tolist(), strict=True))
+
+    def average_weights(self, step: int) -> dict[str, tuple[float, float]]:
+        """{task: weight, and variance of a draw}, averaged over the draws before a step, which is above 0."""
+        sums = dict.fromkeys(self.schedule.tasks, (0.0, 0.0))
+        total = 0
+        for stretch in self._stretches:
+            pairs = stretch.batch_pairs * max(0, min(step, stretch.end_step) - stretch.first_step)
+            total += pairs
+            for task, weight in stretch.phase.mixture.weights.items():
+                mean, variance = sums[task]
+                sums[task] = mean + pairs * weight, variance + pairs * weight * (1 - weight)
+        return {task: (mean / total, variance / total) for task, (mean, variance) in sums.items()}
 
     def batch_pairs(self, step: int) -> int:
         """Pairs of a batch, on average over its window."""
@@ -163,22 +178,25 @@ class BatchPlan:
         return orders
 
     def _rows_in_play(self, task: str, phase: Phase) -> int:
+        pairs = self._info(task).pairs
+        return max(1, round(phase.kept * pairs)) if task in self.orders else pairs
+
+    def _info(self, task: str) -> SegmentInfo:
         if task not in self.infos or not self.infos[task].pairs:
             raise ValueError(
                 f"`infos` must have pairs of every task of positive weight, but has none of {task}."
             )
-        pairs = self.infos[task].pairs
-        return max(1, round(phase.kept * pairs)) if task in self.orders else pairs
+        return self.infos[task]
 
     def _batch_pairs(self, phase: Phase) -> int:
-        tokens = sum(
-            weight
-            * (self.infos[task].src_tokens + self.infos[task].tgt_tokens)
-            / max(1, self.infos[task].pairs)
-            for task, weight in phase.mixture.weights.items()
-            if weight > 0 and task in self.infos
-        )
+        weights = {task: weight for task, weight in phase.mixture.weights.items() if weight > 0}
+        tokens = sum(weight * self._mean_tokens(task, phase) for task, weight in weights.items())
         return max(1, round(self.batch_tokens / max(tokens, 1)))
+
+    def _mean_tokens(self, task: str, phase: Phase) -> float:
+        """Tokens of a pair in play."""
+        info, selected = self._info(task), self.selected_tokens.get(task, {})
+        return selected.get(phase.kept, (info.src_tokens + info.tgt_tokens) / info.pairs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,8 @@ from typing import Any
 
 from mnmt_data.corpus import read_bitext
 from mnmt_data.errors import DataError
+from mnmt_data.groups import Groups, read_groups
+from mnmt_data.segments import check_segment
 from mnmt_data.shards import Shard
 from mnmt_data.vocab import Vocabulary
 
@@ -69,12 +71,44 @@ class Prepared:
         bitext = read_bitext(text_folder(self.folder), split, task)
         return bitext.src, bitext.tgt
 
+    def groups(self, split: str, task: str) -> Groups | None:
+        """Groups of the pairs of `text`, where the corpus knows in which language each was written.
+
+        Raises:
+            DataError: if their file is broken.
+        """
+        return read_groups(text_folder(self.folder), split, task)
+
+    def verify(self) -> None:
+        """Reads every file and compares it with its checksum.
+
+        Raises:
+            DataError: naming the first file that is missing or has changed.
+        """
+        self.check_sizes()
+        for name, said in self.description["files"].items():
+            check_segment(self.folder / name, sha256=said["sha256"])
+
+    def check_sizes(self) -> None:
+        """Looks whether every file is there and as large as it was written.
+
+        Raises:
+            DataError: naming the first that is not.
+        """
+        for name, said in self.description["files"].items():
+            path = self.folder / name
+            if not path.is_file():
+                raise DataError(f"{path}: no such file, but prepared.json lists it; prepare the data again.")
+            if (size := path.stat().st_size) != said["bytes"]:
+                expected = f"{said['bytes']:,} bytes, but has {size:,}"
+                raise DataError(f"{path}: must have {expected}; prepare the data again.")
+
 
 def open_prepared(folder: Path) -> Prepared:
     """Opens prepared data.
 
     Raises:
-        DataError: if the folder is missing or was not made by this version.
+        DataError: if the folder or a file of it is missing, is cut off, or was not made by this version.
     """
     path = folder / DESCRIPTION
     if not path.is_file():
@@ -88,11 +122,13 @@ def open_prepared(folder: Path) -> Prepared:
         raise DataError(
             f"{path}: must have schema {SCHEMA}, but has {schema}; run `mnmt-data prepare` again."
         )
-    return Prepared(folder=folder, description=description)
+    prepared = Prepared(folder=folder, description=description)
+    prepared.check_sizes()
+    return prepared
 
 
 def shard_path(folder: Path, split: str, task: str) -> Path:
-    """Where the token ids of a split are."""
+    """Where the segments of a split are."""
     return folder / "shards" / f"{split}.{task}"
 
 

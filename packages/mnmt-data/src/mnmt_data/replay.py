@@ -68,19 +68,18 @@ def audit(stream: BatchStream, step: int) -> dict[str, Any]:
     """Asked and realised shares of the tasks in the batches before `step`.
 
     Returns:
-        {task: weight, pairs drawn, share of all draws, epochs, deviation}; the last is how far the share is
-        from the first weight, in standard deviations of independent draws.
+        {task: weight, pairs drawn, share of all draws, epochs, deviation}: the weight is the average over the
+        draws, the deviation how far the share is from it in standard deviations of independent draws.
     """
-    counts = stream.counts(step)
-    total = sum(counts.values())
-    weights = stream.plan.schedule.phases[0].mixture.weights
+    counts, plan = stream.counts(step), stream.plan
+    total, asked = max(1, sum(counts.values())), plan.average_weights(max(step, 1))
     return {
         task: {
-            "weight": weights[task],
+            "weight": asked[task][0],
             "pairs": count,
-            "share": count / max(1, total),
-            "epochs": count / stream.plan.infos[task].pairs if task in stream.plan.infos else 0.0,
-            "deviation": _deviation(count, total, weights[task]),
+            "share": count / total,
+            "epochs": count / plan.infos[task].pairs if task in plan.infos else 0.0,
+            "deviation": _deviation(count, total, *asked[task]) if step else 0.0,
         }
         for task, count in counts.items()
     }
@@ -102,6 +101,5 @@ def describe_batch(stream: BatchStream, data: Prepared, step: int, *, samples: i
     }
 
 
-def _deviation(count: int, total: int, weight: float) -> float:
-    spread = sqrt(total * weight * (1 - weight))
-    return (count - total * weight) / spread if spread else 0.0
+def _deviation(count: int, total: int, weight: float, variance: float) -> float:
+    return (count - total * weight) / sqrt(total * variance) if variance else 0.0

@@ -35,6 +35,9 @@ class SegmentInfo:
     longest: int
     """Tokens of the longest pair, both sides together."""
 
+    longest_side: int
+    """Tokens of the longest sentence of either side."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
@@ -55,6 +58,7 @@ def total(infos: Iterable[SegmentInfo]) -> SegmentInfo:
         src_tokens=sum(info.src_tokens for info in infos),
         tgt_tokens=sum(info.tgt_tokens for info in infos),
         longest=max((info.longest for info in infos), default=0),
+        longest_side=max((info.longest_side for info in infos), default=0),
     )
 
 
@@ -137,6 +141,7 @@ def _info(src: Ragged, tgt: Ragged) -> SegmentInfo:
         src_tokens=int(src_lengths.sum()),
         tgt_tokens=int(tgt_lengths.sum()),
         longest=int((src_lengths + tgt_lengths).max(initial=0)),
+        longest_side=int(np.maximum(src_lengths, tgt_lengths).max(initial=0)),
     )
 
 

@@ -61,10 +61,16 @@ class Shard:
         return self.info.pairs
 
     def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Source and target lengths of the given rows: (rows,) each."""
+        """Source and target lengths of the given rows: (rows,) each.
+
+        Raises:
+            DataError: if a length is negative, which no offsets that were written are.
+        """
         src, tgt = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
         for segment, places, local in self._segments_of(rows):
             src[places], tgt[places] = segment.src.lengths_of(local), segment.tgt.lengths_of(local)
+        if min(src.min(initial=0), tgt.min(initial=0)) < 0:
+            raise DataError(f"{self.path}: a segment is damaged; prepare it again.")
         return src, tgt
 
     def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:

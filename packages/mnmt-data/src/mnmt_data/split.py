@@ -1,16 +1,17 @@
-"""Dev and test sets that share no sentence, on either side, with the training data of any task."""
+"""Which pairs of a training corpus become dev and test sets."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from hashlib import blake2b
-from itertools import chain
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from mnmt_data.clean import normalise
-from mnmt_data.corpus import Bitext
+import numpy as np
+from numpy.typing import NDArray
 
-Splits = dict[str, dict[str, Bitext]]
+from mnmt_data.draws import Words, mix, stream_key
+
+Rows = NDArray[np.int64]
 
 
 def shared_language(tasks: Sequence[str]) -> str:
@@ -18,60 +19,41 @@ def shared_language(tasks: Sequence[str]) -> str:
     return Counter(language for task in tasks for language in task.split("-")).most_common(1)[0][0]
 
 
-def carve(bitext: Bitext, sizes: Mapping[str, int], *, keys: Sequence[str], seed: int) -> dict[str, Bitext]:
-    """Takes a dev and a test set out of a training corpus.
+def side_of(task: str, tasks: Sequence[str]) -> str:
+    """`src` or `tgt`: the side whose sentences decide which pairs of a task are held out.
 
-    Pairs are put in the order of a seeded hash of their keys; the test set is the beginning of that order,
-    the dev set its end. So tasks whose keys are sentences of the language they share (n-way corpora, both
-    directions of a pair) hold out largely the same ones.
-
-    Args:
-        bitext: pairs, more than the sets take.
-        sizes: {"dev" or "test": pairs}, only those to take.
-        keys: a sentence of each pair, of either side.
-        seed: of the hash.
-
-    Returns:
-        {split: pairs} with what is left as `train`. A sentence that occurs twice may be in two splits, which
-        `disjoint` mends.
+    It is the side in the language that the tasks share. So tasks with the same sentences there (n-way
+    corpora, both directions of a pair) hold out the same ones.
     """
-    order = _by_hash(keys, seed)
-    test, dev = sizes.get("test", 0), len(order) - sizes.get("dev", 0)
-    rows = {"test": order[:test], "dev": order[dev:], "train": order[test:dev]}
-    return {split: bitext.take(sorted(rows[split])) for split in (*sizes, "train")}
+    return "tgt" if task.split("-")[1] == shared_language(tasks) else "src"
 
 
-def disjoint(splits: Splits) -> Splits:
-    """Drops from dev the pairs with a sentence of a test set, from train those with one of dev or a test set.
+def places(keys: Words, seed: int) -> Words:
+    """Where a seeded order has each sentence: a 64-bit hash of its key, the same wherever the sentence is."""
+    return mix(keys ^ stream_key(seed, "held out")[0])
 
-    Sides and tasks do not matter: a sentence held out anywhere is nowhere trained on. Sentences are compared
-    as `normalise` leaves them.
+
+@dataclass
+class Ends:
+    """The rows at the beginning (the test set) and the end (the dev set) of the seeded order of a corpus.
+
+    Rows come in parts; no more than the sets and one part are held. Rows of one place are in their own order.
     """
-    tests = [splits[split].values() for split in splits if split not in ("train", "dev")]
-    held_out = _sentences(*chain.from_iterable(tests))
-    dev = {task: _without(bitext, held_out) for task, bitext in splits["dev"].items()}
-    held_out |= _sentences(*dev.values())
-    train = {task: _without(bitext, held_out) for task, bitext in splits["train"].items()}
-    return {**splits, "dev": dev, "train": train}
 
+    sizes: dict[str, int]
+    """{"test" or "dev": rows}, only those to take."""
 
-def sample(bitext: Bitext, size: int, *, keys: Sequence[str], seed: int) -> Bitext:
-    """At most `size` pairs, chosen as `carve` chooses a test set, in their order."""
-    return bitext.take(sorted(_by_hash(keys, seed)[:size]))
+    _taken: dict[str, tuple[Words, Rows]] = field(default_factory=dict, init=False)
 
+    def add(self, places: Words, rows: Rows) -> None:
+        """Looks at more rows, each with its place."""
+        for split, size in self.sizes.items():
+            before = self._taken.get(split, (np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)))
+            values = [np.concatenate(both) for both in zip(before, (places, rows), strict=True)]
+            order = np.lexsort((values[1], values[0]))
+            ends = order[:size] if split == "test" else order[max(len(order) - size, 0) :]
+            self._taken[split] = (values[0][ends], values[1][ends])
 
-def _by_hash(keys: Sequence[str], seed: int) -> list[int]:
-    salt = seed.to_bytes(8, "little", signed=True)
-    hashes = [blake2b(key.encode(), digest_size=8, key=salt).digest() for key in keys]
-    return sorted(range(len(keys)), key=hashes.__getitem__)
-
-
-def _without(bitext: Bitext, held_out: frozenset[str]) -> Bitext:
-    """The pairs neither of whose sides is held out."""
-    pairs = zip(map(normalise, bitext.src), map(normalise, bitext.tgt), strict=True)
-    return bitext.take([row for row, pair in enumerate(pairs) if held_out.isdisjoint(pair)])
-
-
-def _sentences(*bitexts: Bitext) -> frozenset[str]:
-    """Every sentence of either side."""
-    return frozenset(normalise(line) for bitext in bitexts for line in chain(bitext.src, bitext.tgt))
+    def rows(self, split: str) -> Rows:
+        """(size,) the rows of a set, rising."""
+        return np.sort(self._taken[split][1])

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.ragged import Ragged, offsets_of
+from mnmt_data.whole_file import whole_file
 
 PAD, EOS, UNK = 0, 1, 2
-BLOCK_LINES = 100_000
+BLOCK_LINES = 50_000
 """Lines encoded at a time, so that Python's lists of token ids stay small beside the arrays."""
 
 Kind = Literal["unigram", "bpe", "word"]
@@ -33,14 +34,18 @@ class Vocabulary:
         """Reads a SentencePiece model.
 
         Raises:
-            DataError: if the file is missing or is not such a model.
+            DataError: if the file is missing, is not such a model, or has other special ids.
         """
         if not path.is_file():
             raise DataError(f"{path}: no such vocabulary; `mnmt-data prepare` makes it.")
         try:
-            return cls(spm.SentencePieceProcessor(model_file=str(path)))
+            processor = spm.SentencePieceProcessor(model_file=str(path))
         except RuntimeError as error:
             raise DataError(f"{path}: not a SentencePiece model; prepare the data again.") from error
+        special = (processor.pad_id(), processor.eos_id(), processor.unk_id())
+        if special != (PAD, EOS, UNK):
+            raise DataError(f"{path}: <pad>, </s>, <unk> must have the ids 0, 1, 2, but have {special}.")
+        return cls(processor)
 
     @property
     def size(self) -> int:
@@ -52,6 +57,11 @@ class Vocabulary:
         """Type that token ids are stored in."""
         return np.uint16 if self.size <= np.iinfo(np.uint16).max + 1 else np.int32
 
+    @property
+    def byte_tokens(self) -> NDArray[np.bool_]:
+        """(size,) which ids stand for a byte of a character that has no piece."""
+        return np.array([self._processor.is_byte(token) for token in range(self.size)])
+
     def tag(self, language: str) -> int:
         """Id of the tag `<2language>`.
 
@@ -59,7 +69,7 @@ class Vocabulary:
             DataError: if the vocabulary has no such tag.
         """
         tag = int(self._processor.piece_to_id(tag_of(language)))
-        if tag == UNK:
+        if not self._processor.is_control(tag):
             raise DataError(f"the vocabulary has no tag {tag_of(language)}; prepare a task into {language}.")
         return tag
 
@@ -67,17 +77,35 @@ class Vocabulary:
         """Token ids of each line, without tag and `</s>`."""
         return [np.array(ids, dtype=np.int64) for ids in self._processor.encode(list(lines))]
 
-    def encode_ragged(self, lines: Sequence[str], *, tag: int | None = None) -> Ragged:
-        """Token ids of each line as one array: the tag first if one is given, `</s>` last."""
-        starts = range(0, max(len(lines), 1), BLOCK_LINES)
-        return Ragged.concatenate([self._block(lines[start : start + BLOCK_LINES], tag) for start in starts])
+    def encode_ragged(
+        self,
+        lines: Sequence[str],
+        *,
+        tag: int | None = None,
+        tag_last: bool = False,
+        num_threads: int = -1,
+    ) -> Ragged:
+        """Token ids of each line as one array, with `</s>` at the end.
 
-    def _block(self, lines: Sequence[str], tag: int | None) -> Ragged:
-        rows = self._processor.encode(list(lines), add_eos=True, num_threads=-1)
-        if tag is not None:
-            rows = [[tag, *ids] for ids in rows]
-        offsets = offsets_of([len(row) for row in rows])
-        return Ragged(np.fromiter(chain.from_iterable(rows), self.dtype, count=int(offsets[-1])), offsets)
+        Args:
+            lines: text.
+            tag: an id that begins each line, if any.
+            tag_last: whether the tag stands before `</s>` instead.
+            num_threads: threads to encode with; -1: as many as there are processors.
+        """
+        blocks = [
+            self._block(lines[start : start + BLOCK_LINES], tag, tag_last, num_threads)
+            for start in range(0, max(len(lines), 1), BLOCK_LINES)
+        ]
+        return blocks[0] if len(blocks) == 1 else Ragged.concatenate(blocks)
+
+    def _block(self, lines: Sequence[str], tag: int | None, tag_last: bool, num_threads: int) -> Ragged:
+        rows = self._processor.encode(list(lines), num_threads=num_threads)
+        first = [tag] if tag is not None and not tag_last else []
+        last = [tag, EOS] if tag is not None and tag_last else [EOS]
+        offsets = offsets_of([len(first) + len(row) + len(last) for row in rows])
+        tokens = chain.from_iterable(chain(first, row, last) for row in rows)
+        return Ragged(np.fromiter(tokens, self.dtype, count=int(offsets[-1])), offsets)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of token ids; padding, `</s>` and tags leave nothing, `<unk>` leaves ⁇."""
@@ -90,7 +118,14 @@ def tag_of(language: str) -> str:
 
 
 def train_vocabulary(
-    sentences: Iterable[str], path: Path, *, kind: Kind, size: int, languages: Sequence[str]
+    sentences: Iterable[str],
+    path: Path,
+    *,
+    kind: Kind,
+    size: int,
+    languages: Sequence[str],
+    byte_fallback: bool = True,
+    character_coverage: float = 0.9995,
 ) -> None:
     """Trains a vocabulary on `sentences` and writes it to `path`.
 
@@ -101,10 +136,11 @@ def train_vocabulary(
     Args:
         sentences: text of all languages, in the shares they should have in the vocabulary.
         path: where the model goes.
-        kind: `unigram` or `bpe`, where a character too rare for a piece is spelled in bytes; or `word`, where
-            every token between spaces is a piece and all else unknown.
+        kind: `unigram` or `bpe`; or `word`, where every token between spaces is a piece and all else unknown.
         size: number of ids; fewer where the text has no more pieces.
         languages: target languages, each of which gets a tag.
+        byte_fallback: whether a character that has no piece is spelled in bytes; never for `word`.
+        character_coverage: share of the text's characters that must be pieces; all for `word`.
 
     Raises:
         ValueError: if SentencePiece cannot make a vocabulary of this size from this text.
@@ -124,11 +160,12 @@ def train_vocabulary(
             unk_id=UNK,
             bos_id=-1,
             normalization_rule_name="identity",
-            character_coverage=1.0 if words else 0.9995,
-            byte_fallback=not words,
+            character_coverage=1.0 if words else character_coverage,
+            byte_fallback=byte_fallback and not words,
             minloglevel=2,
         )
     except RuntimeError as error:
         reason = " ".join(str(error).split()).rpartition("] ")[2]
         raise ValueError(f"`size` {size} does not suit a {kind} vocabulary of this text: {reason}") from error
-    path.write_bytes(model.getvalue())
+    with whole_file(path) as file:
+        file.write(model.getvalue())

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mnmt_data.clean import normalise
 from mnmt_data.fetch.apt import Apt
 from mnmt_data.fetch.languages import ENGLISH, full_code
 from mnmt_data.fetch.parallel import ParallelText
 from mnmt_data.fetch.publish import check_folder, publish
 from mnmt_data.fetch.request import ALL, Request, Selection
+from mnmt_data.filters import normalise
 
 SOURCE = "Debian package descriptions"
 LICENCE = "as the packages described; translations by the Debian Description Translation Project"

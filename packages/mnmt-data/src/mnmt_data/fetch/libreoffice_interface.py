@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from mnmt_data.clean import normalise
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.deb import package_version
 from mnmt_data.fetch.languages import ENGLISH
@@ -16,6 +15,7 @@ from mnmt_data.fetch.libreoffice import LICENCE, LanguagePackages, TextUnits, re
 from mnmt_data.fetch.parallel import ParallelText
 from mnmt_data.fetch.publish import check_folder, publish
 from mnmt_data.fetch.request import Request
+from mnmt_data.filters import normalise
 
 SOURCE = "LibreOffice interface"
 

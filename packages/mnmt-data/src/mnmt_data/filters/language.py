@@ -1,0 +1,115 @@
+"""Recognising the language of sentences, to drop pairs whose sides are not in the languages of their task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, Self
+
+import numpy as np
+from langcodes import Language, tag_is_valid
+from numpy.typing import NDArray
+
+from mnmt_data.errors import DataError
+
+CHARACTERS = 150
+"""Of a side that are looked at: more of them change nothing but the time it takes."""
+
+_LABELS = {"nb": "no", "fil": "tl"}
+"""Codes that the model has under another name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongLanguage:
+    """Drops pairs with a side that is far likelier to be in another of the candidates than in its language.
+
+    py3langid, a naive Bayes model over n-grams of bytes, gives each candidate a probability, tempered by the
+    length of the sentence. Where a short sentence could be in either of two languages their odds stay near
+    1, so it is kept: no least length is needed.
+    """
+
+    src: str
+    """The model's label of the source language."""
+
+    tgt: str
+    """The model's label of the target language."""
+
+    candidates: frozenset[str]
+    """Labels between which to tell, `src` and `tgt` among them."""
+
+    odds: float
+    """How many times as likely as its own the likeliest language of a side must be."""
+
+    @classmethod
+    def of(cls, task: str, languages: Iterable[str], *, odds: float) -> Self:
+        """The filter of a task `SRC-TGT`.
+
+        Args:
+            task: its two languages are candidates, and English.
+            languages: more candidates, as far as the model knows them.
+            odds: how many times likelier another candidate must be.
+
+        Raises:
+            DataError: if the model does not know a language of the task, or is not installed.
+        """
+        src, tgt = (label(code, task) for code in task.split("-"))
+        others = {known for code in languages if (known := _known_label(code)) is not None}
+        return cls(src=src, tgt=tgt, candidates=frozenset({src, tgt, "en"} | others), odds=odds)
+
+    def __call__(self, src: Sequence[str], tgt: Sequence[str]) -> NDArray[np.bool_]:
+        """Which pairs to drop."""
+        return self._are_other(src, self.src) | self._are_other(tgt, self.tgt)
+
+    def _are_other(self, texts: Sequence[str], wanted: str) -> NDArray[np.bool_]:
+        rank = _identifier(self.candidates).rank
+        return np.fromiter((self._is_other(rank(text[:CHARACTERS]), wanted) for text in texts), np.bool_)
+
+    def _is_other(self, ranking: list[tuple[str, float]], wanted: str) -> bool:
+        """Whether a ranking, likeliest first, speaks against the wanted language."""
+        return ranking[0][1] > self.odds * dict(ranking)[wanted]
+
+
+def label(code: str, task: str) -> str:
+    """The model's name for a language: `pt` for `pt_BR`, `zh` for `cmn`, `no` for `nb`.
+
+    Raises:
+        DataError: if it has none; or if py3langid is not installed.
+    """
+    if (known := _known_label(code)) is not None:
+        return known
+    near = ", ".join(sorted(get_close_matches(code, _labels(), n=8, cutoff=0.0)))
+    raise DataError(
+        f"task {task}: `language_id` cannot recognise {code!r}; set it to false, or name a language "
+        f"that py3langid knows, such as {near}."
+    )
+
+
+def _known_label(code: str) -> str | None:
+    if not tag_is_valid(code):
+        return code if code in _labels() else None
+    language = Language.get(code)
+    names = (str(language.language), str(language.prefer_macrolanguage().language))
+    return next((_LABELS.get(name, name) for name in names if _LABELS.get(name, name) in _labels()), None)
+
+
+@cache
+def _labels() -> frozenset[str]:
+    return frozenset(_load().labels) - {"zxx"}
+
+
+@cache
+def _identifier(candidates: frozenset[str]) -> Any:
+    identifier = _load()
+    identifier.set_languages(candidates)
+    return identifier
+
+
+def _load() -> Any:
+    """The model that py3langid brings along; it takes half a second, so each process does it once."""
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise DataError("`language_id` needs py3langid; install mnmt-data[langid].") from error
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -1,0 +1,40 @@
+"""The form in which sentences are compared, counted and trained on."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Literal
+
+Form = Literal["NFC", "NFKC"]
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""C0, C1 and surrogates without a partner, which no UTF-8 file can hold."""
+
+_INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+"""Soft hyphen, zero-width space, word joiner, byte order mark, and marks of the writing direction."""
+
+
+def normalise(line: str, form: Form = "NFC") -> str:
+    """One sentence in a Unicode normal form, without characters that cannot be seen.
+
+    Control characters become spaces, and every run of white space (no-break spaces included) becomes one.
+    Soft hyphens, zero-width spaces, word joiners, byte order marks and direction marks are taken out: they
+    change neither the words nor their meaning, yet make equal sentences differ. The zero-width joiner and
+    non-joiner stay, as Persian and the scripts of India spell words with them. Doing it twice changes
+    nothing more.
+
+    Args:
+        line: a sentence.
+        form: `NFC` only composes characters; `NFKC` also replaces full-width, ligature and superscript
+            forms by plain ones, which loses "x²" and "①".
+    """
+    if _is_plain(line) and unicodedata.is_normalized(form, line):
+        return line
+    visible = _INVISIBLE.sub("", _CONTROL.sub(" ", line))
+    return " ".join(unicodedata.normalize(form, visible).split())
+
+
+def _is_plain(line: str) -> bool:
+    """Whether no character is invisible and no space is at an end or beside another: most lines are so."""
+    return line.isprintable() and line[:1] != " " and line[-1:] != " " and "  " not in line

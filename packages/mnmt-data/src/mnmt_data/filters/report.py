@@ -1,0 +1,66 @@
+"""What filters dropped: how many pairs each, and the first few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+EMPTY = "empty"
+IDENTICAL = "identical"
+TOO_LONG = "too long"
+RATIO = "ratio"
+WRONG_LANGUAGE = "wrong language"
+DUPLICATE = "duplicate"
+NEAR_DUPLICATE = "near duplicate"
+HELD_OUT = "held out"
+
+SAMPLES = 5
+"""Pairs shown of each filter."""
+
+SAMPLE_CHARACTERS = 200
+"""Characters shown of each side."""
+
+Sample = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterReport:
+    """What filters dropped of some pairs; `a + b` reports on the pairs of `a` followed by those of `b`."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """{filter: pairs dropped}, in the order in which the filters were applied; 0 where one dropped none."""
+
+    samples: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
+    """{filter: the first `SAMPLES` pairs it dropped}, cut to `SAMPLE_CHARACTERS` a side."""
+
+    @classmethod
+    def of(cls, name: str, src: Sequence[str], tgt: Sequence[str]) -> FilterReport:
+        """The report of the filter `name` alone, which dropped these pairs."""
+        first = zip(src[:SAMPLES], tgt[:SAMPLES], strict=True)
+        samples = tuple((one[:SAMPLE_CHARACTERS], other[:SAMPLE_CHARACTERS]) for one, other in first)
+        return cls(counts={name: len(src)}, samples={name: samples} if samples else {})
+
+    @property
+    def dropped(self) -> int:
+        """Pairs dropped by all filters together."""
+        return sum(self.counts.values())
+
+    def __add__(self, other: FilterReport) -> FilterReport:
+        counts, samples = dict(self.counts), dict(self.samples)
+        for name, count in other.counts.items():
+            counts[name] = counts.get(name, 0) + count
+        for name, more in other.samples.items():
+            samples[name] = (*samples.get(name, ()), *more)[:SAMPLES]
+        return FilterReport(counts=counts, samples=samples)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON can hold it."""
+        samples = {name: [list(pair) for pair in pairs] for name, pairs in self.samples.items()}
+        return {"counts": dict(self.counts), "samples": samples}
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> FilterReport:
+        """The report that `to_dict` wrote."""
+        samples = {name: tuple((src, tgt) for src, tgt in pairs) for name, pairs in table["samples"].items()}
+        return cls(counts=dict(table["counts"]), samples=samples)

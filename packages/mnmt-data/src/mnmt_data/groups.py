@@ -1,0 +1,78 @@
+"""Groups of a test set's pairs to score apart: by the language a pair was written in, and by its length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from mnmt_data.errors import DataError
+from mnmt_data.whole_file import whole_file
+
+UNSPACED = ("ja", "jpn", "khm", "km", "lao", "lo", "my", "mya", "th", "tha", "yue", "zh", "zho")
+"""Languages that put no space between words: their length is counted in characters."""
+
+LENGTHS_IN_WORDS = (0, 10, 20, 30, 40, 50)
+LENGTHS_IN_CHARACTERS = (0, 20, 40, 60, 80, 100)
+
+_HEADER = "origin\tlength"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """The groups that each pair of a test set is in."""
+
+    origins: list[str]
+    """The language each pair was written in; `""` where nobody knows."""
+
+    lengths: list[int]
+    """The least length of the source in the pair's group: 10 for 10 to 19 words."""
+
+    @classmethod
+    def of(cls, src: Sequence[str], *, origins: list[str], language: str) -> Self:
+        """Groups of pairs with these source sentences, in `language`."""
+        if language.partition("_")[0] in UNSPACED:
+            lengths = [_least(LENGTHS_IN_CHARACTERS, len(line)) for line in src]
+        else:
+            lengths = [_least(LENGTHS_IN_WORDS, len(line.split())) for line in src]
+        return cls(origins=origins, lengths=lengths)
+
+
+def groups_path(folder: Path, testset: str, task: str) -> Path:
+    """Where the groups of a test set and task are, in the folder of its text."""
+    return folder / f"{testset}.{task}.groups.tsv"
+
+
+def write_groups(folder: Path, testset: str, task: str, groups: Groups) -> None:
+    """Writes a line a pair, below a header: origin, tab, length."""
+    pairs = zip(groups.origins, groups.lengths, strict=True)
+    lines = [_HEADER, *(f"{origin}\t{length}" for origin, length in pairs)]
+    with whole_file(groups_path(folder, testset, task)) as file:
+        file.write("".join(line + "\n" for line in lines).encode())
+
+
+def read_groups(folder: Path, testset: str, task: str) -> Groups | None:
+    """Reads what `write_groups` wrote; None if it wrote nothing.
+
+    Raises:
+        DataError: naming a line that is not as it was written.
+    """
+    path = groups_path(folder, testset, task)
+    if not path.is_file():
+        return None
+    header, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
+    if header != _HEADER:
+        raise DataError(f"{path}:1: must be {_HEADER!r}, but is {header!r}; prepare the data again.")
+    groups = Groups(origins=[], lengths=[])
+    for number, line in enumerate(lines, start=2):
+        origin, _, length = line.partition("\t")
+        if not length.isdecimal():
+            raise DataError(f"{path}:{number}: must end with a length, but is {line!r}; prepare it again.")
+        groups.origins.append(origin)
+        groups.lengths.append(int(length))
+    return groups
+
+
+def _least(bounds: Sequence[int], length: int) -> int:
+    return max(bound for bound in bounds if bound <= length)

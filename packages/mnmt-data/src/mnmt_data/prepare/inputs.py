@@ -1,0 +1,106 @@
+"""What a study reads: the sources of every split and task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mnmt_data.config import CARVED, DataConfig
+from mnmt_data.corpus import bitext_paths
+from mnmt_data.errors import DataError
+from mnmt_data.readers import Reader, find_readers, open_reader
+
+DESCRIPTION = "corpus.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """One of the sources of a split and task."""
+
+    split: str
+    task: str
+    number: int
+    """From 0, among those of the split and task."""
+    reader: Reader
+
+    @property
+    def name(self) -> str:
+        """A name for files: `train.en-de.000`."""
+        return f"{self.split}.{self.task}.{self.number:03}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """All sources of a study."""
+
+    sources: tuple[Source, ...]
+    irreducible: Mapping[str, float] = field(default_factory=dict)
+    """{task: nats per token}, where the corpus says so: such text was made and is taken as it is."""
+
+    def of(self, split: str, task: str) -> list[Source]:
+        """The sources of a split and task; none if its dev or test set is to be carved."""
+        return [source for source in self.sources if (source.split, source.task) == (split, task)]
+
+    @property
+    def paths(self) -> Iterator[tuple[str, Path]]:
+        """(name of the source, file) of every file that will be read."""
+        for source in self.sources:
+            for path in source.reader.paths:
+                yield source.name, path
+
+
+def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
+    """Looks for the text of `config`; `corpus` is its corpus folder or the one of its made languages.
+
+    Raises:
+        DataError: if a task has no training text, or a test corpus none of the tasks.
+    """
+    sources = [
+        Source(split=split, task=task, number=number, reader=reader)
+        for split, task in _places(config)
+        for number, reader in enumerate(_readers(config, corpus, split, task))
+    ]
+    inputs = Inputs(sources=tuple(sources), irreducible=_irreducible(corpus, config.tasks))
+    for task in config.tasks:
+        if not inputs.of("train", task):
+            raise _missing_train(config, corpus, task)
+    for name, folder in config.test_corpora.items():
+        if not any(source.split == name for source in sources):
+            wanted = bitext_paths(folder, name, config.tasks[0])[0]
+            raise DataError(f"{wanted}: no such file; the test corpus {name!r} needs one of the tasks.")
+    return inputs
+
+
+def _places(config: DataConfig) -> Iterator[tuple[str, str]]:
+    """Every split and task that may have text, training text first."""
+    for split in dict.fromkeys(("train", *CARVED, *config.files, *config.test_corpora)):
+        for task in config.tasks:
+            yield split, task
+
+
+def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:
+    folder = corpus if split in ("train", *CARVED) else config.test_corpora.get(split)
+    if folder is not None:
+        yield from find_readers(folder, split, task)
+    for source in config.files.get(split, {}).get(task, ()):
+        yield open_reader(source, task)
+
+
+def _missing_train(config: DataConfig, corpus: Path | None, task: str) -> DataError:
+    if corpus is None:
+        return DataError(f"[data] `files.train` names no source of {task}; give one.")
+    wanted = bitext_paths(corpus, "train", task)[0]
+    return DataError(f"{wanted}: no such file; a task needs training text of both sides.")
+
+
+def _irreducible(corpus: Path | None, tasks: tuple[str, ...]) -> dict[str, float]:
+    path = corpus / DESCRIPTION if corpus is not None else None
+    if path is None or not path.is_file():
+        return {}
+    try:
+        stated = json.loads(path.read_text(encoding="utf-8")).get("irreducible", {})
+        return {task: float(stated[task]) for task in tasks if task in stated}
+    except (ValueError, AttributeError, TypeError):
+        raise DataError(f"{path}: not the description of a corpus; mend or remove it.") from None

@@ -1,0 +1,117 @@
+"""The third stage: the vocabulary, from a sample in which small languages have more than their share."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.config import DataConfig, VocabConfig
+from mnmt_data.errors import DataError
+from mnmt_data.prepare.choosing import chosen_rows
+from mnmt_data.prepare.cleaning import AllParts
+from mnmt_data.prepare.parts import Parts
+from mnmt_data.prepare.workspace import Workspace
+from mnmt_data.prepared import VOCABULARY
+from mnmt_data.split import Rows
+from mnmt_data.vocab import Vocabulary, train_vocabulary
+from mnmt_data.whole_file import whole_file
+
+Side = tuple[str, str]
+"""A task and its `src` or `tgt`."""
+
+_ROWS_AT_A_TIME = 2**20
+
+
+def learn_vocabulary(config: DataConfig, parts: AllParts, space: Workspace) -> Path:
+    """Writes the vocabulary, or copies the one that the study names, unless it is there; returns its path.
+
+    Raises:
+        DataError: if the named one has not all tags, or the text does not suit the size.
+    """
+    path, settings = space.folder / VOCABULARY, config.vocab
+    if path.is_file():
+        return path
+    if settings.path is not None:
+        check_tags(settings.path, config.target_languages)
+        with settings.path.open("rb") as source, whole_file(path) as copy:
+            shutil.copyfileobj(source, copy)
+        return path
+    try:
+        train_vocabulary(
+            _sample(config, parts["train"], space),
+            path,
+            kind=settings.kind,
+            size=settings.size,
+            languages=config.target_languages,
+            byte_fallback=settings.byte_fallback,
+            character_coverage=settings.character_coverage,
+        )
+    except ValueError as error:
+        raise DataError(f"[data.vocab] {error}") from error
+    return path
+
+
+def check_tags(path: Path, languages: tuple[str, ...]) -> None:
+    """Sees that a vocabulary can be used again.
+
+    Raises:
+        DataError: if it is missing, broken, or has no tag for one of the languages.
+    """
+    vocab = Vocabulary.load(path)
+    for language in languages:
+        try:
+            vocab.tag(language)
+        except DataError:
+            raise DataError(
+                f"{path}: has no tag <2{language}>; take a vocabulary with it, or tasks into other languages."
+            ) from None
+
+
+def language_shares(lines: Mapping[str, int], temperature: float) -> dict[str, float]:
+    """{language: share of the sample} of languages with so many lines: proportional to lines^(1/T)."""
+    weights = {language: count ** (1 / temperature) for language, count in lines.items()}
+    return {language: weight / sum(weights.values()) for language, weight in weights.items()}
+
+
+def sample_sizes(lines: Mapping[Side, int], settings: VocabConfig) -> dict[Side, int]:
+    """{task and side: lines to sample}: each language's share, split in proportion to the sides' lines."""
+    by_language: dict[str, int] = {}
+    for side, count in lines.items():
+        by_language[_language(side)] = by_language.get(_language(side), 0) + count
+    shares = language_shares(by_language, settings.temperature)
+    total = min(settings.sentences, sum(lines.values()))
+    return {
+        side: round(total * shares[_language(side)] * count / by_language[_language(side)])
+        for side, count in lines.items()
+    }
+
+
+def _sample(config: DataConfig, train: Mapping[str, Parts], space: Workspace) -> Iterator[str]:
+    """Lines spread evenly over each side of each task; where a share is larger than it, some come again."""
+    chosen = {task: chosen_rows(space, "train", task) for task in config.tasks}
+    sides = {(task, side): int(np.count_nonzero(chosen[task])) for task in chosen for side in ("src", "tgt")}
+    for (task, side), size in sample_sizes(sides, config.vocab).items():
+        for (line,) in train[task].values(spread(chosen[task], size), side):
+            yield line
+
+
+def spread(chosen: NDArray[np.bool_], size: int) -> Rows:
+    """(size,) rows that are chosen, at even distances, rising; a row comes again if fewer than `size` are."""
+    total = int(np.count_nonzero(chosen))
+    places = np.arange(size) * total // max(size, 1)
+    rows, before = np.empty(size, dtype=np.int64), 0
+    for start in range(0, len(chosen), _ROWS_AT_A_TIME):
+        found = np.flatnonzero(chosen[start : start + _ROWS_AT_A_TIME]) + start
+        here = slice(*np.searchsorted(places, (before, before + len(found))))
+        rows[here] = found[places[here] - before]
+        before += len(found)
+    return rows
+
+
+def _language(side: Side) -> str:
+    task, which = side
+    return task.split("-")[which == "tgt"]

@@ -1,0 +1,159 @@
+"""Writing one segment, in a worker process: from the text of some parts to token ids."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mnmt_data.corpus import Bitext, write_bitext
+from mnmt_data.filters import FilterReport
+from mnmt_data.groups import Groups, write_groups
+from mnmt_data.prepare.coverage import Coverage, measure
+from mnmt_data.prepare.parts import read_part
+from mnmt_data.prepare.workspace import Workspace
+from mnmt_data.prepared import VOCABULARY, shard_path, text_folder
+from mnmt_data.ragged import Ragged
+from mnmt_data.segments import SegmentInfo, write_segment
+from mnmt_data.shards import segment_path
+from mnmt_data.vocab import Vocabulary
+
+TOO_MANY_TOKENS = "too many tokens"
+"""The filter that `max_length` sets; that of characters has gone before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentJob:
+    """A segment to write: some rows of some parts."""
+
+    space: Workspace
+    split: str
+    task: str
+    number: int
+    """Of the segment in its shard."""
+    rows: tuple[tuple[Path, NDArray[np.int64]], ...]
+    """(part, rows of it), in order."""
+    max_length: int
+    """Most tokens of a side of a training pair."""
+    tag_last: bool
+
+    def __len__(self) -> int:
+        return sum(len(rows) for _, rows in self.rows)
+
+    @property
+    def mark(self) -> str:
+        """Name of the mark that says that the segment is there."""
+        return f"encoded/{self.split}.{self.task}.{self.number:05}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What is known of a segment."""
+
+    info: SegmentInfo
+    filters: FilterReport
+    """The training pairs left out as too long."""
+    src: Coverage
+    tgt: Coverage
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        sides = {"src": asdict(self.src), "tgt": asdict(self.tgt)}
+        return {"info": asdict(self.info), "filters": self.filters.to_dict(), **sides}
+
+    @classmethod
+    def from_dict(cls, said: dict[str, Any]) -> Self:
+        """What `to_dict` gave."""
+        return cls(
+            info=SegmentInfo(**said["info"]),
+            filters=FilterReport.from_dict(said["filters"]),
+            src=Coverage(**said["src"]),
+            tgt=Coverage(**said["tgt"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Piece:
+    """What one part gives to a segment."""
+
+    text: Bitext
+    origins: list[str] | None
+    src: Ragged
+    tgt: Ragged
+    filters: FilterReport
+    coverage: tuple[Coverage, Coverage]
+
+
+def run_segment_job(job: SegmentJob) -> None:
+    """Writes a segment, the text if it is not training text, and the mark, in this order."""
+    pieces = [_encode(job, *_read(path, rows)) for path, rows in job.rows]
+    if job.split != "train":
+        _write_text(job, pieces)
+    shard = shard_path(job.space.folder, job.split, job.task)
+    shard.mkdir(exist_ok=True)
+    src, tgt = (Ragged.concatenate([getattr(piece, side) for piece in pieces]) for side in ("src", "tgt"))
+    info = write_segment(segment_path(shard, job.number), src, tgt)
+    written = Written(
+        info=info,
+        filters=sum((piece.filters for piece in pieces), FilterReport()),
+        src=sum((piece.coverage[0] for piece in pieces), Coverage()),
+        tgt=sum((piece.coverage[1] for piece in pieces), Coverage()),
+    )
+    job.space.set_mark(job.mark, written.to_dict())
+
+
+def _read(path: Path, rows: NDArray[np.int64]) -> tuple[Bitext, list[str] | None]:
+    batch = read_part(path, "src", "tgt", "origin").take(pa.array(rows))
+    src, tgt, origins = (batch.column(name).to_pylist() for name in ("src", "tgt", "origin"))
+    known = any(origin is not None for origin in origins)
+    return Bitext(src=src, tgt=tgt), [origin or "" for origin in origins] if known else None
+
+
+def _encode(job: SegmentJob, text: Bitext, origins: list[str] | None) -> _Piece:
+    vocab, is_byte = _vocabulary(job.space.folder / VOCABULARY)
+    tag = vocab.tag(job.task.split("-")[1])
+    src = vocab.encode_ragged(text.src, tag=tag, tag_last=job.tag_last, num_threads=1)
+    tgt = vocab.encode_ragged(text.tgt, num_threads=1)
+    filters = FilterReport()
+    if job.split == "train":
+        short = (src.lengths <= job.max_length) & (tgt.lengths <= job.max_length)
+        filters = _too_many_tokens(text, np.flatnonzero(~short))
+        if not short.all():
+            kept = np.flatnonzero(short)
+            text, src, tgt = text.take(kept.tolist()), src.take(kept), tgt.take(kept)
+    coverage = (
+        measure(text.src, src.values, extra=2, is_byte=is_byte),
+        measure(text.tgt, tgt.values, extra=1, is_byte=is_byte),
+    )
+    # The text of training pairs has served; a segment of it would take ten times the memory of its token ids.
+    kept_text = Bitext(src=[], tgt=[]) if job.split == "train" else text
+    return _Piece(text=kept_text, origins=origins, src=src, tgt=tgt, filters=filters, coverage=coverage)
+
+
+def _too_many_tokens(text: Bitext, rows: NDArray[np.int64]) -> FilterReport:
+    dropped = text.take(rows.tolist())
+    return FilterReport.of(TOO_MANY_TOKENS, dropped.src, dropped.tgt)
+
+
+def _write_text(job: SegmentJob, pieces: list[_Piece]) -> None:
+    folder = text_folder(job.space.folder)
+    text = Bitext(
+        src=[line for piece in pieces for line in piece.text.src],
+        tgt=[line for piece in pieces for line in piece.text.tgt],
+    )
+    write_bitext(folder, job.split, job.task, text)
+    if any(piece.origins is not None for piece in pieces):
+        origins = [origin for piece in pieces for origin in piece.origins or [""] * len(piece.text)]
+        groups = Groups.of(text.src, origins=origins, language=job.task.split("-")[0])
+        write_groups(folder, job.split, job.task, groups)
+
+
+@cache
+def _vocabulary(path: Path) -> tuple[Vocabulary, NDArray[np.bool_]]:
+    vocab = Vocabulary.load(path)
+    return vocab, vocab.byte_tokens

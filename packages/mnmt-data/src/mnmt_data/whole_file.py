@@ -1,0 +1,44 @@
+"""Files that appear complete or not at all, also if the machine stops meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+_TEMPORARY = ".{name}.{pid}.tmp"
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file to write that takes its name once everything is on the disk.
+
+    Raises:
+        OSError: naming `path`, if it cannot be written; what was there before then stays.
+    """
+    temporary = path.with_name(_TEMPORARY.format(name=path.name, pid=os.getpid()))
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes JSON, one value a line."""
+    with whole_file(path) as file:
+        file.write((json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n").encode())
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Removes what writers that were killed have left in a folder and below."""
+    for path in folder.rglob(_TEMPORARY.format(name="*", pid="*")):
+        path.unlink(missing_ok=True)

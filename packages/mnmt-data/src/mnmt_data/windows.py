@@ -1,0 +1,112 @@
+"""Windows of a plan: cut into batches by the lengths of their pairs, and shared out among ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.cutting import cut
+from mnmt_data.draws import random_words, stream_key
+from mnmt_data.pairs import Addresses, Corpus, Pairs
+from mnmt_data.plan import BatchPlan, Window
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """One rank's part of every batch, in as many pieces as it accumulates gradients over.
+
+    Raises:
+        ValueError: if a number is out of its range.
+    """
+
+    rank: int = 0
+    num_ranks: int = 1
+    accumulation: int = 1
+
+    def __post_init__(self) -> None:
+        if self.num_ranks < 1 or self.accumulation < 1:
+            raise ValueError("`num_ranks` and `accumulation` must be at least 1.")
+        if not 0 <= self.rank < self.num_ranks:
+            raise ValueError(f"`rank` must be in [0, {self.num_ranks}), but is {self.rank}.")
+
+
+WHOLE = Share()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CutWindow:
+    """A window of the plan, cut into batches."""
+
+    first_step: int
+    addresses: Addresses
+    src_lengths: Rows
+    tgt_lengths: Rows
+    loss_weights: NDArray[np.float32]
+    batches: list[Rows]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReadWindow:
+    """What one rank needs of a window, in memory."""
+
+    share: Share
+    first_step: int
+    pairs: Pairs
+    pieces: list[list[Rows]]
+
+    def holds(self, step: int) -> bool:
+        """Whether the batch of a step is in it."""
+        return 0 <= step - self.first_step < len(self.pieces)
+
+
+def cut_window(plan: BatchPlan, corpora: Mapping[str, Corpus], step: int) -> CutWindow:
+    """The window that holds the batch of a step; reads the lengths of its pairs."""
+    window = plan.window(step)
+    addresses = Addresses.merged(plan.schedule.tasks, window.tasks, window.rows)
+    src_lengths, tgt_lengths = addresses.lengths(corpora)
+    batches = cut(src_lengths, tgt_lengths, window.num_batches)
+    order = np.argsort(random_words(stream_key(plan.seed, *window.key), 0, len(batches)), kind="stable")
+    return CutWindow(
+        first_step=window.first_step,
+        addresses=addresses,
+        src_lengths=src_lengths,
+        tgt_lengths=tgt_lengths,
+        loss_weights=_loss_weights(window, plan.schedule.tasks),
+        batches=[batches[number] for number in order],
+    )
+
+
+def read_window(plan: BatchPlan, corpora: Mapping[str, Corpus], step: int, share: Share) -> ReadWindow:
+    """A rank's part of the window that holds the batch of a step; reads the tokens of that part."""
+    window = cut_window(plan, corpora, step)
+    pieces = [_pieces(window, batch, share) for batch in window.batches]
+    places = np.concatenate([piece for batch in pieces for piece in batch])
+    src, tgt = window.addresses.read(corpora, places)
+    pairs = Pairs(
+        src=src, tgt=tgt, tasks=window.addresses.tasks[places], loss_weights=window.loss_weights[places]
+    )
+    numbers = iter(
+        np.split(np.arange(len(places)), np.cumsum([len(p) for batch in pieces for p in batch])[:-1])
+    )
+    read = [[next(numbers) for _ in batch] for batch in pieces]
+    return ReadWindow(share=share, first_step=window.first_step, pairs=pairs, pieces=read)
+
+
+def _pieces(window: CutWindow, batch: Rows, share: Share) -> list[Rows]:
+    """The pieces of a batch that are a rank's."""
+    if share == WHOLE:
+        return [batch]
+    wanted = share.num_ranks * share.accumulation
+    pieces = cut(window.src_lengths[batch], window.tgt_lengths[batch], min(wanted, len(batch)))
+    pieces += [np.empty(0, dtype=np.int64)] * (wanted - len(pieces))
+    return [batch[piece] for piece in pieces[share.rank :: share.num_ranks]]
+
+
+def _loss_weights(window: Window, tasks: tuple[str, ...]) -> NDArray[np.float32]:
+    weights = np.array([window.phase.loss_weights.get(task, 1.0) for task in tasks], dtype=np.float32)
+    return weights[window.tasks]

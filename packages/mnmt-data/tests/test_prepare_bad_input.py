@@ -1,0 +1,131 @@
+"""Text that cannot be used, through the command line: one line, status 2, and nothing that looks whole."""
+
+import gzip
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+STUDY = """
+name = "bad"
+[data]
+tasks = ["en-de"]
+dev_sentences = 2
+test_sentences = 2
+[data.files]
+train.en-de = ["{source}"]
+[data.vocab]
+kind = "word"
+size = 100
+"""
+LINES = [f"one more sentence {number}" for number in range(30)]
+BOMB = """<?xml version="1.0"?>
+<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">
+<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;">]>
+<tmx version="1.4"><body><tu><tuv xml:lang="en"><seg>&c;</seg></tuv><tuv xml:lang="de"><seg>x</seg></tuv></tu>
+</body></tmx>"""
+
+
+def lines_of(lines, end="\n"):
+    return "".join(line + end for line in lines).encode()
+
+
+def german(lines):
+    return [line.replace("sentence", "Satz") for line in lines]
+
+
+@pytest.fixture
+def prepare(tmp_path):
+    """Writes files and a study that reads `source`, prepares it, and gives the process that ended."""
+
+    def run(files, source="raw.{lang}"):
+        for name, content in files.items():
+            (tmp_path / name).write_bytes(content)
+        (tmp_path / "bad.toml").write_text(STUDY.format(source=source))
+        command = [sys.executable, "-m", "mnmt_data", "prepare", "bad.toml", "--out", "out"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def both(english, german):
+    return {"raw.en": english, "raw.de": german}
+
+
+@pytest.mark.parametrize(
+    ("files", "source", "names"),
+    [
+        (
+            both(lines_of(LINES), lines_of(LINES[:-1])),
+            "raw.{lang}",
+            "raw.en: has 30 lines, but raw.de has 29",
+        ),
+        (both(b"\xff\n" + lines_of(LINES), b"x\n" + lines_of(LINES)), "raw.{lang}", "raw.en:1"),
+        (both(lines_of(LINES[:4]) + b"a \xed\xa0\x80\n", lines_of(LINES[:5])), "raw.{lang}", "raw.en:5"),
+        (both(b"", b""), "raw.{lang}", "raw.en"),
+        (
+            {"raw.en.gz": gzip.compress(lines_of(LINES))[:-20], "raw.de.gz": gzip.compress(lines_of(LINES))},
+            "raw.{lang}.gz",
+            "raw.en.gz",
+        ),
+        ({"bomb.tmx": BOMB.encode()}, "bomb.tmx", "bomb.tmx"),
+        ({"raw.doc": b"x"}, "raw.doc", "raw.doc"),
+        ({}, "none.tsv", "none.tsv"),
+        ({"raw.zip": b"PK not a zip"}, "raw.zip", "raw.zip"),
+        ({"raw.parquet": b"PAR1 not one"}, "raw.parquet", "raw.parquet"),
+        (both(lines_of([""] * 30), lines_of(LINES)), "raw.{lang}", "raw.en"),
+    ],
+    ids=[
+        "unequal lines",
+        "not UTF-8",
+        "lone surrogate",
+        "empty files",
+        "truncated gzip",
+        "TMX bomb",
+        "unknown format",
+        "missing file",
+        "broken zip",
+        "broken Parquet",
+        "empty sides only",
+    ],
+)
+def test_text_that_cannot_be_used_is_one_line_and_2(prepare, tmp_path, files, source, names):
+    ended = prepare(files, source)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    *log, last = ended.stderr.splitlines()
+    assert last.startswith(f"mnmt-data: {names}")
+    assert not any(line.startswith("mnmt-data:") or "Traceback" in line for line in log)
+    assert not (tmp_path / "out/data").exists()
+
+
+def test_a_zip_that_escapes_writes_nothing_outside(prepare, tmp_path):
+    with zipfile.ZipFile(tmp_path / "raw.zip", "w") as archive:
+        for language, lines in (("en", LINES), ("de", german(LINES))):
+            archive.writestr(f"../../escaped.de-en.{language}", lines_of(lines))
+    ended = prepare({}, "raw.zip")
+    assert ended.returncode in (0, 2)
+    assert "Traceback" not in ended.stderr
+    assert not list(tmp_path.parent.rglob("escaped*"))
+    assert not list(tmp_path.rglob("escaped*"))
+
+
+@pytest.mark.parametrize(
+    ("english", "other"),
+    [
+        (lines_of(LINES, "\r\n"), lines_of(german(LINES), "\r\n")),
+        (b"\xef\xbb\xbf" + lines_of(LINES), b"\xef\xbb\xbf" + lines_of(german(LINES))),
+        (lines_of(LINES), lines_of([line.replace(" ", "\x00 ") for line in german(LINES)])),
+        (lines_of([*LINES, ""]), lines_of([*german(LINES), "x"])),
+        (lines_of([*LINES, "long " * 300_000]), lines_of([*german(LINES), "lang " * 300_000])),
+        (lines_of(LINES)[:-1], lines_of(german(LINES))),
+    ],
+    ids=["CRLF", "BOM", "NUL", "an empty side", "lines of a megabyte", "no newline at the end"],
+)
+def test_blemishes_are_mended(prepare, tmp_path, english, other):
+    ended = prepare(both(english, other))
+    assert ended.returncode == 0, ended.stderr
+    text = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out/data/text").iterdir()}
+    assert all(line in LINES for line in text["test.en-de.en"].splitlines())
+    assert all(line in german(LINES) for line in text["dev.en-de.de"].splitlines())
+    assert not any(character in content for content in text.values() for character in "\x00\r\ufeff")

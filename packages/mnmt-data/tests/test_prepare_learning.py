@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnmt_data.config import VocabConfig
+from mnmt_data.prepare.learning import language_shares, sample_sizes, spread
+
+
+@given(
+    st.dictionaries(st.sampled_from(["de", "fr", "zh", "ru"]), st.integers(1, 10**9), min_size=1),
+    st.floats(1, 100),
+)
+def test_shares_are_proportional_to_the_root_of_the_text(lines, temperature):
+    shares = language_shares(lines, temperature)
+    assert sum(shares.values()) == pytest.approx(1)
+    for one in lines:
+        for other in lines:
+            ratio = (lines[one] / lines[other]) ** (1 / temperature)
+            assert shares[one] / shares[other] == pytest.approx(ratio)
+
+
+def test_a_temperature_of_one_keeps_the_shares():
+    lines = {("en-de", "src"): 900, ("en-de", "tgt"): 900, ("en-fr", "src"): 100, ("en-fr", "tgt"): 100}
+    assert sample_sizes(lines, VocabConfig(temperature=1, sentences=200)) == {
+        side: count // 10 for side, count in lines.items()
+    }
+
+
+def test_five_evens_languages_out_within_the_sample():
+    lines = {("en-de", "src"): 32 * 10**6, ("en-de", "tgt"): 32 * 10**6, ("en-fr", "tgt"): 10**6}
+    sizes = sample_sizes(lines, VocabConfig(temperature=5, sentences=50_000))
+    assert sizes == {("en-de", "src"): 20_000, ("en-de", "tgt"): 20_000, ("en-fr", "tgt"): 10_000}
+
+
+def test_no_more_is_sampled_than_there_is():
+    lines = {("en-de", "src"): 30, ("en-de", "tgt"): 30}
+    assert sum(sample_sizes(lines, VocabConfig(sentences=1000)).values()) == 60
+
+
+@given(st.lists(st.booleans(), min_size=1).filter(any), st.integers(0, 50))
+def test_rows_are_spread_evenly_over_those_chosen(chosen, size):
+    chosen = np.array(chosen)
+    rows, kept = spread(chosen, size), np.flatnonzero(chosen)
+    assert rows.tolist() == [int(kept[place * len(kept) // size]) for place in range(size)]
+
+
+def test_rows_are_spread_over_chunks_of_rows(monkeypatch):
+    chosen = np.random.default_rng(1).random(1000) < 0.3
+    whole = spread(chosen, 100)
+    monkeypatch.setattr("mnmt_data.prepare.learning._ROWS_AT_A_TIME", 7)
+    assert spread(chosen, 100).tolist() == whole.tolist()
