@@ -163,6 +163,7 @@ def test_counts_add_up(folder, prepare):
             "src_tokens": src.lengths.sum(),
             "tgt_tokens": tgt.lengths.sum(),
             "longest": (src.lengths + tgt.lengths).max(),
+            "longest_side": max(src.lengths.max(), tgt.lengths.max()),
             "byte_tokens": 0,
             "unknown_tokens": np.count_nonzero(tgt.values == UNK),
         }
