@@ -13,9 +13,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from mnmt_data.prepared import VOCABULARY, Prepared
 from mnmt_model import jsonl
 from mnmt_model.errors import RunError
+from mnmt_model.run_record import read_run
 
+CHECKPOINTS = "checkpoints"
 MODEL = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"
 STATE = "state.json"
@@ -57,6 +60,36 @@ def save(
 def checkpoints(folder: Path) -> list[Path]:
     """Complete checkpoints in `folder`, oldest first."""
     return sorted(path for path in folder.glob("step-*") if not path.name.endswith(PARTIAL))
+
+
+def newest(path: Path) -> Path:
+    """The newest checkpoint of the run in `path`, or `path` itself if it is a checkpoint.
+
+    Raises:
+        RunError: if it is neither.
+    """
+    saved = [path] if (path / MODEL).is_file() else checkpoints(path / CHECKPOINTS)
+    if not saved:
+        raise RunError(
+            f"{path}: holds no checkpoint; name the folder of a trained run, or a checkpoint in it"
+        )
+    return saved[-1]
+
+
+def check_vocabulary(run: Path, data: Prepared) -> None:
+    """Check that the model of the run in `run` reads the token ids of `data` as they are meant.
+
+    Raises:
+        RunError: if it was trained with another vocabulary, or that is no longer there.
+    """
+    trained_with = run / read_run(run)["data"] / VOCABULARY
+    if not trained_with.is_file():
+        raise RunError(f"{trained_with}: is missing, so that {run} cannot be used with other data")
+    if trained_with.read_bytes() != (data.folder / VOCABULARY).read_bytes():
+        raise RunError(
+            f"{run}: was trained with another vocabulary than that of {data.folder}; "
+            f'prepare the data with `path = "{trained_with}"` in [data.vocab]'
+        )
 
 
 def restore(checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -68,6 +69,43 @@ def train(study: Path, run: str, *, out: Path | None = None) -> None:
     train_run(chosen, runs / run, on_step=progress.step)
     progress.close()
     print(f"trained: {runs / run}")
+
+
+@app.command
+def score(
+    run: Path,
+    *,
+    task: str,
+    data: Path | None = None,
+    split: str = "train",
+    out: Path | None = None,
+    batch_tokens: int = 4096,
+) -> None:
+    """Write the log-probability of every pair of a shard under a run's newest model, going on where it was.
+
+    Args:
+        run: folder of the run.
+        task: the task whose pairs to score.
+        data: folder of prepared data with the run's vocabulary; the run's own by default.
+        split: which of the task's splits.
+        out: Parquet file to write; RUN/scores/SPLIT.TASK.parquet by default.
+        batch_tokens: source and target tokens of a batch, padding included.
+    """
+    from tqdm import tqdm
+
+    from mnmt_model.score import score_shard
+
+    out = out or run / "scores" / f"{split}.{task}.parquet"
+    with tqdm(unit="pair", unit_scale=True, disable=not sys.stderr.isatty()) as bar:
+
+        def advance(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+            if bar.disable:
+                print(f"pair {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+        score_shard(run, data, split=split, task=task, out=out, batch_tokens=batch_tokens, on_pairs=advance)
+    print(f"scored: {out}")
 
 
 @app.command

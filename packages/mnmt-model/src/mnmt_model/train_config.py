@@ -37,6 +37,8 @@ class TrainConfig:
     """Gradients are scaled down to this norm; 0 leaves them alone."""
     dropout: float = 0.0
     """Of embeddings, attention weights, feed-forward activations, sublayer outputs and final norms."""
+    initial: str | None = None
+    """A run's folder, or a checkpoint's, whose weights training starts from; drawn at random by default."""
     log_every: int = 50
     """Steps between lines of metrics.jsonl."""
     eval_every: int = 0

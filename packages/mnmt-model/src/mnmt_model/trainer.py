@@ -17,9 +17,10 @@ from mnmt_data.mixing import open_stream
 from mnmt_data.mixture import Mixture
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model import checkpoint, jsonl
+from mnmt_model.checkpoint import CHECKPOINTS as CHECKPOINTS
 from mnmt_model.errors import RunError
 from mnmt_model.evaluate import losses
-from mnmt_model.initialise import initialise
+from mnmt_model.initialise import initialise, initialise_from
 from mnmt_model.loss import pair_losses
 from mnmt_model.optimizer import clip_gradients, make_optimizer
 from mnmt_model.parameter_count import Count, count
@@ -30,8 +31,6 @@ from mnmt_model.schedule import learning_rate
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training_log import TrainingLog
 from mnmt_model.transformer import EncoderDecoder
-
-CHECKPOINTS = "checkpoints"
 
 
 def train(plan: RunPlan, folder: Path, *, on_step: Callable[[int], None] = lambda step: None) -> None:
@@ -101,7 +100,7 @@ class Trainer:
     def _restore_or_initialise(self) -> checkpoint.Progress:
         saved = checkpoint.checkpoints(self.folder / CHECKPOINTS)
         if not saved:
-            initialise(self.model, self.plan.seed)
+            self._initialise()
             progress = checkpoint.Progress(step=0, tokens=0, flops=0, stream=self.stream.state())
         else:
             progress = checkpoint.restore(saved[-1], self.model, self.optimizer)
@@ -109,6 +108,12 @@ class Trainer:
         for name in (METRICS, EVALS):
             jsonl.keep_lines_up_to(self.folder / name, progress.step)
         return progress
+
+    def _initialise(self) -> None:
+        if self.config.initial is None:
+            initialise(self.model, self.plan.seed)
+        else:
+            initialise_from(self.model, Path(self.config.initial), self.data)
 
     def _train_step(self) -> None:
         step = self.progress.step + 1
