@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from mnmt_data.errors import DataError
 from mnmt_data.ragged import Ragged
+from mnmt_data.whole_file import whole_file
 
 _TOKEN_TYPES = (pa.large_list(pa.uint16()), pa.large_list(pa.int32()))
 _INFO = b"mnmt"
@@ -76,16 +76,8 @@ def write_segment(path: Path, src: Ragged, tgt: Ragged) -> SegmentInfo:
     columns = [_as_arrow(src), _as_arrow(tgt)]
     fields = [pa.field(name, column.type) for name, column in zip(("src", "tgt"), columns, strict=True)]
     schema = pa.schema(fields, metadata={_INFO: json.dumps(asdict(info))})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            with pa.ipc.new_file(file, schema) as writer:
-                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as file, pa.ipc.new_file(file, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
     return info
 
 

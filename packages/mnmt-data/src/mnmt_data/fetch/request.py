@@ -6,6 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.languages import ENGLISH, find, full_code, plain, task_codes
@@ -43,13 +46,15 @@ class Request:
         DataError: if the languages or pairs contradict each other or `testset` cannot name a file.
     """
 
-    langs: str
-    """Languages, separated by commas, or `all`."""
+    langs: str = "en,de,fr,zh-CN"
+    """Languages, separated by commas, or `all`; variants of one language side by side keep their region in
+    the names of tasks: `zh` alone, but `zh_CN` and `zh_TW`."""
     pairs: str | None = None
-    """Pairs such as `en-de,de-fr` or `all`; None for English with every other language."""
-    multiway: bool = False
-    """Whether to write only what exists in all languages, row by row the same in every pair."""
+    """Pairs of them such as `en-de,de-fr`, or `all`; by default English with every other language."""
+    multiway: Annotated[bool, Parameter(negative="")] = False
+    """Only what is translated into all languages; row i is then the same in every pair."""
     testset: str = "train"
+    """Name of the text in the folder, such as `train` or `test`."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\w[\w-]*", self.testset):
