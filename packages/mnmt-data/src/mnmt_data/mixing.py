@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil, log2
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -15,23 +14,27 @@ from mnmt_data.batches import BatchStream
 from mnmt_data.errors import DataError
 from mnmt_data.mixture import Mixture
 from mnmt_data.prepared import Prepared
-from mnmt_data.schedule import Phase, Schedule, explicit
+from mnmt_data.schedule import Phase, Schedule, annealed, explicit
 
 Value = TypeVar("Value")
-
-CHANGES_PER_HALF_LIFE = 8
-"""How often an annealed share of selected data is made smaller while it halves."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightChange:
-    """Weights that hold from a step on."""
+    """Weights that hold from a step on.
+
+    Raises:
+        ValueError: if the weights are no mixture.
+    """
 
     step: int
     """The first step, from 1 up: step 0 has the run's own mixture."""
 
     weights: dict[str, float]
     """{task: weight}, summing to 1; tasks left out have weight 0."""
+
+    def __post_init__(self) -> None:
+        Mixture(self.weights)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +61,7 @@ class SelectionConfig:
         """{step: the share kept from there on}."""
         if not self.half_life or self.keep == 1:
             return {0: self.keep}
-        moves = ceil(CHANGES_PER_HALF_LIFE * -log2(self.keep))
-        steps = [round(move * self.half_life / CHANGES_PER_HALF_LIFE) for move in range(moves + 1)]
-        return {step: max(self.keep, 2 ** (-step / self.half_life)) for step in steps}
+        return annealed(half_life=self.half_life, floor=self.keep)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,17 +77,20 @@ class MixingConfig:
     selection: SelectionConfig | None = None
     """The share of the data that `mnmt-data select` put in order; all of it by default."""
 
+    def __post_init__(self) -> None:
+        steps = [0, *(change.step for change in self.changes)]
+        if steps != sorted(set(steps)):
+            raise ValueError("`changes` must have rising steps, the first of at least 1.")
+
     def schedule(self, mixture: Mixture) -> Schedule:
         """The schedule that begins with `mixture`.
 
         Raises:
-            ValueError: if the changes are not in order, or have tasks that the mixture has not.
+            ValueError: if a change is of a task that the mixture has not.
         """
         weights = {0: mixture} | {
             change.step: _over(mixture.tasks, change.weights) for change in self.changes
         }
-        if list(weights) != sorted({0, *(change.step for change in self.changes)}):
-            raise ValueError("`changes` must have rising steps, the first of at least 1.")
         shares = self.selection.shares() if self.selection else {0: 1.0}
         steps = sorted({*weights, *shares})
         return Schedule(tuple(self._phase(step, _at(weights, step), _at(shares, step)) for step in steps))
@@ -102,9 +106,13 @@ def open_stream(
     """The training batches of a run.
 
     Raises:
-        DataError: if a shard or an order of selected data is missing or broken.
+        DataError: if a shard or an order of selected data is missing or broken, or a change of weights is of
+            a task that the mixture has not.
     """
-    schedule = config.schedule(mixture)
+    try:
+        schedule = config.schedule(mixture)
+    except ValueError as error:
+        raise DataError(f"[train.mixing] {error}") from None
     drawn = [task for task in schedule.tasks if any(phase.mixture.weights[task] for phase in schedule.phases)]
     return BatchStream(
         {task: data.shard("train", task) for task in drawn},

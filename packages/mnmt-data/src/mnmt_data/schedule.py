@@ -6,10 +6,13 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from math import isfinite
+from math import ceil, exp2, isfinite, log2
 from typing import Any
 
 from mnmt_data.mixture import Mixture
+
+MOVES_A_HALVING = 8
+"""How often an annealed share is made smaller while it halves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,3 +123,14 @@ def moving(start: Mixture, end: Mixture, *, steps: int, changes: int) -> Schedul
         }
         moves.append(Phase(step=round(steps * share), mixture=Mixture(weights)))
     return Schedule(tuple(moves))
+
+
+def annealed(*, half_life: int, floor: float) -> dict[int, float]:
+    """{step: share kept from there on}: max(floor, 2^(-step / half_life)) in about eight steps a half-life.
+
+    The share falls from 1 to `floor`, which is in (0, 1] (Wang et al. 2018).
+    """
+    halvings = -log2(floor)
+    moves = ceil(MOVES_A_HALVING * halvings)
+    steps = sorted({round(half_life * halvings * move / max(moves, 1)) for move in range(moves + 1)})
+    return {step: max(floor, exp2(-step / half_life)) for step in steps[:-1]} | {steps[-1]: floor}

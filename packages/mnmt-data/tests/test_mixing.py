@@ -1,0 +1,156 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnmt_data.draws import random_words, stream_key
+from mnmt_data.errors import DataError
+from mnmt_data.mixing import (
+    MixingConfig,
+    SelectionConfig,
+    WeightChange,
+    open_stream,
+    order_path,
+    read_order,
+)
+from mnmt_data.mixture import Mixture
+from mnmt_data.prepare import prepare_study
+from mnmt_data.schedule import annealed
+from mnmt_data.structure import structure
+from mnmt_data.study import read_study
+
+MIXTURE = Mixture({"xx-aa": 0.25, "xx-bb": 0.75})
+STUDY = """
+name = "tiny"
+[data]
+tasks = ["xx-aa", "xx-bb"]
+[data.vocab]
+kind = "word"
+size = 40
+[data.synthetic]
+concepts = 30
+words_per_sentence = 2
+max_words_per_sentence = 6
+syllable_inventory = 16
+train_sentences = 300
+dev_sentences = 5
+test_sentences = 5
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mixing")
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    return prepare_study(read_study(folder / "study.toml"), folder / "results")
+
+
+def phases(config):
+    return [(p.step, dict(p.mixture.weights), p.kept) for p in config.schedule(MIXTURE).phases]
+
+
+@given(half_life=st.integers(1, 10_000), floor=st.floats(0.01, 1))
+def test_the_annealed_share_follows_the_formula_at_its_steps(half_life, floor):
+    shares = annealed(half_life=half_life, floor=floor)
+    steps, kept = list(shares), list(shares.values())
+    assert steps[0] == 0
+    assert steps == sorted(set(steps))
+    assert kept[0] == 1 or len(kept) == 1
+    assert kept == sorted(kept, reverse=True)
+    assert kept[-1] == floor
+    for step, share in list(shares.items())[:-1]:
+        assert share == pytest.approx(max(floor, 0.5 ** (step / half_life)))
+
+
+def test_an_annealed_share_moves_eight_times_a_half_life():
+    assert list(annealed(half_life=800, floor=0.25)) == list(range(0, 1700, 100))
+
+
+def test_without_a_table_the_weights_hold_for_ever():
+    assert phases(MixingConfig()) == [(0, {"xx-aa": 0.25, "xx-bb": 0.75}, 1.0)]
+
+
+def test_changes_of_weights_and_shares_are_laid_together():
+    config = MixingConfig(
+        changes=(WeightChange(step=5, weights={"xx-aa": 1.0}),),
+        selection=SelectionConfig(keep=0.5, half_life=8),
+    )
+    found = phases(config)
+    assert [step for step, _, _ in found] == list(range(9))
+    assert [weights["xx-aa"] for _, weights, _ in found] == [0.25] * 5 + [1.0] * 4
+    assert found[0][2] == 1
+    assert found[-1][2] == 0.5
+
+
+def test_explicit_scalarization_draws_evenly_and_weights_the_loss():
+    (phase,) = MixingConfig(scalarization="explicit").schedule(MIXTURE).phases
+    assert phase.mixture.weights == {"xx-aa": 0.5, "xx-bb": 0.5}
+    assert phase.loss_weights == {"xx-aa": 0.5, "xx-bb": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: MixingConfig(changes=(WeightChange(step=0, weights={"xx-aa": 1.0}),)),
+            "`changes` must have rising steps, the first of at least 1.",
+        ),
+        (lambda: WeightChange(step=1, weights={"xx-aa": 0.5}), "`weights` must sum to 1, but sum to 0.5."),
+        (lambda: SelectionConfig(keep=0.0), r"`keep` must be in \(0, 1\], but is 0.0."),
+        (lambda: SelectionConfig(keep=0.5, half_life=-1), "`half_life` must be at least 0, but is -1."),
+    ],
+)
+def test_a_wrong_setting_is_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_the_table_is_read_strictly():
+    table = {"changes": [{"step": 9, "weights": {"xx-aa": 1.0}}], "selection": {"keep": 0.5}}
+    config = structure(json.loads(json.dumps(table)), MixingConfig, where="mixing")
+    assert config.changes == (WeightChange(step=9, weights={"xx-aa": 1.0}),)
+    with pytest.raises(ValueError, match="unknown key `kept`; the valid ones are keep, half_life"):
+        structure({"selection": {"keep": 0.5, "kept": 0.5}}, MixingConfig, where="mixing")
+
+
+def test_a_change_of_a_task_that_is_not_there_is_named(data):
+    config = MixingConfig(changes=(WeightChange(step=1, weights={"xx-cc": 1.0}),))
+    with pytest.raises(DataError, match=r"\[train.mixing\] `changes` must be of the run's tasks .* is xx-cc"):
+        open_stream(data, MIXTURE, config, batch_tokens=100, seed=1)
+
+
+@pytest.fixture
+def selected(data):
+    """An order for each task, which are not to stay."""
+    paths = [order_path(data.folder, task) for task in data.tasks]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        np.save(path, np.argsort(random_words(stream_key(0, path.name), 0, 300)).astype(np.int64))
+    yield data
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def test_only_the_kept_share_of_selected_data_is_read(selected):
+    config = MixingConfig(selection=SelectionConfig(keep=0.1))
+    stream = open_stream(selected, MIXTURE, config, batch_tokens=100, seed=1)
+    best = {task: set(read_order(selected, task)[:30].tolist()) for task in selected.tasks}
+    read = {address for step in range(256) for address in stream.addresses(step)}
+    assert read == {(task, row) for task in selected.tasks for row in best[task]}
+
+
+def test_an_order_of_other_data_is_refused(selected):
+    path = order_path(selected.folder, "xx-aa")
+    np.save(path, np.arange(299))
+    with pytest.raises(DataError, match=r"train\.xx-aa\.npy: must hold the 300 rows of the shard"):
+        read_order(selected, "xx-aa")
+    path.write_bytes(b"not an array")
+    with pytest.raises(DataError, match=r"train\.xx-aa\.npy: not an order of selected data"):
+        read_order(selected, "xx-aa")
+    path.unlink()
+    with pytest.raises(
+        DataError, match=r"train\.xx-aa\.npy: no such order of selected data; `mnmt-data select`"
+    ):
+        read_order(selected, "xx-aa")
