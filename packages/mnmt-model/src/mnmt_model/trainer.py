@@ -128,7 +128,7 @@ class Trainer:
         norm = clip_gradients(self.model, self.config.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self.log.add(loss.detach(), batch.num_tokens, norm)
+        self.log.add(loss.detach(), batch, norm)
         self.progress = self._advanced(batch)
 
     def _advanced(self, batch: Batch) -> checkpoint.Progress:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from mnmt_data.batches import Batch
 from mnmt_model import jsonl
 from mnmt_model.checkpoint import Progress
 from mnmt_model.errors import RunError
@@ -19,14 +20,20 @@ class TrainingLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.loss, self.tokens = torch.zeros(()), 0
         self.grad_norm = torch.zeros(())
+        self._restart()
+
+    def _restart(self) -> None:
+        self.loss, self.tokens, self.cells, self.padding = torch.zeros(()), 0, 0, 0.0
         self.since = time.monotonic()
 
-    def add(self, loss: torch.Tensor, num_tokens: int, grad_norm: torch.Tensor) -> None:
-        """Count a step's summed loss (nats) and target tokens."""
+    def add(self, loss: torch.Tensor, batch: Batch, grad_norm: torch.Tensor) -> None:
+        """Count a step's summed loss (nats), target tokens and padding."""
         self.loss = self.loss + loss
-        self.tokens += num_tokens
+        self.tokens += batch.num_tokens
+        cells = batch.src.size + batch.tgt.size
+        self.cells += cells
+        self.padding += batch.padding * cells
         self.grad_norm = grad_norm
 
     def write(self, progress: Progress, optimizer: torch.optim.Optimizer) -> None:
@@ -47,7 +54,7 @@ class TrainingLog:
             "lr": optimizer.param_groups[0]["lr"],
             "grad_norm": float(self.grad_norm),
             "tokens_per_second": round(self.tokens / (time.monotonic() - self.since)),
+            "padding": round(self.padding / max(self.cells, 1), 4),
         }
         jsonl.append_lines(self.path, [line])
-        self.loss, self.tokens = torch.zeros(()), 0
-        self.since = time.monotonic()
+        self._restart()
