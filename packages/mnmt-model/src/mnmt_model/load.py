@@ -11,7 +11,6 @@ from mnmt_model.decoding import IncrementalModel
 from mnmt_model.errors import RunError
 from mnmt_model.run_record import read_run
 from mnmt_model.shape import Shape
-from mnmt_model.trainer import CHECKPOINTS
 from mnmt_model.transformer import EncoderDecoder
 
 
@@ -46,9 +45,9 @@ def load_run(folder: Path) -> LoadedRun:
         RunError: if the record or the checkpoint is missing or broken.
     """
     run = read_run(folder)
-    saved = checkpoint.checkpoints(folder / CHECKPOINTS)
+    saved = checkpoint.checkpoints(folder / checkpoint.CHECKPOINTS)
     if not saved:
-        raise RunError(f"{folder / CHECKPOINTS}: no checkpoint yet; train the run first")
+        raise RunError(f"{folder / checkpoint.CHECKPOINTS}: no checkpoint yet; train the run first")
     model = EncoderDecoder(Shape(**run["config"]["model"]), run["vocab_size"])
     checkpoint.load_model(saved[-1], model)
     progress = checkpoint.read_progress(saved[-1])

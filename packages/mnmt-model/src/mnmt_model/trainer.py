@@ -17,7 +17,6 @@ from mnmt_data.mixing import open_stream
 from mnmt_data.mixture import Mixture
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model import checkpoint, jsonl
-from mnmt_model.checkpoint import CHECKPOINTS as CHECKPOINTS
 from mnmt_model.errors import RunError
 from mnmt_model.evaluate import losses
 from mnmt_model.initialise import initialise, initialise_from
@@ -98,7 +97,7 @@ class Trainer:
             on_step(step)
 
     def _restore_or_initialise(self) -> checkpoint.Progress:
-        saved = checkpoint.checkpoints(self.folder / CHECKPOINTS)
+        saved = checkpoint.checkpoints(self.folder / checkpoint.CHECKPOINTS)
         if not saved:
             self._initialise()
             progress = checkpoint.Progress(step=0, tokens=0, flops=0, stream=self.stream.state())
@@ -148,7 +147,7 @@ class Trainer:
         if last or step % self.config.checkpoint_every == 0:
             self.progress = replace(self.progress, stream=self.stream.state())
             checkpoint.save(
-                self.folder / CHECKPOINTS,
+                self.folder / checkpoint.CHECKPOINTS,
                 self.model,
                 self.optimizer,
                 self.progress,

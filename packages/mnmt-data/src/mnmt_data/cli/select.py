@@ -1,0 +1,91 @@
+"""`mnmt-data select`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from mnmt_data.cli.app import Count, Json, app
+from mnmt_data.errors import DataError
+
+if TYPE_CHECKING:
+    from mnmt_data.prepared import Prepared
+    from mnmt_data.selection import Kept, Selection
+
+SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+
+
+@app.command
+def select(
+    prepared: Path,
+    *,
+    task: str,
+    base: Path | None = None,
+    tuned: Path | None = None,
+    out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
+    samples: Count = 0,
+    as_json: Json = False,
+) -> None:
+    """Put a task's training pairs in order, best first, for `[train.mixing.selection]` to keep a share of.
+
+    With both score files of `mnmt-model score`, a pair is the better the more tuning on trusted text raised
+    its log-probability per token; with one, the higher that is.
+
+    Args:
+        prepared: folder of prepared data, such as results/NAME/data.
+        task: the task whose training pairs were scored.
+        base: scores under the model trained on all pairs.
+        tuned: scores under that model, tuned on trusted pairs.
+        out: file to write; PREPARED/selection/train.TASK.npy, which training reads, by default.
+        samples: best and worst pairs to show.
+        as_json: print JSON.
+    """
+    from mnmt_data.mixing import order_path
+    from mnmt_data.prepared import open_prepared
+    from mnmt_data.selection import select as select_pairs
+
+    if base is None and tuned is None:
+        raise DataError("--base and --tuned: give one score file of `mnmt-model score`, or both.")
+    data = open_prepared(prepared)
+    if task not in data.tasks:
+        raise DataError(f"--task must be one of {', '.join(data.tasks)}, but is {task}.")
+    out = out or order_path(prepared, task)
+    selection = select_pairs(data, task, base=base, tuned=tuned, out=out)
+    kept = [selection.kept(share) for share in SHARES]
+    shown = list(_samples(data, task, selection, samples))
+    if as_json:
+        print(
+            json.dumps(
+                {"order": str(out), "kept": [asdict(row) for row in kept], "samples": shown},
+                ensure_ascii=False,
+            )
+        )
+    else:
+        print(_table(kept, shown))
+        print(f"selected: {out}")
+
+
+def _samples(data: Prepared, task: str, selection: Selection, count: int) -> Iterator[dict[str, Any]]:
+    """The best and the worst pairs as text."""
+    shard = data.shard("train", task)
+    ends = {"best": selection.order[:count], "worst": selection.order[len(selection.order) - count :]}
+    for end, rows in ends.items():
+        src, tgt = shard.gather(rows)
+        for place, row in enumerate(rows.tolist()):
+            texts = {"src": data.vocab.decode(src[place]), "tgt": data.vocab.decode(tgt[place])}
+            yield {"end": end, "row": row, "score": float(selection.scores[row]), **texts}
+
+
+def _table(kept: Sequence[Kept], shown: Sequence[dict[str, Any]]) -> str:
+    lines = [f"{'kept':>6}{'pairs':>16}{'lowest score':>15}"]
+    lines += [f"{row.share:>6.0%}{row.pairs:>16,}{row.lowest:>15.3f}" for row in kept]
+    lines += [
+        f"\n{pair['end']}, row {pair['row']}, {pair['score']:.3f}: {pair['src']}\n  {pair['tgt']}"
+        for pair in shown
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,284 @@
+"""Data selection: pairs in the order of what a model gains on them from trusted text (Wang et al. 2018).
+
+A score file is Parquet with a row a pair, in the order of the shard: `nats`, -log p(target | source), and
+`tokens`, the target's length. `mnmt-model score` writes them. Nothing here holds more than a block of one in
+memory, so that a billion pairs are put in order in a few gigabytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from math import ceil, inf
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.lib.format import open_memmap
+from numpy.typing import NDArray
+
+from mnmt_data.errors import DataError
+from mnmt_data.prepared import Prepared
+from mnmt_data.whole_file import write_json
+
+Scores = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+BLOCK_ROWS = 2**20
+"""Rows read at a time."""
+
+MEMORY_ROWS = 2**26
+"""Rows sorted at a time, at about 40 bytes each."""
+
+SAMPLE = 2**16
+"""Scores looked at to divide them all into parts of about `MEMORY_ROWS`."""
+
+_INFO = b"mnmt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoresInfo:
+    """Which model scored which pairs."""
+
+    run: str
+    """Name of the run."""
+
+    step: int
+    """Training step of the checkpoint."""
+
+    weights: str
+    """SHA-256 of its weights."""
+
+    split: str
+    task: str
+
+    fingerprint: str
+    """Of the prepared data."""
+
+
+def scores_schema(info: ScoresInfo) -> pa.Schema:
+    """The columns of a score file, with `info` as metadata."""
+    columns = [pa.field("nats", pa.float32()), pa.field("tokens", pa.int32())]
+    return pa.schema(columns, metadata={_INFO: json.dumps(asdict(info))})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreFile:
+    """A model's scores of the pairs of a shard."""
+
+    path: Path
+    info: ScoresInfo
+    pairs: int
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Reads what a score file says of itself.
+
+        Raises:
+            DataError: if it is missing or not a score file.
+        """
+        try:
+            with pq.ParquetFile(path) as file:
+                schema, pairs = file.schema_arrow, file.metadata.num_rows
+            info = ScoresInfo(**json.loads(schema.metadata[_INFO]))
+        except FileNotFoundError:
+            raise DataError(f"{path}: no such score file; `mnmt-model score` writes them.") from None
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            raise DataError(f"{path}: not a score file ({reason}); score the pairs again.") from None
+        return cls(path=path, info=info, pairs=pairs)
+
+    def per_token(self) -> Iterator[NDArray[np.float64]]:
+        """Log-probabilities of the targets in nats per token, a block of pairs at a time."""
+        with pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(BLOCK_ROWS, columns=["nats", "tokens"]):
+                nats, tokens = (batch.column(name).to_numpy(zero_copy_only=False) for name in (0, 1))
+                yield -nats.astype(np.float64) / np.maximum(tokens, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """A share of the pairs."""
+
+    share: float
+    pairs: int
+
+    lowest: float
+    """Score of the worst of them."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Selection:
+    """The pairs of a shard in order, mapped from disk."""
+
+    order: Rows
+    """(pairs,) rows, best first; of equal scores the smaller row."""
+
+    scores: Scores
+    """(pairs,) by row, in nats per token."""
+
+    def kept(self, share: float) -> Kept:
+        """What a share of the pairs, the best first, amounts to."""
+        pairs = max(1, round(share * len(self.order)))
+        return Kept(share=share, pairs=pairs, lowest=float(self.scores[self.order[pairs - 1]]))
+
+
+def select(data: Prepared, task: str, *, base: Path | None, tuned: Path | None, out: Path) -> Selection:
+    """Puts the training pairs of a task in order, and writes the order.
+
+    A pair's score is (log p_tuned(y|x) - log p_base(y|x)) / |y|, or log p(y|x) / |y| if one file is given.
+    Beside `out`, an array of int64 rows that can be mapped, come the scores, `NAME.scores.npy`, and where
+    they are from, `NAME.json`.
+
+    Args:
+        data: what was scored.
+        task: whose training pairs.
+        base: scores under the model trained on all pairs.
+        tuned: scores under that model, tuned on trusted pairs.
+        out: where the order goes.
+
+    Raises:
+        DataError: if a score file is missing, is of other pairs, or a score is not a finite number.
+        ValueError: if neither file is given.
+    """
+    files = _open_files(base, tuned)
+    for file in files.values():
+        _check(file, data, task)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    scores = pair_scores(base=base, tuned=tuned, out=out.with_suffix(".scores.npy"))
+    order = best_first(scores, out=out)
+    origin = {"score": "contrast" if len(files) == 2 else "plain"}
+    described = {**origin, **{name: asdict(file.info) for name, file in files.items()}}
+    write_json(out.with_suffix(".json"), described)
+    return Selection(order=order, scores=scores)
+
+
+def pair_scores(*, base: Path | None, tuned: Path | None, out: Path | None = None) -> Scores:
+    """(pairs,) the score of every pair (see `select`), in memory or mapped from `out`.
+
+    Raises:
+        DataError: if a file is missing, the two are of different pairs, or a score is not a finite number.
+        ValueError: if neither file is given.
+    """
+    files = list(_open_files(base, tuned).values())
+    if len({(f.info.split, f.info.task, f.info.fingerprint, f.pairs) for f in files}) > 1:
+        raise DataError(f"{files[0].path}: is of other pairs than {files[1].path}; score the same with both.")
+    with _Array(out, files[0].pairs, np.float32) as scores:
+        for file, sign in zip(files, (1, -1), strict=False):
+            _add(file, sign, scores)
+    return scores
+
+
+def best_first(scores: Scores, *, out: Path | None = None, memory_rows: int = MEMORY_ROWS) -> Rows:
+    """(pairs,) rows by falling score, of equal scores the smaller first, in memory or mapped from `out`.
+
+    The scores are divided at quantiles of a sample of them, and each part is found in one pass and sorted by
+    itself. A part has more than `memory_rows` only by the sample's error, or where that many are equal.
+
+    Args:
+        scores: (pairs,) finite.
+        out: a file to write.
+        memory_rows: rows to sort at a time.
+    """
+    with _Array(out, len(scores), np.int64) as order:
+        end = 0
+        for high, low in pairwise((inf, *_cuts(scores, ceil(len(scores) / memory_rows)), -inf)):
+            rows = _rows_between(scores, low, high)
+            start, end = end, end + len(rows)
+            order[start:end] = rows[np.argsort(-scores[rows], kind="stable")]
+    return order
+
+
+def area_under_curve(scores: NDArray[Any], is_clean: NDArray[np.bool_]) -> float:
+    """Probability that a clean pair scores above a noisy one, both at random; equal scores count half.
+
+    Args:
+        scores: (n,).
+        is_clean: (n,).
+
+    Raises:
+        ValueError: if all pairs are clean, or none.
+    """
+    clean = int(is_clean.sum())
+    noisy = len(is_clean) - clean
+    if not clean or not noisy:
+        raise ValueError(f"`is_clean` must hold both kinds, but holds {clean} clean and {noisy} noisy pairs.")
+    _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    return float((ranks[places[is_clean]].sum() - clean * (clean + 1) / 2) / (clean * noisy))
+
+
+class _Array:
+    """A new array: in memory, or mapped from a file that appears when it is full."""
+
+    def __init__(self, path: Path | None, size: int, dtype: type[np.generic]) -> None:
+        self._path = path
+        self._partial = path.with_name(path.name + ".partial") if path else None
+        if self._partial is None:
+            self._array: NDArray[Any] = np.zeros(size, dtype=dtype)
+        else:
+            self._array = open_memmap(self._partial, mode="w+", dtype=dtype, shape=(size,))
+
+    def __enter__(self) -> NDArray[Any]:
+        return self._array
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if self._path is None or self._partial is None:
+            return
+        if error is not None:
+            self._partial.unlink()
+        elif isinstance(self._array, np.memmap):
+            self._array.flush()
+            self._partial.replace(self._path)
+
+
+def _open_files(base: Path | None, tuned: Path | None) -> dict[str, ScoreFile]:
+    """The files given: first the one whose scores count, then the one they are measured against."""
+    given = {"tuned": tuned, "base": base}
+    files = {name: ScoreFile.open(path) for name, path in given.items() if path is not None}
+    if not files:
+        raise ValueError("`base` or `tuned` must be given.")
+    return files
+
+
+def _check(file: ScoreFile, data: Prepared, task: str) -> None:
+    if (file.info.split, file.info.task) != ("train", task):
+        raise DataError(
+            f"{file.path}: scores {file.info.split} of {file.info.task}, but must score train of {task}."
+        )
+    pairs = len(data.shard("train", task))
+    if file.info.fingerprint != data.fingerprint or file.pairs != pairs:
+        raise DataError(f"{file.path}: scores other data than {data.folder} ({pairs:,} pairs); score these.")
+
+
+def _add(file: ScoreFile, sign: int, scores: Scores) -> None:
+    end = 0
+    for block in file.per_token():
+        start, end = end, end + len(block)
+        scores[start:end] += sign * block
+        wrong = np.flatnonzero(~np.isfinite(scores[start:end]))
+        if wrong.size:
+            row = start + int(wrong[0])
+            raise DataError(
+                f"{file.path}: row {row}: its score is {scores[row]}, but must be a finite number."
+            )
+
+
+def _cuts(scores: Scores, parts: int) -> list[float]:
+    """At most `parts - 1` falling scores with about equally many scores between them."""
+    sample = np.sort(scores[:: max(1, len(scores) // SAMPLE)])[::-1]
+    cuts = {float(sample[len(sample) * part // parts]) for part in range(1, parts)}
+    return sorted(cuts, reverse=True)
+
+
+def _rows_between(scores: Scores, low: float, high: float) -> Rows:
+    """Rows, rising, whose score is above `low` and at most `high`."""
+    found = [np.empty(0, dtype=np.int64)]
+    for start in range(0, len(scores), BLOCK_ROWS):
+        block = scores[start : start + BLOCK_ROWS]
+        found.append(start + np.flatnonzero((block > low) & (block <= high)))
+    return np.concatenate(found)

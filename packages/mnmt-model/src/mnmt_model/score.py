@@ -1,0 +1,133 @@
+"""Log-probabilities of the pairs of a shard under a trained model, for data selection."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from numpy.typing import NDArray
+
+from mnmt_data.errors import DataError
+from mnmt_data.prepared import open_prepared
+from mnmt_data.ragged import Ragged
+from mnmt_data.segments import checksum
+from mnmt_data.selection import ScoreFile, ScoresInfo, scores_schema
+from mnmt_data.shards import Shard
+from mnmt_data.token_budget import check_pairs, cut_batches
+from mnmt_data.whole_file import whole_file
+from mnmt_model.checkpoint import MODEL, check_vocabulary, newest
+from mnmt_model.errors import RunError
+from mnmt_model.load import load_run
+from mnmt_model.loss import pair_losses
+from mnmt_model.transformer import EncoderDecoder
+
+PART_PAIRS = 2**16
+"""Pairs scored between two places to go on from."""
+
+
+def score_shard(
+    run: Path,
+    data: Path | None = None,
+    *,
+    split: str = "train",
+    task: str,
+    out: Path,
+    batch_tokens: int = 4096,
+    part_pairs: int = PART_PAIRS,
+    on_pairs: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
+    """Write -log p(target | source) of every pair of a shard, in its order, under a run's newest model.
+
+    The file, whose columns `mnmt_data.selection` describes, appears when all pairs are scored; the parts are
+    kept beside it until then, and are gone on from. Nothing is done if it is there already.
+
+    Args:
+        run: folder of the run.
+        data: folder of prepared data with the run's vocabulary; the run's own by default.
+        split: which of the task's splits.
+        task: whose pairs.
+        out: Parquet file to write.
+        batch_tokens: source and target tokens of a batch, padding included; it does not change the scores.
+        part_pairs: pairs of a part.
+        on_pairs: called with the pairs done and those to do after each part.
+
+    Raises:
+        RunError: if the run has no checkpoint, or another vocabulary.
+        DataError: if the data have no such shard, or it holds a pair longer than `batch_tokens`.
+    """
+    loaded = load_run(run)
+    prepared = open_prepared(data or loaded.data)
+    if task not in prepared.tasks:
+        raise RunError(f"`task` must be one of {', '.join(prepared.tasks)}, but is {task!r}")
+    check_vocabulary(run, prepared)
+    shard = prepared.shard(split, task)
+    check_pairs(shard, batch_tokens=batch_tokens)
+    info = ScoresInfo(
+        run=loaded.record.run,
+        step=loaded.record.step,
+        weights=checksum(newest(run) / MODEL),
+        split=split,
+        task=task,
+        fingerprint=prepared.fingerprint,
+    )
+    if _is_scored(out, info, len(shard)):
+        return
+    parts = _parts(out.with_name(out.name + ".parts"), len(shard), part_pairs)
+    for path, rows in parts.items():
+        if not _is_scored(path, info, len(rows)):
+            _write(path, info, [_score(loaded.model.model, shard, rows, batch_tokens)])
+        on_pairs(rows.stop, len(shard))
+    _write(out, info, map(pq.read_table, parts))
+    shutil.rmtree(out.with_name(out.name + ".parts"))
+
+
+@torch.inference_mode()
+def pair_nats(model: EncoderDecoder, src: Ragged, tgt: Ragged, *, batch_tokens: int) -> NDArray[np.float32]:
+    """(pairs,) -log p(target | source) in nats, `</s>` included.
+
+    Args:
+        model: in evaluation mode.
+        src: token ids of the sources.
+        tgt: token ids of the targets.
+        batch_tokens: source and target tokens of a batch, padding included; no pair has more.
+    """
+    nats = np.empty(len(src), dtype=np.float32)
+    for rows in cut_batches(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
+        padded = torch.from_numpy(src.padded(rows)), torch.from_numpy(tgt.padded(rows))
+        nats[rows] = pair_losses(model, *padded).numpy()
+    return nats
+
+
+def _parts(folder: Path, pairs: int, size: int) -> dict[Path, range]:
+    """{file: its rows}, in order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = (range(start, min(start + size, pairs)) for start in range(0, pairs, size))
+    return {folder / f"{rows.start}-{rows.stop}.parquet": rows for rows in parts}
+
+
+def _score(model: EncoderDecoder, shard: Shard, rows: range, batch_tokens: int) -> pa.Table:
+    src, tgt = shard.gather(np.arange(rows.start, rows.stop))
+    nats = pair_nats(model, src, tgt, batch_tokens=batch_tokens)
+    return pa.table({"nats": nats, "tokens": tgt.lengths.astype(np.int32)})
+
+
+def _is_scored(path: Path, info: ScoresInfo, pairs: int) -> bool:
+    """Whether the file is there, of the same model and of as many of the same pairs."""
+    try:
+        found = ScoreFile.open(path)
+    except DataError:
+        return False
+    return found.info == info and found.pairs == pairs
+
+
+def _write(path: Path, info: ScoresInfo, tables: Iterable[pa.Table]) -> None:
+    """Writes the tables one after the other."""
+    schema = scores_schema(info)
+    with whole_file(path) as file, pq.ParquetWriter(file, schema, use_dictionary=["tokens"]) as writer:
+        for table in tables:
+            writer.write_table(table.cast(schema))

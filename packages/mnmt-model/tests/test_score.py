@@ -1,0 +1,263 @@
+import dataclasses
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from mnmt_data.prepared import VOCABULARY, open_prepared
+from mnmt_data.selection import ScoreFile
+from mnmt_data.study import read_study
+from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
+from mnmt_model.checkpoint import checkpoints
+from mnmt_model.loss import total_loss
+from mnmt_model.run_record import read_evals, read_run
+from mnmt_model.score import score_shard
+
+TASK = "xx-aa"
+DEV_PAIRS = 20
+
+
+@pytest.fixture(scope="module")
+def plan(study_file: Path, results: Path) -> RunPlan:
+    return plan_runs(read_study(study_file), results / "data")[0]
+
+
+@pytest.fixture(scope="module")
+def base(plan: RunPlan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run."""
+    folder = tmp_path_factory.mktemp("runs") / "base"
+    train(plan, folder)
+    return folder
+
+
+def nats(path: Path) -> np.ndarray:
+    return pq.read_table(path).column("nats").to_numpy()
+
+
+def other_vocabulary(data: Path, folder: Path) -> Path:
+    """A copy of prepared data whose vocabulary is as large, but has two tags exchanged."""
+    shutil.copytree(data, folder)
+    vocabulary = folder / VOCABULARY
+    one, other, neither = b"<2aa>", b"<2bb>", b"<2zz>"
+    content = vocabulary.read_bytes()
+    vocabulary.write_bytes(content.replace(one, neither).replace(other, one).replace(neither, other))
+    return folder
+
+
+def tuned_from(plan: RunPlan, initial: Path, **changes) -> RunPlan:
+    return dataclasses.replace(
+        plan, train=dataclasses.replace(plan.train, initial=str(initial), steps=6, **changes)
+    )
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+def kill_at(at: int):
+    def on_pairs(done: int, total: int = 0) -> None:
+        if done == at:
+            raise Killed
+
+    return on_pairs
+
+
+@pytest.mark.parametrize("batch_tokens", [20, 4096])
+def test_scores_are_those_of_one_pair_at_a_time(
+    base: Path, results: Path, tmp_path: Path, batch_tokens: int
+) -> None:
+    out = tmp_path / "scores" / "dev.parquet"
+    score_shard(base, split="dev", task=TASK, out=out, batch_tokens=batch_tokens, part_pairs=7)
+    model = load_run(base).model.model
+    src, tgt = open_prepared(results / "data").shard("dev", TASK).gather(np.arange(DEV_PAIRS))
+    alone = []
+    for row in np.arange(DEV_PAIRS)[:, None]:
+        with torch.inference_mode():
+            pair = (torch.from_numpy(side.padded(row)) for side in (src, tgt))
+            alone.append(float(total_loss(model, *pair)))
+    np.testing.assert_allclose(nats(out), alone, rtol=1e-5)
+    assert pq.read_table(out).column("tokens").to_pylist() == tgt.lengths.tolist()
+
+
+def test_the_scores_add_up_to_the_dev_loss(base: Path, tmp_path: Path) -> None:
+    score_shard(base, split="dev", task=TASK, out=tmp_path / "s.parquet")
+    table = pq.read_table(tmp_path / "s.parquet").to_pandas()
+    (loss,) = [e.value for e in read_evals(base) if (e.task, e.testset) == (TASK, "dev")]
+    assert table.nats.sum() / table.tokens.sum() == pytest.approx(loss, rel=1e-5)
+
+
+def test_the_file_says_whose_scores_they_are(base: Path, results: Path, tmp_path: Path) -> None:
+    score_shard(base, split="test", task="xx-bb", out=tmp_path / "s.parquet")
+    file = ScoreFile.open(tmp_path / "s.parquet")
+    assert (file.info.step, file.info.split, file.info.task, file.pairs) == (12, "test", "xx-bb", DEV_PAIRS)
+    assert file.info.run == read_run(base)["run"]
+    assert file.info.fingerprint == open_prepared(results / "data").fingerprint
+
+
+def test_killed_and_gone_on_equals_never_stopped(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score_shard(base, split="dev", task=TASK, out=tmp_path / "whole.parquet", part_pairs=7)
+    out = tmp_path / "killed.parquet"
+    with pytest.raises(Killed):
+        score_shard(base, split="dev", task=TASK, out=out, part_pairs=7, on_pairs=kill_at(14))
+    assert not out.exists()
+    scored = []
+    lengths = "mnmt_model.score.cut_batches"
+    cut = sys.modules["mnmt_model.score"].cut_batches
+    monkeypatch.setattr(
+        lengths, lambda src, tgt, **budget: scored.append(len(src)) or cut(src, tgt, **budget)
+    )
+    score_shard(base, split="dev", task=TASK, out=out, part_pairs=7)
+    assert scored == [6]
+    assert nats(out).tolist() == nats(tmp_path / "whole.parquet").tolist()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["killed.parquet", "whole.parquet"]
+
+
+def test_parts_of_another_size_are_not_taken_for_ours(base: Path, tmp_path: Path) -> None:
+    score_shard(base, split="dev", task=TASK, out=tmp_path / "whole.parquet")
+    out = tmp_path / "s.parquet"
+    with pytest.raises(Killed):
+        score_shard(base, split="dev", task=TASK, out=out, part_pairs=7, on_pairs=kill_at(DEV_PAIRS))
+    score_shard(base, split="dev", task=TASK, out=out, part_pairs=6)
+    np.testing.assert_allclose(nats(out), nats(tmp_path / "whole.parquet"), rtol=1e-5)
+
+
+def test_a_run_of_the_same_name_is_another(plan: RunPlan, base: Path, tmp_path: Path) -> None:
+    longer = dataclasses.replace(plan.train, learning_rate=0.02)
+    train(dataclasses.replace(plan, train=longer), tmp_path / "run")
+    out = tmp_path / "s.parquet"
+    score_shard(base, split="dev", task=TASK, out=out)
+    theirs = nats(out)
+    score_shard(tmp_path / "run", split="dev", task=TASK, out=out)
+    assert not np.allclose(nats(out), theirs, rtol=1e-3)
+
+
+def test_what_is_scored_is_left_alone_until_the_run_goes_on(plan: RunPlan, tmp_path: Path) -> None:
+    run, out, calls = tmp_path / "run", tmp_path / "s.parquet", []
+
+    def score() -> int:
+        score_shard(run, split="dev", task=TASK, out=out, on_pairs=lambda done, total: calls.append(done))
+        return len(calls)
+
+    with pytest.raises(Killed):
+        train(plan, run, on_step=kill_at(5))
+    assert [score(), score()] == [1, 1]
+    train(plan, run)
+    assert score() == 2
+    assert ScoreFile.open(out).info.step == 12
+
+
+def test_data_with_another_vocabulary_are_not_scored(base: Path, results: Path, tmp_path: Path) -> None:
+    data = other_vocabulary(results / "data", tmp_path / "data")
+    with pytest.raises(
+        RunError, match=r"another vocabulary than that of .*; prepare the data with `path"
+    ) as e:
+        score_shard(base, data, split="dev", task=TASK, out=tmp_path / "s.parquet")
+    assert "\n" not in str(e.value)
+
+
+def test_a_run_whose_vocabulary_is_gone_is_not_taken_on_trust(
+    plan: RunPlan, results: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(results / "data", tmp_path / "data")
+    train(dataclasses.replace(plan, data=tmp_path / "data"), tmp_path / "run")
+    (tmp_path / "data" / VOCABULARY).unlink()
+    with pytest.raises(RunError, match=r"vocab\.model: is missing"):
+        score_shard(tmp_path / "run", results / "data", task=TASK, out=tmp_path / "s.parquet")
+
+
+def test_the_command_scores_and_says_where(base: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mnmt_model", "score", str(base), "--task", TASK, "--split", "dev"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "pair 20 of 20\n")
+    assert done.stdout == f"scored: {base / 'scores' / f'dev.{TASK}.parquet'}\n"
+    assert len(nats(base / "scores" / f"dev.{TASK}.parquet")) == DEV_PAIRS
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--task", "xx-cc"], "`task` must be one of xx-aa, xx-bb, but is 'xx-cc'"),
+        (["--task", TASK, "--batch-tokens", "3"], "must have at most `batch_tokens` (3)"),
+        (["--task", TASK, "--split", "dve"], "dve.xx-aa: no such"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(base: Path, options: list[str], message: str) -> None:
+    command = [sys.executable, "-m", "mnmt_model", "score", str(base), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("mnmt-model: ")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("from_checkpoint", [False, True])
+def test_tuning_starts_from_the_weights_of_the_run(
+    plan: RunPlan, base: Path, tmp_path: Path, from_checkpoint: bool
+) -> None:
+    initial = checkpoints(base / "checkpoints")[-1] if from_checkpoint else base
+    # AdamW moves a weight by about the rate, whatever the gradient.
+    still = tuned_from(plan, initial, optimizer="adamw", learning_rate=1e-12)
+    train(still, tmp_path / "run")
+    ours, theirs = (
+        load_file(checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
+        for folder in (tmp_path / "run", base)
+    )
+    for name, weight in theirs.items():
+        torch.testing.assert_close(ours[name], weight)
+    record = read_run(tmp_path / "run")
+    assert record["config"]["train"]["initial"] == str(initial)
+    assert [(e.step, e.testset) for e in read_evals(tmp_path / "run") if e.task == TASK] == [
+        (6, "dev"),
+        (6, "test"),
+    ]
+
+
+def test_a_tuned_run_killed_and_resumed_needs_its_start_no_more(
+    plan: RunPlan, base: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(base, tmp_path / "base")
+    record = tmp_path / "base" / "run.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "data": str(plan.data)}))
+    tuned = tuned_from(plan, tmp_path / "base", checkpoint_every=3)
+    train(tuned, tmp_path / "whole")
+    with pytest.raises(Killed):
+        train(tuned, tmp_path / "killed", on_step=kill_at(4))
+    shutil.rmtree(tmp_path / "base")
+    train(tuned, tmp_path / "killed")
+    assert read_evals(tmp_path / "killed") == read_evals(tmp_path / "whole")
+
+
+def test_a_study_names_the_run_to_start_from(study_file: Path, results: Path, tmp_path: Path) -> None:
+    text = study_file.read_text().replace("[train]", '[train]\ninitial = "results/x/runs/RUN"')
+    (tmp_path / "tuning.toml").write_text(text)
+    plans = plan_runs(read_study(tmp_path / "tuning.toml"), results / "data")
+    assert {plan.train.initial for plan in plans} == {"results/x/runs/RUN"}
+
+
+def test_another_shape_is_refused_with_the_one_needed(plan: RunPlan, base: Path, tmp_path: Path) -> None:
+    wider = dataclasses.replace(plan.shape, d_ff=48)
+    with pytest.raises(RunError, match=r"another `d_ff` than 48; .* needs .*d_model = 16, .*d_ff = 32$"):
+        train(dataclasses.replace(tuned_from(plan, base), shape=wider), tmp_path / "run")
+    assert "another `d_ff`" in read_run(tmp_path / "run")["error"]
+
+
+def test_another_vocabulary_is_refused_with_the_one_needed(
+    plan: RunPlan, base: Path, results: Path, tmp_path: Path
+) -> None:
+    data = other_vocabulary(results / "data", tmp_path / "data")
+    with pytest.raises(RunError, match=r'path = ".*vocab\.model"` in \[data\.vocab\]'):
+        train(dataclasses.replace(tuned_from(plan, base), data=data), tmp_path / "run")
+
+
+def test_a_start_without_a_checkpoint_is_refused(plan: RunPlan, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"nowhere: holds no checkpoint; name the folder of a trained run"):
+        train(tuned_from(plan, tmp_path / "nowhere"), tmp_path / "run")
