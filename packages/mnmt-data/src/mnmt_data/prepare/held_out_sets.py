@@ -91,7 +91,9 @@ def _carved(
     if (usable := int(np.count_nonzero(candidates))) <= sum(sizes.values()):
         sets = " and ".join(f"`{split}_sentences` ({size})" for split, size in sizes.items())
         path = inputs.of("train", task)[0].reader.paths[0]
-        raise DataError(f"{path}: has {usable} usable pairs, too few for {sets}; give more text.")
+        raise DataError(
+            f"{path}: has {usable} usable pairs, too few for {sets}; make these smaller or give more text."
+        )
     ends = _ends(config, task, train, candidates, sizes)
     return {split: HeldOut(parts=train, rows=ends.rows(split)) for split in sizes}
 
