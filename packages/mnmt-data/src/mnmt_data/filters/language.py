@@ -109,7 +109,7 @@ def _identifier(candidates: frozenset[str]) -> Any:
 def _load() -> Any:
     """The model that py3langid brings along; it takes half a second, so each process does it once."""
     try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier  # type: ignore[import-untyped]
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError as error:
         raise DataError("`language_id` needs py3langid; install mnmt-data[langid].") from error
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
