@@ -91,7 +91,7 @@ class Way:
 
 
 def main(
-    pairs: int = 300_000,
+    pairs: int = 200_000,
     seconds: float = 4.0,
     repeats: int = 3,
     resumed: tuple[int, ...] = (10_000, 100_000, 1_000_000),

@@ -1,4 +1,5 @@
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from mnmt_data import shards
 from mnmt_data.errors import DataError
 from mnmt_data.ragged import Ragged
-from mnmt_data.segments import open_segment, write_segment
+from mnmt_data.segments import Segment, open_segment, write_segment
 from mnmt_data.shards import Shard, segment_path
 
 pair_lists = st.lists(st.tuples(*[st.lists(st.integers(0, 99_999), max_size=6)] * 2), max_size=8)
@@ -77,7 +78,7 @@ def test_what_is_read_is_the_readers_own(tmp_path):
     assert pairs_of(*shard.gather(np.arange(5))) == numbered(5)
 
 
-def test_segments_are_mapped_when_asked_for_and_let_go_after_some_rows(tmp_path, monkeypatch):
+def test_segments_are_mapped_when_asked_for(tmp_path, monkeypatch):
     opened = []
 
     def open_and_tell(path):
@@ -85,28 +86,49 @@ def test_segments_are_mapped_when_asked_for_and_let_go_after_some_rows(tmp_path,
         return open_segment(path)
 
     monkeypatch.setattr(shards, "open_segment", open_and_tell)
-    monkeypatch.setattr(shards, "ROWS_MAPPED", 10)
     shard = write_shard(tmp_path, numbered(4), numbered(4, first=4))
     assert opened == []
     for _ in range(5):
         assert pairs_of(*shard.gather(np.array([5, 4]))) == numbered(2, first=4)[::-1]
     assert opened == ["00001.arrow"]
-    for _ in range(5):
-        shard.gather(np.array([5, 4]))
-    assert opened == ["00001.arrow"] * 2
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(st.integers(0, 11), max_size=30),
+    rows_mapped=st.integers(1, 9),
+    small=st.sampled_from([0, 2**28]),
+)
+def test_pages_that_are_given_back_change_nothing_that_is_read(rows, rows_mapped, small, tmp_path_factory):
+    pairs = numbered(12)
+    folder = tmp_path_factory.mktemp("shards")
+    with patch.multiple(shards, ROWS_MAPPED=rows_mapped, SMALL=small):
+        shard = write_shard(folder, pairs[:5], [], pairs[5:6], pairs[6:])
+        for _ in range(2):
+            chosen = np.array(rows, dtype=np.int64)
+            assert pairs_of(*shard.gather(chosen)) == [pairs[row] for row in rows]
+            src_lengths, _ = shard.lengths(chosen)
+            assert src_lengths.tolist() == [len(pairs[row][0]) for row in rows]
+
+
+@pytest.mark.parametrize(("small", "times"), [(0, 4), (2**28, 0)])
+def test_pages_of_a_large_shard_are_given_back_after_some_rows(small, times, tmp_path, monkeypatch):
+    let_go = []
+    monkeypatch.setattr(Segment, "let_go", lambda segment: let_go.append(len(segment)))
+    monkeypatch.setattr(shards, "ROWS_MAPPED", 3)
+    monkeypatch.setattr(shards, "SMALL", small)
+    shard = write_shard(tmp_path, numbered(8), numbered(4, first=8))
+    assert pairs_of(*shard.gather(np.arange(12))) == numbered(12)
+    assert len(let_go) == times
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
-def test_reading_a_whole_shard_keeps_few_segments_mapped(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "ROWS_MAPPED", 10)
+def test_few_segments_are_mapped_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "MOST_MAPPED", 4)
     shard = write_shard(tmp_path, *(numbered(4, first=4 * number) for number in range(30)))
-    for row in range(len(shard)):
-        shard.gather(np.array([row]))
-        shard.lengths(np.array([row]))
-        maps = Path("/proc/self/maps").read_text(encoding="utf-8")
-        assert maps.count(str(tmp_path)) <= 4
-    names = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
-    assert not any(str(name).startswith(str(tmp_path)) for name in names)
+    for row in [*range(len(shard)), 3, 90]:
+        assert pairs_of(*shard.gather(np.array([row]))) == numbered(1, first=row)
+        assert Path("/proc/self/maps").read_text(encoding="utf-8").count(str(tmp_path)) <= 4
 
 
 def test_opening_reads_no_tokens(tmp_path, monkeypatch):

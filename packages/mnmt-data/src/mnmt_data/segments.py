@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -45,9 +46,16 @@ class Segment:
 
     src: Ragged
     tgt: Ragged
+    mapping: mmap.mmap
+    """The file."""
 
     def __len__(self) -> int:
         return len(self.src)
+
+    def let_go(self) -> None:
+        """Gives back the memory of the pages that were read; they are read again when they are used."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self.mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def total(infos: Iterable[SegmentInfo]) -> SegmentInfo:
@@ -88,9 +96,11 @@ def open_segment(path: Path) -> Segment:
         DataError: if the file is missing, truncated or not a segment.
     """
     try:
-        with pa.memory_map(str(path)) as file:  # the mapping outlives the open file
-            batch = _read_batch(file)
-        return Segment(src=_as_ragged(batch.column("src")), tgt=_as_ragged(batch.column("tgt")))
+        with path.open("rb") as file:
+            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        batch = _read_batch(pa.BufferReader(pa.py_buffer(mapping)))
+        src, tgt = (_as_ragged(batch.column(side)) for side in ("src", "tgt"))
+        return Segment(src=src, tgt=tgt, mapping=mapping)
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from error
 

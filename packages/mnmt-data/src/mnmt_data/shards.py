@@ -1,15 +1,16 @@
 """Token shards: the sentence pairs of one task and split as token ids, on disk and mapped into memory.
 
 A shard is a folder of segments, 00000.arrow and so on, each an Arrow IPC file of one record batch. Rows are
-numbered through all segments. A segment is mapped when a row of it is asked for, and let go again before
-the pages that were touched add up, so that streaming through a corpus larger than memory needs no more of
-it than a small one.
+numbered through all segments. A segment is mapped when a row of it is asked for. Systems map files in pages
+of up to 2 MB, so that some thousand rows of a large shard would bring all of it into memory: its rows are
+read in order, and after every few hundred the pages are given back. So streaming takes the same memory for
+any corpus.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -22,8 +23,14 @@ from mnmt_data.segments import Segment, SegmentInfo, open_segment, read_info, to
 
 Rows = NDArray[np.int64]
 
-ROWS_MAPPED = 2**14
-"""Rows read from a shard before its segments are mapped anew."""
+ROWS_MAPPED = 512
+"""Rows read from a large shard before its pages are given back."""
+
+SMALL = 2**28
+"""Bytes of a shard that may stay in memory as a whole."""
+
+MOST_MAPPED = 256
+"""The most segments that are mapped at once, since each keeps a file open."""
 
 
 class Shard:
@@ -39,8 +46,9 @@ class Shard:
         self.info = total(segments.values())
         self._paths = tuple(segments)
         self._starts = offsets_of([info.pairs for info in segments.values()])
+        self._is_small = sum(path.stat().st_size for path in segments) <= SMALL
         self._mapped: dict[int, Segment] = {}
-        self._rows_read = 0
+        self._touched: dict[int, int] = {}
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -67,7 +75,7 @@ class Shard:
             DataError: if a length is negative, which no offsets that were written are.
         """
         src, tgt = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
-        for segment, places, local in self._segments_of(rows):
+        for segment, places, local in self._pieces(rows):
             src[places], tgt[places] = segment.src.lengths_of(local), segment.tgt.lengths_of(local)
         if min(src.min(initial=0), tgt.min(initial=0)) < 0:
             raise DataError(f"{self.path}: a segment is damaged; prepare it again.")
@@ -75,12 +83,16 @@ class Shard:
 
     def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
         """Source and target token ids of the given rows, copied, in the order asked for."""
-        found = list(self._segments_of(rows))
-        src = Ragged.concatenate([segment.src.take(local) for segment, _, local in found])
-        tgt = Ragged.concatenate([segment.tgt.take(local) for segment, _, local in found])
-        if len(found) == 1:
+        found = [
+            (places, segment.src.take(local), segment.tgt.take(local))
+            for segment, places, local in self._pieces(rows)
+        ]
+        src = Ragged.concatenate([piece for _, piece, _ in found])
+        tgt = Ragged.concatenate([piece for _, _, piece in found])
+        places = np.concatenate([places for places, _, _ in found])
+        if (np.diff(places) > 0).all():
             return src, tgt
-        back = np.argsort(np.concatenate([places for _, places, _ in found]), kind="stable")
+        back = np.argsort(places, kind="stable")
         return src.take(back), tgt.take(back)
 
     def blocks(self, size: int = 2**16) -> Iterator[tuple[Ragged, Ragged]]:
@@ -88,31 +100,40 @@ class Shard:
         for start in range(0, len(self), size):
             yield self.gather(np.arange(start, min(start + size, len(self))))
 
-    @cached_property
-    def _single(self) -> bool:
-        return len(self._paths) == 1
-
-    def _segments_of(self, rows: Rows) -> Iterator[tuple[Segment, Rows, Rows]]:
-        """`(segment, places in rows, numbers in it)` of every segment that holds some of the rows."""
-        self._let_go(len(rows))
-        if self._single or not len(rows):
+    def _pieces(self, rows: Rows) -> Iterator[tuple[Segment, Rows, Rows]]:
+        """`(segment, places in rows, numbers in it)` until all rows are there."""
+        if not len(rows) or (self._is_small and len(self._paths) == 1):
             yield self._segment(0), np.arange(len(rows)), rows
             return
-        numbers = np.searchsorted(self._starts, rows, side="right") - 1
-        for number in np.unique(numbers).tolist():
-            places = np.flatnonzero(numbers == number)
+        order = np.argsort(rows, kind="stable")
+        numbers = np.searchsorted(self._starts, rows[order], side="right") - 1
+        for start, stop in self._cuts(numbers):
+            number, places = int(numbers[start]), order[start:stop]
             yield self._segment(number), places, rows[places] - self._starts[number]
+            self._touch(number, stop - start)
+
+    def _cuts(self, numbers: Rows) -> Iterator[tuple[int, int]]:
+        """Where the pieces start and stop, given each row's segment in order: none is of two segments."""
+        step = len(numbers) if self._is_small else ROWS_MAPPED
+        borders = np.flatnonzero(np.diff(numbers)) + 1
+        for start, stop in pairwise([0, *borders.tolist(), len(numbers)]):
+            yield from ((first, min(first + step, stop)) for first in range(start, stop, step))
 
     def _segment(self, number: int) -> Segment:
         if number not in self._mapped:
+            if len(self._mapped) >= MOST_MAPPED:
+                self._mapped.clear()
+                self._touched.clear()
             self._mapped[number] = open_segment(self._paths[number])
         return self._mapped[number]
 
-    def _let_go(self, rows: int) -> None:
-        self._rows_read += rows
-        if self._rows_read > ROWS_MAPPED:
-            self._mapped.clear()
-            self._rows_read = 0
+    def _touch(self, number: int, rows: int) -> None:
+        """Counts rows read from a large shard, and gives their pages back when there are enough."""
+        self._touched[number] = self._touched.get(number, 0) + rows
+        if not self._is_small and sum(self._touched.values()) >= ROWS_MAPPED:
+            for touched in self._touched:
+                self._mapped[touched].let_go()
+            self._touched.clear()
 
 
 def segment_path(shard: Path, number: int) -> Path:
