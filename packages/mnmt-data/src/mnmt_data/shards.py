@@ -23,7 +23,7 @@ from mnmt_data.segments import Segment, SegmentInfo, open_segment, read_info, to
 
 Rows = NDArray[np.int64]
 
-ROWS_MAPPED = 512
+ROWS_MAPPED = 256
 """Rows read from a large shard before its pages are given back."""
 
 SMALL = 2**28
