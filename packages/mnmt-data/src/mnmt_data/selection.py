@@ -130,9 +130,9 @@ class Selection:
 def select(data: Prepared, task: str, *, base: Path | None, tuned: Path | None, out: Path) -> Selection:
     """Puts the training pairs of a task in order, and writes the order.
 
-    A pair's score is `(log p_tuned(y|x) - log p_base(y|x)) / |y|`, or `log p(y|x) / |y|` if one file is given.
-    Beside `out`, an array of int64 rows that can be mapped, come the scores, `NAME.scores.npy`, and where
-    they are from, `NAME.json`.
+    A pair's score is `(log p_tuned(y|x) - log p_base(y|x)) / |y|`, or `log p(y|x) / |y|` if one file is
+    given. Beside `out`, an array of int64 rows that can be mapped, come the scores, `NAME.scores.npy`, and
+    where they are from, `NAME.json`.
 
     Args:
         data: what was scored.
