@@ -1,4 +1,4 @@
-"""Parallel corpora to weighted, resumable batches."""
+"""Parallel corpora to exactly weighted batches, any of which can be asked for."""
 
 from mnmt_data.batches import Batch, BatchStream, eval_batches
 from mnmt_data.config import DataConfig, VocabConfig
@@ -7,11 +7,13 @@ from mnmt_data.mixture import Mixture
 from mnmt_data.prepare import prepare_study
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_data.ragged import Ragged
+from mnmt_data.schedule import Phase, Schedule, explicit, moving
 from mnmt_data.segments import write_segment
 from mnmt_data.shards import Shard
 from mnmt_data.study import StudyFile, read_study
 from mnmt_data.synthetic import SyntheticConfig, write_synthetic_corpus
 from mnmt_data.vocab import Vocabulary
+from mnmt_data.windows import Share
 
 __all__ = [
     "Batch",
@@ -19,15 +21,20 @@ __all__ = [
     "DataConfig",
     "DataError",
     "Mixture",
+    "Phase",
     "Prepared",
     "Ragged",
+    "Schedule",
     "Shard",
+    "Share",
     "StudyError",
     "StudyFile",
     "SyntheticConfig",
     "VocabConfig",
     "Vocabulary",
     "eval_batches",
+    "explicit",
+    "moving",
     "open_prepared",
     "prepare_study",
     "read_study",

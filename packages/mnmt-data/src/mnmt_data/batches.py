@@ -19,7 +19,7 @@ from mnmt_data.shards import Shard
 from mnmt_data.token_budget import check_pairs, cut_batches
 from mnmt_data.windows import WHOLE, ReadWindow, Share, cut_window, read_window
 
-__all__ = ["Batch", "BatchStream", "Share", "eval_batches"]
+__all__ = ["Batch", "BatchStream", "eval_batches"]
 
 Rows = NDArray[np.int64]
 
