@@ -333,6 +333,15 @@ def test_a_share_names_what_is_out_of_range(field, message):
         Share(**field)
 
 
+@settings(deadline=None, max_examples=20)
+@given(step=st.integers(0, 300), num_ranks=st.integers(1, 4))
+def test_every_rank_knows_the_tokens_of_the_whole_batch(step, num_ranks):
+    whole = stream().batch(step)
+    for rank in range(num_ranks):
+        tokens = stream().tokens(step, Share(rank=rank, num_ranks=num_ranks))
+        assert tokens == (np.count_nonzero(whole.src), whole.num_tokens)
+
+
 def test_of_more_pieces_than_pairs_the_last_are_empty():
     whole = stream().batch(0)
     pieces = [stream().share(0, Share(rank=rank, num_ranks=400))[0] for rank in range(400)]

@@ -13,6 +13,18 @@ def test_target_languages_come_in_the_order_of_the_tasks():
     assert config.target_languages == ("en", "zh", "de")
 
 
+def test_zero_shot_tasks_are_evaluated_and_their_languages_counted():
+    config = DataConfig(tasks=("en-de", "fr-en"), zero_shot=("fr-de", "it-es"), corpus=Path("x"))
+    assert config.evaluated == ("en-de", "fr-en", "fr-de", "it-es")
+    assert config.languages == ("en", "de", "fr", "it", "es")
+    assert config.target_languages == ("de", "en", "es")
+
+
+def test_no_tag_is_accepted_where_the_source_tells_the_target():
+    config = DataConfig(tasks=("en-de", "fr-en"), corpus=Path("x"), target_tag="none")
+    assert config.target_tag == "none"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -39,6 +51,27 @@ def test_target_languages_come_in_the_order_of_the_tasks():
         ({"tasks": ("ende",)}, "`tasks` must be language pairs such as 'en-de', but one is 'ende'."),
         ({"tasks": ("en-en",)}, "`tasks` must be language pairs such as 'en-de', but one is 'en-en'."),
         ({"tasks": ("../en-de",)}, "`tasks` must be language pairs such as 'en-de', but one is '../en-de'."),
+        (
+            {"zero_shot": ("de",)},
+            "`zero_shot` must be language pairs such as 'en-de', but one is 'de'.",
+        ),
+        (
+            {"zero_shot": ("de-zh", "en-zh")},
+            "`zero_shot` must not name what is trained on, but en-zh is of `tasks`.",
+        ),
+        ({"zero_shot": ("de-zh", "de-zh")}, "`zero_shot` must name each task once."),
+        (
+            {"zero_shot": ("de-zh",), "files": {"news": {"zh-de": ("x.tsv",)}}},
+            "`files.news` must be of the tasks (en-de, en-zh, de-zh), but one is of 'zh-de'.",
+        ),
+        (
+            {"target_tag": "none"},
+            "`target_tag` must not be none where en is translated into de, zh.",
+        ),
+        (
+            {"target_tag": "none", "tasks": ("de-en",), "zero_shot": ("de-fr",)},
+            "`target_tag` must not be none where de is translated into en, fr.",
+        ),
         ({"dev_sentences": 0}, "`dev_sentences` must be at least 1, but is 0."),
         ({"test_sentences": -1}, "`test_sentences` must be at least 1, but is -1."),
         ({"max_length": 0}, "`max_length` must be at least 1, but is 0."),
@@ -49,6 +82,15 @@ def test_target_languages_come_in_the_order_of_the_tasks():
         (
             {"corpus": None, "synthetic": SyntheticConfig(languages=("aa", "bb"))},
             "`tasks` must be among those the languages make (xx-aa, xx-bb).",
+        ),
+        (
+            {
+                "corpus": None,
+                "synthetic": SyntheticConfig(pairs=("aa-xx", "xx-bb")),
+                "tasks": ("aa-xx",),
+                "zero_shot": ("aa-bb",),
+            },
+            "`zero_shot` must be among those the languages make (aa-xx, xx-bb).",
         ),
     ],
 )

@@ -25,6 +25,7 @@ def data(tmp_path):
     samples = {"empty": [["", "x"], ["", "y"], ["", "z"]], "too long": [["a" * 200, "房" * 200]]}
     description = {
         "tasks": ["en-de"],
+        "zero_shot": [],
         "vocabulary": {"size": 7},
         "counts": {
             "train": {"en-de": {"pairs": 2, **COUNTS}},
@@ -65,6 +66,20 @@ def test_table_shows_splits_coverage_filters_and_samples(data):
     assert [line.strip() for line in lines[at + 2 : at + 4]] == ["", "x"]
     assert lines[at + 4].split() == ["1,234", "too", "long"]
     assert lines[-2:] == ["en-de: one", "       eins"]
+
+
+def test_table_says_what_is_never_trained_on(data):
+    text = Bitext(src=["eins"], tgt=["un"])
+    write_bitext(text_folder(data.folder), "test", "de-fr", text)
+    counts = data.description["counts"] | {"test": {"de-fr": {"pairs": 1, **COUNTS}}}
+    description = data.description | {"zero_shot": ["de-fr"], "counts": counts}
+    described = describe(Prepared(folder=data.folder, description=description), samples=1)
+    assert (described["tasks"], described["zero_shot"]) == (["en-de"], ["de-fr"])
+    assert described["samples"]["de-fr"] == [{"src": "eins", "tgt": "un"}]
+    lines = table(described).splitlines()
+    assert lines[4].split()[:3] == ["test", "de-fr", "1"]
+    assert lines[5:7] == ["", "never trained on: de-fr"]
+    assert lines[-2:] == ["de-fr: eins", "       un"]
 
 
 def test_table_fits_its_width(data):

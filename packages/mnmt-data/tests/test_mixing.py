@@ -17,6 +17,7 @@ from mnmt_data.mixing import (
 )
 from mnmt_data.mixture import Mixture
 from mnmt_data.prepare import prepare_study
+from mnmt_data.prepared import Prepared
 from mnmt_data.schedule import annealed
 from mnmt_data.structure import structure
 from mnmt_data.study import read_study
@@ -119,6 +120,17 @@ def test_a_change_of_a_task_that_is_not_there_is_named(data):
     config = MixingConfig(changes=(WeightChange(step=1, weights={"xx-cc": 1.0}),))
     with pytest.raises(DataError, match=r"\[train.mixing\] `changes` must be of the run's tasks .* is xx-cc"):
         open_stream(data, MIXTURE, config, batch_tokens=100, seed=1)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+def test_a_mixture_of_what_is_never_trained_on_is_told_with_what_is(data, weight):
+    zero_shot = Prepared(folder=data.folder, description=data.description | {"zero_shot": ["aa-bb"]})
+    for task, kind in (("aa-bb", ", a zero-shot task"), ("xx-cc", "")):
+        mixture = Mixture({"xx-aa": 1 - weight, task: weight})
+        with pytest.raises(DataError) as raised:
+            open_stream(zero_shot, mixture, MixingConfig(), batch_tokens=100, seed=1)
+        said = f"{data.folder}: has no training pairs of {task}{kind}; it has xx-aa, xx-bb."
+        assert str(raised.value) == said
 
 
 @pytest.fixture

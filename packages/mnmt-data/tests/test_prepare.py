@@ -125,6 +125,15 @@ def test_shards_are_the_text_with_tag_and_end(prepare, kind):
             assert [(source.tolist(), target.tolist()) for source, target in written] == expected
 
 
+def test_another_vocabulary_is_read_by_the_process_that_read_the_first(prepare):
+    before = prepare()[0].vocab.size
+    second, _ = prepare(STUDY.replace("[data.vocab]", 'zero_shot = ["fr-en"]\n[data.vocab]'))
+    assert second.vocab.size == before + 1
+    src, tgt = tokens(second, "test", "en-de")
+    assert [second.vocab.decode(row) for row in src] == second.text("test", "en-de")[0]
+    assert [second.vocab.decode(row) for row in tgt] == second.text("test", "en-de")[1]
+
+
 def test_nothing_held_out_is_trained_on(prepare):
     data, _ = prepare()
     held_out = held_out_sentences(data)
@@ -301,7 +310,7 @@ def test_test_set_that_holds_all_of_train_is_told(folder, prepare):
         (None, "no prepared data here; run `mnmt-data prepare` first."),
         ("{", "does not describe prepared data; run `mnmt-data prepare` again."),
         ("[]", "does not describe prepared data; run `mnmt-data prepare` again."),
-        ('{"schema": 1}', "must have schema 2, but has 1; run `mnmt-data prepare` again."),
+        ('{"schema": 1}', "must have schema 3, but has 1; run `mnmt-data prepare` again."),
     ],
 )
 def test_folders_that_are_not_prepared_data_are_named(tmp_path, content, message):

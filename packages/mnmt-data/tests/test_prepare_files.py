@@ -1,6 +1,7 @@
 """Sources that a study names one by one, tags, vocabularies from elsewhere, groups."""
 
 import gzip
+import json
 import os
 import random
 import time
@@ -82,16 +83,26 @@ def test_named_test_sets_are_taken_whole(folder, prepare):
     assert data.text("news", "en-de")[0] == lines("en", 300, 0)[:200]
 
 
-@pytest.mark.parametrize(("where", "place"), [("prepended", 0), ("appended", -2)])
-def test_the_tag_begins_the_source_or_stands_before_its_end(prepare, where, place):
+@pytest.mark.parametrize(("where", "place"), [("prepended", 0), ("appended", -2), ("none", None)])
+def test_the_tag_begins_the_source_or_stands_before_its_end_or_nowhere(prepare, where, place):
     data = prepare(more=f'target_tag = "{where}"')
     src, tgt = data.shard("test", "en-de").gather(np.arange(10))
-    plain = data.vocab.encode(data.text("test", "en-de")[0])
-    for row, ids in zip(src, plain, strict=True):
-        assert row[place] == data.vocab.tag("de")
+    text, tag = data.text("test", "en-de")[0], data.vocab.tag("de")
+    for row, ids in zip(src, data.vocab.encode(text), strict=True):
+        assert place is None or row[place] == tag
         assert row[-1] == EOS
-        assert [token for token in row.tolist() if token != data.vocab.tag("de")] == [*ids, EOS]
-    assert all(data.vocab.tag("de") not in row for row in tgt)
+        assert len(row) == len(ids) + (1 if place is None else 2)
+        assert [token for token in row.tolist() if token != tag] == [*ids, EOS]
+    assert all(tag not in row for row in tgt)
+    assert [row.tolist() for row in data.vocab.encode_sources(text, target="de")] == [r.tolist() for r in src]
+
+
+def test_the_place_of_the_tag_is_recorded_and_makes_other_data(prepare):
+    places = ("prepended", "appended", "none")
+    data = [prepare(more=f'target_tag = "{where}"', out=where) for where in places]
+    assert [one.description["vocabulary"]["target_tag"] for one in data] == list(places)
+    assert len({one.fingerprint for one in data}) == 3
+    assert len({json.dumps(one.description["coverage"]) for one in data}) == 1
 
 
 def test_a_vocabulary_is_used_again(folder, prepare):

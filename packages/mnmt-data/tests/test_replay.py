@@ -45,9 +45,15 @@ def study(tmp_path_factory):
         path = prepared.shard_path(data, "train", task)
         path.mkdir(parents=True)
         sources, targets = zip(*lines(task), strict=True)
-        tagged = vocab.encode_ragged(sources, tag=vocab.tag(task[-2:]))
+        tagged = vocab.encode_sources(sources, target=task[-2:])
         write_segment(segment_path(path, 0), tagged, vocab.encode_ragged(targets))
-    description = {"schema": prepared.SCHEMA, "tasks": list(MIXTURE), "files": {}}
+    description = {
+        "schema": prepared.SCHEMA,
+        "tasks": list(MIXTURE),
+        "zero_shot": ["de-fr"],
+        "vocabulary": {"target_tag": "prepended"},
+        "files": {},
+    }
     (data / "prepared.json").write_text(json.dumps(description), encoding="utf-8")
     return folder
 

@@ -41,9 +41,11 @@ def data(tmp_path):
     shard.mkdir(parents=True)
     train_vocabulary(SOURCES + TARGETS, folder / VOCABULARY, kind="word", size=40, languages=["de"])
     vocab = Vocabulary.load(folder / VOCABULARY)
-    src = vocab.encode_ragged(SOURCES, tag=vocab.tag("de"))
+    src = vocab.encode_sources(SOURCES, target="de")
     write_segment(segment_path(shard, 0), src, vocab.encode_ragged(TARGETS))
-    return Prepared(folder=folder, description={"tasks": [TASK], "fingerprint": "these"})
+    vocabulary = {"target_tag": vocab.target_tag}
+    description = {"tasks": [TASK], "zero_shot": [], "vocabulary": vocabulary, "fingerprint": "these"}
+    return Prepared(folder=folder, description=description)
 
 
 def write_scores(path, nats, tokens, **changes):

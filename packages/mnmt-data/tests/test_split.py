@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.split import Ends, places, shared_language, side_of
+from mnmt_data.split import Ends, places, side_of
 
 KEYS = st.lists(st.integers(0, 40), max_size=60).map(lambda keys: np.array(keys, dtype=np.uint64))
 
@@ -17,19 +17,27 @@ def ends_of(keys, sizes, seed=1, step=10**6):
 
 
 @pytest.mark.parametrize(
-    ("tasks", "language"),
+    ("tasks", "sides"),
     [
-        (["en-de", "en-fr"], "en"),
-        (["de-en", "fr-en"], "en"),
-        (["de-fr", "fr-en", "en-zh", "it-en"], "en"),
-        (["de-en"], "de"),
+        (["en-de", "en-fr"], ["src", "src"]),
+        (["de-en", "fr-en"], ["tgt", "tgt"]),
+        (["de-fr", "fr-en", "en-zh", "it-en"], ["tgt", "tgt", "src", "tgt"]),
+        (["de-en"], ["src"]),
     ],
 )
-def test_language_that_most_tasks_share(tasks, language):
-    assert shared_language(tasks) == language
-    assert [side_of(task, tasks) for task in tasks] == [
-        "tgt" if task.endswith(f"-{language}") else "src" for task in tasks
-    ]
+def test_the_side_is_in_the_language_that_most_tasks_have(tasks, sides):
+    assert [side_of(task, tasks) for task in tasks] == sides
+
+
+PAIRS = st.permutations(["de", "en", "fr", "it", "zh"]).map(lambda codes: f"{codes[0]}-{codes[1]}")
+
+
+@given(tasks=st.lists(PAIRS, min_size=1, max_size=9, unique=True), pair=PAIRS)
+def test_both_directions_are_split_by_the_same_language(tasks, pair):
+    """Whether or not they are trained on, and have languages that are."""
+    src, tgt = pair.split("-")
+    there, back = side_of(pair, tasks), side_of(f"{tgt}-{src}", tasks)
+    assert {there, back} == {"src", "tgt"}
 
 
 @given(KEYS, st.integers(0, 20), st.integers(0, 20), st.integers(1, 12), st.integers(0, 5))

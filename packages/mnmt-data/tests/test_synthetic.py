@@ -212,9 +212,20 @@ def test_the_settings_can_stand_in_a_study():
         ),
         (
             {"train_sentences_of": {"cc": 5}},
-            "`train_sentences_of` must name target languages, but 'cc' is none.",
+            "`train_sentences_of` must name target languages or tasks, but 'cc' is none.",
         ),
         ({"train_sentences_of": {"aa": -5}}, "`train_sentences_of` aa must be at least 0, but is -5."),
+        (
+            {"pairs": ("aa-cc",)},
+            "`pairs` must be of two of xx, aa, bb, such as aa-xx, but one is 'aa-cc'.",
+        ),
+        ({"pairs": ("aa-aa",)}, "`pairs` must be of two of xx, aa, bb, such as aa-xx, but one is 'aa-aa'."),
+        ({"pairs": ("aa",)}, "`pairs` must be of two of xx, aa, bb, such as aa-xx, but one is 'aa'."),
+        ({"pairs": ("aa-bb", "aa-bb")}, "`pairs` must differ, but aa-bb is there twice."),
+        (
+            {"pairs": ("aa-bb",), "train_sentences_of": {"aa": 1}},
+            "`train_sentences_of` must name target languages or tasks, but 'aa' is none.",
+        ),
         ({"languages": ()}, "`languages` must name at least one target language, but is empty."),
         ({"languages": ("aa", "aa")}, "`languages` must differ, but aa is there twice."),
         ({"languages": ("xx",)}, "`languages` must be 2 to 8 letters a-z, not xx, but one is 'xx'."),

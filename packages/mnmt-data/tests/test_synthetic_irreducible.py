@@ -100,7 +100,7 @@ TINY = st.builds(
     max_words_per_sentence=st.integers(2, 3),
     target_syllables=st.integers(1, 3),
     syllable_inventory=st.sampled_from([4, 64]),
-    synonym_rate=st.floats(0, 1),
+    synonym_rate=st.floats(0, 1, allow_subnormal=False),
     word_order=st.sampled_from(WORD_ORDERS),
     shared_lexicon=st.floats(0, 1),
     seed=st.integers(0, 99),

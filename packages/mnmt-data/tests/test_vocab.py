@@ -1,5 +1,7 @@
 import io
 import random
+from typing import get_args
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
 from mnmt_data.filters import normalise
-from mnmt_data.vocab import EOS, PAD, UNK, Vocabulary, tag_of, train_vocabulary
+from mnmt_data.vocab import EOS, PAD, UNK, TargetTag, Vocabulary, tag_of, train_vocabulary
 
 WORDS = ["house", "houses", "tree", "trees", "Haus", "Häuser", "Baum", "Bäume", "房子", "树木", "，", "。"]
 
@@ -66,20 +68,41 @@ def test_every_word_is_one_id(words):
 def test_ragged_has_tag_and_end(words):
     lines = ["house tree", "", "Baum"]
     plain = words.encode(lines)
-    tagged = words.encode_ragged(lines, tag=words.tag("zh"))
+    tagged = words.encode_sources(lines, target="zh")
     assert [row.tolist() for row in tagged] == [[4, *ids, EOS] for ids in plain]
     assert [row.tolist() for row in words.encode_ragged(lines)] == [[*ids, EOS] for ids in plain]
     assert tagged.values.dtype == np.uint16
-    last = words.encode_ragged(lines, tag=words.tag("zh"), tag_last=True)
-    assert [row.tolist() for row in last] == [[*ids, 4, EOS] for ids in plain]
-    assert len(words.encode_ragged([])) == 0
+    assert len(words.encode_ragged([])) == len(words.encode_sources([], target="zh")) == 0
+
+
+@given(
+    lines=st.lists(st.lists(st.sampled_from(WORDS)).map(" ".join), max_size=9),
+    target=st.sampled_from(["de", "zh"]),
+    target_tag=st.sampled_from(get_args(TargetTag)),
+    block=st.integers(1, 4),
+)
+def test_the_tag_has_its_place_in_every_source(words, subwords, lines, target, target_tag, block):
+    for vocab in (words, subwords):
+        placing = Vocabulary(vocab._processor, target_tag=target_tag)
+        tag = vocab.tag(target)
+        around = {"prepended": ([tag], []), "appended": ([], [tag]), "none": ([], [])}
+        first, last = around[target_tag]
+        with patch("mnmt_data.vocab.BLOCK_LINES", block):
+            sources = [row.tolist() for row in placing.encode_sources(lines, target=target)]
+        assert sources == [[*first, *ids, *last, EOS] for ids in vocab.encode(lines)]
+
+
+@pytest.mark.parametrize("target_tag", get_args(TargetTag))
+def test_a_language_without_a_tag_is_told_wherever_tags_are(words, target_tag):
+    with pytest.raises(DataError, match="no tag <2fr>; prepare a task into fr"):
+        Vocabulary(words._processor, target_tag=target_tag).encode_sources([], target="fr")
 
 
 def test_blocks_of_lines_are_joined(words, monkeypatch):
     lines = corpus()[:25]
-    whole = words.encode_ragged(lines, tag=3)
+    whole = words.encode_sources(lines, target="de")
     monkeypatch.setattr("mnmt_data.vocab.BLOCK_LINES", 10)
-    parts = words.encode_ragged(lines, tag=3)
+    parts = words.encode_sources(lines, target="de")
     assert parts.values.tolist() == whole.values.tolist()
     assert parts.offsets.tolist() == whole.offsets.tolist()
 

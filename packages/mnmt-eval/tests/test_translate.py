@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from table_model import TableModel
+from table_model import TableModel, TableState
+from torch import Tensor
 
+from mnmt_data.ragged import Ragged
+from mnmt_data.vocab import TargetTag, Vocabulary, train_vocabulary
 from mnmt_eval.errors import EvalError
-from mnmt_eval.protocol import EOS
+from mnmt_eval.protocol import EOS, PAD
 from mnmt_eval.search import MaxLength, SearchConfig
-from mnmt_eval.translate import source_batch, translate, translate_stream
+from mnmt_eval.translate import translate, translate_stream
 
 CONFIG = SearchConfig(beam=2, max_length=MaxLength(ratio=1, extra=2))
 MODEL = TableModel(seed=3, vocab_size=8)
@@ -23,17 +26,13 @@ class LetterVocabulary:
 
     letters = "abc\n"
 
-    def encode(self, lines: Sequence[str]) -> list[NDArray[np.int64]]:
-        return [
-            np.array([4 + self.letters.index(c) for c in line.replace(" ", "")], dtype=np.int64)
-            for line in lines
-        ]
+    def encode_sources(self, lines: Sequence[str], *, target: str) -> Ragged:
+        tag = {"xx": 2, "yy": 3}[target]
+        words = [[4 + self.letters.index(letter) for letter in line.replace(" ", "")] for line in lines]
+        return Ragged.from_rows([[tag, *word, EOS] for word in words])
 
     def decode(self, ids: Iterable[int]) -> str:
         return "".join(self.letters[i - 4] for i in ids if i >= 4)
-
-    def tag(self, language: str) -> int:
-        return {"xx": 2, "yy": 3}[language]
 
 
 def translated(lines: list[str], *, batch_sentences: int, target: str = "xx") -> list[str]:
@@ -87,9 +86,38 @@ def test_a_stream_reads_no_further_than_its_buffer() -> None:
     assert read == ["a", "b"]
 
 
-def test_the_source_is_tag_sentence_end_padding() -> None:
-    src = source_batch([np.array([4, 5]), np.array([6])], tag=3)
-    assert src.tolist() == [[3, 4, 5, EOS], [3, 6, EOS, 0]]
+class Listening(TableModel):
+    """A table that keeps the sources it is given."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=3, vocab_size=7)
+        self.heard: list[Tensor] = []
+
+    def encode(self, src: Tensor, padding_mask: Tensor) -> TableState:
+        self.heard.append(src)
+        return super().encode(src, padding_mask)
+
+
+@pytest.mark.parametrize(
+    ("target_tag", "sources"),
+    [
+        ("prepended", [[3, 5, 6, EOS], [3, 5, EOS, PAD]]),
+        ("appended", [[5, 6, 3, EOS], [5, 3, EOS, PAD]]),
+        ("none", [[5, 6, EOS], [5, EOS, PAD]]),
+    ],
+)
+def test_the_vocabulary_puts_the_tag_where_the_model_has_read_it(
+    tmp_path: Path, target_tag: TargetTag, sources: list[list[int]]
+) -> None:
+    path = tmp_path / "vocab.model"
+    train_vocabulary(["a b", "a b", "a"], path, kind="word", size=8, languages=["xx", "yy"])
+    vocab = Vocabulary.load(path, target_tag=target_tag)
+    assert [ids.tolist() for ids in vocab.encode(["a", "a b"])] == [[5], [5, 6]]
+    model = Listening()
+    translate(model, vocab, ["a", "", "a b"], target="xx", config=CONFIG)
+    (heard,) = model.heard
+    assert heard.dtype == torch.int64
+    assert heard.tolist() == sources
 
 
 def test_the_target_language_chooses_the_tag() -> None:

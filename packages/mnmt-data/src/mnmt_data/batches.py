@@ -107,6 +107,11 @@ class BatchStream:
         window = self._read(step, share)
         return tuple(window.pairs.batch(rows) for rows in window.pieces[step - window.first_step])
 
+    def tokens(self, step: int, share: Share = WHOLE) -> tuple[int, int]:
+        """Source and target tokens of a whole batch, of which `share` is one rank's part."""
+        window = self._read(step, share)
+        return window.tokens[step - window.first_step]
+
     def packed(self, step: int, share: Share, *, width: int) -> tuple[PackedBatch, ...]:
         """As `share`, with several pairs in a row of at most `width` source and `width` target tokens.
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from mnmt_data.filters import CleanConfig
 from mnmt_data.synthetic import SyntheticConfig
-from mnmt_data.vocab import Kind
+from mnmt_data.vocab import Kind, TargetTag
 
 CARVED = ("dev", "test")
 """Sets that are taken out of the training text where nothing else holds them."""
@@ -61,6 +60,10 @@ class DataConfig:
     tasks: tuple[str, ...]
     """Language pairs, such as `en-de`; each adds training data and test sets."""
 
+    zero_shot: tuple[str, ...] = ()
+    """Language pairs that are evaluated and never trained on. Training text of such a pair serves for nothing
+    but to take its dev and test sets from, where these are not given."""
+
     corpus: Path | None = None
     """Corpus folder; alone or with `files` below."""
 
@@ -84,8 +87,9 @@ class DataConfig:
     max_length: int = 128
     """Most tokens of a side, tag and `</s>` included; longer training pairs are left out."""
 
-    target_tag: Literal["prepended", "appended"] = "prepended"
-    """Whether the target tag begins the source or stands before its `</s>`."""
+    target_tag: TargetTag = "prepended"
+    """Whether the target tag begins the source or stands before its `</s>`; `none` is for source languages
+    that are translated into one language each."""
 
     seed: int = 1
     """Of the split."""
@@ -98,6 +102,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         self._check_tasks()
+        self._check_target_tag()
         if self.synthetic is None and self.corpus is None and not self.files:
             raise ValueError("`corpus`, `files` or `synthetic` must be given.")
         if self.synthetic is not None and (self.corpus is not None or self.files):
@@ -109,14 +114,29 @@ class DataConfig:
         self._check_files()
 
     def _check_tasks(self) -> None:
-        for task in self.tasks:
-            if not re.fullmatch(r"([A-Za-z_]+)-(?!\1$)[A-Za-z_]+", task):
-                raise ValueError(f"`tasks` must be language pairs such as 'en-de', but one is {task!r}.")
+        for name, tasks in (("tasks", self.tasks), ("zero_shot", self.zero_shot)):
+            for task in tasks:
+                if not re.fullmatch(r"([A-Za-z_]+)-(?!\1$)[A-Za-z_]+", task):
+                    raise ValueError(f"`{name}` must be language pairs such as 'en-de', but one is {task!r}.")
+            if self.synthetic is not None and not set(tasks) <= set(self.synthetic.tasks):
+                made = ", ".join(self.synthetic.tasks)
+                raise ValueError(f"`{name}` must be among those the languages make ({made}).")
         if not self.tasks or len(set(self.tasks)) != len(self.tasks):
             raise ValueError("`tasks` must name at least one task, each once.")
-        if self.synthetic is not None and not set(self.tasks) <= set(self.synthetic.tasks):
-            made = ", ".join(self.synthetic.tasks)
-            raise ValueError(f"`tasks` must be among those the languages make ({made}).")
+        if trained := sorted(set(self.zero_shot) & set(self.tasks)):
+            raise ValueError(f"`zero_shot` must not name what is trained on, but {trained[0]} is of `tasks`.")
+        if len(set(self.zero_shot)) != len(self.zero_shot):
+            raise ValueError("`zero_shot` must name each task once.")
+
+    def _check_target_tag(self) -> None:
+        targets: dict[str, list[str]] = {}
+        for task in self.evaluated if self.target_tag == "none" else ():
+            src, tgt = task.split("-")
+            targets.setdefault(src, []).append(tgt)
+        for src, found in targets.items():
+            if len(found) > 1:
+                several = ", ".join(found)
+                raise ValueError(f"`target_tag` must not be none where {src} is translated into {several}.")
 
     def _check_test_sets(self) -> None:
         for name in self.test_corpora:
@@ -129,8 +149,8 @@ class DataConfig:
         for name, tasks in self.files.items():
             if not re.fullmatch(r"\w+", name, re.ASCII):
                 raise ValueError(f"`files` must be for test sets of letters and digits, but one is {name!r}.")
-            if unknown := sorted(tasks.keys() - set(self.tasks)):
-                known = ", ".join(self.tasks)
+            if unknown := sorted(tasks.keys() - set(self.evaluated)):
+                known = ", ".join(self.evaluated)
                 raise ValueError(
                     f"`files.{name}` must be of the tasks ({known}), but one is of {unknown[0]!r}."
                 )
@@ -138,11 +158,16 @@ class DataConfig:
                 raise ValueError(f"`files.{name}.{empty[0]}` must name at least one source.")
 
     @property
+    def evaluated(self) -> tuple[str, ...]:
+        """All that has dev and test sets: the tasks, then the zero-shot ones."""
+        return self.tasks + self.zero_shot
+
+    @property
     def languages(self) -> tuple[str, ...]:
-        """All languages of the tasks."""
-        return tuple(dict.fromkeys(language for task in self.tasks for language in task.split("-")))
+        """All languages, of zero-shot tasks too."""
+        return tuple(dict.fromkeys(language for task in self.evaluated for language in task.split("-")))
 
     @property
     def target_languages(self) -> tuple[str, ...]:
-        """Languages translated into, in the order of the tasks."""
-        return tuple(dict.fromkeys(task.split("-")[1] for task in self.tasks))
+        """Languages translated into, in the order of the tasks, those of zero-shot tasks last."""
+        return tuple(dict.fromkeys(task.split("-")[1] for task in self.evaluated))

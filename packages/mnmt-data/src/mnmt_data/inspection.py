@@ -19,6 +19,7 @@ def describe(data: Prepared, *, samples: int) -> dict[str, Any]:
     said = data.description
     return {
         "tasks": list(data.tasks),
+        "zero_shot": list(data.zero_shot),
         "vocabulary": said["vocabulary"],
         "splits": {
             split: {task: {**counts, **_rates(counts)} for task, counts in tasks.items()}
@@ -30,13 +31,16 @@ def describe(data: Prepared, *, samples: int) -> dict[str, Any]:
             for task, report in said["filters"].items()
         },
         "irreducible": data.irreducible,
-        "samples": {task: list(_samples(data, task, samples)) for task in data.tasks},
+        "samples": {task: list(_samples(data, task, samples)) for task in data.evaluated},
     }
 
 
 def table(description: dict[str, Any]) -> str:
     """The description as text of at most `WIDTH` columns."""
-    lines = [*_splits(description), "", *_coverage(description)]
+    lines = list(_splits(description))
+    if description["zero_shot"]:
+        lines += ["", f"never trained on: {', '.join(description['zero_shot'])}"]
+    lines += ["", *_coverage(description)]
     for task, report in description["filters"].items():
         lines += ["", *_filters(task, report)]
     for task, pairs in description["samples"].items():

@@ -106,9 +106,10 @@ def open_stream(
     """The training batches of a run.
 
     Raises:
-        DataError: if a shard or an order of selected data is missing or broken, or a change of weights is of
-            a task that the mixture has not.
+        DataError: if a shard or an order of selected data is missing or broken, the mixture names a task
+            without training pairs, or a change of weights is of a task that the mixture has not.
     """
+    data.check_trainable(mixture.tasks)
     try:
         schedule = config.schedule(mixture)
     except ValueError as error:

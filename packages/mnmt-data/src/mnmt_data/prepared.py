@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from mnmt_data.segments import check_segment
 from mnmt_data.shards import Shard
 from mnmt_data.vocab import Vocabulary
 
-SCHEMA = 2
+SCHEMA = 3
 DESCRIPTION = "prepared.json"
 VOCABULARY = "vocab.model"
 
@@ -31,8 +31,18 @@ class Prepared:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Language pairs."""
+        """Language pairs with training pairs."""
         return tuple(self.description["tasks"])
+
+    @property
+    def zero_shot(self) -> tuple[str, ...]:
+        """Language pairs that have dev and test sets and no training pairs."""
+        return tuple(self.description["zero_shot"])
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        """All language pairs with dev and test sets: `tasks`, then `zero_shot`."""
+        return self.tasks + self.zero_shot
 
     @property
     def irreducible(self) -> dict[str, float]:
@@ -46,8 +56,9 @@ class Prepared:
 
     @cached_property
     def vocab(self) -> Vocabulary:
-        """The shared vocabulary."""
-        return Vocabulary.load(self.folder / VOCABULARY)
+        """The shared vocabulary, which puts the target tag where these data have it."""
+        target_tag = self.description["vocabulary"]["target_tag"]
+        return Vocabulary.load(self.folder / VOCABULARY, target_tag=target_tag)
 
     def testsets(self, task: str) -> tuple[str, ...]:
         """Test sets of a task: its splits other than train and dev."""
@@ -58,8 +69,10 @@ class Prepared:
         """Token ids of a split.
 
         Raises:
-            DataError: if it is missing or broken.
+            DataError: if it is missing or broken, or the training pairs of a zero-shot task are asked for.
         """
+        if split == "train":
+            self.check_trainable([task])
         return Shard.open(shard_path(self.folder, split, task))
 
     def text(self, split: str, task: str) -> tuple[list[str], list[str]]:
@@ -78,6 +91,18 @@ class Prepared:
             DataError: if their file is broken.
         """
         return read_groups(text_folder(self.folder), split, task)
+
+    def check_trainable(self, tasks: Iterable[str]) -> None:
+        """Looks whether there are training pairs of every given task.
+
+        Raises:
+            DataError: naming the first that has none, and the tasks that have some.
+        """
+        for task in tasks:
+            if task not in self.tasks:
+                kind = ", a zero-shot task" if task in self.zero_shot else ""
+                valid = ", ".join(self.tasks)
+                raise DataError(f"{self.folder}: has no training pairs of {task}{kind}; it has {valid}.")
 
     def verify(self) -> None:
         """Reads every file and compares it with its checksum.

@@ -14,18 +14,20 @@ from mnmt_data.draws import Words, mix, stream_key
 Rows = NDArray[np.int64]
 
 
-def shared_language(tasks: Sequence[str]) -> str:
-    """The language that most tasks have on one of their sides; the first of several."""
-    return Counter(language for task in tasks for language in task.split("-")).most_common(1)[0][0]
-
-
 def side_of(task: str, tasks: Sequence[str]) -> str:
     """`src` or `tgt`: the side whose sentences decide which pairs of a task are held out.
 
-    It is the side in the language that the tasks share. So tasks with the same sentences there (n-way
-    corpora, both directions of a pair) hold out the same ones.
+    It is the side in the language that more of the tasks have, the first of several. So tasks with the same
+    sentences there (n-way corpora, both directions of a pair) hold out the same ones.
+
+    Args:
+        task: one of the tasks, or a zero-shot one.
+        tasks: those that are trained on.
     """
-    return "tgt" if task.split("-")[1] == shared_language(tasks) else "src"
+    counts = Counter(language for other in tasks for language in other.split("-"))
+    order = [language for language, _ in counts.most_common()]
+    src, tgt = ((order.index(code) if code in order else len(order), code) for code in task.split("-"))
+    return "tgt" if tgt < src else "src"
 
 
 def places(keys: Words, seed: int) -> Words:

@@ -22,16 +22,29 @@ BLOCK_LINES = 50_000
 
 Kind = Literal["unigram", "bpe", "word"]
 
+TargetTag = Literal["prepended", "appended", "none"]
+"""Where a source has the tag of its target language: first, before its `</s>`, or nowhere."""
+
 
 class Vocabulary:
-    """Text to token ids and back; ids 0 `<pad>`, 1 `</s>`, 2 `<unk>`, then the target tags `<2xx>`."""
+    """Text to token ids and back; ids 0 `<pad>`, 1 `</s>`, 2 `<unk>`, then the target tags `<2xx>`.
 
-    def __init__(self, processor: spm.SentencePieceProcessor) -> None:
+    Args:
+        processor: the SentencePiece model.
+        target_tag: where sources have their tag.
+    """
+
+    def __init__(self, processor: spm.SentencePieceProcessor, *, target_tag: TargetTag = "prepended") -> None:
         self._processor = processor
+        self.target_tag: TargetTag = target_tag
 
     @classmethod
-    def load(cls, path: Path) -> Vocabulary:
+    def load(cls, path: Path, *, target_tag: TargetTag = "prepended") -> Vocabulary:
         """Reads a SentencePiece model.
+
+        Args:
+            path: its file.
+            target_tag: where sources have their tag; the file does not say, prepared.json does.
 
         Raises:
             DataError: if the file is missing, is not such a model, or has other special ids.
@@ -45,7 +58,7 @@ class Vocabulary:
         special = (processor.pad_id(), processor.eos_id(), processor.unk_id())
         if special != (PAD, EOS, UNK):
             raise DataError(f"{path}: <pad>, </s>, <unk> must have the ids 0, 1, 2, but have {special}.")
-        return cls(processor)
+        return cls(processor, target_tag=target_tag)
 
     @property
     def size(self) -> int:
@@ -77,35 +90,43 @@ class Vocabulary:
         """Token ids of each line, without tag and `</s>`."""
         return [np.array(ids, dtype=np.int64) for ids in self._processor.encode(list(lines))]
 
-    def encode_ragged(
-        self,
-        lines: Sequence[str],
-        *,
-        tag: int | None = None,
-        tag_last: bool = False,
-        num_threads: int = -1,
-    ) -> Ragged:
-        """Token ids of each line as one array, with `</s>` at the end.
+    def encode_sources(self, lines: Sequence[str], *, target: str, num_threads: int = -1) -> Ragged:
+        """Sources as a model reads them: each line's token ids with the target's tag in its place and `</s>`.
 
         Args:
             lines: text.
-            tag: an id that begins each line, if any.
-            tag_last: whether the tag stands before `</s>` instead.
+            target: the language to translate into, such as `de`.
+            num_threads: threads to encode with; -1: as many as there are processors.
+
+        Raises:
+            DataError: if the vocabulary has no tag of the language, even where sources have none.
+        """
+        tag = self.tag(target)
+        before = [tag] if self.target_tag == "prepended" else []
+        after = [tag, EOS] if self.target_tag == "appended" else [EOS]
+        return self._encode_between(before, lines, after, num_threads)
+
+    def encode_ragged(self, lines: Sequence[str], *, num_threads: int = -1) -> Ragged:
+        """Token ids of each line as one array, with `</s>` at the end: targets as a model reads them.
+
+        Args:
+            lines: text.
             num_threads: threads to encode with; -1: as many as there are processors.
         """
-        blocks = [
-            self._block(lines[start : start + BLOCK_LINES], tag, tag_last, num_threads)
-            for start in range(0, max(len(lines), 1), BLOCK_LINES)
-        ]
-        return blocks[0] if len(blocks) == 1 else Ragged.concatenate(blocks)
+        return self._encode_between([], lines, [EOS], num_threads)
 
-    def _block(self, lines: Sequence[str], tag: int | None, tag_last: bool, num_threads: int) -> Ragged:
-        rows = self._processor.encode(list(lines), num_threads=num_threads)
-        first = [tag] if tag is not None and not tag_last else []
-        last = [tag, EOS] if tag is not None and tag_last else [EOS]
-        offsets = offsets_of([len(first) + len(row) + len(last) for row in rows])
-        tokens = chain.from_iterable(chain(first, row, last) for row in rows)
-        return Ragged(np.fromiter(tokens, self.dtype, count=int(offsets[-1])), offsets)
+    def _encode_between(
+        self, before: list[int], lines: Sequence[str], after: list[int], num_threads: int
+    ) -> Ragged:
+        """Token ids of each line between the same ids, block by block."""
+        blocks = []
+        for start in range(0, max(len(lines), 1), BLOCK_LINES):
+            block = list(lines[start : start + BLOCK_LINES])
+            rows = self._processor.encode(block, num_threads=num_threads)
+            offsets = offsets_of([len(before) + len(row) + len(after) for row in rows])
+            tokens = chain.from_iterable(chain(before, row, after) for row in rows)
+            blocks.append(Ragged(np.fromiter(tokens, self.dtype, count=int(offsets[-1])), offsets))
+        return blocks[0] if len(blocks) == 1 else Ragged.concatenate(blocks)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of token ids; padding, `</s>` and tags leave nothing, `<unk>` leaves ⁇."""

@@ -58,6 +58,8 @@ class ReadWindow:
     first_step: int
     pairs: Pairs
     pieces: list[list[Rows]]
+    tokens: list[tuple[int, int]]
+    """Source and target tokens of each whole batch."""
 
     def holds(self, step: int) -> bool:
         """Whether the batch of a step is in it."""
@@ -94,7 +96,8 @@ def read_window(plan: BatchPlan, corpora: Mapping[str, Corpus], step: int, share
         np.split(np.arange(len(places)), np.cumsum([len(p) for batch in pieces for p in batch])[:-1])
     )
     read = [[next(numbers) for _ in batch] for batch in pieces]
-    return ReadWindow(share=share, first_step=window.first_step, pairs=pairs, pieces=read)
+    tokens = [(int(window.src_lengths[b].sum()), int(window.tgt_lengths[b].sum())) for b in window.batches]
+    return ReadWindow(share=share, first_step=window.first_step, pairs=pairs, pieces=read, tokens=tokens)
 
 
 def _pieces(window: CutWindow, batch: Rows, share: Share) -> list[Rows]:

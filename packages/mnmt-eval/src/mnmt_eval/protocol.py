@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, Self, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
+
+from mnmt_data.ragged import Ragged
 
 PAD = 0
 """Padding of sources, and the token every target starts from; never a target's token."""
@@ -55,14 +55,14 @@ class TranslationModel(Protocol[State]):
 class Vocabulary(Protocol):
     """Text to token ids and back."""
 
-    def encode(self, lines: Sequence[str]) -> Sequence[NDArray[np.int64]]:
-        """Token ids of each line, without tag and `EOS`."""
+    def encode_sources(self, lines: Sequence[str], *, target: str) -> Ragged:
+        """Sources as the model was trained on them: the target language's tag in its place, `EOS` at the end.
+
+        Raises:
+            DataError: if there is no such target language.
+        """
         ...
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of token ids; special ids leave nothing."""
-        ...
-
-    def tag(self, language: str) -> int:
-        """Id of the tag that asks for a target language."""
         ...

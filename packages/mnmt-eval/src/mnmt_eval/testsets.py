@@ -50,7 +50,7 @@ def read_testsets(
         EvalError: if a test set is named that no task has.
         DataError: if text is missing or broken, or its two sides differ in length.
     """
-    existing = [(task, testset) for task in data.tasks for testset in data.testsets(task)]
+    existing = [(task, testset) for task in data.evaluated for testset in data.testsets(task)]
     names = dict.fromkeys(testset for _, testset in existing)
     for testset in testsets:
         if testset not in names:

@@ -8,11 +8,9 @@ from itertools import chain, islice
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.protocol import EOS, PAD, State, TranslationModel, Vocabulary
+from mnmt_eval.protocol import PAD, State, TranslationModel, Vocabulary
 from mnmt_eval.search import SearchConfig, search
 
 BATCH_SENTENCES = 64
@@ -40,7 +38,7 @@ def translate(
 
     Args:
         model: what translates.
-        vocab: the vocabulary it was trained with.
+        vocab: the vocabulary it was trained with, which knows where sources have their target tag.
         lines: source sentences; a blank one has an empty translation.
         target: the target language, such as `de`.
         config: how to search.
@@ -52,18 +50,18 @@ def translate(
 
     Raises:
         EvalError: if `batch_sentences` is below 1, or the model has diverged.
+        DataError: if the vocabulary has no such target language.
     """
     if batch_sentences < 1:
         raise EvalError(f"`batch_sentences` must be at least 1, but is {batch_sentences}.")
-    tag = vocab.tag(target)
     filled = [number for number, line in enumerate(lines) if line.strip()]
-    pieces = vocab.encode([lines[number] for number in filled])
-    order = sorted(range(len(filled)), key=lambda place: len(pieces[place]), reverse=True)
+    sources = vocab.encode_sources([lines[number] for number in filled], target=target)
+    order = np.argsort(-sources.lengths, kind="stable")
     translations = [""] * len(lines)
     for start in range(0, len(order), batch_sentences):
         batch = order[start : start + batch_sentences]
-        src = source_batch([pieces[place] for place in batch], tag=tag)
-        for place, best in zip(batch, search(model, src, config), strict=True):
+        src = torch.from_numpy(sources.padded(batch, pad=PAD))
+        for place, best in zip(batch.tolist(), search(model, src, config), strict=True):
             translations[filled[place]] = vocab.decode(best.tokens).translate(_LINE_BREAKS)
         on_batch(len(batch))
     return translations
@@ -91,7 +89,7 @@ def translate_stream(
         buffer_sentences: lines read before the first is translated; they are sorted by length together.
 
     Raises:
-        EvalError: as `translate`, or if `buffer_sentences` is below 1.
+        EvalError, DataError: as `translate`, or if `buffer_sentences` is below 1.
     """
     if buffer_sentences < 1:
         raise EvalError(f"`buffer_sentences` must be at least 1, but is {buffer_sentences}.")
@@ -102,14 +100,3 @@ def translate_stream(
     remaining = iter(lines)
     buffers = iter(lambda: list(islice(remaining, buffer_sentences)), [])
     return chain.from_iterable(map(translate_buffer, buffers))
-
-
-def source_batch(sentences: Sequence[NDArray[np.int64]], *, tag: int) -> Tensor:
-    """Sources `(batch, src_len)`: the tag, the sentence, `EOS`, then padding."""
-    width = max(len(ids) for ids in sentences) + 2
-    src = np.full((len(sentences), width), PAD, dtype=np.int64)
-    src[:, 0] = tag
-    for row, ids in zip(src, sentences, strict=True):
-        row[1 : len(ids) + 1] = ids
-        row[len(ids) + 1] = EOS
-    return torch.from_numpy(src)

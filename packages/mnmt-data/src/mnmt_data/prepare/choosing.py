@@ -30,7 +30,7 @@ def choose(config: DataConfig, inputs: Inputs, parts: AllParts, space: Workspace
     """Writes which pairs of every split and task are chosen, for `chosen_rows` to read, unless it is there.
 
     Training pairs are dropped that occurred before, or that have a sentence, on either side, which a dev or
-    test set of any task has. Made languages drop none: what they repeat, they mean to.
+    test set of any task has, be it a zero-shot one. Made languages drop none: what they repeat, they mean to.
 
     Returns:
         {task: what was dropped from its training pairs, by which rule}.
@@ -69,17 +69,17 @@ def _choose(config: DataConfig, inputs: Inputs, parts: AllParts, space: Workspac
         task: _drop_repeated(config.clean.near_duplicates, task, pairs, space)
         for task, pairs in parts["train"].items()
     }
-    candidates = {task: chosen_rows(space, "train", task) for task in config.tasks}
+    candidates = {task: chosen_rows(space, "train", task) for task in parts["train"]}
     sets = held_out_sets(config, inputs, parts, candidates)
     held_out = sentence_keys(pairs for tasks in sets.values() for pairs in tasks.values())
     for split, tasks in sets.items():
         for task, held in tasks.items():
             _save(space, split, task, held.rows)
-    for task, pairs in parts["train"].items():
-        reports[task] += _drop_held_out(task, pairs, held_out, space)
+    for task in config.tasks:
+        reports[task] += _drop_held_out(task, parts["train"][task], held_out, space)
         if not chosen_rows(space, "train", task).any():
             raise DataError(f"[data] leaves no training pairs of {task}; make the test sets smaller.")
-    return reports
+    return {task: reports[task] for task in config.tasks}
 
 
 def _drop_repeated(near: bool, task: str, pairs: Parts, space: Workspace) -> FilterReport:

@@ -30,19 +30,22 @@ def describe(
     Args:
         config: the settings.
         folder: where the vocabulary, segments and texts are.
-        train: {task: its cleaned training text}.
+        train: {task: its cleaned training text}, at least of every task that is trained on.
         chosen: {task: what the choice of training pairs dropped}.
         written: the segments.
     """
     return {
         "schema": SCHEMA,
         "tasks": list(config.tasks),
+        "zero_shot": list(config.zero_shot),
         "vocabulary": _vocabulary(config, folder),
         "counts": {
             split: {task: _counts(segments) for task, segments in tasks.items()}
             for split, tasks in written.items()
         },
-        "filters": {task: _filters(train[task], chosen[task], written["train"][task]) for task in train},
+        "filters": {
+            task: _filters(train[task], chosen[task], segments) for task, segments in written["train"].items()
+        },
         "coverage": {language: found.to_dict() for language, found in _coverage(written["train"]).items()},
         "config": asdict(config),
         "files": {
@@ -55,7 +58,8 @@ def describe(
 def _vocabulary(config: DataConfig, folder: Path) -> dict[str, Any]:
     vocab = Vocabulary.load(folder / VOCABULARY)
     tags = {language: vocab.tag(language) for language in config.target_languages}
-    return {"size": vocab.size, "pad": PAD, "eos": EOS, "unk": UNK, "tags": tags}
+    ids = {"pad": PAD, "eos": EOS, "unk": UNK, "tags": tags}
+    return {"size": vocab.size, **ids, "target_tag": config.target_tag}
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -63,16 +63,21 @@ def _jobs(
                 number=number,
                 rows=rows,
                 max_length=config.max_length,
-                tag_last=config.target_tag == "appended",
+                target_tag=config.target_tag,
             )
             if space.mark(job.mark) is None:
                 yield job
 
 
 def _places(config: DataConfig, space: Workspace) -> list[tuple[str, str]]:
-    """Every split and task that has a choice."""
+    """Every split and task that has a choice; zero-shot tasks have none of train."""
     splits = dict.fromkeys(("train", "dev", "test", *config.files, *config.test_corpora))
-    return [(split, task) for split in splits for task in config.tasks if space.chosen(split, task).exists()]
+    return [
+        (split, task)
+        for split in splits
+        for task in (config.tasks if split == "train" else config.evaluated)
+        if space.chosen(split, task).exists()
+    ]
 
 
 def _segment_rows(parts: AllParts, space: Workspace, split: str, task: str) -> Iterator[LocalRows]:

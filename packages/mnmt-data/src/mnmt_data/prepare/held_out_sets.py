@@ -45,19 +45,19 @@ Sets = dict[str, dict[str, HeldOut]]
 def held_out_sets(
     config: DataConfig, inputs: Inputs, parts: AllParts, candidates: Mapping[str, Mask]
 ) -> Sets:
-    """The dev and test sets of all tasks; no dev set has a sentence, on either side, that a test set has.
+    """The dev and test sets of all tasks, zero-shot ones too; no dev set has a sentence of a test set.
 
     Args:
         config: how large the sets are.
         inputs: where the text is from, for messages.
         parts: all text.
-        candidates: {task: (pairs,) which training pairs may be carved out}.
+        candidates: {task: (pairs,) which training pairs may be carved out}, of every task with training text.
 
     Raises:
         DataError: if there are too few of them, or nothing is left of a dev set.
     """
     sets: Sets = {split: {} for split in dict.fromkeys((*CARVED, *parts)) if split != "train"}
-    for task in config.tasks:
+    for task in config.evaluated:
         for split in sets:
             if task in parts.get(split, {}):
                 sets[split][task] = _given(config, split, task, parts[split][task])
@@ -67,7 +67,7 @@ def held_out_sets(
             for split, pairs in carved.items():
                 sets[split][task] = pairs
     tests = sentence_keys(pairs for split in sets if split != "dev" for pairs in sets[split].values())
-    sets["dev"] = {task: _dev(task, sets["dev"][task], tests) for task in config.tasks}
+    sets["dev"] = {task: _dev(task, sets["dev"][task], tests) for task in config.evaluated}
     return sets
 
 

@@ -55,14 +55,17 @@ def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
     """Looks for the text of `config`; `corpus` is its corpus folder or the one of its made languages.
 
     Raises:
-        DataError: if a task has no training text, or a test corpus none of the tasks.
+        DataError: if a task has no training text, a zero-shot one neither sets nor text to take them from, or
+            a test corpus none of the tasks.
     """
     sources = [
         Source(split=split, task=task, number=number, reader=reader)
         for split, task in _places(config)
         for number, reader in enumerate(_readers(config, corpus, split, task))
     ]
-    inputs = Inputs(sources=tuple(sources), irreducible=_irreducible(corpus, config.tasks))
+    for task in config.zero_shot:
+        sources = _without_needless_train(config, corpus, task, sources)
+    inputs = Inputs(sources=tuple(sources), irreducible=_irreducible(corpus, config.evaluated))
     for task in config.tasks:
         if not inputs.of("train", task):
             raise _missing_train(config, corpus, task)
@@ -76,8 +79,24 @@ def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
 def _places(config: DataConfig) -> Iterator[tuple[str, str]]:
     """Every split and task that may have text, training text first."""
     for split in dict.fromkeys(("train", *CARVED, *config.files, *config.test_corpora)):
-        for task in config.tasks:
+        for task in config.evaluated:
             yield split, task
+
+
+def _without_needless_train(
+    config: DataConfig, corpus: Path | None, task: str, sources: list[Source]
+) -> list[Source]:
+    """The sources without the training text of a zero-shot task, unless sets must be taken out of it."""
+    splits = {source.split for source in sources if source.task == task}
+    missing = [split for split in CARVED if split not in splits]
+    if not missing:
+        return [source for source in sources if (source.split, source.task) != ("train", task)]
+    if "train" in splits:
+        return sources
+    if corpus is None:
+        raise DataError(f"[data] `files.{missing[0]}` names no source of {task}, a zero-shot task; give one.")
+    wanted = bitext_paths(corpus, missing[0], task)[0]
+    raise DataError(f"{wanted}: no such file; a zero-shot task needs it, or a train set to take it from.")
 
 
 def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:

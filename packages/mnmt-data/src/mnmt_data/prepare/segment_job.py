@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +21,7 @@ from mnmt_data.prepared import VOCABULARY, shard_path, text_folder
 from mnmt_data.ragged import Ragged
 from mnmt_data.segments import SegmentInfo, write_segment
 from mnmt_data.shards import segment_path
-from mnmt_data.vocab import Vocabulary
+from mnmt_data.vocab import TargetTag, Vocabulary
 
 TOO_MANY_TOKENS = "too many tokens"
 """The filter that `max_length` sets; that of characters has gone before."""
@@ -40,7 +40,7 @@ class SegmentJob:
     """(part, rows of it), in order."""
     max_length: int
     """Most tokens of a side of a training pair."""
-    tag_last: bool
+    target_tag: TargetTag
 
     def __len__(self) -> int:
         return sum(len(rows) for _, rows in self.rows)
@@ -115,9 +115,9 @@ def _read(path: Path, rows: NDArray[np.int64]) -> tuple[Bitext, list[str] | None
 
 
 def _encode(job: SegmentJob, text: Bitext, origins: list[str] | None) -> _Piece:
-    vocab, is_byte = _vocabulary(job.space.folder / VOCABULARY)
-    tag = vocab.tag(job.task.split("-")[1])
-    src = vocab.encode_ragged(text.src, tag=tag, tag_last=job.tag_last, num_threads=1)
+    path = job.space.folder / VOCABULARY
+    vocab, is_byte = _vocabulary(path, path.stat().st_mtime_ns, job.target_tag)
+    src = vocab.encode_sources(text.src, target=job.task.split("-")[1], num_threads=1)
     tgt = vocab.encode_ragged(text.tgt, num_threads=1)
     filters = FilterReport()
     if job.split == "train":
@@ -127,7 +127,7 @@ def _encode(job: SegmentJob, text: Bitext, origins: list[str] | None) -> _Piece:
             kept = np.flatnonzero(short)
             text, src, tgt = text.take(kept.tolist()), src.take(kept), tgt.take(kept)
     coverage = (
-        measure(text.src, src.values, extra=2, is_byte=is_byte),
+        measure(text.src, src.values, extra=1 if job.target_tag == "none" else 2, is_byte=is_byte),
         measure(text.tgt, tgt.values, extra=1, is_byte=is_byte),
     )
     # The text of training pairs has served; a segment of it would take ten times the memory of its token ids.
@@ -153,7 +153,8 @@ def _write_text(job: SegmentJob, pieces: list[_Piece]) -> None:
         write_groups(folder, job.split, job.task, groups)
 
 
-@cache
-def _vocabulary(path: Path) -> tuple[Vocabulary, NDArray[np.bool_]]:
-    vocab = Vocabulary.load(path)
+@lru_cache(maxsize=1)
+def _vocabulary(path: Path, written: int, target_tag: TargetTag) -> tuple[Vocabulary, NDArray[np.bool_]]:
+    """The vocabulary, loaded once; `written` tells it from the one of an earlier call of this process."""
+    vocab = Vocabulary.load(path, target_tag=target_tag)
     return vocab, vocab.byte_tokens

@@ -5,6 +5,8 @@ way; every target language has random spellings of its own, two a concept. The s
 probability: no model can foresee that choice, and it is all the loss that a perfect model has left. The
 lexicon must sit in a model's weights, so the loss falls as the model grows.
 
+Any two of the languages can be paired, in any direction.
+
 The target languages may share a part of their lexicon, order their words in ways of their own, and be taught
 with pairs that are wrong.
 """

@@ -35,7 +35,11 @@ class SyntheticConfig:
     """
 
     languages: tuple[str, ...] = ("aa", "bb")
-    """Target languages; each makes a task with the source language, `xx-aa`."""
+    """Target languages; each makes a task with the source language, `xx-aa`, unless `pairs` are given."""
+
+    pairs: tuple[str, ...] = ()
+    """Tasks to make instead, of any two of `xx` and the languages, in any direction: `aa-xx`, `aa-bb`. As a
+    source, `aa` has its own word order, and of each concept the first spelling, so as not to be ambiguous."""
 
     concepts: int = 1000
     """How many things there are to say: the size of the lexicon."""
@@ -82,9 +86,9 @@ class SyntheticConfig:
     """
 
     word_order: WordOrder = "same"
-    """Order of the target's words: `same` as the source's, `reversed`, or `permuted`: a random permutation of
-    the positions for each language and length, drawn independently, so that short sentences of two languages
-    may come to be ordered alike. The irreducible loss is the same for all three."""
+    """Order of the words in `languages`: `same` as in `xx`, `reversed`, or `permuted`: a random permutation
+    of the positions for each language and length, drawn independently, so that short sentences of two
+    languages may come to be ordered alike. The irreducible loss is the same for all three."""
 
     noise: float = 0.0
     """Share of the training pairs that are misaligned: their target is the next pair's.
@@ -99,7 +103,7 @@ class SyntheticConfig:
     """Training pairs of each task."""
 
     train_sentences_of: Mapping[str, int] = field(default_factory=dict)
-    """{target language: training pairs of its task}, where they are not `train_sentences`."""
+    """{task, or target language for all tasks into it: training pairs}, where not `train_sentences`."""
 
     dev_sentences: int = 1000
     """Development pairs of each task."""
@@ -119,6 +123,8 @@ class SyntheticConfig:
             _require(0 <= value <= 1, f"`{name}` must be in [0, 1], but is {value}.")
         self._check_training()
         self._check_languages()
+        self._check_pairs()
+        self._check_amounts()
         self._check_words("source_syllables")
         self._check_words("target_syllables")
 
@@ -133,10 +139,23 @@ class SyntheticConfig:
         _require(
             self.word_order in WORD_ORDERS, f"`word_order` must be one of {orders}, not {self.word_order!r}."
         )
-        for language, count in self.train_sentences_of.items():
-            known = language in self.languages
-            _require(known, f"`train_sentences_of` must name target languages, but {language!r} is none.")
-            _require(count >= 0, f"`train_sentences_of` {language} must be at least 0, but is {count}.")
+
+    def _check_amounts(self) -> None:
+        known = {name for task in self.tasks for name in (task, task.split("-")[1])}
+        for name, count in self.train_sentences_of.items():
+            message = f"`train_sentences_of` must name target languages or tasks, but {name!r} is none."
+            _require(name in known, message)
+            _require(count >= 0, f"`train_sentences_of` {name} must be at least 0, but is {count}.")
+
+    def _check_pairs(self) -> None:
+        known = (SOURCE_LANGUAGE, *self.languages)
+        for pair in self.pairs:
+            sides = pair.split("-")
+            _require(
+                len(sides) == len(set(sides)) == 2 and set(sides) <= set(known),
+                f"`pairs` must be of two of {', '.join(known)}, such as aa-xx, but one is {pair!r}.",
+            )
+            _require(self.pairs.count(pair) == 1, f"`pairs` must differ, but {pair} is there twice.")
 
     def _check_languages(self) -> None:
         _require(len(self.languages) > 0, "`languages` must name at least one target language, but is empty.")
@@ -158,8 +177,8 @@ class SyntheticConfig:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The language pairs, `xx-aa` and so on."""
-        return tuple(f"{SOURCE_LANGUAGE}-{language}" for language in self.languages)
+        """The language pairs: `pairs`, or `xx-aa` and so on."""
+        return self.pairs or tuple(f"{SOURCE_LANGUAGE}-{language}" for language in self.languages)
 
     @property
     def lengths(self) -> tuple[int, int]:
@@ -169,14 +188,15 @@ class SyntheticConfig:
 
     def sentences(self, split: str, task: str) -> int:
         """How many pairs `split` (train, dev or test) of a task has."""
-        train = self.train_sentences_of.get(task.partition("-")[2], self.train_sentences)
+        of_target = self.train_sentences_of.get(task.partition("-")[2], self.train_sentences)
+        train = self.train_sentences_of.get(task, of_target)
         return {"train": train, "dev": self.dev_sentences, "test": self.test_sentences}[split]
 
     @property
     def irreducible(self) -> float:
-        """Loss on dev and test of a perfect model of the training pairs, in nats a target token.
+        """Loss on dev and test of a perfect model of the training pairs into one of `languages`.
 
-            L∞ = (n·H(r) - ln(1 - ε)) / (n·s + 1)
+            L∞ = (n·H(r) - ln(1 - ε)) / (n·s + 1)    nats a target token
 
         with n the mean number of words a sentence, s the syllables a word, r the `synonym_rate`, and
         H(r) = -r ln r - (1 - r) ln(1 - r) the entropy of the choice of synonym. The one more token is `</s>`,
@@ -193,10 +213,18 @@ class SyntheticConfig:
         p_k the probability of concept k, if no two concepts share a spelling. A model that was told that dev
         and test are clean would reach the loss of p, that of ε = 0.
         """
-        rate, words = self.synonym_rate, sum(self.lengths) / 2
+        return self._irreducible(self.synonym_rate, self.target_syllables)
+
+    def irreducible_of(self, task: str) -> float:
+        """`irreducible`, for a task into `xx` with r = 0 and its own syllables: it has no synonyms."""
+        into_source = task.partition("-")[2] == SOURCE_LANGUAGE
+        return self._irreducible(0.0, self.source_syllables) if into_source else self.irreducible
+
+    def _irreducible(self, rate: float, syllables: int) -> float:
+        words = sum(self.lengths) / 2
         entropy = -sum(p * log(p) for p in (rate, 1 - rate) if p > 0)
         mistrust = -log1p(-(self.noise + self.copies))
-        return (words * entropy + mistrust) / (words * self.target_syllables + 1)
+        return (words * entropy + mistrust) / (words * syllables + 1)
 
 
 def _require(holds: bool, message: str) -> None:

@@ -14,6 +14,7 @@ from mnmt_data.synthetic.pairs import sentence_pairs
 from mnmt_data.synthetic.text import text_bytes
 
 _LATER: dict[str, Any] = {
+    "pairs": (),
     "max_words_per_sentence": None,
     "shared_lexicon": 0,
     "word_order": "same",
@@ -39,7 +40,7 @@ def write_synthetic_corpus(config: SyntheticConfig, folder: Path) -> None:
         "provenance": {"generator": "mnmt_data.synthetic", "config": _settings(config)},
         "counts": counts,
         "sha256": checksums,
-        "irreducible": dict.fromkeys(config.tasks, config.irreducible),
+        "irreducible": {task: config.irreducible_of(task) for task in config.tasks},
     }
     (folder / "corpus.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 

@@ -23,20 +23,22 @@ def sentence_pairs(config: SyntheticConfig, split: str, task: str) -> Iterator[t
     What is drawn is a pure function of (seed, split, task): asking for more sentences keeps the earlier ones.
     No split contains a source sentence of another (see `concepts.concept_sentences`).
     """
-    language = task.partition("-")[2]
-    source, target = source_words(config), target_words(config, language)
-    orders = word_orders(config.word_order, config.lengths[1], seed=config.seed, language=language)
+    src, tgt = task.split("-")
+    source, target = source_words(config, src), target_words(config, tgt)
+    src_orders, tgt_orders = _orders(config, src), _orders(config, tgt)
     first = 0
     for sentences in _concept_sentences(config, split, task):
-        chosen = _choose_synonyms(config, sentences, split, task, first)
-        placed = reordered(chosen, sentence_lengths(sentences), orders)
-        lines = text_lines(sentences, source), text_lines(placed, target)
+        chosen, lengths = _choose_synonyms(config, sentences, split, task, first), sentence_lengths(sentences)
+        placed = reordered(sentences, lengths, src_orders), reordered(chosen, lengths, tgt_orders)
+        lines = text_lines(placed[0], source), text_lines(placed[1], target)
         yield _spoiled(config, *lines, task, first) if split == "train" else lines
         first += len(sentences)
 
 
-def source_words(config: SyntheticConfig) -> Lines:
-    """(concepts, width): how the source language writes each concept."""
+def source_words(config: SyntheticConfig, language: str = SOURCE_LANGUAGE) -> Lines:
+    """(concepts, width): how a language writes each concept as a source, no two alike."""
+    if language != SOURCE_LANGUAGE:
+        return target_words(config, language)[::2]
     spellings = unique_spellings(
         config.concepts,
         length=config.source_syllables,
@@ -48,7 +50,9 @@ def source_words(config: SyntheticConfig) -> Lines:
 
 
 def target_words(config: SyntheticConfig, language: str) -> Lines:
-    """(2 · concepts, width): each concept's first and second spelling, in turn."""
+    """(2 · concepts, width): each concept's first and second spelling, in turn; both the same in `xx`."""
+    if language == SOURCE_LANGUAGE:
+        return np.repeat(source_words(config), 2, axis=0)
     seed, inventory = config.seed, config.syllable_inventory
     shared = shared_concepts(config.concepts, config.shared_lexicon, seed=seed)
     first = unique_spellings(
@@ -62,6 +66,12 @@ def target_words(config: SyntheticConfig, language: str) -> Lines:
     second = synonyms(first, inventory=inventory, seed=seed, language=language, shared=shared)
     both = np.stack([first, second], axis=1).reshape(2 * config.concepts, -1)
     return word_bytes(both, syllables(inventory))
+
+
+def _orders(config: SyntheticConfig, language: str) -> NDArray[np.int64]:
+    """Which word of `xx` stands at each place in a language, for every length."""
+    order = "same" if language == SOURCE_LANGUAGE else config.word_order
+    return word_orders(order, config.lengths[1], seed=config.seed, language=language)
 
 
 def _concept_sentences(config: SyntheticConfig, split: str, task: str) -> Iterator[NDArray[np.int64]]:

@@ -1,0 +1,138 @@
+"""Synthetic languages paired with each other: every text is read back as concepts, in any direction."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import permutations
+from math import log
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnmt_data.structure import structure
+from mnmt_data.synthetic import SyntheticConfig, sentence_pairs, write_synthetic_corpus
+from mnmt_data.synthetic.concepts import SPLITS
+from mnmt_data.synthetic.pairs import source_words, target_words
+from mnmt_data.synthetic.text import text_bytes
+from mnmt_data.synthetic.word_order import WORD_ORDERS, word_orders
+
+ALL = tuple("-".join(pair) for pair in permutations(("xx", "aa", "bb"), 2))
+CONFIG = SyntheticConfig(
+    pairs=ALL,
+    concepts=60,
+    words_per_sentence=4,
+    source_syllables=3,
+    synonym_rate=0.3,
+    train_sentences=500,
+    dev_sentences=40,
+    test_sentences=50,
+)
+DISTINCT = {"syllable_inventory": 512, "target_syllables": 3}
+"""So many words that no synonym is another concept's word."""
+
+
+def pairs(config, task, count):
+    """The first source and target lines, as many as a block has at most."""
+    return tuple(
+        text_bytes(side[:count]).decode().splitlines() for side in next(sentence_pairs(config, "train", task))
+    )
+
+
+def words(line, length):
+    tokens = line.split(" ")
+    return [" ".join(tokens[i : i + length]) for i in range(0, len(tokens), length)]
+
+
+def in_the_order_of_xx(said, language, config):
+    orders = word_orders(config.word_order, config.lengths[1], seed=config.seed, language=language)
+    back = range(len(said)) if language == "xx" else orders[len(said)][: len(said)].argsort()
+    return [said[place] for place in back]
+
+
+def meanings(lines, language, spelled, spellings, config):
+    """The concepts of each line, where each concept has so many spellings."""
+    rows = {row.tobytes().decode().strip(): number for number, row in enumerate(spelled)}
+    length = config.source_syllables if language == "xx" else config.target_syllables
+    said = ([rows[word] // spellings for word in words(line, length)] for line in lines)
+    return [in_the_order_of_xx(concepts, language, config) for concepts in said]
+
+
+@pytest.mark.parametrize("order", WORD_ORDERS)
+@pytest.mark.parametrize("task", ALL)
+def test_both_sides_say_the_same_concepts(task, order):
+    config = replace(CONFIG, **DISTINCT, word_order=order, max_words_per_sentence=6)
+    (src, tgt), (sources, targets) = task.split("-"), pairs(config, task, 1000)
+    asked = meanings(sources, src, source_words(config, src), 1, config)
+    assert asked == meanings(targets, tgt, target_words(config, tgt), 2, config)
+    assert {len(concepts) for concepts in asked} == {4, 5, 6}
+
+
+@pytest.mark.parametrize("task", ALL)
+def test_the_irreducible_loss_is_the_conditional_entropy_of_the_text(task):
+    """With so few syllables that a source in its second spellings would be ambiguous."""
+    config = replace(CONFIG, concepts=16, syllable_inventory=4)
+    lengths = [3 if language == "xx" else 2 for language in task.split("-")]
+    sources, targets = pairs(config, task, 20_000)
+    said = Counter()
+    for source, target in zip(sources, targets, strict=True):
+        said.update(zip(words(source, lengths[0]), words(target, lengths[1]), strict=True))
+    asked = Counter()
+    for (word, _), count in said.items():
+        asked[word] += count
+    nats = -sum(count * log(count / asked[word]) for (word, _), count in said.items())
+    measured = nats / (len(sources) * (4 * lengths[1] + 1))
+    assert measured == pytest.approx(config.irreducible_of(task), rel=0.02, abs=1e-12)
+    assert len(asked) == 16
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "corpus.json"}
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    tasks=st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True),
+    order=st.sampled_from(WORD_ORDERS),
+    shared=st.floats(0, 1),
+    seed=st.integers(0, 99),
+)
+def test_a_pair_does_not_depend_on_the_others_and_splits_share_no_source(tasks, order, shared, seed):
+    knobs = {"word_order": order, "shared_lexicon": shared, "seed": seed, "zipf_exponent": 0.5}
+    config = replace(CONFIG, **knobs, source_syllables=2)
+    with TemporaryDirectory() as name:
+        some, every = Path(name) / "some", Path(name) / "every"
+        write_synthetic_corpus(replace(config, pairs=tuple(tasks)), some)
+        write_synthetic_corpus(config, every)
+        assert contents(some).items() <= contents(every).items()
+        for language in ("xx", "aa", "bb"):
+            lines = {
+                split: {
+                    line
+                    for path in every.glob(f"{split}.{language}-*.{language}")
+                    for line in path.read_text().splitlines()
+                }
+                for split in SPLITS
+            }
+            assert not lines["train"] & (lines["dev"] | lines["test"])
+            assert not lines["dev"] & lines["test"]
+
+
+def test_the_pairs_of_version_0_1_are_the_same_text_when_they_are_named(tmp_path):
+    config = replace(CONFIG, pairs=(), word_order="permuted", noise=0.1, copies=0.1)
+    write_synthetic_corpus(config, tmp_path / "unnamed")
+    write_synthetic_corpus(replace(config, pairs=config.tasks), tmp_path / "named")
+    assert contents(tmp_path / "unnamed") == contents(tmp_path / "named")
+
+
+def test_the_description_holds_pairs_amounts_and_losses(tmp_path):
+    amounts = {"xx": 30, "bb-xx": 0}
+    config = replace(CONFIG, train_sentences_of=amounts)
+    write_synthetic_corpus(config, tmp_path)
+    said = json.loads((tmp_path / "corpus.json").read_text())
+    assert [said["counts"][f"train.{task}"] for task in ("aa-xx", "bb-xx", "aa-bb")] == [30, 0, 500]
+    assert said["irreducible"] == {task: config.irreducible_of(task) for task in ALL}
+    assert said["irreducible"]["aa-bb"] == config.irreducible > said["irreducible"]["aa-xx"] == 0
+    assert structure(said["provenance"]["config"], SyntheticConfig, where="config") == config
