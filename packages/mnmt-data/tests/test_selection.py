@@ -20,7 +20,7 @@ from mnmt_data.selection import (
     area_under_curve,
     best_first,
     pair_scores,
-    scores_schema,
+    score_table,
     select,
 )
 from mnmt_data.shards import segment_path
@@ -49,8 +49,9 @@ def data(tmp_path):
 
 
 def write_scores(path, nats, tokens, **changes):
-    schema = scores_schema(ScoresInfo(**{**vars(INFO), **changes}))
-    pq.write_table(pa.table({"nats": nats, "tokens": tokens}).cast(schema), path)
+    info = ScoresInfo(**{**vars(INFO), **changes})
+    lengths = np.asarray(tokens)
+    pq.write_table(score_table(np.asarray(nats, dtype=np.float32), lengths, 4 * lengths, info), path)
     return path
 
 

@@ -241,7 +241,7 @@ def unchanged(results: Path) -> None:
         (without_references, ["score", "{runs}"], "test.xx-aa.aa: no such file"),
         (unequal, ["score", "{runs}"], "test.xx-aa.aa has 1"),
         (without_data, ["score", "{runs}"], "run `mnmt-data prepare` first"),
-        (without_checkpoint, ["score", "{runs}"], "no checkpoint yet"),
+        (without_checkpoint, ["score", "{runs}"], "holds no checkpoint; name the folder of a trained run"),
         (with_another_vocabulary, ["score", "{runs}"], "pieces, but"),
         (
             unchanged,
@@ -249,7 +249,7 @@ def unchanged(results: Path) -> None:
             "must be SRC-TGT, such as en-de",
         ),
         (unchanged, ["translate", "--run", "{runs}/tiny-run", "--pair", "xx-cc"], "has no tag <2cc>"),
-        (unchanged, ["translate", "--run", "{runs}", "--pair", "xx-aa"], "run.json: no such file"),
+        (unchanged, ["translate", "--run", "{runs}", "--pair", "xx-aa"], "holds no checkpoint"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(

@@ -13,7 +13,7 @@ from mnmt_data.mixing import MixingConfig, SelectionConfig, WeightChange
 from mnmt_data.replay import audit, open_stream, read_recorded
 from mnmt_data.study import read_study
 from mnmt_model import RunPlan, plan_runs, train
-from mnmt_model.checkpoint import checkpoints
+from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.run_record import read_run
 
 EVEN, ODD = {"xx-aa": 0.5, "xx-bb": 0.5}, {"xx-aa": 0.3, "xx-bb": 0.7}
@@ -31,7 +31,7 @@ def mixed(plan: RunPlan, mixture: dict[str, float], **mixing: object) -> RunPlan
 
 def trained(plan: RunPlan, folder: Path) -> dict[str, torch.Tensor]:
     train(plan, folder)
-    return load_file(checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
+    return load_file(find_checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
 
 
 def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:

@@ -1,37 +1,124 @@
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_model import EncoderDecoder, Shape, count
-
-shapes = st.builds(
-    Shape,
-    encoder_layers=st.integers(1, 3),
-    decoder_layers=st.integers(1, 3),
-    d_model=st.integers(1, 40),
-    num_heads=st.integers(1, 4),
-    head_dim=st.integers(1, 9),
-    d_ff=st.integers(1, 50),
-)
+from mnmt_model.build import build_model
+from mnmt_model.model_config import ARCHITECTURES, ModelConfig
+from mnmt_model.parameter_count import Count, StackCount, all_tensors, count
+from mnmt_model.translation_model import TranslationModel
 
 
-def num_weights(module: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
+@st.composite
+def configs(draw: st.DrawFn) -> ModelConfig:
+    architecture = draw(st.sampled_from(ARCHITECTURES))
+    return ModelConfig(
+        architecture=architecture,
+        encoder_layers=draw(st.integers(1, 3)) if architecture == "encdec" else None,
+        decoder_layers=draw(st.integers(1, 3)),
+        d_model=2 * draw(st.integers(1, 20)),
+        num_heads=draw(st.integers(1, 4)),
+        head_dim=draw(st.integers(1, 9)),
+        d_ff=draw(st.integers(1, 50)),
+        feed_forward=draw(st.sampled_from(["gated-gelu", "relu"])),
+        norm=draw(st.sampled_from(["rms", "layer"])),
+        norm_order=draw(st.sampled_from(["pre", "post"])),
+        positions=draw(st.sampled_from(["relative", "sinusoidal"])),
+        embeddings=draw(st.sampled_from(["shared", "tied", "tied-target", "separate"])),
+        biases=draw(st.booleans()),
+    )
 
 
-@given(shape=shapes, vocab_size=st.integers(1, 100))
-def test_counts_equal_those_of_the_built_model(shape: Shape, vocab_size: int) -> None:
+def build(config: ModelConfig, vocab_size: int, src_vocab_size: int) -> TranslationModel:
     with torch.device("meta"):
-        model = EncoderDecoder(shape, vocab_size)
-    counted = count(shape, vocab_size)
-    assert counted.encoder_size == num_weights(model.encoder)
-    assert counted.decoder_size == num_weights(model.decoder)
-    assert counted.num_params == num_weights(model)
+        return build_model(config, vocab_size, src_vocab_size=src_vocab_size)
 
 
-def test_training_flops_count_six_a_weight_and_token() -> None:
-    counted = count(Shape(), 100)
-    source_only = counted.training_flops(src_tokens=10, tgt_tokens=0)
-    target_only = counted.training_flops(src_tokens=0, tgt_tokens=7)
-    assert source_only == 60 * counted.encoder_size
-    assert target_only == 42 * (counted.decoder_size + counted.softmax)
+def source_vocab_size(config: ModelConfig, vocab_size: int) -> int:
+    own = config.embeddings in ("separate", "tied-target") and not config.predicts_source
+    return vocab_size + 7 if own else vocab_size
+
+
+def part_of(name: str) -> str:
+    """The part of a stack that a parameter belongs to, from its name."""
+    if "position_bias" in name:
+        return "position_biases"
+    if "norm" in name:
+        return "norms"
+    if name.endswith("bias"):
+        return "biases"
+    if "feed_forward" in name:
+        return "feed_forward"
+    return "cross_attention" if "cross_attention" in name else "attention"
+
+
+def sizes_by_part(module: torch.nn.Module) -> dict[str, int]:
+    sizes = dict.fromkeys(StackCount.__dataclass_fields__, 0)
+    for name, parameter in module.named_parameters():
+        sizes[part_of(name)] += parameter.numel()
+    return sizes
+
+
+@given(config=configs(), vocab_size=st.integers(1, 100))
+def test_every_part_is_counted_as_it_is_built(config: ModelConfig, vocab_size: int) -> None:
+    src_vocab_size = source_vocab_size(config, vocab_size)
+    model = build(config, vocab_size, src_vocab_size)
+    counted = count(config, vocab_size, src_vocab_size=src_vocab_size)
+    assert vars(counted.decoder) == sizes_by_part(model.target_stack)
+    if counted.encoder is None:
+        assert not hasattr(model, "encoder")
+        assert counted.encoder_size == 0
+    else:
+        assert vars(counted.encoder) == sizes_by_part(model.get_submodule("encoder"))
+    assert counted.num_params == sum(parameter.numel() for parameter in model.parameters())
+
+
+@given(config=configs(), vocab_size=st.integers(1, 100))
+def test_every_tensor_has_the_shape_it_is_built_with(config: ModelConfig, vocab_size: int) -> None:
+    src_vocab_size = source_vocab_size(config, vocab_size)
+    tensors = all_tensors(config, vocab_size, src_vocab_size=src_vocab_size)
+    listed = sorted(shape for each in tensors for shape in [each.shape] * each.number)
+    model = build(config, vocab_size, src_vocab_size)
+    assert listed == sorted(tuple(parameter.shape) for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "src_embedding", "tgt_embedding", "softmax"),
+    [("shared", 80, 0, 80), ("tied", 80, 0, 0), ("tied-target", 96, 80, 0), ("separate", 96, 80, 80)],
+)
+def test_a_matrix_that_serves_twice_is_counted_once(
+    embeddings: str, src_embedding: int, tgt_embedding: int, softmax: int
+) -> None:
+    config = ModelConfig(d_model=8, num_heads=2, embeddings=embeddings)  # type: ignore[arg-type]
+    counted = count(config, 10, src_vocab_size=12 if src_embedding == 96 else None)
+    assert (counted.src_embedding, counted.tgt_embedding, counted.softmax) == (
+        src_embedding,
+        tgt_embedding,
+        softmax,
+    )
+    assert counted.embedding == src_embedding + tgt_embedding
+
+
+def test_a_language_model_has_all_of_its_size_in_the_one_stack() -> None:
+    counted: Count = count(ModelConfig(architecture="prefix-lm", decoder_layers=2), 10)
+    assert (counted.encoder_size, counted.decoder_size) == (0, counted.size)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (ModelConfig(), r'must be `vocab_size` \(10\) where `embeddings` is "shared", but is 12\.'),
+        (
+            ModelConfig(architecture="causal-lm", embeddings="separate"),
+            r"must be `vocab_size` \(10\) for causal-lm, whose softmax predicts the source too, but is 12\.",
+        ),
+    ],
+)
+def test_vocabularies_that_share_a_matrix_are_of_one_size(config: ModelConfig, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        count(config, 10, src_vocab_size=12)
+
+
+def test_a_vocabulary_is_not_empty() -> None:
+    with pytest.raises(ValueError, match="`vocab_size` must be at least 1, but is 0"):
+        count(ModelConfig(), 0)

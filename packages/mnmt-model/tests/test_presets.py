@@ -1,10 +1,8 @@
-import json
-import subprocess
-import sys
-
 import pytest
 
-from mnmt_model import PRESETS, RunError, count, preset
+from mnmt_model.errors import RunError
+from mnmt_model.parameter_count import Count, count
+from mnmt_model.presets import PRESETS, preset
 
 # Fernandes et al. 2023, Table A: parameters with embedding and softmax, and without.
 TABLE_A = {
@@ -17,30 +15,74 @@ TABLE_A = {
     "fernandes-l12-d1280": (1_035_876_864, 707_869_184),
     "fernandes-l12-d1536": (1_412_528_128, 1_019_312_128),
 }
+LANGUAGE_MODELS = ("prefix-lm", "prefix-lm-toponly", "causal-lm", "causal-lm-tgtonly")
 
 
-def vocab_size(name: str) -> int:
-    return 128_128 if name == "fernandes-l12-d1280" else 128_000
+def counted(name: str) -> Count:
+    chosen = preset(name)
+    return count(chosen.config, chosen.vocab_size, src_vocab_size=chosen.src_vocab_size)
 
 
 def test_every_row_of_the_table_is_a_preset() -> None:
-    assert list(PRESETS) == list(TABLE_A)
+    assert [name for name in PRESETS if name.startswith("fernandes")] == list(TABLE_A)
 
 
 @pytest.mark.parametrize("name", TABLE_A)
 def test_counts_equal_the_published_table(name: str) -> None:
-    counted = count(preset(name), vocab_size(name))
-    assert (counted.num_params, counted.size) == TABLE_A[name]
+    assert (counted(name).num_params, counted(name).size) == TABLE_A[name]
+    assert preset(name).vocab_size == (128_128 if name == "fernandes-l12-d1280" else 128_000)
 
 
-def test_an_unknown_preset_lists_the_valid_ones() -> None:
-    with pytest.raises(RunError, match="no preset 'tiny'; the presets are fernandes-l2-d512, "):
-        preset("tiny")
+@pytest.mark.parametrize(("name", "millions"), [("m4-t96l", 2313), ("m4-baseline", 375)])
+def test_the_dense_models_of_m4_have_their_published_sizes(name: str, millions: int) -> None:
+    assert round(counted(name).num_params / 1e6) == millions
 
 
-def test_plan_prints_json() -> None:
-    command = [sys.executable, "-m", "mnmt_model", "plan", "--preset", "fernandes-l12-d1280", "--json"]
-    printed = json.loads(
-        subprocess.run([*command, "--vocab-size", "128128"], check=True, capture_output=True).stdout
-    )
-    assert (printed["num_params"], printed["size"]) == TABLE_A["fernandes-l12-d1280"]
+def test_the_largest_of_zhangs_multilingual_models_has_its_published_size() -> None:
+    assert round(counted("zhang-big-l14-encdec").size / 1e6) == 412
+
+
+@pytest.mark.parametrize("suffix", ["", "-prenorm"])
+@pytest.mark.parametrize("width", ["base", "big"])
+@pytest.mark.parametrize("layers", [1, 2, 6, 14, 26])
+@pytest.mark.parametrize("architecture", LANGUAGE_MODELS)
+def test_language_models_are_aligned_with_the_encoder_decoder(
+    width: str, layers: int, architecture: str, suffix: str
+) -> None:
+    size = counted(f"zhang-{width}-l{layers}-encdec{suffix}").size
+    for grown in ("deep", "wide"):
+        name = f"zhang-{width}-l{layers}-{architecture}-{grown}{suffix}"
+        layer = counted(name).size / preset(name).config.decoder_layers
+        assert abs(counted(name).size - size) <= layer / 2
+    assert preset(name).config.architecture == architecture
+
+
+def test_a_language_model_grows_in_depth_or_width() -> None:
+    encdec = preset("zhang-base-l6-encdec").config
+    deep = preset("zhang-base-l6-prefix-lm-deep").config
+    wide = preset("zhang-base-l6-prefix-lm-wide").config
+    assert (encdec.num_encoder_layers, encdec.decoder_layers, encdec.d_ff) == (6, 6, 2048)
+    assert (deep.decoder_layers, deep.d_ff) == (14, 2048)
+    assert (wide.decoder_layers, wide.d_ff) == (6, 6144)
+
+
+def test_a_name_says_where_the_norms_are() -> None:
+    assert preset("zhang-big-l26-encdec").config.norm_order == "post"
+    assert preset("zhang-big-l26-encdec-prenorm").config.norm_order == "pre"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tiny",
+        "zhang-base-l0-encdec",
+        "zhang-base-l27-encdec",
+        "zhang-base-l6-encdec-deep",
+        "zhang-base-l6-causal-lm",
+        "zhang-small-l6-encdec",
+    ],
+)
+def test_an_unknown_preset_lists_the_valid_ones(name: str) -> None:
+    listed = r"fernandes-l2-d512, .*, m4-baseline, zhang-\(base\|big\)-l\(1 to 26\)-encdec\[-prenorm\], "
+    with pytest.raises(RunError, match=rf"no preset '{name}'; the presets are {listed}"):
+        preset(name)

@@ -27,7 +27,7 @@ def test_the_plan_is_sizes_times_mixtures_and_the_held_out(plans: list[RunPlan])
         ("d24_xx-aa-0.3_xx-bb-0.7_seed1", "fit"),
         ("d24_xx-aa-0.5_xx-bb-0.5_seed1", "held-out"),
     ]
-    assert [plan.shape.d_model for plan in plans] == [16, 16, 24, 24, 24]
+    assert [plan.model.d_model for plan in plans] == [16, 16, 24, 24, 24]
 
 
 def test_every_run_ends_one_failure_is_recorded_and_nothing_is_trained_twice(
@@ -39,7 +39,7 @@ def test_every_run_ends_one_failure_is_recorded_and_nothing_is_trained_twice(
     sweep([*plans[1:3], broken], tmp_path, jobs=2, on_end=outcomes.append)
     statuses = {outcome.plan.name: outcome.status for outcome in outcomes}
     assert statuses == {plans[1].name: "finished", plans[2].name: "finished", "broken": "failed"}
-    assert "the loss is nan" in read_run(tmp_path / "broken")["error"]
+    assert "the gradient norm is nan" in read_run(tmp_path / "broken")["error"]
     finished = read_run(tmp_path / plans[1].name)
     again = sweep(plans[1:3], tmp_path, jobs=1, on_end=lambda outcome: None)
     assert {outcome.status for outcome in again} == {"finished"}
@@ -81,7 +81,7 @@ def kill_when_started(name: str, folder: Path) -> None:
         ("{ xx-aa = 1.0 }", "{ xx-zz = 1.0 }", r"mixture names 'xx-zz'; the prepared tasks are xx-aa, xx-bb"),
         ('sizes = ["d16", "d24"]', 'sizes = ["d99"]', r"`sizes` has no 'd99'; it has d16, d24"),
         ("xx-bb = 0.7", "xx-bb = 0.8", r"1\.1"),
-        ("d_ff = 32", "d_fff = 32", r"unknown key `d_fff`; the valid ones are encoder_layers, "),
+        ("d_ff = 32", "d_fff = 32", r"unknown key `d_fff`; the valid ones are architecture, "),
         ("xx-aa = 0.5, xx-bb = 0.5", "xx-aa = 1.0", r"holds the run d24_xx-aa-1_seed1 twice"),
         ("d_model = 24", 'preset = "huge"', r"no preset 'huge'"),
         ("d_model = 24", "d_model = -24", r"\[sweep\.sizes\.d24\] `d_model` must be at least 1, but is -24"),

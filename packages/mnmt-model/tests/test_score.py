@@ -15,10 +15,11 @@ from mnmt_data.prepared import VOCABULARY, open_prepared
 from mnmt_data.selection import ScoreFile
 from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
-from mnmt_model.checkpoint import checkpoints
-from mnmt_model.loss import total_loss
+from mnmt_model.checkpoints import find_checkpoints
+from mnmt_model.evaluate import pair_nats
 from mnmt_model.run_record import read_evals, read_run
 from mnmt_model.score import score_shard
+from mnmt_model.watcher import Watcher
 
 TASK = "xx-aa"
 DEV_PAIRS = 20
@@ -69,6 +70,15 @@ def kill_at(at: int):
     return on_pairs
 
 
+class KillAt(Watcher):
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def step(self, step: int) -> None:
+        if step == self.at:
+            raise Killed
+
+
 @pytest.mark.parametrize("batch_tokens", [20, 4096])
 def test_scores_are_those_of_one_pair_at_a_time(
     base: Path, results: Path, tmp_path: Path, batch_tokens: int
@@ -81,7 +91,7 @@ def test_scores_are_those_of_one_pair_at_a_time(
     for row in np.arange(DEV_PAIRS)[:, None]:
         with torch.inference_mode():
             pair = (torch.from_numpy(side.padded(row)) for side in (src, tgt))
-            alone.append(float(total_loss(model, *pair)))
+            alone.append(float(pair_nats(model, *pair)))
     np.testing.assert_allclose(nats(out), alone, rtol=1e-5)
     assert pq.read_table(out).column("tokens").to_pylist() == tgt.lengths.tolist()
 
@@ -149,7 +159,7 @@ def test_what_is_scored_is_left_alone_until_the_run_goes_on(plan: RunPlan, tmp_p
         return len(calls)
 
     with pytest.raises(Killed):
-        train(plan, run, on_step=kill_at(5))
+        train(plan, run, watchers=[KillAt(5)])
     assert [score(), score()] == [1, 1]
     train(plan, run)
     assert score() == 2
@@ -204,12 +214,12 @@ def test_a_mistake_is_one_line_and_status_2(base: Path, options: list[str], mess
 def test_tuning_starts_from_the_weights_of_the_run(
     plan: RunPlan, base: Path, tmp_path: Path, from_checkpoint: bool
 ) -> None:
-    initial = checkpoints(base / "checkpoints")[-1] if from_checkpoint else base
+    initial = find_checkpoints(base / "checkpoints")[-1] if from_checkpoint else base
     # AdamW moves a weight by about the rate, whatever the gradient.
     still = tuned_from(plan, initial, optimizer="adamw", learning_rate=1e-12)
     train(still, tmp_path / "run")
     ours, theirs = (
-        load_file(checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
+        load_file(find_checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
         for folder in (tmp_path / "run", base)
     )
     for name, weight in theirs.items():
@@ -231,7 +241,7 @@ def test_a_tuned_run_killed_and_resumed_needs_its_start_no_more(
     tuned = tuned_from(plan, tmp_path / "base", checkpoint_every=3)
     train(tuned, tmp_path / "whole")
     with pytest.raises(Killed):
-        train(tuned, tmp_path / "killed", on_step=kill_at(4))
+        train(tuned, tmp_path / "killed", watchers=[KillAt(4)])
     shutil.rmtree(tmp_path / "base")
     train(tuned, tmp_path / "killed")
     assert read_evals(tmp_path / "killed") == read_evals(tmp_path / "whole")
@@ -245,9 +255,9 @@ def test_a_study_names_the_run_to_start_from(study_file: Path, results: Path, tm
 
 
 def test_another_shape_is_refused_with_the_one_needed(plan: RunPlan, base: Path, tmp_path: Path) -> None:
-    wider = dataclasses.replace(plan.shape, d_ff=48)
-    with pytest.raises(RunError, match=r"another `d_ff` than 48; .* needs .*d_model = 16, .*d_ff = 32$"):
-        train(dataclasses.replace(tuned_from(plan, base), shape=wider), tmp_path / "run")
+    wider = dataclasses.replace(plan.model, d_ff=48)
+    with pytest.raises(RunError, match=r"another `d_ff` than 48; .* needs d_ff = 32$"):
+        train(dataclasses.replace(tuned_from(plan, base), model=wider), tmp_path / "run")
     assert "another `d_ff`" in read_run(tmp_path / "run")["error"]
 
 
@@ -262,3 +272,15 @@ def test_another_vocabulary_is_refused_with_the_one_needed(
 def test_a_start_without_a_checkpoint_is_refused(plan: RunPlan, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"nowhere: holds no checkpoint; name the folder of a trained run"):
         train(tuned_from(plan, tmp_path / "nowhere"), tmp_path / "run")
+
+
+def test_scores_are_given_by_token_and_by_byte_of_text(base: Path, results: Path, tmp_path: Path) -> None:
+    out = tmp_path / "dev.parquet"
+    score_shard(base, split="dev", task=TASK, out=out)
+    table = pq.read_table(out)
+    _, lines = open_prepared(results / "data").text("dev", TASK)
+    tokens, nats = table["tokens"].to_numpy(), table["nats"].to_numpy()
+    sizes = np.array([len(line.encode()) for line in lines])
+    np.testing.assert_array_equal(table["bytes"].to_numpy(), sizes)
+    np.testing.assert_allclose(table["nats_per_byte"].to_numpy(), nats / sizes, rtol=1e-6)
+    np.testing.assert_allclose(table["nats_per_token"].to_numpy(), nats / tokens, rtol=1e-6)

@@ -1,6 +1,8 @@
 import dataclasses
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +16,9 @@ from safetensors.torch import load_file
 
 from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
-from mnmt_model.checkpoint import checkpoints
+from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.run_record import read_evals, read_run
+from mnmt_model.watcher import Watcher
 
 
 @pytest.fixture(scope="module")
@@ -27,16 +30,25 @@ class Killed(BaseException):
     """Stands for a kill: nothing catches it."""
 
 
-def kill_at(step: int):
-    def on_step(done: int) -> None:
-        if done == step:
+class KillAt(Watcher):
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def step(self, step: int) -> None:
+        if step == self.at:
             raise Killed
 
-    return on_step
+
+class Steps(Watcher):
+    def __init__(self) -> None:
+        self.done: list[int] = []
+
+    def step(self, step: int) -> None:
+        self.done.append(step)
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
+    return load_file(find_checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
 
 
 def logged(folder: Path) -> list[tuple[int, float]]:
@@ -48,28 +60,29 @@ def logged(folder: Path) -> list[tuple[int, float]]:
 def test_killed_and_resumed_equals_never_stopped(plan: RunPlan, tmp_path: Path, step: int) -> None:
     train(plan, tmp_path / "whole")
     with pytest.raises(Killed):
-        train(plan, tmp_path / "killed", on_step=kill_at(step))
+        train(plan, tmp_path / "killed", watchers=[KillAt(step)])
     assert read_run(tmp_path / "killed")["status"] == "running"
     train(plan, tmp_path / "killed")
     whole, killed = weights(tmp_path / "whole"), weights(tmp_path / "killed")
     assert all(torch.equal(whole[name], killed[name]) for name in whole)
+    assert logged(tmp_path / "killed") == logged(tmp_path / "whole")
     assert read_evals(tmp_path / "killed") == read_evals(tmp_path / "whole")
 
 
 def test_a_resumed_run_repeats_at_most_the_steps_since_its_checkpoint(plan: RunPlan, tmp_path: Path) -> None:
     with pytest.raises(Killed):
-        train(plan, tmp_path / "run", on_step=kill_at(11))
-    steps: list[int] = []
-    train(plan, tmp_path / "run", on_step=steps.append)
-    assert steps == [11, 12]
+        train(plan, tmp_path / "run", watchers=[KillAt(11)])
+    steps = Steps()
+    train(plan, tmp_path / "run", watchers=[steps])
+    assert steps.done == [11, 12]
     assert [step for step, _ in logged(tmp_path / "run")] == [4, 8, 12]
 
 
 def test_a_finished_run_is_left_alone(plan: RunPlan, tmp_path: Path) -> None:
     train(plan, tmp_path / "run")
-    steps: list[int] = []
-    train(plan, tmp_path / "run", on_step=steps.append)
-    assert steps == []
+    steps = Steps()
+    train(plan, tmp_path / "run", watchers=[steps])
+    assert steps.done == []
 
 
 def test_a_run_that_another_process_trains_is_left_alone(plan: RunPlan, tmp_path: Path) -> None:
@@ -100,19 +113,77 @@ def test_every_task_is_evaluated_also_those_not_trained_on(
 def test_another_plan_in_the_same_folder_is_refused(plan: RunPlan, tmp_path: Path) -> None:
     train(plan, tmp_path / "run")
     other = dataclasses.replace(plan, seed=2)
-    with pytest.raises(RunError, match=r"run\.json: was trained with another seed; remove the folder"):
+    with pytest.raises(RunError, match=r"run\.json: was trained with another seed \(1, now 2\); set it back, or"):
         train(other, tmp_path / "run")
+
+
+def test_how_a_run_is_computed_and_kept_may_change(plan: RunPlan, tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        train(plan, tmp_path / "run", watchers=[KillAt(7)])
+    other = dataclasses.replace(plan.train, accumulation=2, keep_checkpoints=1, log_every=6)
+    train(dataclasses.replace(plan, train=other), tmp_path / "run")
+    record = read_run(tmp_path / "run")
+    assert (record["status"], record["config"]["train"]["accumulation"]) == ("finished", 2)
+
+
+def test_data_prepared_anew_in_another_way_are_refused(
+    plan: RunPlan, results: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(Killed):
+        train(plan, tmp_path / "run", watchers=[KillAt(7)])
+    shutil.copytree(results / "data", tmp_path / "data")
+    description = json.loads((tmp_path / "data" / "prepared.json").read_text())
+    description["fingerprint"] = "another"
+    (tmp_path / "data" / "prepared.json").write_text(json.dumps(description))
+    with pytest.raises(RunError, match=r"was trained with another data_fingerprint \(\w+, now another\)"):
+        train(dataclasses.replace(plan, data=tmp_path / "data"), tmp_path / "run")
+
+
+def test_training_ends_early_where_the_dev_loss_falls_no_more(plan: RunPlan, tmp_path: Path) -> None:
+    stopping = dataclasses.replace(plan.train, steps=500, eval_every=2, early_stopping=2, learning_rate=1e-9)
+    train(dataclasses.replace(plan, train=stopping), tmp_path / "run")
+    record = read_run(tmp_path / "run")
+    assert record["status"] == "finished"
+    assert re.match(r"no lower dev loss than \d+\.\d+ in 2 evaluations", record["stopped"])
+    last = max(e.step for e in read_evals(tmp_path / "run"))
+    assert last < 500
+    assert {e.testset for e in read_evals(tmp_path / "run") if e.step == last} == {"dev", "test"}
+
+
+def test_the_best_checkpoints_stay(plan: RunPlan, tmp_path: Path) -> None:
+    best = dataclasses.replace(plan.train, eval_every=2, keep_best=2, keep_checkpoints=1)
+    train(dataclasses.replace(plan, train=best), tmp_path / "run")
+    dev = {}
+    for e in read_evals(tmp_path / "run"):
+        if e.testset == "dev":
+            dev.setdefault(e.step, []).append(e.value)
+    ranked = sorted(dev, key=lambda step: sum(dev[step]) / len(dev[step]))
+    kept = {int(path.name.removeprefix("step-")) for path in find_checkpoints(tmp_path / "run" / "checkpoints")}
+    assert kept == {*ranked[:2], 12}
+
+
+def test_a_damaged_checkpoint_is_left_for_the_one_before(
+    plan: RunPlan, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(plan, tmp_path / "whole")
+    with pytest.raises(Killed):
+        train(plan, tmp_path / "run", watchers=[KillAt(11)])
+    with (find_checkpoints(tmp_path / "run" / "checkpoints")[-1] / "model.safetensors").open("r+b") as file:
+        file.truncate(100)
+    train(plan, tmp_path / "run")
+    assert "training goes on from step 5" in caplog.text
+    assert logged(tmp_path / "run") == logged(tmp_path / "whole")
 
 
 def test_a_diverging_run_is_recorded_as_failed(plan: RunPlan, tmp_path: Path) -> None:
     wild = dataclasses.replace(
         plan, train=dataclasses.replace(plan.train, optimizer="adamw", learning_rate=1e30)
     )
-    with pytest.raises(RunError, match="the loss is nan at step 4; lower `learning_rate`"):
+    with pytest.raises(RunError, match="the gradient norm is nan at step 12, after 10 skipped steps; lower `learning_rate`"):
         train(wild, tmp_path / "run")
     record = read_run(tmp_path / "run")
     assert record["status"] == "failed"
-    assert record["error"].startswith("the loss is nan at step 4")
+    assert record["error"].startswith("the gradient norm is nan at step 12")
 
 
 def test_a_loaded_run_scores_the_next_token(plan: RunPlan, tmp_path: Path) -> None:
@@ -137,12 +208,12 @@ def test_a_process_killed_outright_resumes(study_file: Path, results: Path, tmp_
     command = [sys.executable, "-m", "mnmt_model", "train", str(longer), name, "--out", str(out)]
     saved = out / "runs" / name / "checkpoints"
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        while not checkpoints(saved):
+        while not find_checkpoints(saved):
             assert process.poll() is None
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGKILL)
-    newest = int(checkpoints(saved)[-1].name.removeprefix("step-"))
+    newest = int(find_checkpoints(saved)[-1].name.removeprefix("step-"))
     with pytest.raises(Killed):
         train(
-            plan_runs(read_study(longer), out / "data")[0], out / "runs" / name, on_step=kill_at(newest + 1)
+            plan_runs(read_study(longer), out / "data")[0], out / "runs" / name, watchers=[KillAt(newest + 1)]
         )

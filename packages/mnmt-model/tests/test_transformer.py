@@ -1,73 +1,282 @@
+"""What holds for every architecture, and the encoder-decoder against torch's own Transformer."""
+
+import math
+from dataclasses import replace
+
+import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor, nn
 
-from mnmt_model import EncoderDecoder, Shape
-from mnmt_model.decoding import IncrementalModel
+from mnmt_model.build import build_model
+from mnmt_model.encoder_decoder import EncoderDecoder
 from mnmt_model.initialise import initialise
-from mnmt_model.loss import pair_losses, shift_right, total_loss
+from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.sentences import Sentences
+from mnmt_model.translation_model import TranslationModel
 
-SHAPE = Shape(encoder_layers=1, decoder_layers=2, d_model=16, num_heads=2, head_dim=8, d_ff=32)
 VOCAB_SIZE = 20
+T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, d_ff=32)
+VANILLA = replace(
+    T5,
+    norm="layer",
+    norm_order="post",
+    feed_forward="relu",
+    positions="sinusoidal",
+    embeddings="tied",
+    biases=True,
+    scaled_attention=True,
+)
+PARTS = {"t5": T5, "vanilla": VANILLA}
+MODELS: dict[ModelConfig, TranslationModel] = {}
+
+token_lists = st.lists(st.integers(2, VOCAB_SIZE - 1), min_size=1, max_size=8)
+pair_lists = st.lists(st.tuples(token_lists, token_lists), min_size=1, max_size=4)
+Pairs = list[tuple[list[int], list[int]]]
+
+every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
+all_parts = pytest.mark.parametrize("parts", PARTS)
 
 
-def model() -> EncoderDecoder:
-    built = EncoderDecoder(SHAPE, VOCAB_SIZE)
-    initialise(built, seed=1)
-    return built.eval()
+def drawn(config: ModelConfig) -> TranslationModel:
+    """A model whose norms and biases are no 1 and 0 that would hide them."""
+    if config not in MODELS:
+        model = build_model(config, VOCAB_SIZE)
+        initialise(model, seed=1)
+        generator = torch.Generator().manual_seed(2)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+        MODELS[config] = model
+    return MODELS[config]
 
 
-MODEL = model()
-token_lists = st.lists(st.integers(2, VOCAB_SIZE - 1), min_size=1, max_size=12)
+def model(architecture: Architecture, parts: str) -> TranslationModel:
+    return drawn(replace(PARTS[parts], architecture=architecture))
 
 
-@given(src=token_lists, tgt=token_lists, padding=st.integers(1, 5))
-def test_padding_changes_no_loss(src: list[int], tgt: list[int], padding: int) -> None:
-    bare = pair_losses(MODEL, torch.tensor([src]), torch.tensor([tgt]))
-    padded = pair_losses(MODEL, torch.tensor([src + [0] * padding]), torch.tensor([tgt + [0] * padding]))
-    torch.testing.assert_close(bare, padded, rtol=1e-5, atol=1e-5)
+def padded(rows: list[list[int]], extra: int = 0) -> Tensor:
+    table = nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+    return nn.functional.pad(table, (0, extra))
 
 
-@given(pairs=st.lists(st.tuples(token_lists, token_lists), min_size=2, max_size=4))
-def test_batch_mates_change_no_loss(pairs: list[tuple[list[int], list[int]]]) -> None:
-    src, tgt = (
-        torch.nn.utils.rnn.pad_sequence([torch.tensor(pair[side]) for pair in pairs], batch_first=True)
-        for side in (0, 1)
-    )
-    together = pair_losses(MODEL, src, tgt)
-    alone = torch.cat([pair_losses(MODEL, torch.tensor([s]), torch.tensor([t])) for s, t in pairs])
-    torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-4)
-    torch.testing.assert_close(together.sum(), total_loss(MODEL, src, tgt), rtol=1e-5, atol=1e-4)
+def batch(pairs: Pairs, src_extra: int = 0, tgt_extra: int = 0) -> tuple[Sentences, Sentences]:
+    src, tgt = zip(*pairs, strict=True)
+    return Sentences.from_padded(padded(src, src_extra)), Sentences.from_padded(padded(tgt, tgt_extra))
 
 
-@given(tgt=token_lists, position=st.integers(0, 11), token=st.integers(2, VOCAB_SIZE - 1))
-def test_a_later_token_changes_no_earlier_logit(tgt: list[int], position: int, token: int) -> None:
+def assert_close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-4)
+
+
+@every_architecture
+@all_parts
+@given(pairs=pair_lists, src_extra=st.integers(0, 3), tgt_extra=st.integers(0, 3))
+@settings(max_examples=15)
+def test_padding_changes_no_loss(
+    architecture: Architecture, parts: str, pairs: Pairs, src_extra: int, tgt_extra: int
+) -> None:
+    bare = model(architecture, parts)(*batch(pairs))
+    more = model(architecture, parts)(*batch(pairs, src_extra, tgt_extra))
+    assert bare.pair_nats.shape == (len(pairs),)
+    assert bare.objective.shape == ()
+    assert_close(more.objective, bare.objective)
+    assert_close(more.pair_nats, bare.pair_nats)
+
+
+@every_architecture
+@all_parts
+@given(pairs=pair_lists, order=st.randoms(use_true_random=False))
+@settings(max_examples=15)
+def test_batch_mates_and_their_order_change_no_loss(
+    architecture: Architecture, parts: str, pairs: Pairs, order: object
+) -> None:
+    built = model(architecture, parts)
+    together = built(*batch(pairs))
+    alone = [built(*batch([pair])) for pair in pairs]
+    assert_close(together.pair_nats, torch.cat([each.pair_nats for each in alone]))
+    assert_close(together.objective, sum(each.objective for each in alone))
+    places = list(range(len(pairs)))
+    order.shuffle(places)  # type: ignore[attr-defined]
+    shuffled = built(*batch([pairs[place] for place in places]))
+    assert_close(shuffled.pair_nats, together.pair_nats[places])
+    assert_close(shuffled.objective, together.objective)
+
+
+PAIRS: Pairs = [([5, 6, 7, 1], [9, 1]), ([8], [4, 10, 11, 12, 1]), ([3, 2], [7])]
+
+
+@every_architecture
+@all_parts
+def test_padding_changes_no_gradient(architecture: Architecture, parts: str) -> None:
+    built = model(architecture, parts)
+    names, parameters = zip(*built.named_parameters(), strict=True)
+    bare = torch.autograd.grad(built(*batch(PAIRS)).objective, parameters)
+    more = torch.autograd.grad(built(*batch(PAIRS, 3, 2)).objective, parameters)
+    for name, expected, actual in zip(names, bare, more, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4, msg=name)
+        assert expected.abs().sum() > 0 or name.endswith("k.bias"), name
+
+
+@every_architecture
+def test_pairs_are_weighed_in_the_objective(architecture: Architecture) -> None:
+    built = model(architecture, "t5")
+    weights = torch.tensor([0.5, 0.0, 3.0])
+    options = {"label_smoothing": 0.1, "z_loss": 1e-2}
+    weighed = built(*batch(PAIRS), pair_weights=weights, **options)
+    alone = torch.stack([built(*batch([pair]), **options).objective for pair in PAIRS])
+    assert_close(weighed.objective, alone @ weights)
+    assert_close(weighed.pair_nats, built(*batch(PAIRS)).pair_nats)
+    assert not weighed.pair_nats.requires_grad
+
+
+@every_architecture
+@all_parts
+def test_losses_are_those_of_the_logits(architecture: Architecture, parts: str) -> None:
+    built = model(architecture, parts)
+    src, tgt = (padded(side) for side in zip(*PAIRS, strict=True))
+    logits = built.logits(src, tgt)
+    assert logits.shape == (3, 5, VOCAB_SIZE)
+    assert logits[tgt == 0].count_nonzero() == 0
+    nats = nn.functional.cross_entropy(logits.transpose(1, 2), tgt, reduction="none", ignore_index=0)
+    objective, pair_nats = built(*batch(PAIRS))
+    assert_close(pair_nats, nats.sum(1))
+    if architecture != "causal-lm":
+        assert_close(objective, nats.sum())
+
+
+@every_architecture
+@all_parts
+@given(tgt=token_lists, position=st.integers(0, 7), token=st.integers(2, VOCAB_SIZE - 1))
+@settings(max_examples=15)
+def test_a_later_target_token_changes_no_earlier_logit(
+    architecture: Architecture, parts: str, tgt: list[int], position: int, token: int
+) -> None:
     position %= len(tgt)
     changed = [*tgt[:position], token, *tgt[position + 1 :]]
     src = torch.tensor([[3, 4, 1]])
-    before, after = MODEL(src, torch.tensor([tgt])), MODEL(src, torch.tensor([changed]))
-    torch.testing.assert_close(before[:, :position], after[:, :position])
+    built = model(architecture, parts)
+    before, after = built.logits(src, torch.tensor([tgt])), built.logits(src, torch.tensor([changed]))
+    # The token itself is no input of its own logits.
+    torch.testing.assert_close(before[:, : position + 1], after[:, : position + 1], rtol=0, atol=1e-6)
+    if token != tgt[position] and position + 1 < len(tgt):
+        assert not torch.allclose(before[:, position + 1], after[:, position + 1], atol=1e-5)
 
 
-def test_one_token_at_a_time_equals_all_at_once() -> None:
-    src = torch.tensor([[5, 6, 7, 1], [8, 1, 0, 0]])
-    tgt = torch.randint(2, VOCAB_SIZE, (2, 40), generator=torch.Generator().manual_seed(0))
-    tgt_in = shift_right(tgt)
-    expected = MODEL(src, tgt_in).log_softmax(-1)
-    incremental = IncrementalModel(MODEL)
-    state = incremental.encode(src, src == 0)
-    for position in range(tgt.size(1)):
-        log_probs, state = incremental.step(state, tgt_in[:, position])
-        torch.testing.assert_close(log_probs, expected[:, position], rtol=1e-4, atol=1e-4)
+@all_parts
+@given(src=token_lists, position=st.integers(0, 7), token=st.integers(2, VOCAB_SIZE - 1))
+@settings(max_examples=15)
+def test_a_later_source_token_changes_no_earlier_prediction_of_a_causal_lm(
+    parts: str, src: list[int], position: int, token: int
+) -> None:
+    position %= len(src)
+    changed = [*src[:position], token, *src[position + 1 :]]
+    tgt = Sentences.from_padded(torch.tensor([[4, 1]]))
+    # After those of the two target tokens come the states of all source tokens but the last.
+    before, after = (
+        model("causal-lm", parts).predict(Sentences.from_padded(torch.tensor([tokens])), tgt).states[2:]
+        for tokens in (src, changed)
+    )
+    assert len(before) == len(src) - 1
+    torch.testing.assert_close(before[:position], after[:position], rtol=0, atol=1e-6)
 
 
-def test_selected_rows_go_on_as_they_would_have() -> None:
-    incremental = IncrementalModel(MODEL)
-    src = torch.tensor([[5, 6, 1], [8, 1, 0]])
-    start = torch.zeros(2, dtype=torch.int64)
-    _, state = incremental.step(incremental.encode(src, src == 0), start)
-    rows = torch.tensor([1, 0, 1])
-    tokens = torch.tensor([4, 9])
-    expected, _ = incremental.step(state, tokens)
-    selected, _ = incremental.step(state.select(rows), tokens[rows])
-    torch.testing.assert_close(selected, expected[rows])
+@every_architecture
+@all_parts
+def test_a_source_with_no_token_harms_nobody(architecture: Architecture, parts: str) -> None:
+    src, tgt = torch.tensor([[0, 0], [5, 1]]), torch.tensor([[4, 1], [6, 1]])
+    losses = model(architecture, parts)(Sentences.from_padded(src), Sentences.from_padded(tgt))
+    assert losses.pair_nats.isfinite().all()
+    alone = model(architecture, parts)(Sentences.from_padded(src[1:]), Sentences.from_padded(tgt[1:]))
+    assert_close(losses.pair_nats[1:], alone.pair_nats)
+
+
+@every_architecture
+def test_weights_have_shapes_before_they_have_memory(architecture: Architecture) -> None:
+    config = replace(VANILLA, architecture=architecture)
+    with torch.device("meta"):
+        planned = build_model(config, VOCAB_SIZE).state_dict()
+    real = build_model(config, VOCAB_SIZE).state_dict()
+    assert {name: weight.shape for name, weight in planned.items()} == {
+        name: weight.shape for name, weight in real.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "names"),
+    [
+        ("shared", {"embedding", "softmax"}),
+        ("tied", {"embedding"}),
+        ("tied-target", {"embedding", "src_embedding"}),
+        ("separate", {"embedding", "src_embedding", "softmax"}),
+    ],
+)
+@every_architecture
+def test_matrices_of_the_vocabulary(architecture: Architecture, embeddings: str, names: set[str]) -> None:
+    config = replace(T5, architecture=architecture, embeddings=embeddings)
+    shapes = {name: tuple(weight.shape) for name, weight in build_model(config, 30).state_dict().items()}
+    assert {name for name, shape in shapes.items() if 30 in shape} == {f"{name}.weight" for name in names}
+
+
+def torch_layer(layer: nn.Module, kind: type[nn.Module], config: ModelConfig) -> nn.Module:
+    """Torch's encoder or decoder layer with the weights of ours."""
+    theirs = kind(
+        config.d_model, config.num_heads, config.d_ff, dropout=0.0, activation="relu", layer_norm_eps=1e-6,
+        batch_first=True, norm_first=config.norm_order == "pre",
+    )  # fmt: skip
+    ours, weights = layer.state_dict(), {}
+    attentions = {"self_attn": "attention"}
+    norms = ["attention_norm", "feed_forward_norm"]
+    if kind is nn.TransformerDecoderLayer:
+        attentions["multihead_attn"] = "cross_attention"
+        norms.insert(1, "cross_norm")
+    for end in ("weight", "bias"):
+        for their_name, name in attentions.items():
+            parts = [ours[f"{name}.{part}.{end}"] for part in "qkv"]
+            weights[f"{their_name}.in_proj_{end}"] = torch.cat(parts)
+            weights[f"{their_name}.out_proj.{end}"] = ours[f"{name}.o.{end}"]
+        for number, name in enumerate(norms, start=1):
+            weights[f"norm{number}.{end}"] = ours[f"{name}.{end}"]
+        weights[f"linear1.{end}"] = ours[f"feed_forward.wi.{end}"]
+        weights[f"linear2.{end}"] = ours[f"feed_forward.wo.{end}"]
+    theirs.load_state_dict(weights)
+    return theirs
+
+
+def embedded(ids: Tensor, weight: Tensor) -> Tensor:
+    """Embeddings times sqrt(d_model) plus sinusoids, the sines before the cosines."""
+    d_model = weight.size(1)
+    table = torch.zeros(ids.size(1), d_model)
+    for position in range(ids.size(1)):
+        for i in range(d_model // 2):
+            angle = position / 10_000 ** (2 * i / d_model)
+            table[position, i], table[position, d_model // 2 + i] = math.sin(angle), math.cos(angle)
+    return weight[ids] * math.sqrt(d_model) + table
+
+
+@pytest.mark.parametrize("norm_order", ["post", "pre"])
+def test_the_vanilla_encoder_decoder_is_torchs(norm_order: str) -> None:
+    config = replace(VANILLA, norm_order=norm_order, encoder_layers=3)
+    built = drawn(config)
+    assert isinstance(built, EncoderDecoder)
+    generator = torch.Generator().manual_seed(0)
+    src, tgt = (torch.randint(1, VOCAB_SIZE, (3, length), generator=generator) for length in (300, 7))
+    src[1, 4:], tgt[2, 1:] = 0, 0
+    weight, hidden = built.embedding.weight, src == 0
+
+    x = embedded(src, weight)
+    for layer in built.encoder.layers:
+        x = torch_layer(layer, nn.TransformerEncoderLayer, config)(x, src_key_padding_mask=hidden)
+    memory = built.encoder.norm(x) if norm_order == "pre" else x
+    sentences = Sentences.from_padded(src)
+    torch.testing.assert_close(built.encode(sentences), sentences.flatten(memory), rtol=1e-5, atol=1e-5)
+
+    y = embedded(nn.functional.pad(tgt[:, :-1], (1, 0)), weight)
+    future = torch.ones(7, 7, dtype=torch.bool).triu(1)
+    for layer in built.decoder.layers:
+        theirs = torch_layer(layer, nn.TransformerDecoderLayer, config)
+        y = theirs(y, memory, tgt_mask=future, memory_key_padding_mask=hidden)
+    states = built.decoder.norm(y) if norm_order == "pre" else y
+    expected = (states @ weight.T)[tgt != 0]
+    torch.testing.assert_close(built.logits(src, tgt)[tgt != 0], expected, rtol=1e-5, atol=1e-5)

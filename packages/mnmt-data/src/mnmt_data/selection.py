@@ -61,9 +61,26 @@ class ScoresInfo:
 
 
 def scores_schema(info: ScoresInfo) -> pa.Schema:
-    """The columns of a score file, with `info` as metadata."""
-    columns = [pa.field("nats", pa.float32()), pa.field("tokens", pa.int32())]
-    return pa.schema(columns, metadata={_INFO: json.dumps(asdict(info))})
+    """The columns of a score file, with `info` as metadata.
+
+    `nats` is -log p(target | source), `tokens` the target's tokens with `</s>`, `bytes` its text's in UTF-8.
+    Nats a token compare pairs under one vocabulary, nats a byte also under different ones.
+    """
+    numbers = [pa.field(name, pa.int32()) for name in ("tokens", "bytes")]
+    scores = [pa.field(name, pa.float32()) for name in ("nats", "nats_per_token", "nats_per_byte")]
+    return pa.schema([*scores, *numbers], metadata={_INFO: json.dumps(asdict(info))})
+
+
+def score_table(nats: NDArray[np.floating], tokens: Rows, text_bytes: Rows, info: ScoresInfo) -> pa.Table:
+    """The rows of a score file, of the (pairs,) numbers that they follow from."""
+    columns = {
+        "nats": nats,
+        "nats_per_token": nats / np.maximum(tokens, 1),
+        "nats_per_byte": nats / np.maximum(text_bytes, 1),
+        "tokens": tokens,
+        "bytes": text_bytes,
+    }
+    return pa.table(columns).cast(scores_schema(info))
 
 
 @dataclass(frozen=True, kw_only=True)

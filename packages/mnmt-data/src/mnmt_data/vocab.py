@@ -75,6 +75,15 @@ class Vocabulary:
         """(size,) which ids stand for a byte of a character that has no piece."""
         return np.array([self._processor.is_byte(token) for token in range(self.size)])
 
+    @property
+    def token_bytes(self) -> NDArray[np.int64]:
+        """(size,) UTF-8 bytes that each id puts into a text, a space before a word included; 0 for special ids."""
+        processor = self._processor
+        pieces = (processor.id_to_piece(i) for i in range(self.size))
+        lengths = [len(piece.replace("\u2581", " ").encode()) for piece in pieces]
+        special = [processor.is_control(i) or processor.is_unknown(i) for i in range(self.size)]
+        return np.where(special, 0, np.where(self.byte_tokens, 1, lengths)).astype(np.int64)
+
     def tag(self, language: str) -> int:
         """Id of the tag `<2language>`.
 

@@ -102,7 +102,7 @@ def translate(
     """Translate stdin to stdout, a sentence a line, with a run's newest model.
 
     Args:
-        run: the run.
+        run: its folder, for the newest checkpoint; or a checkpoint of it, or an average of some.
         pair: the language pair, such as `en-de`.
         beam: hypotheses kept at a time; 1 is greedy search.
         length_penalty: how hypotheses of different lengths are compared.

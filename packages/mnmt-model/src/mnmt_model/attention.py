@@ -1,47 +1,74 @@
-"""Multi-head attention as in T5: no biases, no 1/sqrt(head_dim), an additive bias on the scores."""
+"""Multi-head attention."""
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from typing import Protocol
 
-from mnmt_model.shape import Shape
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+
+from mnmt_model.dropout import Dropout
+from mnmt_model.linear import Linear
+from mnmt_model.model_config import ModelConfig
+
+
+class Pattern(Protocol):
+    """Who sees whom: lays projected states into tables, attends, and gives back one state a query."""
+
+    def __call__(self, attention: Attention, x: Tensor) -> Tensor:
+        """The attended values `(num_queries, d_attention)`, given the layer's states `x (num_tokens, d_model)`."""
+        ...
 
 
 class Attention(nn.Module):
-    """Multi-head attention; projecting keys and values apart from attending lets a decoder cache them."""
+    """o(softmax(q kᵀ + bias) v) in `num_heads` heads; a pattern says which tokens are compared."""
 
-    def __init__(self, shape: Shape, dropout: float) -> None:
+    def __init__(self, config: ModelConfig, dropout: float) -> None:
         super().__init__()
-        self.num_heads = shape.num_heads
-        self.q = nn.Linear(shape.d_model, shape.d_attention, bias=False)
-        self.k = nn.Linear(shape.d_model, shape.d_attention, bias=False)
-        self.v = nn.Linear(shape.d_model, shape.d_attention, bias=False)
-        self.o = nn.Linear(shape.d_attention, shape.d_model, bias=False)
-        self.dropout = nn.Dropout(dropout)
+        self.num_heads = config.num_heads
+        self.scale = config.d_head**-0.5 if config.scaled_attention else 1.0
+        self.q = Linear(config.d_model, config.d_attention, bias=config.biases)
+        self.k = Linear(config.d_model, config.d_attention, bias=config.biases)
+        self.v = Linear(config.d_model, config.d_attention, bias=config.biases)
+        self.o = Linear(config.d_attention, config.d_model, bias=config.biases)
+        self.dropout = Dropout(dropout)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values `(batch, num_heads, len, head_dim)` of `x (batch, len, d_model)`."""
-        return self._split(self.k(x)), self._split(self.v(x))
-
-    def attend(self, x: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
-        """Attend from `x (batch, query_len, d_model)` to projected keys and values.
-
-        Args:
-            x: the queries' states.
-            keys: `(batch, num_heads, key_len, head_dim)`.
-            values: like `keys`.
-            bias: added to the scores `(batch, num_heads, query_len, key_len)`, broadcast; -inf hides a key.
-
-        Returns:
-            `(batch, query_len, d_model)`.
-        """
-        scores = self._split(self.q(x)) @ keys.transpose(-1, -2)
-        if bias is not None:
-            scores = scores + bias
-        weights = self.dropout(scores.float().softmax(-1).to(values.dtype))
-        merged = (weights @ values).transpose(1, 2).flatten(2)
-        output: Tensor = self.o(merged)
+    def forward(self, x: Tensor, pattern: Pattern) -> Tensor:
+        """Map `x (num_tokens, d_model)` to `(num_queries, d_model)`."""
+        output: Tensor = self.o(pattern(self, x))
         return output
 
-    def _split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], self.num_heads, -1).transpose(1, 2)
+    def heads(self, table: Tensor) -> Tensor:
+        """`(batch, num_heads, len, d_head)` of a table `(batch, len, d_attention)`."""
+        return table.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        """Attended values `(batch, query_len, d_attention)`.
+
+        Args:
+            queries: `(batch, num_heads, query_len, d_head)`.
+            keys: `(batch, num_heads, key_len, d_head)`.
+            values: like `keys`.
+            bias: added to the scores `(batch, num_heads, query_len, key_len)`; may be 1 in the first two.
+        """
+        if queries.is_cuda:
+            rate = self.dropout.rate if self.training else 0.0
+            attended = F.scaled_dot_product_attention(
+                queries, keys, values, attn_mask=bias, dropout_p=rate, scale=self.scale
+            )
+        else:
+            attended = self._attend_plainly(queries, keys, values, bias)
+        return attended.transpose(1, 2).flatten(2)
+
+    def _attend_plainly(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        # On a CPU, torch's fused attention takes no bias that learns, and its fallback is slower than this.
+        batch, heads, query_len, key_len = *queries.shape[:3], keys.size(2)
+        scores = torch.baddbmm(
+            bias.expand(batch, heads, query_len, key_len).flatten(0, 1),
+            queries.flatten(0, 1),
+            keys.flatten(0, 1).transpose(1, 2),
+            alpha=self.scale,
+        )
+        weights = scores.softmax(-1, dtype=torch.float32).to(values.dtype)
+        return torch.bmm(self.dropout(weights), values.flatten(0, 1)).unflatten(0, (batch, heads))

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -16,8 +15,8 @@ from mnmt_data.console import run_app
 from mnmt_data.errors import DataError
 from mnmt_data.study import StudyFile, read_study
 from mnmt_model.errors import RunError
-from mnmt_model.parameter_count import count
-from mnmt_model.presets import VOCAB_SIZE, preset
+from mnmt_model.plan import PlanOptions
+from mnmt_model.presets import PRESET_NAMES, preset
 from mnmt_model.run_plan import RunPlan
 
 app = App(name="mnmt-model", help="Train Transformers for multilingual translation over sizes and mixtures.")
@@ -25,32 +24,43 @@ app = App(name="mnmt-model", help="Train Transformers for multilingual translati
 
 @app.command
 def plan(
+    study: Path | None = None,
     *,
-    preset_name: Annotated[str, Parameter("--preset")],
-    vocab_size: int = VOCAB_SIZE,
+    preset_name: Annotated[str | None, Parameter("--preset")] = None,
+    options: Annotated[PlanOptions, Parameter("*")] = PlanOptions(),  # noqa: B008 - it is frozen
+    out: Path | None = None,
     as_json: Annotated[bool, Parameter("--json", negative="")] = False,
 ) -> None:
-    """Print the parameters of a preset without building it.
+    """Print what training takes before anything is trained: parameters, FLOPs, memory, time.
+
+    Of a preset by part, or of every run of a study whose data are prepared.
 
     Args:
-        preset_name: one of the presets.
-        vocab_size: rows of the embedding and of the softmax.
+        study: a study's TOML file.
+        preset_name: a published model instead, such as fernandes-l12-d1024 or zhang-base-l6-prefix-lm-deep.
+        options: what to assume.
+        out: folder of the study's results; `results/NAME` by default.
         as_json: print JSON.
     """
-    shape = preset(preset_name)
-    counted = count(shape, vocab_size)
-    parts = asdict(counted)
-    if as_json:
-        totals = {"size": counted.size, "num_params": counted.num_params}
-        print(json.dumps({"preset": preset_name, **totals, **parts, "shape": asdict(shape)}))
-        return
-    for name, value in (("N (size)", counted.size), ("all parameters", counted.num_params), *parts.items()):
-        print(f"{name.replace('_', ' '):<16}{value:>16,}")
+    from mnmt_model.plan import plan_model, plan_study
+    from mnmt_model.plan_text import model_json, model_text, study_json, study_text
+
+    if (study is None) == (preset_name is None):
+        raise RunError(f"plan takes a study or --preset NAME; the presets are {', '.join(PRESET_NAMES)}")
+    if preset_name is not None:
+        planned = plan_model(preset_name, preset(preset_name), options)
+        print(json.dumps(model_json(planned)) if as_json else model_text(planned))
+    elif study is not None:
+        read = read_study(study)
+        costs = plan_study(read, (out or Path("results") / read.name) / "data", options)
+        print(json.dumps(study_json(costs)) if as_json else study_text(costs))
 
 
 @app.command
 def train(study: Path, run: str, *, out: Path | None = None) -> None:
     """Train one run of a study, going on from its newest checkpoint.
+
+    Started by torchrun (`torchrun --nproc-per-node 4 -m mnmt_model train …`), processes train it together.
 
     Args:
         study: the study's TOML file.
@@ -58,7 +68,7 @@ def train(study: Path, run: str, *, out: Path | None = None) -> None:
         out: folder of the study's results; `results/NAME` by default.
     """
     from mnmt_model.progress import StepProgress
-    from mnmt_model.trainer import train as train_run
+    from mnmt_model.training import train as train_run
 
     plans, runs = _plans(read_study(study), out)
     chosen = {candidate.name: candidate for candidate in plans}.get(run)
@@ -66,9 +76,66 @@ def train(study: Path, run: str, *, out: Path | None = None) -> None:
         names = ", ".join(candidate.name for candidate in plans)
         raise RunError(f"{study}: has no run {run!r}; its runs are {names}")
     progress = StepProgress(chosen.train.steps)
-    train_run(chosen, runs / run, on_step=progress.step)
-    progress.close()
+    train_run(chosen, runs / run, watchers=[progress])
     print(f"trained: {runs / run}")
+
+
+@app.command
+def average(run: Path, *, last: int | None = None, best: int | None = None, out: Path | None = None) -> None:
+    """Average the weights of some of a run's checkpoints, for translating or to start others from.
+
+    Args:
+        run: folder of the run.
+        last: how many of the newest.
+        best: instead, how many of those with the lowest dev loss; keep them with `keep_best` in [train].
+        out: folder to write; RUN/averages/last-N or best-N by default.
+    """
+    from mnmt_model.average import AVERAGES, choose
+    from mnmt_model.average import average as average_checkpoints
+
+    if (last is None) == (best is None) or min(last or 1, best or 1) < 1:
+        raise RunError("give either --last N or --best N, with an N of at least 1")
+    out = out or run / AVERAGES / (f"last-{last}" if last else f"best-{best}")
+    chosen = choose(run, last=last, best=best)
+    average_checkpoints(chosen, out)
+    print(f"averaged: {out} ({', '.join(path.name for path in chosen)})")
+
+
+@app.command
+def export(
+    run: Path,
+    *,
+    out: Path,
+    checkpoint: Path | None = None,
+    ctranslate2: bool = True,
+    pairs: int = 200,
+) -> None:
+    """Write a run's T5 1.1 for transformers and CTranslate2, with a certificate that they agree with it.
+
+    Args:
+        run: folder of the run.
+        out: folder to write, which must not be there; its `ctranslate2` holds the CTranslate2 model.
+        checkpoint: a checkpoint or average of the run; its newest checkpoint by default.
+        ctranslate2: whether to convert to CTranslate2 too.
+        pairs: about how many test pairs to compare.
+    """
+    from mnmt_model.export import export_run
+
+    certificate = export_run(run, out, checkpoint=checkpoint, with_ctranslate2=ctranslate2, pairs=pairs)
+    print(f"exported: {out} ({len(certificate.pairs)} pairs agree under {', '.join(certificate.engines)})")
+
+
+@app.command(name="import")
+def import_(folder: Path, *, out: Path) -> None:
+    """Make a run of a Hugging Face T5 1.1, to start others from.
+
+    Args:
+        folder: config.json with its safetensors.
+        out: folder of the run, which must not be there.
+    """
+    from mnmt_model.export import import_run
+
+    print(f"imported: {import_run(folder, out)}")
 
 
 @app.command
@@ -128,13 +195,14 @@ def sweep(
         as_json: print JSON.
     """
     from mnmt_model.progress import SweepProgress
+    from mnmt_model.run_queue import cost
     from mnmt_model.run_queue import sweep as sweep_runs
 
     jobs = os.cpu_count() or 1 if jobs is None else jobs
     if jobs < 1:
         raise RunError(f"--jobs must be at least 1, but is {jobs}")
     plans, runs = _plans(read_study(study), out)
-    progress = SweepProgress(len(plans))
+    progress = SweepProgress(len(plans), costs={plan.name: cost(plan) for plan in plans}, jobs=jobs)
     outcomes = sweep_runs(plans, runs, jobs=jobs, on_end=progress.end)
     progress.close()
     failed = [outcome for outcome in outcomes if outcome.status != "finished"]

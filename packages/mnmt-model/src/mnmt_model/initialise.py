@@ -1,4 +1,4 @@
-"""Initial weights: at T5 1.1's scales, or those of another run."""
+"""Initial weights: drawn at the scales of each part, or those of another run."""
 
 from __future__ import annotations
 
@@ -6,69 +6,76 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from mnmt_data.prepared import Prepared
-from mnmt_model import checkpoint
 from mnmt_model.attention import Attention
+from mnmt_model.checkpoints import load_model, newest
 from mnmt_model.errors import RunError
-from mnmt_model.feedforward import GatedFeedForward
+from mnmt_model.model_config import ModelConfig
 from mnmt_model.positions import RelativePositionBias
 from mnmt_model.run_record import read_run
-from mnmt_model.transformer import EncoderDecoder
+from mnmt_model.translation_model import TranslationModel
+from mnmt_model.vocabulary import check_vocabulary
 
 
-def initialise(model: EncoderDecoder, seed: int) -> None:
+def initialise(model: TranslationModel, seed: int) -> None:
     """Draw every weight of `model` from `seed`, in place.
 
-    Standard deviations: embedding 1; q (d_model · head_dim)^-1/2; k, v and wi d_model^-1/2;
-    o (heads · head_dim)^-1/2; wo d_ff^-1/2; softmax and relative bias d_model^-1/2. Norm scales are 1.
+    Standard deviations: linear maps (inputs)^-1/2, and unscaled attention's q (inputs · head_dim)^-1/2, so that
+    scores are as large as scaled ones; softmax and relative bias d_model^-1/2; embeddings 1, or d_model^-1/2 where
+    the softmax shares them. Norm scales are 1, biases 0. With T5 1.1's parts, these are its own scales.
     """
     generator = torch.Generator().manual_seed(seed)
-
-    def normal(weight: nn.Parameter | torch.Tensor, variance: float) -> None:
-        nn.init.normal_(weight, std=variance**0.5, generator=generator)
-
-    shape = model.shape
-    normal(model.embedding.weight, 1.0)
-    normal(model.softmax.weight, 1 / shape.d_model)
-    for module in model.modules():
-        if isinstance(module, Attention):
-            normal(module.q.weight, 1 / (shape.d_model * shape.head_dim))
-            normal(module.k.weight, 1 / shape.d_model)
-            normal(module.v.weight, 1 / shape.d_model)
-            normal(module.o.weight, 1 / shape.d_attention)
-        elif isinstance(module, GatedFeedForward):
-            normal(module.wi_0.weight, 1 / shape.d_model)
-            normal(module.wi_1.weight, 1 / shape.d_model)
-            normal(module.wo.weight, 1 / shape.d_ff)
-        elif isinstance(module, RelativePositionBias):
-            normal(module.weight, 1 / shape.d_model)
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding | nn.Linear | RelativePositionBias):
+            _draw(module.weight, _standard_deviation(model, name, module), generator)
+        for kind, parameter in module.named_parameters(recurse=False):
+            if kind == "bias":
+                nn.init.zeros_(parameter)
+            elif kind == "weight" and parameter.dim() == 1:
+                nn.init.ones_(parameter)
 
 
-def initialise_from(model: EncoderDecoder, path: Path, data: Prepared) -> None:
+def _draw(weight: Tensor, std: float, generator: torch.Generator) -> None:
+    nn.init.normal_(weight, std=std, generator=generator)
+
+
+def _standard_deviation(model: TranslationModel, name: str, module: nn.Module) -> float:
+    config = model.config
+    if isinstance(module, nn.Embedding):
+        tied = config.embeddings in ("tied", "tied-target")
+        return float(config.d_model**-0.5) if tied else 1.0
+    if isinstance(module, nn.Linear):
+        owner = model.get_submodule(name.rpartition(".")[0])
+        unscaled = isinstance(owner, Attention) and module is owner.q and not config.scaled_attention
+        inputs = module.in_features * (config.d_head if unscaled else 1)
+        return float(inputs**-0.5)
+    return float(config.d_model**-0.5)
+
+
+def initialise_from(model: TranslationModel, path: Path, data: Prepared) -> None:
     """Give `model` the weights of another run, in place.
 
     Args:
-        model: of the shape of that run.
+        model: of the config of that run.
         path: the run's folder, for its newest checkpoint, or a checkpoint in it.
         data: what the model will be trained on.
 
     Raises:
-        RunError: if there is no checkpoint, or its run has another shape or another vocabulary.
+        RunError: if there is no checkpoint, or its run has another config or another vocabulary.
     """
-    saved = checkpoint.newest(path)
+    saved = newest(path)
     run = saved.parent.parent
-    _check_shape(model, run)
-    checkpoint.check_vocabulary(run, data)
-    checkpoint.load_model(saved, model)
+    _check_config(model.config, run)
+    check_vocabulary(run, data)
+    load_model(saved, model)
 
 
-def _check_shape(model: EncoderDecoder, run: Path) -> None:
-    ours, theirs = asdict(model.shape), read_run(run)["config"]["model"]
-    for name, value in ours.items():
-        if theirs.get(name) != value:
-            needed = ", ".join(f"{key} = {theirs[key]}" for key in ours if key in theirs)
-            raise RunError(
-                f"{run}: is of another `{name}` than {value}; to start from it a model needs {needed}"
-            )
+def _check_config(config: ModelConfig, run: Path) -> None:
+    theirs = read_run(run)["config"]["model"]
+    differing = {name: value for name, value in asdict(config).items() if theirs.get(name) != value}
+    if differing:
+        name, value = next(iter(differing.items()))
+        needed = ", ".join(f"{name} = {theirs.get(name)}" for name in differing)
+        raise RunError(f"{run}: is of another `{name}` than {value}; to start from it a model needs {needed}")

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_model import checkpoint
+from mnmt_model import checkpoints
+from mnmt_model.build import build_model
 from mnmt_model.decoding import IncrementalModel
 from mnmt_model.errors import RunError
+from mnmt_model.model_config import ModelConfig
 from mnmt_model.run_record import read_run
-from mnmt_model.shape import Shape
-from mnmt_model.transformer import EncoderDecoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedRun:
-    """A run's newest model, ready to decode."""
+    """A run's model, ready to decode."""
 
     model: IncrementalModel
     record: Record
@@ -38,19 +38,21 @@ class LoadedRun:
     """Folder of the prepared data it was trained on."""
 
 
-def load_run(folder: Path) -> LoadedRun:
-    """Load the newest checkpoint of the run in `folder`.
+def load_run(path: Path) -> LoadedRun:
+    """Load a run's model.
+
+    Args:
+        path: the run's folder, for its newest checkpoint; or one of its checkpoints, or an average of some.
 
     Raises:
         RunError: if the record or the checkpoint is missing or broken.
     """
+    saved = checkpoints.newest(path)
+    folder = saved.parent.parent
     run = read_run(folder)
-    saved = checkpoint.checkpoints(folder / checkpoint.CHECKPOINTS)
-    if not saved:
-        raise RunError(f"{folder / checkpoint.CHECKPOINTS}: no checkpoint yet; train the run first")
-    model = EncoderDecoder(Shape(**run["config"]["model"]), run["vocab_size"])
-    checkpoint.load_model(saved[-1], model)
-    progress = checkpoint.read_progress(saved[-1])
+    model = build_model(ModelConfig(**run["config"]["model"]), run["vocab_size"])
+    checkpoints.load_model(saved, model)
+    progress = checkpoints.read_progress(saved)
     record = Record(
         run=run["run"],
         study=run["study"],

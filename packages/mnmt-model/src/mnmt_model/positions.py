@@ -1,4 +1,4 @@
-"""T5's relative position bias."""
+"""Where a token stands: T5's relative position bias, and sinusoids."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 NUM_BUCKETS = 32
 MAX_DISTANCE = 128
+TABLE_STEP = 256
+"""Tables of sinusoids are made for multiples of so many positions."""
 
 
 def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:
@@ -58,3 +60,20 @@ class RelativePositionBias(nn.Module):
         """Bias `(num_heads, query_len, key_len)` of the last `query_len` among `key_len` positions."""
         buckets = _buckets(query_len, key_len, self.bidirectional, self.weight.device)
         return nn.functional.embedding(buckets, self.weight).permute(2, 0, 1)
+
+
+def sinusoids(positions: Tensor, d_model: int) -> Tensor:
+    """`(num_tokens, d_model)` of `positions (num_tokens,)` (Vaswani et al. 2017, section 3.5).
+
+    The first half holds sin(position / 10000^(2i / d_model)), the second the cosines.
+    """
+    longest = int(positions.max()) + 1 if len(positions) else 1
+    return _sinusoid_table(-(-longest // TABLE_STEP) * TABLE_STEP, d_model, positions.device)[positions]
+
+
+@lru_cache(maxsize=64)
+def _sinusoid_table(length: int, d_model: int, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):
+        rates = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10_000) / d_model))
+        angles = torch.arange(length)[:, None] * rates
+        return torch.cat([angles.sin(), angles.cos()], dim=1).to(device)

@@ -13,19 +13,18 @@ from os import path
 from pathlib import Path
 from typing import Any
 
+from mnmt_data.prepared import Prepared
 from mnmt_model import jsonl
 from mnmt_model.parameter_count import count
 from mnmt_model.run_plan import RunPlan
 from mnmt_model.run_record import RUN, SCHEMA
 
-ARCHITECTURE = "t5-encdec"
-
 
 def describe(
-    plan: RunPlan, folder: Path, *, vocab_size: int, irreducible: Mapping[str, float]
+    plan: RunPlan, folder: Path, *, vocab_size: int, data: Prepared | None
 ) -> dict[str, Any]:
     """The run.json of a run about to start in `folder`."""
-    counted = count(plan.shape, vocab_size)
+    counted = count(plan.model, vocab_size)
     return {
         "schema": SCHEMA,
         "run": plan.name,
@@ -33,17 +32,18 @@ def describe(
         "status": "running",
         "error": None,
         "role": plan.role,
-        "architecture": ARCHITECTURE,
+        "architecture": plan.model.architecture,
         "size": counted.size,
         "encoder_size": counted.encoder_size,
         "decoder_size": counted.decoder_size,
         "num_params": counted.num_params,
         "vocab_size": vocab_size,
         "mixture": dict(plan.mixture),
-        "irreducible": dict(irreducible),
+        "irreducible": dict(data.irreducible) if data else {},
         "seed": plan.seed,
         "data": path.relpath(plan.data.resolve(), folder.resolve()),
-        "config": _as_read({"model": asdict(plan.shape), "train": asdict(plan.train)}),
+        "data_fingerprint": data.fingerprint if data else None,
+        "config": _as_read({"model": asdict(plan.model), "train": asdict(plan.train)}),
         "versions": {
             "mnmt-model": version("mnmt-model"),
             "torch": version("torch"),
@@ -53,6 +53,8 @@ def describe(
         "started": now(),
         "finished": None,
         "wall_seconds": 0.0,
+        "stopped": None,
+        "peak_flops": None,
     }
 
 

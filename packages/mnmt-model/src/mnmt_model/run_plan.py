@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mnmt_model.shape import Shape
+from mnmt_model.model_config import ModelConfig
 from mnmt_model.train_config import TrainConfig
 
 Role = Literal["fit", "held-out"]
@@ -23,7 +23,7 @@ class RunPlan:
     """Name of the study it belongs to."""
     role: Role
     """Whether the laws are fitted to this run, or predict it."""
-    shape: Shape
+    model: ModelConfig
     train: TrainConfig
     mixture: Mapping[str, float]
     """Training weight of each task."""

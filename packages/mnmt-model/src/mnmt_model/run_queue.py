@@ -46,7 +46,7 @@ def sweep(
     """
     context = _prepared_context()
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    queue = sorted(plans, key=_cost, reverse=True)
+    queue = sorted(plans, key=cost, reverse=True)
     running: dict[str, tuple[RunPlan, ForkServerProcess]] = {}
     outcomes: list[Outcome] = []
     try:
@@ -69,7 +69,7 @@ def train_in_process(plan: RunPlan, folder: Path, threads: int) -> None:
     """Train one run, as the whole of a process; a failure is in run.json and the exit status."""
     import torch
 
-    from mnmt_model.trainer import train
+    from mnmt_model.training import train
 
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
@@ -92,7 +92,7 @@ def _end_with_parent() -> None:
 def _prepared_context() -> ForkServerContext:
     """Processes fork from one that has torch loaded, so that each starts at once."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mnmt_model.trainer"])
+    context.set_forkserver_preload(["mnmt_model.training"])
     return context
 
 
@@ -127,5 +127,6 @@ def _outcome(plan: RunPlan, folder: Path, *, killed: bool) -> Outcome:
     )
 
 
-def _cost(plan: RunPlan) -> int:
-    return count(plan.shape, 1).size * plan.train.steps
+def cost(plan: RunPlan) -> int:
+    """What a run's time is about in proportion to."""
+    return count(plan.model, 1).size * plan.train.steps

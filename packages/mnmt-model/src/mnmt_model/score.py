@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from mnmt_data.errors import DataError
 from mnmt_data.prepared import open_prepared
 from mnmt_data.ragged import Ragged
-from mnmt_data.segments import checksum
-from mnmt_data.selection import ScoreFile, ScoresInfo, scores_schema
-from mnmt_data.shards import Shard
+from mnmt_data.selection import ScoreFile, ScoresInfo, score_table, scores_schema
 from mnmt_data.token_budget import check_pairs, cut_batches
 from mnmt_data.whole_file import whole_file
-from mnmt_model.checkpoint import MODEL, check_vocabulary, newest
+from mnmt_model.checkpoints import newest, weights_checksum
+from mnmt_model.evaluate import pair_nats
 from mnmt_model.errors import RunError
 from mnmt_model.load import load_run
-from mnmt_model.loss import pair_losses
-from mnmt_model.transformer import EncoderDecoder
+from mnmt_model.translation_model import TranslationModel
+from mnmt_model.vocabulary import check_vocabulary
 
 PART_PAIRS = 2**16
 """Pairs scored between two places to go on from."""
@@ -62,15 +61,15 @@ def score_shard(
     """
     loaded = load_run(run)
     prepared = open_prepared(data or loaded.data)
-    if task not in prepared.tasks:
-        raise RunError(f"`task` must be one of {', '.join(prepared.tasks)}, but is {task!r}")
+    if task not in prepared.evaluated:
+        raise RunError(f"`task` must be one of {', '.join(prepared.evaluated)}, but is {task!r}")
     check_vocabulary(run, prepared)
     shard = prepared.shard(split, task)
     check_pairs(shard, batch_tokens=batch_tokens)
     info = ScoresInfo(
         run=loaded.record.run,
         step=loaded.record.step,
-        weights=checksum(newest(run) / MODEL),
+        weights=weights_checksum(newest(run)),
         split=split,
         task=task,
         fingerprint=prepared.fingerprint,
@@ -78,16 +77,19 @@ def score_shard(
     if _is_scored(out, info, len(shard)):
         return
     parts = _parts(out.with_name(out.name + ".parts"), len(shard), part_pairs)
+    token_bytes = prepared.vocab.token_bytes
     for path, rows in parts.items():
         if not _is_scored(path, info, len(rows)):
-            _write(path, info, [_score(loaded.model.model, shard, rows, batch_tokens)])
+            src, tgt = shard.gather(np.arange(rows.start, rows.stop))
+            nats = shard_nats(loaded.model.model, src, tgt, batch_tokens=batch_tokens)
+            _write(path, info, [score_table(nats, tgt.lengths, _text_bytes(tgt, token_bytes), info)])
         on_pairs(rows.stop, len(shard))
     _write(out, info, map(pq.read_table, parts))
     shutil.rmtree(out.with_name(out.name + ".parts"))
 
 
 @torch.inference_mode()
-def pair_nats(model: EncoderDecoder, src: Ragged, tgt: Ragged, *, batch_tokens: int) -> NDArray[np.float32]:
+def shard_nats(model: TranslationModel, src: Ragged, tgt: Ragged, *, batch_tokens: int) -> NDArray[np.float32]:
     """(pairs,) -log p(target | source) in nats, `</s>` included.
 
     Args:
@@ -99,7 +101,7 @@ def pair_nats(model: EncoderDecoder, src: Ragged, tgt: Ragged, *, batch_tokens: 
     nats = np.empty(len(src), dtype=np.float32)
     for rows in cut_batches(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
         padded = torch.from_numpy(src.padded(rows)), torch.from_numpy(tgt.padded(rows))
-        nats[rows] = pair_losses(model, *padded).numpy()
+        nats[rows] = pair_nats(model, *padded).numpy()
     return nats
 
 
@@ -110,10 +112,10 @@ def _parts(folder: Path, pairs: int, size: int) -> dict[Path, range]:
     return {folder / f"{rows.start}-{rows.stop}.parquet": rows for rows in parts}
 
 
-def _score(model: EncoderDecoder, shard: Shard, rows: range, batch_tokens: int) -> pa.Table:
-    src, tgt = shard.gather(np.arange(rows.start, rows.stop))
-    nats = pair_nats(model, src, tgt, batch_tokens=batch_tokens)
-    return pa.table({"nats": nats, "tokens": tgt.lengths.astype(np.int32)})
+def _text_bytes(tgt: Ragged, token_bytes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(pairs,) UTF-8 bytes of each target's text, whose first word has no space before it, as its token has."""
+    sums: NDArray[np.int64] = np.add.reduceat(token_bytes[tgt.values], tgt.offsets[:-1])
+    return np.maximum(sums - 1, 0)
 
 
 def _is_scored(path: Path, info: ScoresInfo, pairs: int) -> bool:
@@ -130,4 +132,4 @@ def _write(path: Path, info: ScoresInfo, tables: Iterable[pa.Table]) -> None:
     schema = scores_schema(info)
     with whole_file(path) as file, pq.ParquetWriter(file, schema, use_dictionary=["tokens"]) as writer:
         for table in tables:
-            writer.write_table(table.cast(schema))
+            writer.write_table(table)

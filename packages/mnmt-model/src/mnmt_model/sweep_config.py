@@ -3,47 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from mnmt_data.mixture import Mixture
 from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_data.structure import StructureError, structure
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
+from mnmt_model.model_config import ModelConfig
 from mnmt_model.presets import preset
 from mnmt_model.run_plan import Role, RunPlan
-from mnmt_model.shape import Shape
 from mnmt_model.train_config import TrainConfig
 
 TEMPERATURE = "temperature"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizeConfig:
-    """One size: a preset or the fields of `[model]` it changes, and what of `[train]` goes with it."""
-
-    preset: str | None = None
-    encoder_layers: int | None = None
-    decoder_layers: int | None = None
-    d_model: int | None = None
-    num_heads: int | None = None
-    head_dim: int | None = None
-    d_ff: int | None = None
-    steps: int | None = None
-    learning_rate: float | None = None
-
-    def shape(self, default: Shape) -> Shape:
-        """`default`, or the preset, with this size's changes."""
-        return replace(preset(self.preset) if self.preset else default, **self._changes(Shape))
-
-    def train(self, default: TrainConfig) -> TrainConfig:
-        """`default` with this size's changes."""
-        return replace(default, **self._changes(TrainConfig))
-
-    def _changes(self, of: type[Shape] | type[TrainConfig]) -> dict[str, Any]:
-        mine = {name: getattr(self, name) for name in vars(self)}
-        return {f.name: mine[f.name] for f in fields(of) if mine.get(f.name) is not None}
+PRESET = "preset"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +34,8 @@ class Grid:
 class SweepConfig:
     """The `[sweep]` section of a study."""
 
-    sizes: dict[str, SizeConfig]
-    """Named sizes."""
+    sizes: dict[str, dict[str, Any]]
+    """Named sizes: what each changes of `[model]` and `[train]`, and the `preset` it starts from, if any."""
     fit: Grid
     """Runs the laws are fitted to."""
     held_out: tuple[Grid, ...] = ()
@@ -91,7 +66,9 @@ def plan_runs(study: StudyFile, data: Path) -> list[RunPlan]:
         RunError: if a mixture names a task the data do not have, or two grids hold the same run.
     """
     sweep = study.section("sweep", SweepConfig)
-    shape, train = study.section("model", Shape), study.section("train", TrainConfig)
+    for section, config in (("model", ModelConfig), ("train", TrainConfig)):
+        study.section(section, config)  # A mistake there must not be told of a size.
+    sizes = {name: _sized(study, name, changes) for name, changes in sweep.sizes.items()}
     prepared = open_prepared(data)
     plans: dict[str, RunPlan] = {}
     for role, size, mixture, seed in _cells(sweep):
@@ -99,13 +76,13 @@ def plan_runs(study: StudyFile, data: Path) -> list[RunPlan]:
         name = run_name(size, mixture, seed)
         if name in plans:
             raise RunError(f"{study.path}: [sweep] holds the run {name} twice")
-        size_shape, size_train = _sized(study, size, sweep.sizes[size], shape, train)
+        model, train = sizes[size]
         plans[name] = RunPlan(
             name=name,
             study=study.name,
             role=role,
-            shape=size_shape,
-            train=size_train,
+            model=model,
+            train=train,
             mixture=mixture,
             seed=seed,
             data=data,
@@ -127,14 +104,24 @@ def _cells(sweep: SweepConfig) -> Iterator[tuple[Role, str, dict[str, float], in
                     yield role, size, mixture, seed
 
 
-def _sized(
-    study: StudyFile, name: str, size: SizeConfig, shape: Shape, train: TrainConfig
-) -> tuple[Shape, TrainConfig]:
-    """Shape and optimisation of a size."""
+def _sized(study: StudyFile, name: str, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
+    """Model and optimisation of a size."""
+    of_model, of_train = ({field.name for field in fields(config)} for config in (ModelConfig, TrainConfig))
+    where = f"sweep.sizes.{name}"
+    if unknown := sorted(set(changes) - of_model - of_train - {PRESET}):
+        valid = ", ".join([PRESET, *sorted(of_model | of_train)])
+        raise RunError(
+            f"{study.path}: [{where}] holds an unknown key `{unknown[0]}`; the valid ones are {valid}"
+        )
+    model = asdict(preset(changes[PRESET]).config) if PRESET in changes else study.tables.get("model", {})
+    train = study.tables.get("train", {})
     try:
-        return size.shape(shape), size.train(train)
-    except ValueError as error:
-        raise RunError(f"{study.path}: [sweep.sizes.{name}] {error}") from None
+        return (
+            structure(model | {k: v for k, v in changes.items() if k in of_model}, ModelConfig, where=where),
+            structure(train | {k: v for k, v in changes.items() if k in of_train}, TrainConfig, where=where),
+        )
+    except StructureError as error:
+        raise RunError(f"{study.path}: {error}") from None
 
 
 def _tempered(mixture: Mapping[str, float], data: Prepared) -> Mapping[str, float]:

@@ -1,0 +1,105 @@
+"""What the training benchmarks train on: prepared pairs, or drawn ones with lengths as real text has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.batches import Batch, BatchStream
+from mnmt_data.mixture import Mixture
+from mnmt_data.pairs import Corpus
+from mnmt_data.prepared import open_prepared
+from mnmt_data.ragged import Ragged, offsets_of
+from mnmt_data.segments import SegmentInfo
+from mnmt_data.windows import WHOLE, ReadWindow, read_window
+
+Rows = NDArray[np.int64]
+
+SEED = 1
+DRAWN_PAIRS = 50_000
+MEAN_LOG, SPREAD_LOG, SPREAD_LOG_RATIO = 2.7, 0.8, 0.27
+"""Of the source's length, and of target over source; those of the study libreoffice-en-de-zh."""
+LONGEST = 128
+
+
+class DrawnCorpus:
+    """Pairs of random tokens; source lengths are log-normal, target lengths are near them."""
+
+    def __init__(self, vocab_size: int) -> None:
+        generator = np.random.default_rng(SEED)
+        src_log = generator.normal(MEAN_LOG, SPREAD_LOG, DRAWN_PAIRS)
+        tgt_log = src_log + generator.normal(0, SPREAD_LOG_RATIO, DRAWN_PAIRS)
+        src, tgt = (np.exp(side).astype(np.int64).clip(2, LONGEST) for side in (src_log, tgt_log))
+        self._src, self._tgt = (
+            Ragged(generator.integers(2, vocab_size, side.sum(), dtype=np.int32), offsets_of(side))
+            for side in (src, tgt)
+        )
+        self.info = SegmentInfo(
+            pairs=DRAWN_PAIRS,
+            src_tokens=int(src.sum()),
+            tgt_tokens=int(tgt.sum()),
+            longest=int((src + tgt).max()),
+            longest_side=LONGEST,
+        )
+
+    def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Source and target lengths of the given rows."""
+        return self._src.lengths_of(rows), self._tgt.lengths_of(rows)
+
+    def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
+        """Source and target token ids of the given rows."""
+        return self._src.take(rows), self._tgt.take(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingData:
+    """Pairs, and how they are put into batches."""
+
+    what: str
+    """In words."""
+    corpora: Mapping[str, Corpus]
+    """{task: its pairs}; tasks have equal weights."""
+    batch_tokens: int
+    """Source and target tokens of a batch, on average, without padding."""
+
+    @cached_property
+    def stream(self) -> BatchStream:
+        """Batches of alike lengths, as training has them."""
+        weights = dict.fromkeys(self.corpora, 1 / len(self.corpora))
+        return BatchStream(self.corpora, Mixture(weights), batch_tokens=self.batch_tokens, seed=SEED)
+
+    def random_batch(self, number: int) -> Batch:
+        """A batch of equally many of the same pairs in random order."""
+        size = self.stream.plan.batch_pairs(0)
+        return self._window.pairs.batch(self._shuffled[number * size : (number + 1) * size])
+
+    @cached_property
+    def _window(self) -> ReadWindow:
+        return read_window(self.stream.plan, self.corpora, 0, WHOLE)
+
+    @cached_property
+    def _shuffled(self) -> Rows:
+        return np.random.default_rng(SEED).permutation(len(self._window.pairs.tasks))
+
+
+def open_data(folder: Path | None, *, vocab_size: int, batch_tokens: int) -> TrainingData:
+    """The prepared data of `folder`, or drawn ones of `vocab_size` tokens."""
+    if folder is None:
+        corpora: Mapping[str, Corpus] = {"drawn": DrawnCorpus(vocab_size)}
+        what = f"drawn: log-normal lengths, {MEAN_LOG} ± {SPREAD_LOG} in the logarithm, random tokens"
+        return TrainingData(what=what, corpora=corpora, batch_tokens=batch_tokens)
+    data = open_prepared(folder)
+    if data.vocab.size > vocab_size:
+        raise SystemExit(
+            f"{folder}: has {data.vocab.size} tokens, more than the smallest model ({vocab_size})."
+        )
+    return TrainingData(
+        what=f"real text, {', '.join(data.tasks)}, {data.vocab.size} tokens of vocabulary",
+        corpora={task: data.shard("train", task) for task in data.tasks},
+        batch_tokens=batch_tokens,
+    )

@@ -1,0 +1,106 @@
+"""Means of the weights of a run's checkpoints (Vaswani et al. 2017, §6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mnmt_model.checkpoints.finding import CHECKPOINTS, by_dev_loss, find_checkpoints
+from mnmt_model.checkpoints.state import (
+    MODEL,
+    State,
+    check_files,
+    files_of,
+    read_progress,
+    record_file,
+    write_state,
+)
+from mnmt_model.checkpoints.tensor_files import TensorFiles, write_tensors
+from mnmt_model.checkpoints.whole_folder import whole_folder
+from mnmt_model.errors import RunError
+
+AVERAGES = "averages"
+
+
+def choose(run: Path, *, last: int | None = None, best: int | None = None) -> list[Path]:
+    """Checkpoints of a run to average.
+
+    Args:
+        run: the run's folder.
+        last: how many of the newest; oldest first.
+        best: instead of `last`, how many of those with the lowest dev loss; the best first.
+
+    Raises:
+        RunError: if there are fewer.
+    """
+    if (last is None) == (best is None):
+        raise ValueError("One of `last` and `best` must be given.")
+    saved = find_checkpoints(run / CHECKPOINTS)
+    if last is not None:
+        _require(run, "checkpoints", len(saved), "last", last, "keep_checkpoints")
+        return saved[-last:]
+    assert best is not None
+    ranked = by_dev_loss(saved)
+    _require(run, "checkpoints with a dev loss", len(ranked), "best", best, "keep_best")
+    return ranked[:best]
+
+
+def average(checkpoints: Sequence[Path], out: Path) -> None:
+    """Write the mean of the weights of some checkpoints of one run as a checkpoint that models load.
+
+    mean(θ_1, …, θ_n) = (θ_1 + … + θ_n) / n, in float64, rounded to the weights' own type. Its progress is
+    that of the newest. Memory: one model, and one tensor more.
+
+    Args:
+        checkpoints: at least one; not averages.
+        out: folder to write, such as RUN/averages/last-10; replaced if there.
+
+    Raises:
+        RunError: if one has changed since it was written, their shapes differ, or `out` cannot be written.
+    """
+    if not checkpoints:
+        raise ValueError("`checkpoints` must name at least one checkpoint, but is empty.")
+    progress = [read_progress(path) for path in checkpoints]
+    mean = _mean(checkpoints)
+    path = f"{MODEL}.safetensors"
+    with whole_folder(out, needed=sum(tensor.nbytes for tensor in mean.values())) as folder:
+        write_tensors(folder / path, {name: (tensor, 0) for name, tensor in mean.items()})
+        state = State(
+            progress=replace(max(progress, key=lambda each: each.step), dev_loss=None),
+            files={path: record_file(folder / path)},
+            averaged_steps=[each.step for each in progress],
+        )
+        write_state(folder, state)
+
+
+def _mean(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
+    opened = [_open(path) for path in checkpoints]
+    for path, files in zip(checkpoints, opened, strict=True):
+        if files.shapes != opened[0].shapes:
+            raise RunError(f"{path}: is of another model than {checkpoints[0]}")
+    return {name: _mean_tensor(opened, name) for name in opened[0].shapes}
+
+
+def _open(checkpoint: Path) -> TensorFiles:
+    files = files_of(checkpoint, MODEL)
+    check_files(files)
+    return TensorFiles(files)
+
+
+def _mean_tensor(opened: Sequence[TensorFiles], name: str) -> Tensor:
+    first = opened[0].read(name)
+    total = first.to(torch.float64, copy=True)
+    for files in opened[1:]:
+        total += files.read(name)
+    return total.div_(len(opened)).to(first.dtype)
+
+
+def _require(run: Path, what: str, found: int, option: str, wanted: int, setting: str) -> None:
+    if wanted < 1:
+        raise ValueError(f"`{option}` must be at least 1, but is {wanted}.")
+    if found < wanted:
+        raise RunError(f"{run}: has {found} {what}, but `{option}` is {wanted}; keep more with `{setting}`")

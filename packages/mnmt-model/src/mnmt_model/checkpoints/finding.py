@@ -1,0 +1,63 @@
+"""Which checkpoints a run has."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from mnmt_model.checkpoints.state import STATE, read_progress
+from mnmt_model.errors import RunError
+
+CHECKPOINTS = "checkpoints"
+_NAME = re.compile(r"step-(\d{8,})")
+
+
+def checkpoint_name(step: int) -> str:
+    """Name of the folder of a checkpoint."""
+    return f"step-{step:08d}"
+
+
+def step_of(checkpoint: Path) -> int:
+    """Step of a checkpoint of training, from its name."""
+    match = _NAME.fullmatch(checkpoint.name)
+    if match is None:
+        raise ValueError(
+            f"`checkpoint` must be a folder such as {checkpoint_name(1000)}, but is {checkpoint}."
+        )
+    return int(match[1])
+
+
+def find_checkpoints(folder: Path) -> list[Path]:
+    """Complete checkpoints in `folder`, oldest first."""
+    found = (path for path in folder.glob("step-*") if _NAME.fullmatch(path.name))
+    return sorted(found, key=step_of)
+
+
+def newest(path: Path) -> Path:
+    """The newest checkpoint of the run in `path`, or `path` itself if it is a checkpoint or an average.
+
+    Raises:
+        RunError: if it is neither.
+    """
+    saved = [path] if (path / STATE).is_file() else find_checkpoints(path / CHECKPOINTS)
+    if not saved:
+        raise RunError(
+            f"{path}: holds no checkpoint; name the folder of a trained run, or a checkpoint in it"
+        )
+    return saved[-1]
+
+
+def by_dev_loss(checkpoints: Iterable[Path]) -> list[Path]:
+    """Those of `checkpoints` that have a dev loss, the lowest first, the newest first among equals."""
+    losses = {path: loss for path in checkpoints if (loss := _dev_loss(path)) is not None}
+    return sorted(losses, key=lambda path: (losses[path], -step_of(path)))
+
+
+def _dev_loss(checkpoint: Path) -> float | None:
+    try:
+        loss = read_progress(checkpoint).dev_loss
+    except RunError:
+        return None
+    return loss if loss is not None and math.isfinite(loss) else None

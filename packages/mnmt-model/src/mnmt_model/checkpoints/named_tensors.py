@@ -1,0 +1,102 @@
+"""The tensors of a model and of its optimiser, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from mnmt_model.checkpoints.shards import local_rows
+from mnmt_model.checkpoints.tensor_files import TensorFiles
+from mnmt_model.errors import RunError
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """{name: parameter or buffer} of the model's state."""
+    tensors: dict[str, Tensor] = model.state_dict(keep_vars=True)
+    return tensors
+
+
+def optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
+    """{`parameter.state`: tensor} of the optimiser's state, such as `embedding.weight.exp_avg`."""
+    names = _names(model)
+    return {
+        f"{names[id(parameter)]}.{name}": tensor
+        for parameter, state in optimizer.state.items()
+        for name, tensor in state.items()
+    }
+
+
+@torch.no_grad()
+def load_tensors(files: TensorFiles, targets: Mapping[str, Tensor], *, source: Path, what: str) -> None:
+    """Copy the tensors of `files` into `targets`, in place.
+
+    Args:
+        files: where they are.
+        targets: {name: tensor}, as many.
+        source: what errors name.
+        what: what the targets belong to, for errors.
+
+    Raises:
+        RunError: if names or shapes differ.
+    """
+    reason = _difference(files.shapes, {name: tuple(tensor.shape) for name, tensor in targets.items()}, what)
+    if reason:
+        raise RunError(f"{source}: does not fit the {what}: {reason}")
+    for name, target in targets.items():
+        files.copy_rows(name, *local_rows(target))
+
+
+def load_optimizer(files: TensorFiles, model: nn.Module, optimizer: Optimizer, *, source: Path) -> None:
+    """Copy the tensors of `files` into the state of `optimizer`, in place.
+
+    Raises:
+        RunError: if they are another optimiser's, or another model's.
+    """
+    _fill_state(optimizer)
+    saved = {name.rpartition(".")[0] for name in files.shapes}
+    names = _names(model)
+    for parameter in list(optimizer.state):
+        # One that had no gradient yet has no state.
+        if names[id(parameter)] not in saved:
+            del optimizer.state[parameter]
+    load_tensors(files, optimizer_tensors(model, optimizer), source=source, what="optimizer")
+
+
+def _names(model: nn.Module) -> dict[int, str]:
+    """{identity of a parameter: its name}."""
+    return {id(parameter): name for name, parameter in model_tensors(model).items()}
+
+
+def _fill_state(optimizer: Optimizer) -> None:
+    """Make the optimiser's state, sharded as it shards it, by a step of rate 0 along gradients of 0."""
+    rates = [group["lr"] for group in optimizer.param_groups]
+    for group in optimizer.param_groups:
+        group["lr"] = 0.0
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        group["lr"] = rate
+
+
+def _difference(found: Mapping[str, object], wanted: Mapping[str, object], what: str) -> str | None:
+    """What differs between two {name: shape}, None if nothing does."""
+    missing, unknown = list(wanted.keys() - found.keys()), list(found.keys() - wanted.keys())
+    if missing:
+        return f"it has no {_some(missing)}"
+    if unknown:
+        return f"it has {_some(unknown)}, which the {what} has not"
+    for name, shape in wanted.items():
+        if found[name] != shape:
+            return f"{name} is {found[name]} in it, but {shape} in the {what}"
+    return None
+
+
+def _some(names: list[str]) -> str:
+    first = ", ".join(sorted(names)[:3])
+    return f"{first} and {len(names) - 3} more" if len(names) > 3 else first

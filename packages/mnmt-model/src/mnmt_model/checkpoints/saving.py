@@ -1,0 +1,91 @@
+"""Writing checkpoints, and removing old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from mnmt_model.checkpoints.finding import by_dev_loss, checkpoint_name, find_checkpoints, step_of
+from mnmt_model.checkpoints.named_tensors import model_tensors, optimizer_tensors
+from mnmt_model.checkpoints.ranks import on_every_rank, on_first_rank, world
+from mnmt_model.checkpoints.shards import is_sharded, to_write
+from mnmt_model.checkpoints.state import (
+    MODEL,
+    OPTIMIZER,
+    FileRecord,
+    Progress,
+    State,
+    record_file,
+    write_state,
+)
+from mnmt_model.checkpoints.tensor_files import write_tensors
+from mnmt_model.checkpoints.whole_folder import remove, remove_leftovers, whole_folder
+
+_Share = Mapping[str, tuple[Tensor, int]]
+
+
+def save(
+    folder: Path, model: nn.Module, optimizer: Optimizer, progress: Progress, *, keep: int, keep_best: int = 0
+) -> Path:
+    """Write a checkpoint into `folder`; every rank calls this, and writes its rows of what is sharded.
+
+    The folder takes its name when all is on the disk, so an interrupted save leaves no half checkpoint.
+    Then all but the newest `keep` and the `keep_best` of lowest dev loss are removed, and any of a later
+    step: a run that has got here again went on from an earlier one because they could not be read.
+
+    Args:
+        folder: the run's, on a file system that all ranks see.
+        model: the module itself, not a wrapper of it such as DDP's.
+        optimizer: of its parameters, whole or sharded by rows over all ranks.
+        progress: where the run stands.
+        keep: at least 1.
+        keep_best: those without a dev loss do not count.
+
+    Returns:
+        The checkpoint.
+
+    Raises:
+        RunError: on every rank, if there is no room for it on the disk or it cannot be written; the older
+            checkpoints stay.
+    """
+    shares = _shares({MODEL: model_tensors(model), OPTIMIZER: optimizer_tensors(model, optimizer)})
+    final = folder / checkpoint_name(progress.step)
+    on_first_rank(lambda: remove_leftovers(folder))
+    needed = sum(on_every_rank(lambda: _num_bytes(shares)))
+    with whole_folder(final, needed=needed) as partial:
+        written = on_every_rank(lambda: _write_files(partial, shares))
+        files = {name: record for by_rank in written for name, record in by_rank.items()}
+        on_first_rank(lambda: write_state(partial, State(progress=progress, files=files)))
+    on_first_rank(lambda: _keep(folder, progress.step, keep, keep_best))
+    return final
+
+
+def _shares(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, _Share]:
+    """{file name: what this process writes into it}."""
+    rank, size = world()
+    if any(is_sharded(tensor) for named in tensors.values() for tensor in named.values()):
+        return {f"{kind}-{rank:05d}-of-{size:05d}.safetensors": to_write(t) for kind, t in tensors.items()}
+    return {f"{kind}.safetensors": to_write(t) for kind, t in tensors.items()} if rank == 0 else {}
+
+
+def _num_bytes(shares: Mapping[str, _Share]) -> int:
+    return sum(rows.nbytes for share in shares.values() for rows, _ in share.values())
+
+
+def _write_files(folder: Path, shares: Mapping[str, _Share]) -> dict[str, FileRecord]:
+    for name, share in shares.items():
+        write_tensors(folder / name, share)
+    return {name: record_file(folder / name) for name in shares}
+
+
+def _keep(folder: Path, step: int, newest: int, best: int) -> None:
+    """Remove all but the `newest` and the `best` checkpoints up to `step`."""
+    saved = find_checkpoints(folder)
+    valid = [path for path in saved if step_of(path) <= step]
+    kept = {*valid[-newest:], *(by_dev_loss(valid)[:best] if best else ())}
+    for path in saved:
+        if path not in kept:
+            remove(path)

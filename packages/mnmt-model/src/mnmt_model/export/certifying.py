@@ -1,0 +1,155 @@
+"""Comparing an exported model with the trained one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mnmt_data.prepared import VOCABULARY, Prepared
+from mnmt_data.ragged import Ragged
+from mnmt_data.segments import checksum
+from mnmt_data.token_budget import cut_batches
+from mnmt_model.errors import RunError
+from mnmt_model.export.certificate import CTRANSLATE2, OURS, TOLERANCE, TRANSFORMERS, Certificate, PairScores
+from mnmt_model.export.engines import (
+    Ids,
+    Scorer,
+    ctranslate2_scorer,
+    token_log_probs,
+    tokenizer_ids,
+    transformers_scorer,
+    versions,
+)
+from mnmt_model.export.hugging_face import WEIGHTS, read_hugging_face
+from mnmt_model.export.tokenizer_check import TokenizerCheck, check_sentences
+from mnmt_model.export.vocabulary import read_sentencepiece
+from mnmt_model.translation_model import TranslationModel
+
+PAIRS = 200
+"""Pairs compared, unless told otherwise."""
+
+_BATCH_TOKENS = 1024
+_BLOCK = 256
+
+
+def certify(
+    model: TranslationModel,
+    folder: Path,
+    data: Prepared,
+    *,
+    ctranslate2: Path | None = None,
+    pairs: int = PAIRS,
+    tolerance: float = TOLERANCE,
+) -> Certificate:
+    """Compare an exported model with the one it was exported from.
+
+    Weights must read back bit for bit, sentences must get the ids of the prepared data, and targets the same
+    log-probabilities. Pairs are read a few at a time; beside the models only a batch's logits are in memory.
+
+    Args:
+        model: the trained model, on the CPU.
+        folder: where `export_hugging_face` wrote it.
+        data: whose test sets to take pairs from, their first ones, as many of each set of each task.
+        ctranslate2: folder of the CTranslate2 model, if it is to be compared too.
+        pairs: about how many in all.
+        tolerance: largest relative difference of a log-probability.
+
+    Raises:
+        RunError: if transformers or CTranslate2 is not installed, or there are no pairs.
+    """
+    scorers: dict[str, Scorer] = {OURS: _our_scorer(model.eval()), TRANSFORMERS: transformers_scorer(folder)}
+    if ctranslate2 is not None:
+        scorers[CTRANSLATE2] = ctranslate2_scorer(ctranslate2)
+    scores = [
+        pair
+        for testset, task, rows in _chosen(data, pairs)
+        for pair in _compare(scorers, testset, task, rows, *data.shard(testset, task).gather(rows))
+    ]
+    if not scores:
+        raise RunError(f"{data.folder}: has no test set with pairs to compare")
+    return Certificate(
+        weights_sha256=checksum(folder / WEIGHTS),
+        changed_weights=_changed(model.state_dict(), read_hugging_face(folder)[2]),
+        vocabulary_sha256=checksum(data.folder / VOCABULARY),
+        versions=versions(with_ctranslate2=ctranslate2 is not None),
+        engines=tuple(scorers)[1:],
+        tolerance=tolerance,
+        pairs=tuple(scores),
+        tokenizer=_check_tokenizer(folder, data, pairs),
+    )
+
+
+def _check_tokenizer(folder: Path, data: Prepared, pairs: int) -> TokenizerCheck:
+    """What the exported tokenizer makes of both sides of the same pairs."""
+    proto, encode, check = (
+        read_sentencepiece(data.folder / VOCABULARY),
+        tokenizer_ids(folder),
+        TokenizerCheck(),
+    )
+    for testset, task, rows in _chosen(data, pairs):
+        sides = zip(data.text(testset, task), data.shard(testset, task).gather(rows), strict=True)
+        for lines, ids in sides:
+            expected = [ids[place].tolist() for place in range(len(rows))]
+            check_sentences(check, proto, encode, [lines[row] for row in rows], expected)
+    return check
+
+
+def _our_scorer(model: TranslationModel) -> Scorer:
+    @torch.inference_mode()
+    def score(src: Ids, tgt: Ids) -> NDArray[np.float64]:
+        targets = torch.from_numpy(tgt)
+        return token_log_probs(model.logits(torch.from_numpy(src), targets), targets)
+
+    return score
+
+
+def _chosen(data: Prepared, pairs: int) -> Iterator[tuple[str, str, Ids]]:
+    """`(test set, task, rows)` in blocks; as many pairs of each test set, or all it has."""
+    sets = [(testset, task) for task in data.tasks for testset in data.testsets(task)]
+    for testset, task in sets:
+        size = min(-(-pairs // len(sets)), len(data.shard(testset, task)))
+        for start in range(0, size, _BLOCK):
+            yield testset, task, np.arange(start, min(start + _BLOCK, size))
+
+
+def _compare(
+    scorers: Mapping[str, Scorer], testset: str, task: str, rows: Ids, src: Ragged, tgt: Ragged
+) -> list[PairScores]:
+    """The pairs under every scorer, in order."""
+    longest = int((src.lengths + tgt.lengths).max())
+    found: dict[int, PairScores] = {}
+    for places in cut_batches(src.lengths, tgt.lengths, batch_tokens=max(_BATCH_TOKENS, longest)):
+        padded = src.padded(places), tgt.padded(places)
+        log_probs = {engine: score(*padded) for engine, score in scorers.items()}
+        for number, place in enumerate(places.tolist()):
+            found[place] = PairScores(
+                testset=testset,
+                task=task,
+                row=int(rows[place]),
+                tokens=int(tgt.lengths[place]),
+                log_probs={engine: float(table[number].sum()) for engine, table in log_probs.items()},
+                token_differences=_token_differences(log_probs, number),
+            )
+    return [found[place] for place in range(len(rows))]
+
+
+def _token_differences(log_probs: Mapping[str, NDArray[np.float64]], number: int) -> dict[str, float]:
+    ours = log_probs[OURS][number]
+    return {
+        engine: float(np.abs(table[number] - ours).max())
+        for engine, table in log_probs.items()
+        if engine != OURS
+    }
+
+
+def _changed(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """Names of the weights that differ in any bit."""
+    names = sorted(expected.keys() | found.keys())
+    return tuple(
+        n for n in names if n not in found or n not in expected or not torch.equal(expected[n], found[n])
+    )

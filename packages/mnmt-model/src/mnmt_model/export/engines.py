@@ -1,0 +1,121 @@
+"""The exported model as transformers and CTranslate2 run it: the one module that imports them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+
+from mnmt_model.export.extra import export_extra
+from mnmt_model.sentences import PAD
+
+Ids = NDArray[np.int64]
+
+Scorer = Callable[[Ids, Ids], NDArray[np.float64]]
+"""Maps source ids `(batch, src_len)` and target ids `(batch, tgt_len)`, filled up with 0, to the targets'
+log-probabilities `(batch, tgt_len)`, a token each, in nats, 0 at padding."""
+
+
+def token_log_probs(logits: Tensor, tgt: Tensor) -> NDArray[np.float64]:
+    """Log-probabilities of `tgt (batch, tgt_len)`, from `logits (batch, tgt_len, vocab_size)`."""
+    nats = F.cross_entropy(logits.flatten(0, 1).float(), tgt.flatten(), ignore_index=PAD, reduction="none")
+    return -nats.view(tgt.shape).double().numpy()
+
+
+def transformers_scorer(folder: Path) -> Scorer:
+    """The model that `T5ForConditionalGeneration` loads from `folder`.
+
+    Raises:
+        RunError: if transformers is not installed.
+    """
+    with export_extra():
+        from transformers import T5ForConditionalGeneration
+    model = T5ForConditionalGeneration.from_pretrained(folder).eval()
+
+    @torch.inference_mode()
+    def score(src: Ids, tgt: Ids) -> NDArray[np.float64]:
+        sources, targets = torch.from_numpy(src), torch.from_numpy(tgt)
+        shifted = F.pad(targets[:, :-1], (1, 0), value=PAD)
+        mask = (sources != PAD).long()
+        output = model(input_ids=sources, attention_mask=mask, decoder_input_ids=shifted, use_cache=False)
+        return token_log_probs(output.logits, targets)
+
+    return score
+
+
+def tokenizer_ids(folder: Path) -> Callable[[Sequence[str]], list[list[int]]]:
+    """What `AutoTokenizer` makes of texts: their ids, `</s>` included.
+
+    Raises:
+        RunError: if transformers is not installed.
+    """
+    with export_extra():
+        from transformers import AutoTokenizer
+    tokenizer = AutoTokenizer.from_pretrained(folder)  # type: ignore[no-untyped-call,unused-ignore]
+    return lambda texts: [list(ids) for ids in tokenizer(list(texts))["input_ids"]]
+
+
+def convert_to_ctranslate2(folder: Path, out: Path) -> None:
+    """Convert the exported model in `folder` to CTranslate2's float32 format in `out`.
+
+    Raises:
+        RunError: if transformers or CTranslate2 is not installed.
+    """
+    with export_extra():
+        from ctranslate2.converters import TransformersConverter
+
+    class Converter(TransformersConverter):  # type: ignore[misc,unused-ignore]
+        def load_model(self, *arguments: Any, **options: Any) -> Any:
+            model = super().load_model(*arguments, **options)
+            # transformers 5 says that they are tied, whatever config.json says, and logits were scaled then.
+            model.config.tie_word_embeddings = False
+            return model
+
+    Converter(str(folder)).convert(str(out))
+
+
+def ctranslate2_scorer(folder: Path) -> Scorer:
+    """The model that CTranslate2 loads from `folder`, in float32 on the CPU.
+
+    Raises:
+        RunError: if CTranslate2 is not installed.
+    """
+    with export_extra():
+        import ctranslate2
+    translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
+    vocabulary = json.loads((folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
+
+    def score(src: Ids, tgt: Ids) -> NDArray[np.float64]:
+        sources = [_tokens(vocabulary, row) for row in src]
+        # It appends </s> to targets itself, but not to sources.
+        targets = [_tokens(vocabulary, row)[:-1] for row in tgt]
+        log_probs = np.zeros(tgt.shape)
+        for row, result in enumerate(translator.score_batch(sources, targets, max_input_length=0)):
+            log_probs[row, : len(result.log_probs)] = result.log_probs
+        return log_probs
+
+    return score
+
+
+def versions(*, with_ctranslate2: bool) -> dict[str, str]:
+    """{distribution: version} of what ran the model."""
+    names = [
+        "mnmt-model",
+        "torch",
+        "transformers",
+        "tokenizers",
+        *(["ctranslate2"] if with_ctranslate2 else []),
+    ]
+    return {name: version(name) for name in names}
+
+
+def _tokens(vocabulary: Sequence[str], ids: Ids) -> list[str]:
+    return [vocabulary[token] for token in ids.tolist() if token != PAD]

@@ -1,0 +1,76 @@
+"""Exporting a trained run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from mnmt_data import whole_file
+from mnmt_data.prepared import VOCABULARY, open_prepared
+from mnmt_model.build import build_model
+from mnmt_model.checkpoints import load_model, newest
+from mnmt_model.errors import RunError
+from mnmt_model.export.certificate import Certificate, describe
+from mnmt_model.export.certificate_page import page
+from mnmt_model.export.certifying import PAIRS, certify
+from mnmt_model.export.engines import convert_to_ctranslate2
+from mnmt_model.export.hugging_face import export_hugging_face
+from mnmt_model.export.t5_config import check_exportable
+from mnmt_model.model_config import ModelConfig
+from mnmt_model.run_record import read_run
+
+CTRANSLATE2_FOLDER = "ctranslate2"
+FAILED = ".failed"
+
+
+def export_run(
+    run: Path,
+    out: Path,
+    *,
+    checkpoint: Path | None = None,
+    with_ctranslate2: bool = True,
+    pairs: int = PAIRS,
+) -> Certificate:
+    """Write a run's model for transformers, and for CTranslate2, with a certificate that they agree.
+
+    `out` appears when all agree. Otherwise what was written stays in OUT.failed, with its certificate.
+
+    Args:
+        run: folder of the run.
+        out: folder to write, which must not be there; the CTranslate2 model goes into its `ctranslate2`.
+        checkpoint: a checkpoint or average of the run; its newest checkpoint by default.
+        with_ctranslate2: whether to convert to CTranslate2 too.
+        pairs: about how many test pairs to compare.
+
+    Raises:
+        RunError: if the model is not a T5 1.1, an engine disagrees or is not installed, or `out` is there.
+        DataError: if the run's prepared data are gone.
+    """
+    if pairs < 1:
+        raise RunError(f"--pairs must be at least 1, but is {pairs}")
+    if out.exists():
+        raise RunError(f"{out}: is there already; remove it, or name another folder")
+    record = read_run(run)
+    config, vocab_size = ModelConfig(**record["config"]["model"]), record["vocab_size"]
+    check_exportable(config)
+    data = open_prepared(run / record["data"])
+    model = build_model(config, vocab_size)
+    load_model(newest(checkpoint or run), model)
+    written = out.with_name(out.name + FAILED)
+    shutil.rmtree(written, ignore_errors=True)
+    export_hugging_face(config, model.state_dict(), data.folder / VOCABULARY, written)
+    converted = written / CTRANSLATE2_FOLDER if with_ctranslate2 else None
+    if converted is not None:
+        convert_to_ctranslate2(written, converted)
+    certificate = certify(model, written, data, ctranslate2=converted, pairs=pairs)
+    _write(certificate, written)
+    if certificate.failures:
+        raise RunError(f"{written}: does not agree with {run}: {'; '.join(certificate.failures[:3])}")
+    written.rename(out)
+    return certificate
+
+
+def _write(certificate: Certificate, folder: Path) -> None:
+    content = describe(certificate)
+    whole_file.write_json(folder / "certificate.json", content)
+    (folder / "certificate.md").write_text(page(content), encoding="utf-8")

@@ -1,0 +1,150 @@
+"""config.json of a T5 1.1: what our config says in Hugging Face's words, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mnmt_model.errors import RunError
+from mnmt_model.model_config import ModelConfig
+
+Json = dict[str, Any]
+
+_OURS: Mapping[str, object] = {
+    "architecture": "encdec",
+    "norm": "rms",
+    "norm_order": "pre",
+    "positions": "relative",
+    "embeddings": "shared",
+    "biases": False,
+    "scaled_attention": False,
+}
+"""Fields of `ModelConfig` that T5 leaves no choice in. Its feed-forward may be either of ours."""
+
+_THEIRS: Mapping[str, tuple[object, object]] = {
+    "model_type": ("t5", None),
+    "relative_attention_num_buckets": (32, 32),
+    "relative_attention_max_distance": (128, 128),
+    "layer_norm_epsilon": (1e-6, 1e-6),
+    "pad_token_id": (0, 0),
+    "eos_token_id": (1, 1),
+    "decoder_start_token_id": (0, 0),
+}
+"""{field of config.json: (the value our model has, the value if the field is absent)}."""
+
+
+def check_exportable(config: ModelConfig) -> None:
+    """Check that a model is a T5 1.1.
+
+    Raises:
+        RunError: if a part of it is not T5's; the message names the field.
+    """
+    for field, exported in _OURS.items():
+        if (value := getattr(config, field)) != exported:
+            raise RunError(
+                f"`{field}` is {_shown(value)}, but only models of T5 1.1, where it is {_shown(exported)}, "
+                "can be exported"
+            )
+
+
+def t5_config(config: ModelConfig, vocab_size: int, *, dtype: str = "float32") -> Json:
+    """The content of config.json.
+
+    Args:
+        config: of an encoder-decoder with T5's parts.
+        vocab_size: tokens of the vocabulary.
+        dtype: of the weights.
+
+    Raises:
+        RunError: as `check_exportable`.
+    """
+    check_exportable(config)
+    gated = config.feed_forward == "gated-gelu"
+    return {
+        "architectures": ["T5ForConditionalGeneration"],
+        **{field: value for field, (value, _) in _THEIRS.items()},
+        "is_encoder_decoder": True,
+        "vocab_size": vocab_size,
+        "d_model": config.d_model,
+        "d_kv": config.d_head,
+        "d_ff": config.d_ff,
+        "num_heads": config.num_heads,
+        "num_layers": config.num_encoder_layers,
+        "num_decoder_layers": config.decoder_layers,
+        "feed_forward_proj": config.feed_forward,
+        "dense_act_fn": "gelu_new" if gated else "relu",
+        "is_gated_act": gated,
+        "dropout_rate": 0.0,
+        "tie_word_embeddings": False,
+        "use_cache": True,
+        "dtype": dtype,
+    }
+
+
+def model_config(path: Path, content: Mapping[str, Any]) -> tuple[ModelConfig, int]:
+    """Our config and the vocabulary's size.
+
+    Args:
+        path: where config.json is, for messages.
+        content: what it holds.
+
+    Raises:
+        RunError: if a field is missing, or says what our model is not; the message names it.
+    """
+    for field, (needed, default) in _THEIRS.items():
+        if (value := content.get(field, default)) != needed:
+            raise _refused(path, field, value, needed)
+    _check_unscaled(path, content)
+    try:
+        config = ModelConfig(
+            encoder_layers=content["num_layers"],
+            decoder_layers=content.get("num_decoder_layers") or content["num_layers"],
+            d_model=content["d_model"],
+            num_heads=content["num_heads"],
+            head_dim=content["d_kv"],
+            d_ff=content["d_ff"],
+            feed_forward=_feed_forward(path, content),
+        )
+        return config, int(content["vocab_size"])
+    except KeyError as error:
+        raise RunError(f"{path}: `{error.args[0]}` is missing") from None
+    except ValueError as error:
+        raise RunError(f"{path}: {error}") from None
+
+
+def _check_unscaled(path: Path, content: Mapping[str, Any]) -> None:
+    """The logits of tied embeddings are scaled by d_model^-1/2, which ours never are.
+
+    transformers 5 writes `tie_word_embeddings = true` in any case, and then `scale_decoder_outputs = false`.
+    """
+    if content.get("scale_decoder_outputs", content.get("tie_word_embeddings", True)) is not False:
+        raise _refused(path, "tie_word_embeddings", True, False)
+
+
+def _feed_forward(path: Path, content: Mapping[str, Any]) -> Any:
+    """The kind of feed-forward; `is_gated_act` and `dense_act_fn` must not say otherwise."""
+    kind = content.get("feed_forward_proj", "relu")
+    if kind not in ("gated-gelu", "relu"):
+        raise _refused(path, "feed_forward_proj", kind, "gated-gelu", "relu")
+    gated = kind == "gated-gelu"
+    for field, needed in (("is_gated_act", gated), ("dense_act_fn", "gelu_new" if gated else "relu")):
+        if (value := content.get(field, needed)) != needed:
+            raise _refused(path, field, value, needed)
+    return kind
+
+
+def _refused(path: Path, field: str, value: object, *needed: object) -> RunError:
+    allowed = " or ".join(map(_shown, needed))
+    return RunError(f"{path}: `{field}` is {_shown(value)}, but only models with {allowed} can be imported")
+
+
+def _shown(value: object) -> str:
+    """As JSON and TOML write it."""
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f'"{value}"'
+        if isinstance(value, str)
+        else str(value)
+    )

@@ -1,0 +1,91 @@
+"""The FLOP/s that a device can do at most, of which model FLOPs utilisation (MFU) is a share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+
+import torch
+
+DATA_SHEET = {
+    "A100": 312e12,
+    "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
+    "H200 NVL": 835e12,
+    "H100": 989e12,
+    "H200": 989e12,
+}
+"""{part of the device's name: NVIDIA's dense bfloat16 FLOP/s}; the first that fits holds."""
+
+SECONDS = 0.1
+SMALLEST, LARGEST = 256, 4096
+PRODUCTS = 4
+
+
+def peak_flops(device: torch.device, dtype: torch.dtype) -> float | None:
+    """FLOP/s that `device` can do in `dtype`; None where it cannot be measured.
+
+    A known GPU's in bfloat16 is the data sheet's, without sparsity, as elsewhere in the field. Any other is
+    measured: the rate of a large matrix product here, with torch's present threads and its matrix-product
+    precision (TF32 or not), once a process, in about a tenth of a second.
+    """
+    if device.type == "cuda":
+        known = data_sheet_peak(torch.cuda.get_device_name(device), dtype)
+        if known is not None:
+            return known
+    return _measured_peak(device, dtype, torch.get_num_threads(), torch.get_float32_matmul_precision())
+
+
+def data_sheet_peak(name: str, dtype: torch.dtype) -> float | None:
+    """The dense FLOP/s that NVIDIA states for the GPU `name` in `dtype`; None where the table has none."""
+    if dtype != torch.bfloat16 or "MIG" in name:
+        return None
+    return next((peak for part, peak in DATA_SHEET.items() if part in name), None)
+
+
+def fastest_rate(time_product: Callable[[int], float], *, seconds: float = SECONDS) -> float:
+    """The highest FLOP/s, 2n³ in the time of a product, over growing n while the next fits into `seconds`.
+
+    Args:
+        time_product: mean seconds of a product of two (n, n) matrices, as `PRODUCTS` runs of it take.
+        seconds: to spend in all; only the smallest size may go over it.
+    """
+    rate, spent, size = 0.0, 0.0, SMALLEST
+    while True:
+        took = time_product(size)
+        rate = max(rate, 2 * size**3 / took)
+        spent += PRODUCTS * took
+        size *= 2
+        if size > LARGEST or spent + PRODUCTS * 8 * took > seconds:
+            return rate
+
+
+@cache
+def _measured_peak(
+    device: torch.device, dtype: torch.dtype, threads: int, matmul_precision: str
+) -> float | None:
+    try:
+        return fastest_rate(lambda size: _time_product(device, dtype, size))
+    except RuntimeError:  # No memory left, or no product in this dtype: no reason to end a training run.
+        return None
+
+
+@torch.no_grad()
+def _time_product(device: torch.device, dtype: torch.dtype, size: int) -> float:
+    # A generator of its own: the training's random numbers stay what they are.
+    generator = torch.Generator(device).manual_seed(0)
+    a, b = torch.randn(2, size, size, generator=generator, device=device).to(dtype)
+    out = torch.mm(a, b)
+    synchronize(device)
+    since = time.perf_counter()
+    for _ in range(PRODUCTS - 1):
+        torch.mm(a, b, out=out)
+    synchronize(device)
+    return (time.perf_counter() - since) / (PRODUCTS - 1)
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until `device` has done what it was given."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)

@@ -1,0 +1,156 @@
+"""One rank of a run that writes or reads checkpoints; test_checkpoint_distributed.py starts them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+
+from mnmt_model.adafactor import Adafactor
+from mnmt_model.checkpoints import Progress, load_model, restore_newest, save, saving
+from mnmt_model.checkpoints.named_tensors import model_tensors, optimizer_tensors
+from mnmt_model.errors import RunError
+
+OPTIMIZERS = {"adamw": torch.optim.AdamW, "adafactor": Adafactor}
+
+
+def parallels() -> tuple[str, ...]:
+    """DDP is the same at 2 processes and at 4."""
+    return ("ddp", "fsdp") if distributed.get_world_size() == 2 else ("fsdp",)
+
+
+def make_model() -> nn.Sequential:
+    """Rows divide by 2 and 4 evenly, unevenly, and so that some ranks have none."""
+    torch.manual_seed(1)
+    layers = [nn.Linear(128, 130), nn.Linear(130, 5), nn.Linear(5, 3), nn.LayerNorm(3), nn.Linear(3, 1)]
+    return nn.Sequential(*layers)
+
+
+def make(parallel: str, optimizer: str) -> tuple[nn.Module, nn.Module, torch.optim.Optimizer]:
+    """The module to call, the one whose state is saved, and its optimiser."""
+    model: nn.Module = make_model()
+    called = model
+    if parallel == "ddp":
+        called = DistributedDataParallel(model)
+    else:
+        mesh = init_device_mesh("cpu", (distributed.get_world_size(),))
+        for layer in model:
+            fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+    return called, model, OPTIMIZERS[optimizer](model.parameters(), lr=0.01)
+
+
+def train_step(called: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    torch.manual_seed(distributed.get_rank())
+    called(torch.randn(4, 128)).square().sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+@torch.no_grad()
+def gather(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """All tensors, whole, by torch's own means."""
+    tensors = model_tensors(model) | optimizer_tensors(model, optimizer)
+    return {
+        name: (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).clone()
+        for name, tensor in tensors.items()
+    }
+
+
+def keep(tensors: dict[str, torch.Tensor], path: Path) -> None:
+    if distributed.get_rank() == 0:
+        save_file(tensors, path)
+    distributed.barrier()
+
+
+def require_equal(found: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor], what: str) -> None:
+    assert found.keys() == wanted.keys(), what
+    for name in wanted:
+        assert torch.equal(found[name], wanted[name]), f"{what}: {name}"
+
+
+def write(folder: Path) -> None:
+    """Saves after two steps; beside it, all tensors then and a step later."""
+    for parallel in parallels():
+        for name in OPTIMIZERS:
+            called, model, optimizer = make(parallel, name)
+            for _ in range(2):
+                train_step(called, optimizer)
+            run = folder / f"{parallel}-{distributed.get_world_size()}-{name}"
+            save(run, model, optimizer, Progress(step=2, tokens=9, flops=8, stream={"a": 1}), keep=1)
+            keep(gather(model, optimizer), run / "saved.safetensors")
+            # After its first step DDP sums in another order, so it starts afresh as a resumed run does.
+            train_step(DistributedDataParallel(model) if parallel == "ddp" else called, optimizer)
+            keep(gather(model, optimizer), run / "later.safetensors")
+
+
+def read(folder: Path) -> None:
+    """Every run, as DDP and FSDP have it here; those written so take the later step to the same tensors."""
+    for run in sorted(folder.iterdir()):
+        written, size, name = run.name.split("-")
+        for parallel in parallels():
+            called, model, optimizer = make(parallel, name)
+            assert restore_newest(run, model, optimizer) is not None
+            require_equal(gather(model, optimizer), load_file(run / "saved.safetensors"), run.name)
+            if (written, int(size)) == (parallel, distributed.get_world_size()):
+                train_step(called, optimizer)
+                require_equal(gather(model, optimizer), load_file(run / "later.safetensors"), run.name)
+            load_model(run / "step-00000002", make(parallel, name)[1])
+
+
+def trouble(folder: Path) -> None:
+    """Prints what a full disk says, and the step gone on from when a file has changed."""
+    fail(folder / "full")
+    fall_back(folder / "changed")
+
+
+def fail(folder: Path) -> None:
+    """The last rank's disk is full at the second save."""
+    _, model, optimizer = make("fsdp", "adamw")
+    save(folder, model, optimizer, Progress(step=1, tokens=0, flops=0, stream={}), keep=2)
+
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    write_tensors = saving.write_tensors
+    if distributed.get_rank() == distributed.get_world_size() - 1:
+        saving.write_tensors = full
+    try:
+        save(folder, model, optimizer, Progress(step=2, tokens=0, flops=0, stream={}), keep=2)
+    except RunError as error:
+        print(error)
+    saving.write_tensors = write_tensors
+
+
+def fall_back(folder: Path) -> None:
+    """The last file of the newest checkpoint has changed."""
+    _, model, optimizer = make("fsdp", "adamw")
+    for step in (1, 2):
+        train_step(model, optimizer)
+        save(folder, model, optimizer, Progress(step=step, tokens=0, flops=0, stream={}), keep=2)
+    distributed.barrier()
+    if distributed.get_rank() == 0:
+        last = sorted((folder / "step-00000002").glob("model-*"))[-1]
+        content = last.read_bytes()
+        last.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    progress = restore_newest(folder, model, optimizer)
+    assert progress is not None
+    print(progress.step)
+
+
+if __name__ == "__main__":
+    action, rank, size, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+    torch.set_num_threads(1)
+    rendezvous = folder.with_name(f"{folder.name}-{action}-{size}.rendezvous")
+    distributed.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=size)
+    {"write": write, "read": read, "trouble": trouble}[action](folder)
+    distributed.destroy_process_group()

@@ -1,0 +1,60 @@
+"""On a GPU models compute what they compute on a CPU, and runs train, stop and go on."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from mnmt_data.study import read_study
+from mnmt_model import ModelConfig, RunPlan, build_model, plan_runs, train
+from mnmt_model.initialise import initialise
+from mnmt_model.model_config import ARCHITECTURES, Architecture
+from mnmt_model.sentences import Sentences
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch.cuda is not available: no GPU to run on"),
+]
+
+VANILLA = {"norm": "layer", "norm_order": "post", "feed_forward": "relu", "positions": "sinusoidal"}
+
+
+def sentences(seed: int) -> Sentences:
+    ids = torch.randint(2, 60, (9, 23), generator=torch.Generator().manual_seed(seed))
+    for row in range(9):
+        ids[row, 23 - 2 * row :] = 0
+    return Sentences.from_padded(ids)
+
+
+@pytest.mark.parametrize("parts", [{}, VANILLA], ids=["t5", "vanilla"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_losses_and_gradients_are_those_of_a_cpu(architecture: Architecture, parts: dict[str, str]) -> None:
+    config = ModelConfig(architecture=architecture, decoder_layers=2, d_model=32, d_ff=64, **parts)
+    model = build_model(config, 60)
+    initialise(model, seed=1)
+    src, tgt = sentences(1), sentences(2)
+    expected = model(src, tgt, label_smoothing=0.1, z_loss=1e-3)
+    expected.objective.backward()
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    model.zero_grad()
+    device = torch.device("cuda")
+    model.to(device)
+    losses = model(src.to(device), tgt.to(device), label_smoothing=0.1, z_loss=1e-3)
+    losses.objective.backward()
+    torch.testing.assert_close(losses.pair_nats.cpu(), expected.pair_nats, rtol=1e-4, atol=1e-4)
+    for name, parameter in model.named_parameters():
+        reference = gradients[name]
+        torch.testing.assert_close(
+            parameter.grad.cpu(), reference, rtol=1e-3, atol=1e-4 * float(reference.norm()) + 1e-6
+        )
+
+
+@pytest.mark.parametrize("changes", [{}, {"precision": "bfloat16", "compile": True}], ids=["plain", "fast"])
+def test_a_run_trains_on_a_gpu(study_file: Path, results: Path, tmp_path: Path, changes: dict) -> None:
+    plan: RunPlan = plan_runs(read_study(study_file), results / "data")[1]
+    plan = dataclasses.replace(plan, train=dataclasses.replace(plan.train, steps=60, **changes))
+    train(plan, tmp_path / "run")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["loss"] < lines[0]["loss"]

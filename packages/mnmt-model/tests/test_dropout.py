@@ -1,0 +1,161 @@
+"""Dropout's masks, and where a model draws them."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from mnmt_model.attention import Attention
+from mnmt_model.build import build_model
+from mnmt_model.dropout import Dropout
+from mnmt_model.initialise import initialise
+from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.sentences import Sentences
+from mnmt_model.stack import Stack
+from mnmt_model.translation_model import TranslationModel
+
+SIZE = 1_000_003  # not a multiple of the elements that a random number serves
+VOCAB_SIZE = 12
+PRE = ModelConfig(encoder_layers=2, decoder_layers=2, d_model=16, num_heads=2, d_ff=24)
+POST = replace(
+    PRE, norm="layer", norm_order="post", feed_forward="relu", positions="sinusoidal", embeddings="tied"
+)
+SRC = Sentences.from_padded(torch.tensor([[5, 6, 7, 1], [8, 1, 0, 0]]))
+TGT = Sentences.from_padded(torch.tensor([[9, 1, 0], [4, 10, 1]]))
+
+
+def drop(rate: float, x: Tensor, seed: int = 0) -> Tensor:
+    torch.manual_seed(seed)
+    return Dropout(rate)(x)
+
+
+def model(config: ModelConfig, dropout: float) -> TranslationModel:
+    built = build_model(config, VOCAB_SIZE, dropout=dropout)
+    initialise(built, seed=1)
+    return built
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.3, 0.5, 0.9, 0.999])
+def test_elements_are_dropped_at_the_rate_and_the_mean_stays(rate: float) -> None:
+    dropped = drop(rate, torch.ones(SIZE))
+    five_sigma = 5 * (rate * (1 - rate) / SIZE) ** 0.5
+    rounding = 1 / 65_536
+    assert abs((dropped == 0).double().mean() - rate) < five_sigma + rounding
+    # Unbiased whatever the rounding of the rate.
+    assert abs(dropped.double().mean() - 1) < (five_sigma + rounding * five_sigma) / (1 - rate)
+    kept = dropped[dropped != 0]
+    assert (kept == kept[0]).all()
+    assert float(kept[0]) == pytest.approx(1 / (1 - rate), rel=rounding / (1 - rate))
+
+
+@pytest.mark.parametrize("rate", [1e-9, 1e-6, 1e-5, 0.99999, 0.999999, 1 - 1e-12])
+def test_extreme_rates_are_the_nearest_that_drop_some_and_keep_some(rate: float) -> None:
+    zeros = int((drop(rate, torch.ones(SIZE)) == 0).sum())
+    few = zeros if rate < 0.5 else SIZE - zeros
+    assert 0 < few < SIZE / 65_536 * 3
+
+
+@pytest.mark.parametrize("lag", range(1, 9))
+def test_neighbours_are_dropped_independently(lag: int) -> None:
+    kept = (drop(0.5, torch.ones(SIZE)) != 0).double() - 0.5
+    correlation = (kept[lag:] * kept[:-lag]).mean() / 0.25
+    assert abs(correlation) < 5 / SIZE**0.5
+
+
+def test_masks_are_torchs_generators() -> None:
+    x = torch.randn(100, 7)
+    assert torch.equal(drop(0.3, x, seed=1), drop(0.3, x, seed=1))
+    assert not torch.equal(drop(0.3, x, seed=1), drop(0.3, x, seed=2))
+    torch.manual_seed(1)
+    first, second = Dropout(0.3)(x), Dropout(0.3)(x)
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_gradients_pass_what_is_kept(dtype: torch.dtype) -> None:
+    x = torch.ones(3, 50, dtype=dtype, requires_grad=True)
+    dropped = drop(0.5, x)
+    dropped.sum().backward()
+    assert dropped.dtype == dtype
+    assert torch.equal(x.grad, dropped)
+    assert set(dropped.flatten().tolist()) == {0, 2}
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (1,), (2, 3, 5)])
+def test_any_shape_is_taken(shape: tuple[int, ...]) -> None:
+    assert Dropout(0.5)(torch.ones(shape)).shape == shape
+
+
+def test_nothing_is_dropped_in_evaluation_or_at_rate_zero() -> None:
+    x = torch.randn(4, 5)
+    assert Dropout(0.9).eval()(x) is x
+    assert Dropout(0.0)(x) is x
+
+
+@pytest.mark.parametrize("config", [PRE, POST], ids=["pre", "post"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_model_drops_in_training_only(architecture: Architecture, config: ModelConfig) -> None:
+    config = config_of(architecture, config)
+    without, dropping = model(config, 0.0), model(config, 0.5)
+    expected = without(SRC, TGT).objective
+    assert not torch.isclose(dropping(SRC, TGT).objective, expected)
+    assert torch.equal(dropping.eval()(SRC, TGT).objective, expected)
+
+
+def config_of(architecture: Architecture, config: ModelConfig) -> ModelConfig:
+    layers = config.encoder_layers if architecture == "encdec" else None
+    return replace(config, architecture=architecture, encoder_layers=layers)
+
+
+# Of each layer: attention weights, inner activations, and the output of each sublayer.
+ENCODER_LAYER, DECODER_LAYER = 1 + 1 + 2, 2 + 1 + 3
+
+
+@pytest.mark.parametrize(
+    ("architecture", "times"),
+    [
+        ("encdec", 2 * (ENCODER_LAYER + DECODER_LAYER) + 2),
+        # Sources and targets attend apart.
+        ("prefix-lm", 2 * (ENCODER_LAYER + 1) + 1),
+        ("prefix-lm-toponly", 2 * 2 * ENCODER_LAYER + 2),
+    ],
+)
+@pytest.mark.parametrize("config", [PRE, POST], ids=["pre", "post"])
+def test_where_a_model_drops(architecture: Architecture, times: int, config: ModelConfig) -> None:
+    """Besides layers, the embeddings of each pass of a stack, and what the last norms give out."""
+    built = model(config_of(architecture, config), 0.1)
+    calls = []
+    for module in built.modules():
+        if isinstance(module, Dropout):
+            module.register_forward_hook(lambda *call: calls.append(call))
+    built(SRC, TGT)
+    last_norms = {"pre": 2 if architecture == "encdec" else 1, "post": 0}[config.norm_order]
+    assert len(calls) == times + last_norms
+
+
+@pytest.mark.parametrize("config", [PRE, POST], ids=["pre", "post"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_layers_computed_again_draw_the_same_masks(architecture: Architecture, config: ModelConfig) -> None:
+    built = model(config_of(architecture, config), 0.3)
+    projections = []
+    for module in built.modules():
+        if isinstance(module, Attention):
+            module.q.register_forward_hook(lambda *call: projections.append(call))
+    objective, gradients = loss_and_gradients(built)
+    once = len(projections)
+    for module in built.modules():
+        if isinstance(module, Stack):
+            module.checkpointing = True
+    objective_again, gradients_again = loss_and_gradients(built)
+    assert len(projections) - once == 2 * once
+    assert torch.equal(objective, objective_again)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradients_again[name], gradient, rtol=1e-5, atol=1e-6)
+
+
+def loss_and_gradients(model: TranslationModel) -> tuple[Tensor, dict[str, Tensor]]:
+    torch.manual_seed(5)
+    objective = model(SRC, TGT).objective
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    return objective, dict(zip(names, torch.autograd.grad(objective, parameters), strict=True))

@@ -1,0 +1,198 @@
+"""The certificate: it holds for a true export, and fails for every false one."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from os import path
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_model import RunError
+from mnmt_model.build import build_model
+from mnmt_model.export import Certificate, certify, export_hugging_face, export_run, exporting, import_run
+from mnmt_model.export.certificate import OURS
+from mnmt_model.initialise import initialise
+from mnmt_model.model_config import ModelConfig
+from mnmt_model.provenance import write_record
+from mnmt_model.run_record import read_run
+
+pytest.importorskip("google.protobuf", reason="the extra `export` is not installed")
+pytest.importorskip("transformers", reason="the extra `export` is not installed")
+pytest.importorskip("ctranslate2", reason="the extra `export` is not installed")
+
+CONFIG = ModelConfig(encoder_layers=2, decoder_layers=2, d_model=16, num_heads=2, head_dim=6, d_ff=32)
+
+
+@pytest.fixture(scope="module")
+def data(results: Path) -> Prepared:
+    return open_prepared(results / "data")
+
+
+@pytest.fixture(scope="module")
+def model(data: Prepared):
+    model = build_model(CONFIG, data.vocab.size)
+    initialise(model, seed=3)
+    return model.eval()
+
+
+@pytest.fixture
+def folder(model, data: Prepared, tmp_path: Path) -> Path:
+    export_hugging_face(CONFIG, model.state_dict(), data.folder / "vocab.model", tmp_path / "hf")
+    return tmp_path / "hf"
+
+
+@pytest.fixture
+def run(folder: Path, data: Prepared, tmp_path: Path) -> Path:
+    """A run of the study whose weights are the model's."""
+    import_run(folder, tmp_path / "run")
+    write_record(
+        tmp_path / "run", read_run(tmp_path / "run"), data=path.relpath(data.folder, tmp_path / "run")
+    )
+    return tmp_path / "run"
+
+
+def test_a_run_is_exported_with_a_certificate(run: Path, model, data: Prepared, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    certificate = export_run(run, out, pairs=15)
+    assert certificate.failures == ()
+    content = json.loads((out / "certificate.json").read_text())
+    assert content["agrees"] is True
+    # Two tasks with a test set each: as many of both.
+    assert content["num_pairs"] == 16
+    assert [(pair["task"], pair["row"]) for pair in content["pairs"][6:9]] == [
+        ("xx-aa", 6),
+        ("xx-aa", 7),
+        ("xx-bb", 0),
+    ]
+    for engine in ("transformers", "ctranslate2"):
+        assert content["engines"][engine]["largest_relative_difference"] < 1e-5
+    assert content["tokenizer"]["equal"] == 32
+    assert {"transformers", "ctranslate2", "torch"} <= content["versions"].keys()
+    assert "**Agrees.** Under transformers and ctranslate2" in (out / "certificate.md").read_text()
+    assert (out / "ctranslate2" / "model.bin").is_file()
+    assert not (tmp_path / "out.failed").exists()
+
+
+def test_log_probabilities_are_those_of_the_logits(model, folder: Path, data: Prepared) -> None:
+    certificate = certify(model, folder, data, pairs=6)
+    shard = data.shard("test", "xx-bb")
+    pair = certificate.pairs[-1]
+    assert (pair.testset, pair.task, pair.row) == ("test", "xx-bb", 2)
+    src, tgt = (torch.from_numpy(side.padded(np.array([2]))) for side in shard.gather(np.arange(3)))
+    log_probs = model.logits(src, tgt).detach().log_softmax(-1)
+    expected = log_probs.gather(2, tgt[:, :, None]).sum()
+    assert pair.log_probs[OURS] == pytest.approx(float(expected), rel=1e-6)
+    assert pair.tokens == tgt.size(1)
+
+
+def test_without_ctranslate2(run: Path, tmp_path: Path) -> None:
+    certificate = export_run(run, tmp_path / "out", with_ctranslate2=False, pairs=4)
+    assert certificate.engines == ("transformers",)
+    assert not (tmp_path / "out" / "ctranslate2").exists()
+
+
+def spoil(folder: Path, name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    weights = load_file(folder / "model.safetensors")
+    save_file({**weights, name: change(weights[name])}, folder / "model.safetensors", {"format": "pt"})
+
+
+def one_more(weight: torch.Tensor) -> torch.Tensor:
+    changed = weight.clone()
+    changed.view(-1)[0] += 0.5
+    return changed
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "decoder.block.1.layer.1.EncDecAttention.q.weight",
+        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+        "encoder.block.1.layer.1.layer_norm.weight",
+        "lm_head.weight",
+    ],
+)
+def test_a_wrong_weight_is_caught(model, folder: Path, data: Prepared, name: str) -> None:
+    spoil(folder, name, one_more)
+    certificate = certify(model, folder, data, pairs=10)
+    changed, engine = certificate.failures
+    assert "differs from the checkpoint's" in changed
+    assert "under transformers" in engine
+    # The log-probabilities tell by themselves.
+    assert replace(certificate, changed_weights=()).failures == (engine,)
+
+
+def test_a_weight_that_no_test_pair_reads_is_caught(model, folder: Path, data: Prepared) -> None:
+    # The last word of the vocabulary is in no source of the first pair, and the change is of a bit or two.
+    spoil(folder, "shared.weight", lambda weight: torch.cat([weight[:-1], weight[-1:] * (1 + 1e-6)]))
+    certificate = certify(model, folder, data, pairs=1)
+    assert certificate.changed_weights == ("embedding.weight",)
+    assert certificate.failures == ("embedding.weight differs from the checkpoint's",)
+
+
+def test_nan_is_caught(model, folder: Path, data: Prepared) -> None:
+    spoil(folder, "decoder.final_layer_norm.weight", lambda weight: weight * torch.nan)
+    assert any(
+        "nan under transformers" in failure for failure in certify(model, folder, data, pairs=2).failures
+    )
+
+
+def test_another_vocabulary_is_caught(model, folder: Path, data: Prepared) -> None:
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    words = tokenizer["model"]["vocab"]
+    words[-1][0], words[5][0] = words[5][0], words[-1][0]
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (failure,) = certify(model, folder, data, pairs=40).failures
+    assert "the tokenizer gives other ids for" in failure
+
+
+def test_what_fails_is_kept_apart(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conversion that scales the logits of T5 1.1, as CTranslate2's does of tied embeddings."""
+    convert = exporting.convert_to_ctranslate2
+
+    def scaled(folder: Path, out: Path) -> None:
+        spoil(folder, "lm_head.weight", lambda weight: weight / 4)
+        convert(folder, out)
+        spoil(folder, "lm_head.weight", lambda weight: weight * 4)
+
+    monkeypatch.setattr(exporting, "convert_to_ctranslate2", scaled)
+    with pytest.raises(
+        RunError, match=r"out.failed: does not agree .* line \d+ of test.xx-.*under ctranslate2"
+    ):
+        export_run(run, tmp_path / "out", pairs=4)
+    assert not (tmp_path / "out").exists()
+    content = json.loads((tmp_path / "out.failed" / "certificate.json").read_text())
+    assert content["agrees"] is False
+    assert "**Does not agree.**" in (tmp_path / "out.failed" / "certificate.md").read_text()
+
+
+def test_nothing_is_written_over(run: Path, folder: Path) -> None:
+    with pytest.raises(RunError, match="is there already; remove it"):
+        export_run(run, folder)
+
+
+def test_pairs_must_be_positive(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="--pairs must be at least 1, but is 0"):
+        export_run(run, tmp_path / "out", pairs=0)
+
+
+def test_a_missing_extra_is_named(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(RunError, match=r"exporting needs transformers: install mnmt-model\[export\]"):
+        export_run(run, tmp_path / "out", with_ctranslate2=False)
+
+
+def test_a_certificate_knows_its_worst_pair(model, folder: Path, data: Prepared) -> None:
+    certificate: Certificate = certify(model, folder, data, pairs=4)
+    wrong = replace(certificate.pairs[2], log_probs={OURS: -10.0, "transformers": -10.1})
+    pairs = (*certificate.pairs[:2], wrong, *certificate.pairs[3:])
+    (failure,) = replace(certificate, pairs=pairs).failures
+    assert failure == f"{wrong.place} has log-probability -10, but -10.1 under transformers"
+    assert wrong.relative_difference("transformers") == pytest.approx(0.01)
+    certain = replace(wrong, log_probs={OURS: -1e-4, "transformers": -1.5e-4})
+    assert certain.relative_difference("transformers") == pytest.approx(5e-5)

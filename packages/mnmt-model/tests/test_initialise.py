@@ -1,0 +1,117 @@
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from mnmt_model.build import build_model
+from mnmt_model.initialise import initialise
+from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.translation_model import TranslationModel
+
+VOCAB_SIZE = 300
+# Widths that no two kinds of matrix share, and heads enough to measure the bias of 32 buckets.
+T5 = ModelConfig(decoder_layers=1, d_model=96, num_heads=64, head_dim=4, d_ff=384)
+
+
+def initialised(config: ModelConfig, seed: int = 0) -> TranslationModel:
+    model = build_model(config, VOCAB_SIZE, src_vocab_size=None)
+    for parameter in model.parameters():
+        torch.nn.init.constant_(parameter, 7.0)
+    initialise(model, seed)
+    return model
+
+
+def expected_std(name: str, config: ModelConfig) -> float:
+    """T5 1.1's."""
+    d_model, d_head = config.d_model, config.d_head
+    return {
+        "embedding": 1.0,
+        "src_embedding": 1.0,
+        "q": (d_model * d_head) ** -0.5,
+        "k": d_model**-0.5,
+        "v": d_model**-0.5,
+        "o": (config.num_heads * d_head) ** -0.5,
+        "wi": d_model**-0.5,
+        "wi_0": d_model**-0.5,
+        "wi_1": d_model**-0.5,
+        "wo": config.d_ff**-0.5,
+        "softmax": d_model**-0.5,
+        "position_bias": d_model**-0.5,
+    }[name.split(".")[-2]]
+
+
+@pytest.mark.parametrize("parts", [{}, {"feed_forward": "relu", "biases": True, "embeddings": "separate"}])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_matrix_is_drawn_at_its_scale(architecture: Architecture, parts: dict[str, Any]) -> None:
+    config = replace(T5, architecture=architecture, **parts)
+    for name, weight in initialised(config).state_dict().items():
+        if weight.dim() == 2:
+            std = expected_std(name, config)
+            assert float(weight.std()) == pytest.approx(std, rel=0.05), name
+            assert abs(float(weight.mean())) < 5 * std / weight.numel() ** 0.5, name
+
+
+def test_scaled_attention_draws_queries_as_it_draws_keys() -> None:
+    weights = initialised(replace(T5, scaled_attention=True)).state_dict()
+    for part in "qkv":
+        weight = weights[f"encoder.layers.0.attention.{part}.weight"]
+        assert float(weight.std()) == pytest.approx(T5.d_model**-0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("embeddings", ["tied", "tied-target"])
+def test_embeddings_that_serve_the_softmax_are_drawn_at_its_scale(embeddings: Any) -> None:
+    model = initialised(replace(T5, embeddings=embeddings))
+    assert not hasattr(model, "softmax")
+    assert hasattr(model, "src_embedding") == (embeddings == "tied-target")
+    for name, weight in model.state_dict().items():
+        if "embedding" in name:
+            assert float(weight.std()) == pytest.approx(T5.d_model**-0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("norm", ["rms", "layer"])
+def test_norms_are_1_and_biases_0(norm: Any) -> None:
+    parameters = initialised(replace(T5, norm=norm, biases=True)).state_dict()
+    vectors = {name: parameter for name, parameter in parameters.items() if parameter.dim() == 1}
+    norms = {name for name in vectors if name.endswith("norm.weight")}
+    # Two norms of an encoder layer, three of a decoder layer, and one on top of each.
+    assert len(norms) == 2 + 3 + 2
+    assert {float(value) for name in norms for value in vectors[name]} == {1}
+    assert {name.split(".")[-1] for name in vectors.keys() - norms} == {"bias"}
+    assert {float(value) for name in vectors.keys() - norms for value in vectors[name]} == {0}
+
+
+def test_a_seed_says_every_weight() -> None:
+    torch.manual_seed(1)
+    first = initialised(T5, seed=3).state_dict()
+    torch.manual_seed(2)
+    again, other = initialised(T5, seed=3).state_dict(), initialised(T5, seed=4).state_dict()
+    for name, weight in first.items():
+        assert torch.equal(weight, again[name])
+        assert torch.equal(weight, other[name]) == (weight.dim() == 1)
+
+
+def test_the_global_generator_is_left_as_it_was() -> None:
+    model = build_model(T5, VOCAB_SIZE)
+    before = torch.get_rng_state()
+    initialise(model, seed=3)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_no_two_matrices_are_the_same_draw() -> None:
+    matrices = [weight for weight in initialised(T5).state_dict().values() if weight.dim() == 2]
+    standard = [(weight / weight.std()).flatten()[:1000] for weight in matrices]
+    correlations = torch.corrcoef(torch.stack(standard)) - torch.eye(len(matrices))
+    assert correlations.abs().max() < 0.2
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_new_model_is_about_as_unsure_as_chance(architecture: Architecture) -> None:
+    model = initialised(replace(T5, architecture=architecture, num_heads=8, head_dim=12)).eval()
+    generator = torch.Generator().manual_seed(0)
+    src, tgt = torch.randint(1, VOCAB_SIZE, (2, 20, 9), generator=generator)
+    log_probs = model.logits(src, tgt).detach().log_softmax(-1)
+    nats = -log_probs.gather(2, tgt[..., None]).mean()
+    # ln V, and half the variance of the logits, which is 1.
+    assert float(nats) == pytest.approx(math.log(VOCAB_SIZE) + 0.5, abs=0.3)

@@ -1,0 +1,164 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from mnmt_model.activations import activation_bytes
+from mnmt_model.build import build_model
+from mnmt_model.memory import Memory, Workload, training_memory
+from mnmt_model.model_config import ARCHITECTURES, ModelConfig
+from mnmt_model.optimizer import make_optimizer
+from mnmt_model.sentences import Sentences
+from mnmt_model.stack import Stack
+from mnmt_model.train_config import TrainConfig
+from mnmt_model.translation_model import TranslationModel
+
+VOCAB_SIZE = 140
+BATCH, SRC_LEN, TGT_LEN = 6, 13, 11
+T5 = ModelConfig(decoder_layers=3, d_model=32, num_heads=4, head_dim=8, d_ff=96)
+VANILLA = replace(
+    T5,
+    norm="layer",
+    norm_order="post",
+    feed_forward="relu",
+    positions="sinusoidal",
+    embeddings="tied",
+    biases=True,
+    scaled_attention=True,
+)
+ONE_DEVICE = Workload(src_len=SRC_LEN, tgt_len=TGT_LEN, on_gpu=False)
+every_model = pytest.mark.parametrize("architecture", ARCHITECTURES)
+either_style = pytest.mark.parametrize("style", [T5, VANILLA], ids=["t5", "vanilla"])
+either_precision = pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+
+
+def built(config: ModelConfig, train: TrainConfig) -> TranslationModel:
+    dtype = getattr(torch, train.precision)
+    model = build_model(config, VOCAB_SIZE, dropout=train.dropout, dtype=dtype)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    for module in model.modules():
+        if isinstance(module, Stack):
+            module.checkpointing = train.activation_checkpointing
+    return model
+
+
+def sentences(length: int) -> Sentences:
+    return Sentences.from_padded(torch.randint(1, VOCAB_SIZE, (BATCH, length)))
+
+
+def kept_bytes(model: TranslationModel) -> int:
+    """Bytes of what autograd keeps of a loss, parameters apart, each storage once."""
+    parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    kept: dict[int, Tensor] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        if tensor.untyped_storage().data_ptr() not in parameters:
+            kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        model(sentences(SRC_LEN), sentences(TGT_LEN))
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+
+
+def loss_gradients(config: ModelConfig, precision: str) -> int:
+    """Bytes that the loss keeps: the gradients by its matrix, and by each state that predicts."""
+    predictions = BATCH * (TGT_LEN + (SRC_LEN - 1 if config.predicts_source else 0))
+    state = 4 if precision == "float32" else 2
+    return config.d_model * (4 * VOCAB_SIZE + state * predictions)
+
+
+def estimated(config: ModelConfig, train: TrainConfig) -> int:
+    return activation_bytes(config, train, pairs=BATCH, src_len=SRC_LEN, tgt_len=TGT_LEN, on_gpu=False)
+
+
+@every_model
+@either_style
+@either_precision
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_activations_are_within_5_percent_of_what_autograd_keeps(
+    architecture: str, style: ModelConfig, precision: str, dropout: float
+) -> None:
+    config = replace(style, architecture=architecture)  # type: ignore[arg-type]
+    train = TrainConfig(precision=precision, dropout=dropout)  # type: ignore[arg-type]
+    measured = kept_bytes(built(config, train)) - loss_gradients(config, precision)
+    assert estimated(config, train) == pytest.approx(measured, rel=0.05)
+
+
+@every_model
+@either_style
+@either_precision
+def test_checkpointing_keeps_inputs_and_one_layer(
+    architecture: str, style: ModelConfig, precision: str
+) -> None:
+    config = replace(style, architecture=architecture, decoder_layers=12)  # type: ignore[arg-type]
+    train = TrainConfig(precision=precision, activation_checkpointing=True)  # type: ignore[arg-type]
+    measured = kept_bytes(built(config, train)) - loss_gradients(config, precision)
+    whole = replace(train, activation_checkpointing=False)
+    deeper = replace(config, encoder_layers=config.num_encoder_layers or None, decoder_layers=13)
+    added = estimated(deeper, whole) - estimated(config, whole)
+    # TopOnly's thirteenth layer is passed twice; of its two passes only the larger is in memory.
+    largest = added / 2 if architecture == "prefix-lm-toponly" else added
+    assert estimated(config, train) - largest == pytest.approx(measured, rel=0.15)
+
+
+@every_model
+@pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
+def test_parameters_and_optimizer_state_are_exact(architecture: str, optimizer: str) -> None:
+    config = ModelConfig(architecture=architecture, d_model=128, d_ff=130, num_heads=2)  # type: ignore[arg-type]
+    train = TrainConfig(optimizer=optimizer)  # type: ignore[arg-type]
+    model = built(config, train)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    stepped = make_optimizer(model, train)
+    stepped.step()
+    states = [value for state in stepped.state.values() for name, value in state.items() if name != "step"]
+    memory = training_memory(config, VOCAB_SIZE, train, ONE_DEVICE)
+    assert memory.optimizer_state == sum(value.nbytes for value in states)
+    assert memory.parameters == sum(parameter.nbytes for parameter in model.parameters())
+    assert memory.gradients == memory.parameters
+
+
+def memory_of(train: TrainConfig, devices: int) -> Memory:
+    return training_memory(T5, VOCAB_SIZE, train, replace(ONE_DEVICE, devices=devices))
+
+
+def test_fsdp_cuts_every_tensor_over_the_devices() -> None:
+    train = TrainConfig(parallel="fsdp", optimizer="adamw")
+    model = built(T5, train)
+    first_parts = [torch.chunk(parameter, 3)[0].nbytes for parameter in model.parameters()]
+    memory = memory_of(train, devices=3)
+    assert memory.parameters == memory.gradients == sum(first_parts)
+    assert memory.optimizer_state == 2 * sum(first_parts)
+
+
+def test_ddp_keeps_all_on_every_device_and_a_copy_of_the_gradients() -> None:
+    train = TrainConfig(parallel="ddp")
+    one, four = memory_of(train, 1), memory_of(train, 4)
+    assert four.parameters == one.parameters
+    assert (one.communication, four.communication) == (0, one.gradients)
+
+
+def test_devices_and_accumulation_divide_the_batch() -> None:
+    train = TrainConfig(batch_tokens=24_000)
+    assert replace(ONE_DEVICE, devices=1).pairs(train) == 1000
+    assert replace(ONE_DEVICE, devices=5).pairs(replace(train, accumulation=2)) == 100
+    assert replace(ONE_DEVICE, devices=5000).pairs(train) == 1
+
+
+def test_fused_attention_keeps_no_weights() -> None:
+    train = TrainConfig()
+    lengths = {"pairs": 1, "src_len": 512, "tgt_len": 512}
+    weights = 4 * T5.num_heads * 3 * 3 * 512**2
+    plain = activation_bytes(VANILLA, train, on_gpu=False, **lengths)
+    fused = activation_bytes(VANILLA, train, on_gpu=True, **lengths)
+    own = 3 * 3 * 512 * 4 * (VANILLA.d_attention + VANILLA.num_heads)
+    assert plain - fused == weights - own
+
+
+@pytest.mark.parametrize("name", ["src_len", "tgt_len", "devices"])
+def test_a_workload_has_at_least_one_of_each(name: str) -> None:
+    with pytest.raises(ValueError, match=f"`{name}` must be at least 1, but is 0"):
+        replace(ONE_DEVICE, **{name: 0})

@@ -1,0 +1,72 @@
+import pytest
+import torch
+from torch import nn
+
+from mnmt_model import TrainConfig
+from mnmt_model.adafactor import Adafactor
+from mnmt_model.optimizer import clip_gradients, decay_groups, make_optimizer
+
+
+class Model(nn.Module):
+    """One parameter of every kind that a translation model has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(6, 4)
+        self.position_bias = nn.Embedding(32, 2)
+        self.norm = nn.LayerNorm(4)
+        self.wo = nn.Linear(4, 4)
+
+
+def test_only_matrices_and_embeddings_decay() -> None:
+    model = Model()
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    decayed, kept = decay_groups(model, 0.1)
+    assert [names[p] for p in decayed["params"]] == ["embedding.weight", "wo.weight"]
+    assert [names[p] for p in kept["params"]] == [
+        "position_bias.weight",
+        "norm.weight",
+        "norm.bias",
+        "wo.bias",
+    ]
+    assert (decayed["weight_decay"], kept["weight_decay"]) == (0.1, 0.0)
+
+
+def test_adamw_shrinks_decayed_weights_by_rate_times_decay() -> None:
+    model = Model()
+    optimizer = make_optimizer(model, TrainConfig(optimizer="adamw", learning_rate=0.5, weight_decay=0.1))
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    for name, parameter in model.named_parameters():
+        factor = 0.95 if name in ("embedding.weight", "wo.weight") else 1.0
+        torch.testing.assert_close(parameter.detach(), before[name] * factor)
+
+
+def test_adafactor_has_every_parameter() -> None:
+    model = Model()
+    optimizer = make_optimizer(model, TrainConfig(learning_rate=0.02))
+    assert isinstance(optimizer, Adafactor)
+    (group,) = optimizer.param_groups
+    assert group["lr"] == 0.02
+    assert list(map(id, group["params"])) == list(map(id, model.parameters()))
+
+
+@pytest.mark.parametrize(("clip_norm", "after"), [(0.0, 10.0), (20.0, 10.0), (5.0, 5.0)])
+def test_gradients_are_scaled_down_to_the_norm(clip_norm: float, after: float) -> None:
+    model = nn.Linear(2, 1)
+    model.weight.grad, model.bias.grad = torch.tensor([[6.0, 0.0]]), torch.tensor([8.0])
+    norm = clip_gradients(model, clip_norm)
+    assert type(norm) is torch.Tensor
+    assert norm.shape == ()
+    assert norm == 10.0
+    clipped = torch.cat([model.weight.grad.flatten(), model.bias.grad])
+    torch.testing.assert_close(clipped, torch.tensor([6.0, 0.0, 8.0]) * after / 10)
+
+
+def test_parameters_without_gradients_do_not_count() -> None:
+    model = nn.Linear(2, 1)
+    assert clip_gradients(model, 1.0) == 0.0
+    model.bias.grad = torch.tensor([3.0])
+    assert clip_gradients(model, 0.0) == 3.0

@@ -1,0 +1,137 @@
+import io
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mnmt_model.progress import StepProgress, SweepProgress
+
+LINE = {"step": 1200, "loss": 3.2138, "tokens_per_second": 18_230, "mfu": 0.4312, "lr": 0.00125}
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def outcome(name: str, *, status: str = "finished", error: str | None = None, seconds: float = 0.0) -> Any:
+    return SimpleNamespace(plan=SimpleNamespace(name=name), status=status, error=error, wall_seconds=seconds)
+
+
+def test_a_log_has_a_line_every_tenth_of_the_way(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    progress = StepProgress(20, clock=clock)
+    for step in range(1, 7):
+        clock.now += 1.0
+        progress.step(step)
+    assert capsys.readouterr().err.splitlines() == [
+        "step 2/20  ETA 0:00:18",
+        "step 4/20  ETA 0:00:16",
+        "step 6/20  ETA 0:00:14",
+    ]
+
+
+def test_a_log_line_tells_what_metrics_jsonl_told_last(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    progress = StepProgress(5000, clock=clock)
+    progress.step(1199)
+    progress.log(LINE)
+    clock.now += 10.0
+    progress.step(1200)
+    clock.now += 60.0
+    progress.step(1500)
+    assert capsys.readouterr().err.splitlines() == [
+        "step 1500/5000  loss 3.214  18.2k tokens/s  MFU 43%  ETA 0:13:34"
+    ]
+
+
+def test_a_log_has_a_line_a_minute_between_the_tenths(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    progress = StepProgress(1000, clock=clock)
+    for step in range(1, 10):
+        progress.step(step)
+        clock.now += 25.0
+    assert [line.split()[1] for line in capsys.readouterr().err.splitlines()] == ["4/1000", "7/1000"]
+
+
+def test_the_last_step_is_told_though_no_tenth(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = StepProgress(23, clock=Clock())
+    for step in (22, 23):
+        progress.step(step)
+    assert [line.split()[1] for line in capsys.readouterr().err.splitlines()] == ["22/23", "23/23"]
+
+
+def test_the_time_left_of_a_resumed_run_is_of_its_own_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    progress = StepProgress(1000, clock=clock)
+    clock.now += 500.0  # Opening the data, and the first step: no step's time.
+    progress.step(899)
+    clock.now += 36.0
+    progress.step(900)
+    assert capsys.readouterr().err == "step 900/1000  ETA 1:00:00\n"
+
+
+def test_values_that_are_not_known_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = StepProgress(10, clock=Clock())
+    progress.log(LINE | {"loss": None, "mfu": None})
+    progress.step(1)
+    assert capsys.readouterr().err == "step 1/10  18.2k tokens/s\n"
+
+
+def test_a_terminal_has_a_bar_with_the_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    progress = StepProgress(5000)
+    progress.step(1199)
+    progress.log(LINE)
+    progress.step(1200)
+    progress.close()
+    assert "1200/5000" in terminal.getvalue()
+    assert "loss=3.214, tokens/s=18.2k, MFU=43%, lr=0.00125" in terminal.getvalue()
+
+
+def test_closing_before_the_first_step() -> None:
+    StepProgress(10).close()
+
+
+def test_a_sweep_tells_how_runs_end_and_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = SweepProgress(4, costs={"a": 40, "b": 40, "c": 20, "d": 10}, jobs=2)
+    progress.end(outcome("a", status="failed", error="no memory"))
+    progress.end(outcome("b", seconds=120.0))  # 3 s a unit of cost, 30 units left, 2 at a time.
+    progress.end(outcome("c", seconds=60.0))
+    progress.end(outcome("d", seconds=30.0))
+    progress.close()
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/4] a failed: no memory",
+        "[2/4] b finished in 120 s  about 0:00:45 left",
+        "[3/4] c finished in 60 s  about 0:00:30 left",
+        "[4/4] d finished in 30 s",
+    ]
+
+
+def test_a_sweep_without_costs_tells_no_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = SweepProgress(10)
+    progress.end(outcome("a", seconds=2.4))
+    assert capsys.readouterr().err == "[ 1/10] a finished in 2 s\n"
+    assert progress.seconds_left() is None
+
+
+def test_a_sweep_on_a_terminal_shows_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    progress = SweepProgress(3, costs={"a": 1, "b": 1, "c": 1}, jobs=2)
+    progress.end(outcome("a", seconds=60.0))
+    progress.close()
+    assert "[1/3] a finished in 60 s\n" in terminal.getvalue()
+    assert "1/3 [00:00, 2 running  about 0:01:00 left]" in terminal.getvalue()

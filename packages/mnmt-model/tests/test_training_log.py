@@ -1,0 +1,174 @@
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mnmt_model import RunError, jsonl
+from mnmt_model.training_log import StepResult, TrainingLog
+
+
+class Clock:
+    """Seconds that pass when told."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def make_log(path: Path, clock: Clock, **options: Any) -> TrainingLog:
+    options.setdefault("peak", lambda device, dtype: 1000.0)
+    return TrainingLog(path, device=torch.device("cpu"), clock=clock, **options)
+
+
+def step_result(step: int, **changes: Any) -> StepResult:
+    values: dict[str, Any] = {
+        "step": step,
+        "objective": torch.tensor(30.0),
+        "nats": torch.tensor(20.0),
+        "src_tokens": 6,
+        "tgt_tokens": 10,
+        "cells": 20,
+        "flops": 800,
+        "grad_norm": 0.5,
+        "lr": 0.25,
+    }
+    return StepResult(**(values | changes))
+
+
+def test_a_line_of_two_steps(tmp_path: Path, clock: Clock) -> None:
+    log = make_log(tmp_path / "metrics.jsonl", clock)
+    log.add(step_result(1))
+    log.add(step_result(2, nats=torch.tensor(40.0), tgt_tokens=14, grad_norm=1.5, lr=0.125))
+    clock.now += 4.0
+    log.write(1036)
+    assert (tmp_path / "metrics.jsonl").read_text() == (
+        '{"step": 2, "tokens": 1036, "loss": 2.5, "objective": 2.5, "lr": 0.125, "grad_norm": 1.5, '
+        '"skipped": 0, "tokens_per_second": 9, "mfu": 0.4, "padding": 0.1}\n'
+    )
+
+
+def test_each_line_starts_anew(tmp_path: Path, clock: Clock) -> None:
+    log = make_log(tmp_path / "metrics.jsonl", clock)
+    log.add(step_result(1, nats=torch.tensor(999.0)))
+    clock.now += 50.0
+    log.write(16)
+    log.add(step_result(2))
+    clock.now += 2.0
+    line = log.write(32)
+    assert (line["loss"], line["objective"], line["tokens_per_second"], line["mfu"]) == (2.0, 3.0, 8, 0.4)
+    assert list(jsonl.read_lines(tmp_path / "metrics.jsonl"))[-1] == line
+
+
+def test_time_of_evaluations_does_not_count(tmp_path: Path, clock: Clock) -> None:
+    log = make_log(tmp_path / "metrics.jsonl", clock)
+    log.add(step_result(1))
+    clock.now += 1.0
+    with log.paused():
+        clock.now += 1000.0
+    clock.now += 1.0
+    line = log.write(16)
+    assert (line["tokens_per_second"], line["mfu"]) == (8, 0.4)
+
+
+def test_a_skipped_step_has_no_part_in_the_loss_but_in_the_rates(tmp_path: Path, clock: Clock) -> None:
+    log = make_log(tmp_path / "metrics.jsonl", clock)
+    log.add(step_result(1))
+    log.add(step_result(2, nats=torch.tensor(math.nan), grad_norm=math.inf, skipped=True))
+    clock.now += 2.0
+    line = log.write(32)
+    assert (line["loss"], line["objective"], line["skipped"], line["grad_norm"]) == (2.0, 3.0, 1, None)
+    assert (line["tokens_per_second"], line["mfu"]) == (16, 0.8)
+
+
+def test_a_line_of_skipped_steps_only_is_valid_json(tmp_path: Path, clock: Clock) -> None:
+    def no_constant(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    log = make_log(tmp_path / "metrics.jsonl", clock)
+    log.add(step_result(1, nats=torch.tensor(math.nan), grad_norm=math.nan, skipped=True))
+    clock.now += 1.0
+    log.write(16)
+    line = json.loads((tmp_path / "metrics.jsonl").read_text(), parse_constant=no_constant)
+    assert (line["loss"], line["objective"], line["grad_norm"]) == (None, None, None)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(tmp_path: Path, clock: Clock) -> None:
+    log = make_log(tmp_path / "metrics.jsonl", clock)
+    log.add(step_result(7, nats=torch.tensor(math.inf)))
+    with pytest.raises(RunError, match="the loss is inf at step 7; lower `learning_rate` or set `clip_norm`"):
+        log.write(16)
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_a_resumed_run_writes_the_line_that_it_would_have(tmp_path: Path, clock: Clock) -> None:
+    whole, first, resumed = (make_log(tmp_path / f"{name}.jsonl", clock) for name in "abc")
+    for log in (whole, first):
+        log.add(step_result(1, skipped=True))
+        log.add(step_result(2, nats=torch.tensor(1 / 3)))
+    resumed.restore(json.loads(json.dumps(first.state())))
+    for log in (whole, resumed):
+        log.add(step_result(3, nats=torch.tensor(2 / 7)))
+    clock.now += 1.0
+    expected, line = whole.write(16), resumed.write(16)
+    assert line == expected
+    assert line["skipped"] == 1
+
+
+def test_ranks_reduce_one_tensor_and_get_the_same_line_that_one_writes(tmp_path: Path, clock: Clock) -> None:
+    main = make_log(tmp_path / "metrics.jsonl", clock, num_devices=2)
+    other = make_log(tmp_path / "other.jsonl", clock, num_devices=2, writes=False)
+    main.add(step_result(1, nats=torch.tensor(5.0)))
+    other.add(step_result(1, nats=torch.tensor(15.0)))
+    clock.now += 1.0
+    seen = []
+
+    def reduce(sums: torch.Tensor) -> torch.Tensor:
+        seen.append(sums.tolist())
+        return torch.tensor([20.0, 60.0])
+
+    assert main.write(16, reduce=reduce) == other.write(16, reduce=reduce)
+    assert seen == [[5.0, 30.0], [15.0, 30.0]]
+    assert not (tmp_path / "other.jsonl").exists()
+    (line,) = jsonl.read_lines(tmp_path / "metrics.jsonl")
+    assert (line["loss"], line["objective"], line["mfu"]) == (2.0, 6.0, 0.4)
+
+
+def test_mfu_is_null_where_the_peak_is_not_known(tmp_path: Path, clock: Clock) -> None:
+    log = make_log(tmp_path / "metrics.jsonl", clock, peak=lambda device, dtype: None)
+    log.add(step_result(1))
+    clock.now += 1.0
+    assert log.write(16)["mfu"] is None
+
+
+def test_the_peak_is_asked_for_at_a_line_and_its_time_does_not_count(tmp_path: Path, clock: Clock) -> None:
+    asked: list[torch.dtype] = []
+
+    def peak(device: torch.device, dtype: torch.dtype) -> float:
+        asked.append(dtype)
+        clock.now += 1000.0
+        return 1000.0
+
+    log = make_log(tmp_path / "metrics.jsonl", clock, peak=peak, dtype=torch.bfloat16)
+    for step in (1, 2):
+        assert len(asked) == step - 1
+        log.add(step_result(step))
+        clock.now += 2.0
+        assert log.write(16 * step)["tokens_per_second"] == 8
+    assert asked == [torch.bfloat16] * 2
+
+
+def test_adding_does_not_hold_on_to_the_graph(tmp_path: Path, clock: Clock) -> None:
+    log = make_log(tmp_path / "metrics.jsonl", clock)
+    weight = torch.ones((), requires_grad=True)
+    log.add(step_result(1, nats=weight * 2, objective=weight * 3))
+    assert not log._sums.requires_grad
