@@ -24,9 +24,9 @@ import torch
 from training_data import open_data
 from training_speed import ADAMW, Ours, Size, described, timed
 
-from mnmt_model.flops import decoding_flops, pair_flops
-from mnmt_model.model_config import ARCHITECTURES, ModelConfig
-from mnmt_model.parameter_count import count
+from mnmt_model.planning.flops import decoding_flops, pair_flops
+from mnmt_model.planning.parameter_count import count
+from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
 
 LENGTH = 32
 """Tokens of the source, and of the target, of the counted pair."""

@@ -1,4 +1,6 @@
-"""Does ours learn what transformers' T5 learns? The same text, tokens, optimiser and initial weights, several seeds.
+"""Does ours learn what transformers' T5 learns?
+
+The same text, tokens, optimiser and initial weights, several seeds.
 
 Ours is trained by `mnmt_model.train`; the peer, `T5ForConditionalGeneration` of the same shape, on the same
 batches with the same optimiser (our Adafactor) and schedule. Printed is the loss on the dev and test sets in
@@ -34,11 +36,11 @@ from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model import ModelConfig, RunPlan, TrainConfig, build_model, train
 from mnmt_model.export.names import hugging_face_name
 from mnmt_model.export.t5_config import t5_config
-from mnmt_model.initialise import initialise
-from mnmt_model.optimizer import clip_gradients, make_optimizer
+from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
+from mnmt_model.optim.schedule import learning_rate
 from mnmt_model.progress import StepProgress
 from mnmt_model.run_record import read_evals
-from mnmt_model.schedule import learning_rate
+from mnmt_model.transformer.initialise import initialise
 
 Losses = dict[str, float]
 """{test set: nats a token}."""
@@ -114,7 +116,7 @@ def theirs(plan: RunPlan, runs: Path, data: Prepared) -> Losses:
 
 
 def train_theirs(plan: RunPlan, data: Prepared) -> T5ForConditionalGeneration:
-    """The peer, trained as `mnmt_model.trainer` trains ours."""
+    """The peer, trained as `mnmt_model.training.trainer` trains ours."""
     model, config = their_model(plan, data.vocab.size), plan.train
     optimizer = make_optimizer(model, config)
     stream = open_stream(

@@ -1,8 +1,8 @@
 """Training speed on a GPU: the presets of 20M to 1B in bfloat16, against transformers' T5, both compiled.
 
-Tokens are source and target tokens without padding; model FLOPs utilisation (MFU) is of the data sheet's dense
-peak. Both peers get the same pairs in the same batches and fused AdamW; the peer's are padded tables. Weights
-and text are drawn at random, with the lengths of real text.
+Tokens are source and target tokens without padding; model FLOPs utilisation (MFU) is of the data sheet's
+dense peak. Both peers get the same pairs in the same batches and fused AdamW; the peer's are padded tables.
+Weights and text are drawn at random, with the lengths of real text.
 
     python benchmarks/training_speed_gpu.py --out benchmarks/results/training_speed_gpu.json
 
@@ -28,15 +28,15 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 from mnmt_model import build_model
 from mnmt_model.export.t5_config import t5_config
-from mnmt_model.flops import training_flops
-from mnmt_model.gradient_step import GradientStep
-from mnmt_model.initialise import initialise
-from mnmt_model.optimizer import clip_gradients, make_optimizer
-from mnmt_model.parallel import make_trainable
-from mnmt_model.peak_flops import peak_flops
-from mnmt_model.presets import preset
+from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
+from mnmt_model.planning.flops import training_flops
+from mnmt_model.planning.presets import preset
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.world import World
+from mnmt_model.training.gradient_step import GradientStep
+from mnmt_model.training.parallel import make_trainable
+from mnmt_model.training.peak_flops import peak_flops
+from mnmt_model.training.world import World
+from mnmt_model.transformer.initialise import initialise
 
 PRESETS = ("fernandes-l2-d512", "fernandes-l6-d768", "fernandes-l12-d1024", "fernandes-l12-d1536")
 VOCAB_SIZE = 32_000

@@ -15,10 +15,10 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-from mnmt_model.adafactor import Adafactor
 from mnmt_model.checkpoints import Progress, load_model, restore_newest, save, saving
 from mnmt_model.checkpoints.named_tensors import model_tensors, optimizer_tensors
 from mnmt_model.errors import RunError
+from mnmt_model.optim.adafactor import Adafactor
 
 OPTIMIZERS = {"adamw": torch.optim.AdamW, "adafactor": Adafactor}
 

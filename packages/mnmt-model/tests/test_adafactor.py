@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnmt_model.adafactor import Adafactor
+from mnmt_model.optim.adafactor import Adafactor
 
 Array = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 

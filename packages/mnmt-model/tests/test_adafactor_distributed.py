@@ -21,8 +21,8 @@ from torch.multiprocessing import start_processes
 from torch.optim import Optimizer
 
 from mnmt_model import TrainConfig, adafactor
-from mnmt_model.adafactor import Adafactor
-from mnmt_model.optimizer import clip_gradients, make_optimizer
+from mnmt_model.optim.adafactor import Adafactor
+from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 
 SHAPES = {"factored": (131, 129), "wide": (128, 200), "narrow": (130, 5), "vector": (7,), "short": (3, 4)}
 """At 4 ranks the last has no row of `short`, which is factored where `MIN_FACTORED` is 3."""

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from mnmt_model import ModelConfig, build_model
-from mnmt_model.initialise import initialise
-from mnmt_model.sentences import Sentences
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.translation_model import TranslationModel
 
 transformers = pytest.importorskip(
     "transformers", reason="the oracle of dependency group `oracle` is not installed"

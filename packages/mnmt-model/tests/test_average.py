@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from mnmt_model.average import average, choose
 from mnmt_model.checkpoints import (
     Progress,
     find_checkpoints,
@@ -17,6 +16,7 @@ from mnmt_model.checkpoints import (
     save,
     weights_checksum,
 )
+from mnmt_model.checkpoints.average import average, choose
 from mnmt_model.checkpoints.state import read_state
 from mnmt_model.errors import RunError
 

@@ -10,10 +10,10 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.distributed import checkpoint as torch_checkpoint
 
-from mnmt_model.adafactor import Adafactor
-from mnmt_model.average import average
 from mnmt_model.checkpoints import load_model, restore_newest
+from mnmt_model.checkpoints.average import average
 from mnmt_model.checkpoints.named_tensors import model_tensors, optimizer_tensors
+from mnmt_model.optim.adafactor import Adafactor
 
 OPTIMIZERS = {"adamw": torch.optim.AdamW, "adafactor": Adafactor}
 RUNS = [f"{written}-{name}" for written in ("ddp-2", "fsdp-2", "fsdp-4") for name in OPTIMIZERS]

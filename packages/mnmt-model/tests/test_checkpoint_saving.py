@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import nn
 
-from mnmt_model.adafactor import Adafactor
 from mnmt_model.checkpoints import (
     Progress,
     find_checkpoints,
@@ -26,6 +25,7 @@ from mnmt_model.checkpoints import (
     weights_checksum,
 )
 from mnmt_model.errors import RunError
+from mnmt_model.optim.adafactor import Adafactor
 
 
 def make_model(width: int = 129) -> nn.Module:

@@ -9,9 +9,9 @@ import torch
 
 from mnmt_data.study import read_study
 from mnmt_model import ModelConfig, RunPlan, build_model, plan_runs, train
-from mnmt_model.initialise import initialise
-from mnmt_model.model_config import ARCHITECTURES, Architecture
-from mnmt_model.sentences import Sentences
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture
+from mnmt_model.transformer.sentences import Sentences
 
 pytestmark = [
     pytest.mark.cuda,

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnmt_model.build import build_model
-from mnmt_model.decoding import IncrementalModel
-from mnmt_model.initialise import initialise
-from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.decoding import IncrementalModel
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 20
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, head_dim=6, d_ff=24)

@@ -14,7 +14,7 @@ from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedExc
 from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
 from mnmt_model.run_record import read_evals, read_run
-from mnmt_model.watcher import Watcher
+from mnmt_model.training.watcher import Watcher
 
 EXACT = {"rel": 2e-5}
 

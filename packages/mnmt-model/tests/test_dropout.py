@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnmt_model.attention import Attention
-from mnmt_model.build import build_model
-from mnmt_model.dropout import Dropout
-from mnmt_model.initialise import initialise
-from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
-from mnmt_model.sentences import Sentences
-from mnmt_model.stack import Stack
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.transformer.attention import Attention
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.dropout import Dropout
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.stack import Stack
+from mnmt_model.transformer.translation_model import TranslationModel
 
 SIZE = 1_000_003  # not a multiple of the elements that a random number serves
 VOCAB_SIZE = 12

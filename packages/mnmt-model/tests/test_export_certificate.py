@@ -14,13 +14,13 @@ from safetensors.torch import load_file, save_file
 
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model import RunError
-from mnmt_model.build import build_model
 from mnmt_model.export import Certificate, certify, export_hugging_face, export_run, exporting, import_run
 from mnmt_model.export.certificate import OURS
-from mnmt_model.initialise import initialise
-from mnmt_model.model_config import ModelConfig
 from mnmt_model.provenance import write_record
 from mnmt_model.run_record import read_run
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.model_config import ModelConfig
 
 pytest.importorskip("google.protobuf", reason="the extra `export` is not installed")
 pytest.importorskip("transformers", reason="the extra `export` is not installed")

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from mnmt_data.vocab import Vocabulary, train_vocabulary
 from mnmt_model import RunError
-from mnmt_model.build import build_model
 from mnmt_model.export import export_hugging_face, import_run, read_hugging_face
 from mnmt_model.export.names import hugging_face_name, our_name
-from mnmt_model.initialise import initialise
 from mnmt_model.load import load_run
-from mnmt_model.model_config import ModelConfig
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.model_config import ModelConfig
 
 pytest.importorskip("google.protobuf", reason="the extra `export` is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra `export` is not installed")

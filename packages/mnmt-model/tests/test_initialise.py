@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import torch
 
-from mnmt_model.build import build_model
-from mnmt_model.initialise import initialise
-from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 300
 # Widths that no two kinds of matrix share, and heads enough to measure the bias of 32 buckets.

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from mnmt_model.build import build_model
-from mnmt_model.initialise import initialise
-from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
-from mnmt_model.sentences import Sentences
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 24
 LANGUAGE_MODELS = ARCHITECTURES[1:]

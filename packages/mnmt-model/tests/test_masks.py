@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mnmt_model.build import build_model
-from mnmt_model.initialise import initialise
-from mnmt_model.masks import HIDDEN, causal_mask, padding_mask
-from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
-from mnmt_model.sentences import Sentences
-from mnmt_model.stack import Stack
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.masks import HIDDEN, causal_mask, padding_mask
+from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.stack import Stack
+from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 30
 PARTS = {

@@ -4,15 +4,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnmt_model.activations import activation_bytes
-from mnmt_model.build import build_model
-from mnmt_model.memory import Memory, Workload, training_memory
-from mnmt_model.model_config import ARCHITECTURES, ModelConfig
-from mnmt_model.optimizer import make_optimizer
-from mnmt_model.sentences import Sentences
-from mnmt_model.stack import Stack
+from mnmt_model.optim.optimizer import make_optimizer
+from mnmt_model.planning.activations import activation_bytes
+from mnmt_model.planning.memory import Memory, training_memory
+from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.stack import Stack
+from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 140
 BATCH, SRC_LEN, TGT_LEN = 6, 13, 11

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
 
 
 @pytest.mark.parametrize(

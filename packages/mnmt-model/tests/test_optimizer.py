@@ -3,8 +3,8 @@ import torch
 from torch import nn
 
 from mnmt_model import TrainConfig
-from mnmt_model.adafactor import Adafactor
-from mnmt_model.optimizer import clip_gradients, decay_groups, make_optimizer
+from mnmt_model.optim.adafactor import Adafactor
+from mnmt_model.optim.optimizer import clip_gradients, decay_groups, make_optimizer
 
 
 class Model(nn.Module):

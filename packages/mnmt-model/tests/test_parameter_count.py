@@ -3,10 +3,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_model.build import build_model
-from mnmt_model.model_config import ARCHITECTURES, ModelConfig
-from mnmt_model.parameter_count import Count, StackCount, all_tensors, count
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.planning.parameter_count import Count, StackCount, all_tensors, count
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
+from mnmt_model.transformer.translation_model import TranslationModel
 
 
 @st.composite

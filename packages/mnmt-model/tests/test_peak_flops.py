@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from mnmt_model import peak_flops as module
-from mnmt_model.peak_flops import data_sheet_peak, fastest_rate, peak_flops
+from mnmt_model.training import peak_flops as module
+from mnmt_model.training.peak_flops import data_sheet_peak, fastest_rate, peak_flops
 
 CPU = torch.device("cpu")
 

@@ -7,10 +7,11 @@ import pytest
 from mnmt_data.prepared import open_prepared
 from mnmt_data.study import read_study
 from mnmt_model.errors import RunError
-from mnmt_model.flops import training_flops
-from mnmt_model.parameter_count import count
-from mnmt_model.plan import PlanOptions, plan_model, plan_study
-from mnmt_model.plan_text import (
+from mnmt_model.planning.flops import training_flops
+from mnmt_model.planning.parameter_count import count
+from mnmt_model.planning.plan import plan_model, plan_study
+from mnmt_model.planning.plan_options import PlanOptions
+from mnmt_model.planning.plan_text import (
     data_size,
     duration,
     model_json,
@@ -20,7 +21,7 @@ from mnmt_model.plan_text import (
     study_json,
     study_text,
 )
-from mnmt_model.presets import preset
+from mnmt_model.planning.presets import preset
 from mnmt_model.sweep_config import plan_runs
 
 SMALL = "fernandes-l2-d512"

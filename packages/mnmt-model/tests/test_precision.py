@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from torch._dynamo.backends.debugging import aot_eager
 
-from mnmt_model.build import build_model
-from mnmt_model.initialise import initialise
-from mnmt_model.layer import Layer
-from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
-from mnmt_model.sentences import Sentences
-from mnmt_model.stack import Stack
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.layer import Layer
+from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.stack import Stack
+from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 50
 T5 = ModelConfig(decoder_layers=2, d_model=32, num_heads=4, d_ff=64)

@@ -1,8 +1,8 @@
 import pytest
 
 from mnmt_model.errors import RunError
-from mnmt_model.parameter_count import Count, count
-from mnmt_model.presets import PRESETS, preset
+from mnmt_model.planning.parameter_count import Count, count
+from mnmt_model.planning.presets import PRESETS, preset
 
 # Fernandes et al. 2023, Table A: parameters with embedding and softmax, and without.
 TABLE_A = {

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_model import products
-from mnmt_model.products import linear, product
+from mnmt_model.transformer import products
+from mnmt_model.transformer.products import linear, product
 
 
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -16,10 +16,10 @@ from mnmt_data.selection import ScoreFile
 from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
 from mnmt_model.checkpoints import find_checkpoints
-from mnmt_model.evaluate import pair_nats
 from mnmt_model.run_record import read_evals, read_run
 from mnmt_model.score import score_shard
-from mnmt_model.watcher import Watcher
+from mnmt_model.training.evaluate import pair_nats
+from mnmt_model.training.watcher import Watcher
 
 TASK = "xx-aa"
 DEV_PAIRS = 20

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mnmt_model.sentences import PAD, Sentences
+from mnmt_model.transformer.sentences import PAD, Sentences
 
 batches = st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=6), min_size=1, max_size=5)
 

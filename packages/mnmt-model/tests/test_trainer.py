@@ -18,7 +18,7 @@ from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
 from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.run_record import read_evals, read_run
-from mnmt_model.watcher import Watcher
+from mnmt_model.training.watcher import Watcher
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,9 @@ def test_every_task_is_evaluated_also_those_not_trained_on(
 def test_another_plan_in_the_same_folder_is_refused(plan: RunPlan, tmp_path: Path) -> None:
     train(plan, tmp_path / "run")
     other = dataclasses.replace(plan, seed=2)
-    with pytest.raises(RunError, match=r"run\.json: was trained with another seed \(1, now 2\); set it back, or"):
+    with pytest.raises(
+        RunError, match=r"run\.json: was trained with another seed \(1, now 2\); set it back, or"
+    ):
         train(other, tmp_path / "run")
 
 
@@ -126,9 +128,7 @@ def test_how_a_run_is_computed_and_kept_may_change(plan: RunPlan, tmp_path: Path
     assert (record["status"], record["config"]["train"]["accumulation"]) == ("finished", 2)
 
 
-def test_data_prepared_anew_in_another_way_are_refused(
-    plan: RunPlan, results: Path, tmp_path: Path
-) -> None:
+def test_data_prepared_anew_in_another_way_are_refused(plan: RunPlan, results: Path, tmp_path: Path) -> None:
     with pytest.raises(Killed):
         train(plan, tmp_path / "run", watchers=[KillAt(7)])
     shutil.copytree(results / "data", tmp_path / "data")
@@ -158,7 +158,9 @@ def test_the_best_checkpoints_stay(plan: RunPlan, tmp_path: Path) -> None:
         if e.testset == "dev":
             dev.setdefault(e.step, []).append(e.value)
     ranked = sorted(dev, key=lambda step: sum(dev[step]) / len(dev[step]))
-    kept = {int(path.name.removeprefix("step-")) for path in find_checkpoints(tmp_path / "run" / "checkpoints")}
+    kept = {
+        int(path.name.removeprefix("step-")) for path in find_checkpoints(tmp_path / "run" / "checkpoints")
+    }
     assert kept == {*ranked[:2], 12}
 
 
@@ -179,7 +181,9 @@ def test_a_diverging_run_is_recorded_as_failed(plan: RunPlan, tmp_path: Path) ->
     wild = dataclasses.replace(
         plan, train=dataclasses.replace(plan.train, optimizer="adamw", learning_rate=1e30)
     )
-    with pytest.raises(RunError, match="the gradient norm is nan at step 12, after 10 skipped steps; lower `learning_rate`"):
+    with pytest.raises(
+        RunError, match="the gradient norm is nan at step 12, after 10 skipped steps; lower `learning_rate`"
+    ):
         train(wild, tmp_path / "run")
     record = read_run(tmp_path / "run")
     assert record["status"] == "failed"

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mnmt_model.build import build_model
-from mnmt_model.encoder_decoder import EncoderDecoder
-from mnmt_model.initialise import initialise
-from mnmt_model.model_config import ARCHITECTURES, Architecture, ModelConfig
-from mnmt_model.sentences import Sentences
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.encoder_decoder import EncoderDecoder
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 20
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, d_ff=32)

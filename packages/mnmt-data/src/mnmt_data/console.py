@@ -50,4 +50,6 @@ def _message(error: Exception) -> str:
 
 
 def _complain(prog: str, message: str) -> None:
-    print(f"{prog}: {' '.join(message.split())}", file=sys.stderr)
+    # Of the processes that torchrun starts, the first speaks for all.
+    if os.environ.get("RANK", "0") == "0":
+        print(f"{prog}: {' '.join(message.split())}", file=sys.stderr)

@@ -77,7 +77,7 @@ class Vocabulary:
 
     @property
     def token_bytes(self) -> NDArray[np.int64]:
-        """(size,) UTF-8 bytes that each id puts into a text, a space before a word included; 0 for special ids."""
+        """(size,) UTF-8 bytes that each id puts into a text, with a word's space; 0 for special ids."""
         processor = self._processor
         pieces = (processor.id_to_piece(i) for i in range(self.size))
         lengths = [len(piece.replace("\u2581", " ").encode()) for piece in pieces]

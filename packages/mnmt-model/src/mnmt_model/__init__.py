@@ -1,18 +1,27 @@
 """Transformers for multilingual translation, trained over sizes and mixture weights."""
 
-from mnmt_model.build import build_model
-from mnmt_model.encoder_decoder import EncoderDecoder
-from mnmt_model.errors import RunError
-from mnmt_model.language_model import LanguageModel
-from mnmt_model.load import LoadedRun, load_run
-from mnmt_model.parameter_count import Count, count
-from mnmt_model.presets import PRESETS, preset
-from mnmt_model.run_plan import RunPlan
-from mnmt_model.run_queue import Outcome, sweep
-from mnmt_model.model_config import ModelConfig
-from mnmt_model.sweep_config import SweepConfig, plan_runs
-from mnmt_model.train_config import TrainConfig
-from mnmt_model.training import train
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mnmt_model.errors import RunError
+    from mnmt_model.load import LoadedRun, load_run
+    from mnmt_model.planning.flops import training_flops
+    from mnmt_model.planning.parameter_count import Count, count
+    from mnmt_model.planning.presets import PRESETS, Preset, preset
+    from mnmt_model.run_plan import RunPlan
+    from mnmt_model.run_queue import Outcome, sweep
+    from mnmt_model.sweep_config import SweepConfig, plan_runs
+    from mnmt_model.train_config import TrainConfig
+    from mnmt_model.training.run import train
+    from mnmt_model.training.watcher import Watcher
+    from mnmt_model.transformer.build import build_model
+    from mnmt_model.transformer.encoder_decoder import EncoderDecoder
+    from mnmt_model.transformer.language_model import LanguageModel
+    from mnmt_model.transformer.model_config import ModelConfig
+    from mnmt_model.transformer.sentences import Sentences
 
 __all__ = [
     "PRESETS",
@@ -20,12 +29,15 @@ __all__ = [
     "EncoderDecoder",
     "LanguageModel",
     "LoadedRun",
+    "ModelConfig",
     "Outcome",
+    "Preset",
     "RunError",
     "RunPlan",
-    "ModelConfig",
+    "Sentences",
     "SweepConfig",
     "TrainConfig",
+    "Watcher",
     "build_model",
     "count",
     "load_run",
@@ -33,4 +45,32 @@ __all__ = [
     "preset",
     "sweep",
     "train",
+    "training_flops",
 ]
+
+_HOMES = {
+    "errors": ("RunError",),
+    "load": ("LoadedRun", "load_run"),
+    "planning.flops": ("training_flops",),
+    "planning.parameter_count": ("Count", "count"),
+    "planning.presets": ("PRESETS", "Preset", "preset"),
+    "run_plan": ("RunPlan",),
+    "run_queue": ("Outcome", "sweep"),
+    "sweep_config": ("SweepConfig", "plan_runs"),
+    "train_config": ("TrainConfig",),
+    "training.run": ("train",),
+    "training.watcher": ("Watcher",),
+    "transformer.build": ("build_model",),
+    "transformer.encoder_decoder": ("EncoderDecoder",),
+    "transformer.language_model": ("LanguageModel",),
+    "transformer.model_config": ("ModelConfig",),
+    "transformer.sentences": ("Sentences",),
+}
+"""{module: its public names}: found when asked for, so that what needs no torch does not wait for it."""
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"mnmt_model.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,8 +15,8 @@ from mnmt_data.console import run_app
 from mnmt_data.errors import DataError
 from mnmt_data.study import StudyFile, read_study
 from mnmt_model.errors import RunError
-from mnmt_model.plan import PlanOptions
-from mnmt_model.presets import PRESET_NAMES, preset
+from mnmt_model.planning.plan_options import PlanOptions
+from mnmt_model.planning.presets import PRESET_NAMES, preset
 from mnmt_model.run_plan import RunPlan
 
 app = App(name="mnmt-model", help="Train Transformers for multilingual translation over sizes and mixtures.")
@@ -42,8 +42,8 @@ def plan(
         out: folder of the study's results; `results/NAME` by default.
         as_json: print JSON.
     """
-    from mnmt_model.plan import plan_model, plan_study
-    from mnmt_model.plan_text import model_json, model_text, study_json, study_text
+    from mnmt_model.planning.plan import plan_model, plan_study
+    from mnmt_model.planning.plan_text import model_json, model_text, study_json, study_text
 
     if (study is None) == (preset_name is None):
         raise RunError(f"plan takes a study or --preset NAME; the presets are {', '.join(PRESET_NAMES)}")
@@ -68,7 +68,7 @@ def train(study: Path, run: str, *, out: Path | None = None) -> None:
         out: folder of the study's results; `results/NAME` by default.
     """
     from mnmt_model.progress import StepProgress
-    from mnmt_model.training import train as train_run
+    from mnmt_model.training.run import train as train_run
 
     plans, runs = _plans(read_study(study), out)
     chosen = {candidate.name: candidate for candidate in plans}.get(run)
@@ -77,7 +77,8 @@ def train(study: Path, run: str, *, out: Path | None = None) -> None:
         raise RunError(f"{study}: has no run {run!r}; its runs are {names}")
     progress = StepProgress(chosen.train.steps)
     train_run(chosen, runs / run, watchers=[progress])
-    print(f"trained: {runs / run}")
+    if os.environ.get("RANK", "0") == "0":
+        print(f"trained: {runs / run}")
 
 
 @app.command
@@ -90,15 +91,19 @@ def average(run: Path, *, last: int | None = None, best: int | None = None, out:
         best: instead, how many of those with the lowest dev loss; keep them with `keep_best` in [train].
         out: folder to write; RUN/averages/last-N or best-N by default.
     """
-    from mnmt_model.average import AVERAGES, choose
-    from mnmt_model.average import average as average_checkpoints
+    from mnmt_model.checkpoints.average import AVERAGES, choose
+    from mnmt_model.checkpoints.average import average as average_checkpoints
+    from mnmt_model.load import dev_loss
+    from mnmt_model.run_record import read_run
 
     if (last is None) == (best is None) or min(last or 1, best or 1) < 1:
         raise RunError("give either --last N or --best N, with an N of at least 1")
+    read_run(run)
     out = out or run / AVERAGES / (f"last-{last}" if last else f"best-{best}")
     chosen = choose(run, last=last, best=best)
     average_checkpoints(chosen, out)
-    print(f"averaged: {out} ({', '.join(path.name for path in chosen)})")
+    names = ", ".join(path.name for path in chosen)
+    print(f"averaged: {out} ({names}), dev loss {dev_loss(out):.4f} nats a token")
 
 
 @app.command
@@ -191,14 +196,14 @@ def sweep(
     Args:
         study: the study's TOML file.
         out: folder of the study's results; `results/NAME` by default.
-        jobs: processes at a time; the number of cores by default.
+        jobs: processes at a time; as many as there are GPUs by default, or cores.
         as_json: print JSON.
     """
     from mnmt_model.progress import SweepProgress
-    from mnmt_model.run_queue import cost
+    from mnmt_model.run_queue import cost, default_jobs
     from mnmt_model.run_queue import sweep as sweep_runs
 
-    jobs = os.cpu_count() or 1 if jobs is None else jobs
+    jobs = default_jobs() if jobs is None else jobs
     if jobs < 1:
         raise RunError(f"--jobs must be at least 1, but is {jobs}")
     plans, runs = _plans(read_study(study), out)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_model import checkpoints
-from mnmt_model.build import build_model
-from mnmt_model.decoding import IncrementalModel
-from mnmt_model.errors import RunError
-from mnmt_model.model_config import ModelConfig
+from mnmt_data.prepared import open_prepared
+from mnmt_model.checkpoints import load_model, newest, read_progress
 from mnmt_model.run_record import read_run
+from mnmt_model.training.evaluate import losses, mean_dev_loss
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.decoding import IncrementalModel
+from mnmt_model.transformer.model_config import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +48,12 @@ def load_run(path: Path) -> LoadedRun:
     Raises:
         RunError: if the record or the checkpoint is missing or broken.
     """
-    saved = checkpoints.newest(path)
+    saved = newest(path)
     folder = saved.parent.parent
     run = read_run(folder)
     model = build_model(ModelConfig(**run["config"]["model"]), run["vocab_size"])
-    checkpoints.load_model(saved, model)
-    progress = checkpoints.read_progress(saved)
+    load_model(saved, model)
+    progress = read_progress(saved)
     record = Record(
         run=run["run"],
         study=run["study"],
@@ -64,3 +65,16 @@ def load_run(path: Path) -> LoadedRun:
         flops=progress.flops,
     )
     return LoadedRun(model=IncrementalModel(model), record=record, data=folder / run["data"])
+
+
+def dev_loss(path: Path) -> float:
+    """Mean dev loss of the model of a run or checkpoint over the tasks it was trained on, in nats per token.
+
+    Raises:
+        RunError: if the record or the checkpoint is missing or broken.
+        DataError: if the run's prepared data are gone.
+    """
+    loaded = load_run(path)
+    batch_tokens = read_run(newest(path).parent.parent)["config"]["train"]["batch_tokens"]
+    found = losses(loaded.model.model, open_prepared(loaded.data), "dev", batch_tokens=batch_tokens)
+    return mean_dev_loss(dict(found), loaded.record.mixture)

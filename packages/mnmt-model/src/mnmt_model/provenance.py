@@ -15,14 +15,12 @@ from typing import Any
 
 from mnmt_data.prepared import Prepared
 from mnmt_model import jsonl
-from mnmt_model.parameter_count import count
+from mnmt_model.planning.parameter_count import count
 from mnmt_model.run_plan import RunPlan
 from mnmt_model.run_record import RUN, SCHEMA
 
 
-def describe(
-    plan: RunPlan, folder: Path, *, vocab_size: int, data: Prepared | None
-) -> dict[str, Any]:
+def describe(plan: RunPlan, folder: Path, *, vocab_size: int, data: Prepared | None) -> dict[str, Any]:
     """The run.json of a run about to start in `folder`."""
     counted = count(plan.model, vocab_size)
     return {
@@ -43,7 +41,7 @@ def describe(
         "seed": plan.seed,
         "data": path.relpath(plan.data.resolve(), folder.resolve()),
         "data_fingerprint": data.fingerprint if data else None,
-        "config": _as_read({"model": asdict(plan.model), "train": asdict(plan.train)}),
+        "config": _as_read({"model": asdict(plan.model.resolved()), "train": asdict(plan.train)}),
         "versions": {
             "mnmt-model": version("mnmt-model"),
             "torch": version("torch"),

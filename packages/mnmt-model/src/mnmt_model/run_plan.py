@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mnmt_model.model_config import ModelConfig
 from mnmt_model.train_config import TrainConfig
+from mnmt_model.transformer.model_config import ModelConfig
 
 Role = Literal["fit", "held-out"]
 

@@ -12,12 +12,15 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-from mnmt_model.parameter_count import count
+from mnmt_model.planning.parameter_count import count
 from mnmt_model.provenance import now, write_record
 from mnmt_model.run_plan import RunPlan
 from mnmt_model.run_record import RUN, read_run
 
 POLL_SECONDS = 0.05
+
+Running = dict[int, tuple[RunPlan, ForkServerProcess]]
+"""{place: the run there, and its process}."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +50,13 @@ def sweep(
     context = _prepared_context()
     threads = max(1, (os.cpu_count() or 1) // jobs)
     queue = sorted(plans, key=cost, reverse=True)
-    running: dict[str, tuple[RunPlan, ForkServerProcess]] = {}
+    running: Running = {}
     outcomes: list[Outcome] = []
     try:
         while queue or running:
             while queue and len(running) < jobs:
-                plan = queue.pop(0)
-                running[plan.name] = plan, _start(context, plan, runs / plan.name, threads)
+                plan, place = queue.pop(0), next(place for place in range(jobs) if place not in running)
+                running[place] = plan, _start(context, plan, runs / plan.name, threads, place)
             for plan, process in _take_ended(running):
                 outcomes.append(_outcome(plan, runs / plan.name, killed=(process.exitcode or 0) < 0))
                 on_end(outcomes[-1])
@@ -65,14 +68,25 @@ def sweep(
     return outcomes
 
 
-def train_in_process(plan: RunPlan, folder: Path, threads: int) -> None:
-    """Train one run, as the whole of a process; a failure is in run.json and the exit status."""
+def default_jobs() -> int:
+    """Processes at a time: as many as there are GPUs, or cores."""
     import torch
 
-    from mnmt_model.training import train
+    return torch.cuda.device_count() or os.cpu_count() or 1
+
+
+def train_in_process(plan: RunPlan, folder: Path, threads: int, place: int) -> None:
+    """Train one run, as the whole of a process; a failure is in run.json and the exit status.
+
+    Of several GPUs, it takes the one of its place among the processes that run at a time.
+    """
+    import torch
+
+    from mnmt_model.training.run import train
 
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
+    os.environ["LOCAL_RANK"] = str(place % max(1, torch.cuda.device_count()))
     try:
         train(plan, folder)
     except Exception as error:
@@ -92,23 +106,23 @@ def _end_with_parent() -> None:
 def _prepared_context() -> ForkServerContext:
     """Processes fork from one that has torch loaded, so that each starts at once."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mnmt_model.training"])
+    context.set_forkserver_preload(["mnmt_model.training.run"])
     return context
 
 
-def _start(context: ForkServerContext, plan: RunPlan, folder: Path, threads: int) -> ForkServerProcess:
-    process = context.Process(target=train_in_process, args=(plan, folder, threads), name=plan.name)
+def _start(
+    context: ForkServerContext, plan: RunPlan, folder: Path, threads: int, place: int
+) -> ForkServerProcess:
+    process = context.Process(target=train_in_process, args=(plan, folder, threads, place), name=plan.name)
     process.start()
     return process
 
 
-def _take_ended(
-    running: dict[str, tuple[RunPlan, ForkServerProcess]],
-) -> Iterator[tuple[RunPlan, ForkServerProcess]]:
-    for name, (plan, process) in list(running.items()):
+def _take_ended(running: Running) -> Iterator[tuple[RunPlan, ForkServerProcess]]:
+    for place, (plan, process) in list(running.items()):
         if not process.is_alive():
             process.join()
-            del running[name]
+            del running[place]
             yield plan, process
 
 

@@ -19,10 +19,10 @@ from mnmt_data.selection import ScoreFile, ScoresInfo, score_table, scores_schem
 from mnmt_data.token_budget import check_pairs, cut_batches
 from mnmt_data.whole_file import whole_file
 from mnmt_model.checkpoints import newest, weights_checksum
-from mnmt_model.evaluate import pair_nats
 from mnmt_model.errors import RunError
 from mnmt_model.load import load_run
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.training.evaluate import pair_nats
+from mnmt_model.transformer.translation_model import TranslationModel
 from mnmt_model.vocabulary import check_vocabulary
 
 PART_PAIRS = 2**16
@@ -63,7 +63,7 @@ def score_shard(
     prepared = open_prepared(data or loaded.data)
     if task not in prepared.evaluated:
         raise RunError(f"`task` must be one of {', '.join(prepared.evaluated)}, but is {task!r}")
-    check_vocabulary(run, prepared)
+    check_vocabulary(newest(run).parent.parent, prepared)
     shard = prepared.shard(split, task)
     check_pairs(shard, batch_tokens=batch_tokens)
     info = ScoresInfo(
@@ -89,7 +89,9 @@ def score_shard(
 
 
 @torch.inference_mode()
-def shard_nats(model: TranslationModel, src: Ragged, tgt: Ragged, *, batch_tokens: int) -> NDArray[np.float32]:
+def shard_nats(
+    model: TranslationModel, src: Ragged, tgt: Ragged, *, batch_tokens: int
+) -> NDArray[np.float32]:
     """(pairs,) -log p(target | source) in nats, `</s>` included.
 
     Args:
@@ -113,7 +115,7 @@ def _parts(folder: Path, pairs: int, size: int) -> dict[Path, range]:
 
 
 def _text_bytes(tgt: Ragged, token_bytes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(pairs,) UTF-8 bytes of each target's text, whose first word has no space before it, as its token has."""
+    """(pairs,) UTF-8 bytes of each target's text; its first token has a space that the text has not."""
     sums: NDArray[np.int64] = np.add.reduceat(token_bytes[tgt.values], tgt.offsets[:-1])
     return np.maximum(sums - 1, 0)
 

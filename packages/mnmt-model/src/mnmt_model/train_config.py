@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mnmt_data.mixing import MixingConfig
-from mnmt_model.guard import GuardConfig
+from mnmt_model.guard_config import GuardConfig
 
 POSITIVE = (
     "steps",
@@ -103,18 +103,20 @@ class TrainConfig:
         GuardConfig(skip_above=self.skip_above, max_skipped=self.max_skipped)
         for name in NOT_NEGATIVE:
             _require(name, getattr(self, name), at_least=0)
-        if self.learning_rate <= 0:
-            raise ValueError(f"`learning_rate` must be above 0, but is {self.learning_rate}.")
         for name in ("dropout", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be in [0, 1), but is {getattr(self, name)}.")
+        self._check_rate()
+        if (self.early_stopping or self.keep_best) and not self.eval_every:
+            raise ValueError("`early_stopping` and `keep_best` need `eval_every`, but that is 0.")
+
+    def _check_rate(self) -> None:
+        if self.learning_rate <= 0:
+            raise ValueError(f"`learning_rate` must be above 0, but is {self.learning_rate}.")
         if self.cooldown_steps > self.steps:
             raise ValueError(
                 f"`cooldown_steps` must be at most `steps` ({self.steps}), but is {self.cooldown_steps}."
             )
-        for name in ("early_stopping", "keep_best"):
-            if getattr(self, name) and not self.eval_every:
-                raise ValueError(f"`{name}` needs `eval_every`, the steps between looks at the dev loss.")
 
     @property
     def guard(self) -> GuardConfig:

@@ -34,11 +34,11 @@ class PairScores:
     """{engine other than ours: largest absolute difference of a token's log-probability from ours}."""
 
     def difference(self, engine: str) -> float:
-        """|theirs - ours|, in nats."""
+        """``|theirs - ours|``, in nats."""
         return abs(self.log_probs[engine] - self.log_probs[OURS])
 
     def relative_difference(self, engine: str) -> float:
-        """|theirs - ours| / max(|ours|, 1): a target that is nearly certain is measured against one nat."""
+        """``|theirs - ours| / max(|ours|, 1)``: a nearly certain target is measured against one nat."""
         return self.difference(engine) / max(abs(self.log_probs[OURS]), 1.0)
 
     @property

@@ -28,7 +28,7 @@ from mnmt_model.export.engines import (
 from mnmt_model.export.hugging_face import WEIGHTS, read_hugging_face
 from mnmt_model.export.tokenizer_check import TokenizerCheck, check_sentences
 from mnmt_model.export.vocabulary import read_sentencepiece
-from mnmt_model.translation_model import TranslationModel
+from mnmt_model.transformer.translation_model import TranslationModel
 
 PAIRS = 200
 """Pairs compared, unless told otherwise."""

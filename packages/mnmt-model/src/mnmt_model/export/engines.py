@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.export.extra import export_extra
-from mnmt_model.sentences import PAD
+from mnmt_model.transformer.sentences import PAD
 
 Ids = NDArray[np.int64]
 

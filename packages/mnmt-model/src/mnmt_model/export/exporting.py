@@ -7,7 +7,6 @@ from pathlib import Path
 
 from mnmt_data import whole_file
 from mnmt_data.prepared import VOCABULARY, open_prepared
-from mnmt_model.build import build_model
 from mnmt_model.checkpoints import load_model, newest
 from mnmt_model.errors import RunError
 from mnmt_model.export.certificate import Certificate, describe
@@ -16,8 +15,9 @@ from mnmt_model.export.certifying import PAIRS, certify
 from mnmt_model.export.engines import convert_to_ctranslate2
 from mnmt_model.export.hugging_face import export_hugging_face
 from mnmt_model.export.t5_config import check_exportable
-from mnmt_model.model_config import ModelConfig
 from mnmt_model.run_record import read_run
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.model_config import ModelConfig
 
 CTRANSLATE2_FOLDER = "ctranslate2"
 FAILED = ".failed"

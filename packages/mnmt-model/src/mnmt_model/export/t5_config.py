@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_model.errors import RunError
-from mnmt_model.model_config import ModelConfig
+from mnmt_model.transformer.model_config import ModelConfig
 
 Json = dict[str, Any]
 

@@ -1,0 +1,141 @@
+"""FLOPs of training and decoding: matrix products, 2 m n k each, by part.
+
+Left out is what is not a matrix product: norms, softmax functions, activations, looking up embeddings.
+Attention scores are counted as they are computed, for every query with every key, masked or not. The backward
+pass counts twice the forward one. Recomputing activations is not counted, so a utilisation (MFU) that divides
+by the time of a step counts useful work only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mnmt_model.transformer.model_config import ModelConfig
+
+BACKWARD = 2
+"""Products of a backward pass to each one of the forward pass: by the weights and by the inputs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flops:
+    """FLOPs by part."""
+
+    projections: int = 0
+    """Queries, keys, values and outputs of all attentions."""
+    scores: int = 0
+    """Queries by keys, and weights by values: all that grows with the square of the lengths."""
+    feed_forward: int = 0
+    softmax: int = 0
+    """States by the output matrix."""
+
+    @property
+    def total(self) -> int:
+        """All parts."""
+        return sum(vars(self).values())
+
+    def __add__(self, other: Flops) -> Flops:
+        return Flops(**{part: value + vars(other)[part] for part, value in vars(self).items()})
+
+    def __mul__(self, times: int) -> Flops:
+        return Flops(**{part: times * value for part, value in vars(self).items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodingFlops:
+    """FLOPs of translating one sentence with a key and value cache."""
+
+    encoding: Flops
+    """Of the source, once."""
+    generating: Flops
+    """Of all target tokens, for one hypothesis: a beam of b takes b times as many."""
+
+    @property
+    def total(self) -> int:
+        """Encoding and generating."""
+        return self.encoding.total + self.generating.total
+
+
+def pair_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_len: int) -> Flops:
+    """FLOPs of one training step for one sentence pair without padding: forward and backward.
+
+    Args:
+        config: the model.
+        vocab_size: rows of the softmax.
+        src_len: source tokens.
+        tgt_len: target tokens.
+    """
+    return forward_flops(config, vocab_size, src_len=src_len, tgt_len=tgt_len) * (1 + BACKWARD)
+
+
+def forward_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_len: int) -> Flops:
+    """FLOPs of the loss of one sentence pair without padding.
+
+    Source tokens pass the encoder, or a language model's whole stack, and become keys and values of the
+    decoder's layers. Target tokens pass the decoder and attend to `src_len + tgt_len` keys a layer.
+    """
+    # A source token predicts the next one; nothing predicts the first.
+    predicted = max(0, src_len - 1) if config.predicts_source else 0
+    source = _source_flops(config, src_len) + Flops(softmax=_softmax_flops(config, vocab_size, predicted))
+    return source + _target_flops(config, vocab_size, tgt_len, keys=tgt_len * (src_len + tgt_len))
+
+
+def decoding_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_len: int) -> DecodingFlops:
+    """FLOPs of encoding `src_len` tokens and then generating `tgt_len` one by one.
+
+    Token t attends to `src_len + t` keys, which are cached.
+    """
+    keys = tgt_len * src_len + tgt_len * (tgt_len + 1) // 2
+    return DecodingFlops(
+        encoding=_source_flops(config, src_len),
+        generating=_target_flops(config, vocab_size, tgt_len, keys=keys),
+    )
+
+
+def training_flops(config: ModelConfig, vocab_size: int, *, src_tokens: int, tgt_tokens: int) -> int:
+    """FLOPs of training on so many tokens, attention scores left out: what run records count.
+
+    6 a weight and token that passes it (Kaplan et al. 2020, Sec. 2.1): the keys and values of a decoder's
+    cross-attention are made of source tokens, all else of it of target tokens. It is `pair_flops` without
+    `scores`, of one pair as long as all together, since all but scores is linear in the tokens.
+    """
+    flops = pair_flops(config, vocab_size, src_len=src_tokens, tgt_len=tgt_tokens)
+    return flops.total - flops.scores
+
+
+def _source_flops(config: ModelConfig, tokens: int) -> Flops:
+    """Source tokens up to the keys and values that the targets attend to."""
+    layers = config.decoder_layers if config.is_language_model else config.num_encoder_layers
+    # Where targets attend to the top layer's states, each layer has keys and values of those too.
+    top = config.decoder_layers * _attention(config) // 2 if config.top_only else 0
+    return Flops(
+        projections=2 * tokens * (layers * _attention(config) + top),
+        scores=4 * layers * config.d_attention * tokens**2,
+        feed_forward=2 * tokens * layers * _feed_forward(config),
+    )
+
+
+def _target_flops(config: ModelConfig, vocab_size: int, tokens: int, *, keys: int) -> Flops:
+    """Target tokens that have `keys` keys in all, in each layer."""
+    layers = config.decoder_layers
+    # The queries and the output of the cross-attention; its keys and values are the source's.
+    cross = 0 if config.is_language_model else _attention(config) // 2
+    return Flops(
+        projections=2 * tokens * layers * (_attention(config) + cross),
+        scores=4 * layers * config.d_attention * keys,
+        feed_forward=2 * tokens * layers * _feed_forward(config),
+        softmax=_softmax_flops(config, vocab_size, tokens),
+    )
+
+
+def _softmax_flops(config: ModelConfig, vocab_size: int, tokens: int) -> int:
+    return 2 * tokens * config.d_model * vocab_size
+
+
+def _attention(config: ModelConfig) -> int:
+    """Weights of one attention."""
+    return 4 * config.d_model * config.d_attention
+
+
+def _feed_forward(config: ModelConfig) -> int:
+    """Weights of one feed-forward."""
+    return (3 if config.feed_forward == "gated-gelu" else 2) * config.d_model * config.d_ff

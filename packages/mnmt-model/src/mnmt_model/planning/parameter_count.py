@@ -1,0 +1,216 @@
+"""Parameter counts in closed form: by tensor, by part and by stack, without building the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
+
+Part = Literal["attention", "cross_attention", "feed_forward", "biases", "norms", "position_biases"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tensors:
+    """Parameters of one shape."""
+
+    part: Part | Literal["embedding"]
+    shape: tuple[int, ...]
+    number: int
+    """How many tensors of this shape there are."""
+
+    @property
+    def size(self) -> int:
+        """Parameters of all of them."""
+        return self.number * prod(self.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackCount:
+    """Parameters of an encoder, a decoder or a language model's stack, by part."""
+
+    attention: int
+    """Matrices of the self-attention."""
+    cross_attention: int
+    """Matrices of the attention to the source; 0 in an encoder and in a language model."""
+    feed_forward: int
+    """Matrices of the feed-forward."""
+    biases: int
+    """Biases of these maps."""
+    norms: int
+    """Scales and shifts of the layers' norms and of the last one."""
+    position_biases: int
+    """The table of relative position biases, one a stack."""
+
+    @property
+    def size(self) -> int:
+        """All parameters of the stack."""
+        return sum(vars(self).values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """Parameters of a model, by part.
+
+    N, the `size` of the scaling laws, leaves out embeddings and softmax. A matrix that serves twice is
+    counted once, where it comes first: for tied embeddings `softmax` is 0.
+    """
+
+    encoder: StackCount | None
+    """None for a language model."""
+    decoder: StackCount
+    """The decoder, or a language model's one stack."""
+    src_embedding: int
+    """Input embedding of the source, and of the target too where they share it."""
+    tgt_embedding: int
+    """Input embedding of the target where it has one of its own, whether or not the softmax uses it too."""
+    softmax: int
+    """Output matrix where it is one of its own."""
+
+    @property
+    def encoder_size(self) -> int:
+        """N of the encoder; 0 for a language model, all of whose stack is `decoder_size`."""
+        return 0 if self.encoder is None else self.encoder.size
+
+    @property
+    def decoder_size(self) -> int:
+        """N of the decoder, or of a language model's one stack."""
+        return self.decoder.size
+
+    @property
+    def size(self) -> int:
+        """N: all but embeddings and softmax."""
+        return self.encoder_size + self.decoder_size
+
+    @property
+    def embedding(self) -> int:
+        """Both input embeddings."""
+        return self.src_embedding + self.tgt_embedding
+
+    @property
+    def num_params(self) -> int:
+        """All parameters."""
+        return self.size + self.embedding + self.softmax
+
+
+def count(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = None) -> Count:
+    """Count the parameters of a model without building it.
+
+    For T5 1.1's parts (Fernandes et al. 2023, App. A) this comes to
+
+        N = L_enc (A + F) + L_dec (2A + F) + (2 L_enc + 3 L_dec + 2) d_model + 2 · 32 · heads
+
+    with A = 4 · d_model · heads · head_dim and F = 3 · d_model · d_ff.
+
+    Args:
+        config: the model.
+        vocab_size: rows of the embedding of the target and of the softmax.
+        src_vocab_size: rows of the embedding of the source; `vocab_size` by default.
+
+    Raises:
+        ValueError: if the vocabularies differ in size but share a matrix.
+    """
+    embeddings = embedding_shapes(config, vocab_size, src_vocab_size=src_vocab_size)
+    return Count(
+        encoder=None if config.is_language_model else _stack_count(encoder_tensors(config)),
+        decoder=_stack_count(decoder_tensors(config)),
+        **{name: prod(shape) if shape else 0 for name, shape in embeddings.items()},
+    )
+
+
+def encoder_tensors(config: ModelConfig) -> list[Tensors]:
+    """What an encoder is made of; nothing for a language model."""
+    if config.is_language_model:
+        return []
+    return list(_stack_tensors(config, config.num_encoder_layers, cross_attention=False))
+
+
+def decoder_tensors(config: ModelConfig) -> list[Tensors]:
+    """What the decoder, or a language model's one stack, is made of."""
+    return list(_stack_tensors(config, config.decoder_layers, cross_attention=not config.is_language_model))
+
+
+def embedding_shapes(
+    config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = None
+) -> dict[Literal["src_embedding", "tgt_embedding", "softmax"], tuple[int, int] | None]:
+    """Shapes of the embeddings and the softmax; None for one that is another's matrix.
+
+    Raises:
+        ValueError: if the vocabularies differ in size but share a matrix.
+    """
+    src_vocab_size = vocab_size if src_vocab_size is None else src_vocab_size
+    own_source = config.embeddings in ("separate", "tied-target")
+    own_softmax = config.embeddings in ("separate", "shared")
+    _check_vocabularies(config, vocab_size, src_vocab_size, own_source)
+    target = (vocab_size, config.d_model)
+    return {
+        "src_embedding": (src_vocab_size, config.d_model),
+        "tgt_embedding": target if own_source else None,
+        "softmax": target if own_softmax else None,
+    }
+
+
+def all_tensors(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = None) -> list[Tensors]:
+    """Every parameter of a model.
+
+    Raises:
+        ValueError: if the vocabularies differ in size but share a matrix.
+    """
+    shapes = embedding_shapes(config, vocab_size, src_vocab_size=src_vocab_size).values()
+    embeddings = [Tensors(part="embedding", shape=shape, number=1) for shape in shapes if shape]
+    return [*embeddings, *encoder_tensors(config), *decoder_tensors(config)]
+
+
+def _stack_tensors(config: ModelConfig, layers: int, *, cross_attention: bool) -> Iterator[Tensors]:
+    for tensors in _layer_tensors(config, cross_attention=cross_attention):
+        yield Tensors(part=tensors.part, shape=tensors.shape, number=layers * tensors.number)
+    if config.norm_order == "pre":
+        yield _norms(config, 1)
+    if config.positions == "relative":
+        yield Tensors(part="position_biases", shape=(NUM_BUCKETS, config.num_heads), number=1)
+
+
+def _layer_tensors(config: ModelConfig, *, cross_attention: bool) -> Iterator[Tensors]:
+    """One layer: matrices as (outputs, inputs)."""
+    d_model, d_attention, d_ff = config.d_model, config.d_attention, config.d_ff
+    inner = 2 if config.feed_forward == "gated-gelu" else 1
+    attentions: tuple[Part, ...] = ("attention", "cross_attention") if cross_attention else ("attention",)
+    for part in attentions:
+        yield Tensors(part=part, shape=(d_attention, d_model), number=3)
+        yield Tensors(part=part, shape=(d_model, d_attention), number=1)
+    yield Tensors(part="feed_forward", shape=(d_ff, d_model), number=inner)
+    yield Tensors(part="feed_forward", shape=(d_model, d_ff), number=1)
+    if config.biases:
+        yield Tensors(part="biases", shape=(d_attention,), number=3 * len(attentions))
+        yield Tensors(part="biases", shape=(d_ff,), number=inner)
+        yield Tensors(part="biases", shape=(d_model,), number=len(attentions) + 1)
+    yield _norms(config, len(attentions) + 1)
+
+
+def _norms(config: ModelConfig, number: int) -> Tensors:
+    vectors = 2 if config.norm == "layer" else 1
+    return Tensors(part="norms", shape=(config.d_model,), number=number * vectors)
+
+
+def _stack_count(tensors: Iterable[Tensors]) -> StackCount:
+    sizes = dict.fromkeys(StackCount.__dataclass_fields__, 0)
+    for each in tensors:
+        sizes[each.part] += each.size
+    return StackCount(**sizes)
+
+
+def _check_vocabularies(config: ModelConfig, tgt: int, src: int, own_source: bool) -> None:
+    if min(tgt, src) < 1:
+        raise ValueError(f"`vocab_size` must be at least 1, but is {min(tgt, src)}.")
+    if src != tgt and not own_source:
+        raise ValueError(
+            f"`src_vocab_size` must be `vocab_size` ({tgt:,}) where `embeddings` is "
+            f'"{config.embeddings}", but is {src:,}.'
+        )
+    if src != tgt and config.predicts_source:
+        raise ValueError(
+            f"`src_vocab_size` must be `vocab_size` ({tgt:,}) for {config.architecture}, "
+            f"whose softmax predicts the source too, but is {src:,}."
+        )

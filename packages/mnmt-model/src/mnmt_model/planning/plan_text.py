@@ -1,0 +1,253 @@
+"""Plans as text for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mnmt_model.planning.flops import Flops
+from mnmt_model.planning.memory import Memory
+from mnmt_model.planning.plan import ModelPlan, RunCost, StudyPlan
+from mnmt_model.transformer.model_config import ModelConfig
+
+PART_NAMES = {
+    "cross_attention": "cross-attention",
+    "feed_forward": "feed-forward",
+    "projections": "attention projections",
+    "scores": "attention scores",
+}
+PREFIXES = (
+    (1e24, "Y"),
+    (1e21, "Z"),
+    (1e18, "E"),
+    (1e15, "P"),
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+)
+DURATIONS = ((2 * 86_400, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"))
+
+
+def model_text(plan: ModelPlan) -> str:
+    """A plan of one model, as sections of aligned rows."""
+    return "\n\n".join([_heading(plan), _parameters(plan), _flops(plan), _memory(plan)])
+
+
+def model_json(plan: ModelPlan) -> dict[str, Any]:
+    """A plan of one model, every number of it."""
+    pairs, tokens = plan.workload.pairs(plan.train), plan.workload.src_len + plan.workload.tgt_len
+    return {
+        "preset": plan.name,
+        "source": plan.model.source,
+        "model": asdict(plan.model.config),
+        "vocab_size": plan.model.vocab_size,
+        "src_vocab_size": plan.model.src_vocab_size,
+        "size": plan.count.size,
+        "encoder_size": plan.count.encoder_size,
+        "decoder_size": plan.count.decoder_size,
+        "num_params": plan.count.num_params,
+        "built": plan.built,
+        "parameters": asdict(plan.count),
+        "train": asdict(plan.train),
+        "workload": {**asdict(plan.workload), "pairs": pairs},
+        "flops": {
+            "training_pair": _with_total(plan.training),
+            "training_token": plan.training.total / tokens,
+            "encoding": _with_total(plan.decoding.encoding),
+            "generating": _with_total(plan.decoding.generating),
+            "decoding_token": plan.decoding.total / plan.workload.tgt_len,
+        },
+        "memory": _with_total(plan.memory),
+    }
+
+
+def study_text(plan: StudyPlan) -> str:
+    """A row a run and one for all."""
+    timed = plan.seconds is not None
+    heads = ["run", "role", "N", "parameters", "steps", "tokens", "FLOPs", *["time"] * timed, "memory"]
+    rows = [heads, *(_run_row(run, timed) for run in plan.runs)]
+    total = [
+        f"{len(plan.runs)} runs",
+        *[""] * 4,
+        si(plan.tokens),
+        si(plan.flops),
+        *([duration(plan.seconds)] if plan.seconds is not None else []),
+        data_size(max(run.memory.total for run in plan.runs)),
+    ]
+    devices = f"{plan.devices} devices" if plan.devices > 1 else "one device"
+    notes = [
+        f"vocabulary of {plan.vocab_size:,} tokens; {devices} a run; the last memory is the most",
+        f"built on the meta device: the parameters of all {len(plan.runs)} runs agree",
+    ]
+    return "\n".join([f"{plan.study}\n", *_table([*rows, total], left=2), "", *notes])
+
+
+def study_json(plan: StudyPlan) -> dict[str, Any]:
+    """A plan of a study, every number of it."""
+    runs = [{**asdict(run), "memory": _with_total(run.memory)} for run in plan.runs]
+    totals = {"tokens": plan.tokens, "flops": plan.flops, "seconds": plan.seconds}
+    return {
+        "study": plan.study,
+        "vocab_size": plan.vocab_size,
+        "devices": plan.devices,
+        "runs": runs,
+        **totals,
+    }
+
+
+def short(number: float) -> str:
+    """Three digits of a number of parameters: 1.02B, 18.9M, 64K."""
+    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if number >= unit:
+            return f"{_three_digits(number / unit)}{letter}"
+    return f"{number:,.0f}"
+
+
+def si(number: float) -> str:
+    """Three digits and an SI prefix: 6.12 G."""
+    for unit, letter in PREFIXES:
+        if number >= unit:
+            return f"{_three_digits(number / unit)} {letter}"
+    return f"{number:,.0f}  "
+
+
+def duration(seconds: float) -> str:
+    """Of a run: 45 s, 12 min, 3.5 h, 21 days."""
+    for least, unit, name in DURATIONS:
+        if seconds >= least:
+            return f"{_three_digits(seconds / unit)} {name}"
+    return f"{_three_digits(seconds)} s" if seconds >= 1 else "< 1 s"
+
+
+def data_size(size: int) -> str:
+    """Bytes: 1.38 GiB, 12.0 MiB."""
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size >= unit:
+            return f"{_three_digits(size / unit)} {name}"
+    return f"{size} B"
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
+
+
+def _heading(plan: ModelPlan) -> str:
+    config, model = plan.model.config, plan.model
+    depth = f"{config.decoder_layers} layers"
+    if not config.is_language_model:
+        depth = f"{config.num_encoder_layers} + {depth}"
+    heads = f"{config.num_heads} heads of {config.d_head}"
+    widths = f"d_model {config.d_model:,}, {heads}, d_ff {config.d_ff:,}"
+    words = f"{model.vocab_size:,} tokens"
+    if model.src_vocab_size not in (None, model.vocab_size):
+        words = f"{model.src_vocab_size:,} source and {model.vocab_size:,} target tokens"
+    return "\n".join(
+        [
+            f"{plan.name}: {model.source}",
+            f"  {config.architecture}, {depth}, {widths}",
+            f"  {_parts(config)}",
+            f"  vocabulary of {words}, {config.embeddings} embeddings",
+        ]
+    )
+
+
+def _parts(config: ModelConfig) -> str:
+    norm = {"rms": "RMSNorm", "layer": "LayerNorm"}[config.norm]
+    feed_forward = {"gated-gelu": "gated GELU", "relu": "ReLU"}[config.feed_forward]
+    biases = "biases" if config.biases else "no biases"
+    return f"{feed_forward}, {norm} ({config.norm_order}-norm), {config.positions} positions, {biases}"
+
+
+def _parameters(plan: ModelPlan) -> str:
+    counted = plan.count
+    stacks = [counted.encoder, counted.decoder] if counted.encoder else [counted.decoder]
+    heads = ["encoder", "decoder", "all"] if counted.encoder else ["all"]
+    rows = [["parameters", *heads, ""]]
+    for part in vars(counted.decoder):
+        values = [getattr(stack, part) for stack in stacks]
+        if any(values):
+            rows.append([f"  {_part(part)}", *_with_sum(values), ""])
+    rows.append(["  N", *_with_sum([stack.size for stack in stacks]), short(counted.size)])
+    blank = [""] * (len(heads) - 1)
+    matrices = {name: getattr(counted, name) for name in ("src_embedding", "tgt_embedding", "softmax")}
+    rows += [
+        [f"  {_matrix(plan.model.config, name)}", *blank, f"{size:,}", ""]
+        for name, size in matrices.items()
+        if size
+    ]
+    rows.append(["  all", *blank, f"{counted.num_params:,}", short(counted.num_params)])
+    agreed = f"  built on the meta device: {plan.built:,} parameters agree"
+    return "\n".join([*_table(rows), agreed])
+
+
+def _part(name: str) -> str:
+    return PART_NAMES.get(name, name.replace("_", " "))
+
+
+def _with_sum(values: Sequence[int]) -> list[str]:
+    """The values, and their sum where they are two."""
+    shown = [f"{value:,}" if value else "-" for value in values]
+    return [*shown, f"{sum(values):,}"] if len(values) > 1 else shown
+
+
+def _matrix(config: ModelConfig, name: str) -> str:
+    if name == "src_embedding":
+        uses = {"shared": "source and target embedding", "tied": "embeddings and softmax"}
+        return uses.get(config.embeddings, "source embedding")
+    if name == "tgt_embedding" and config.embeddings == "tied-target":
+        return "target embedding and softmax"
+    return {"tgt_embedding": "target embedding", "softmax": "softmax"}[name]
+
+
+def _flops(plan: ModelPlan) -> str:
+    src_len, tgt_len = plan.workload.src_len, plan.workload.tgt_len
+    columns = (
+        ("training", plan.training, src_len + tgt_len),
+        ("encoding", plan.decoding.encoding, src_len),
+        ("generating", plan.decoding.generating, tgt_len),
+    )
+    rows = [["FLOPs a token", *(name for name, _, _ in columns)]]
+    for part in vars(plan.training):
+        values = [getattr(flops, part) / tokens for _, flops, tokens in columns]
+        rows.append([f"  {_part(part)}", *(si(value) if value else "-" for value in values)])
+    rows.append(["  all", *(si(flops.total / tokens) for _, flops, tokens in columns)])
+    note = (
+        f"  pairs of {src_len} source and {tgt_len} target tokens; training: forward and backward, all;\n"
+        "  encoding: source tokens; generating: target tokens, of one hypothesis"
+    )
+    return "\n".join([*_table(rows), note])
+
+
+def _memory(plan: ModelPlan) -> str:
+    train, workload = plan.train, plan.workload
+    rows = [["memory of training, a device", ""]]
+    rows += [[f"  {_part(part)}", data_size(size)] for part, size in vars(plan.memory).items() if size]
+    rows.append(["  all", data_size(plan.memory.total)])
+    settings = [train.optimizer, train.precision, "activation checkpointing" * train.activation_checkpointing]
+    devices = f"{workload.devices} {'CPU' if not workload.on_gpu else 'GPU'}{'s' * (workload.devices > 1)}"
+    shared = f" ({train.parallel})" if workload.devices > 1 else ""
+    batch = f"batches of {train.batch_tokens:,} tokens, {workload.pairs(train):,} pairs at a time on each"
+    return "\n".join([*_table(rows), f"  {', '.join(filter(None, settings))}, {devices}{shared}; {batch}"])
+
+
+def _run_row(run: RunCost, timed: bool) -> list[str]:
+    time = [duration(run.seconds)] if timed and run.seconds is not None else []
+    numbers = [f"{run.size:,}", f"{run.num_params:,}", f"{run.steps:,}", si(run.tokens), si(run.flops)]
+    return [run.name, run.role, *numbers, *time, data_size(run.memory.total)]
+
+
+def _with_total(parts: Flops | Memory) -> dict[str, int]:
+    return {**asdict(parts), "total": parts.total}
+
+
+def _table(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterable[str]:
+    """Rows with aligned columns, the first `left` of them to the left."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()

@@ -1,0 +1,74 @@
+"""Losses on the held-out sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from statistics import fmean
+
+import torch
+from torch import Tensor
+
+from mnmt_data.batches import eval_batches
+from mnmt_data.prepared import Prepared
+from mnmt_data.shards import Shard
+from mnmt_model.training.world import World
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.translation_model import TranslationModel
+
+
+def pair_nats(model: TranslationModel, src: Tensor, tgt: Tensor) -> Tensor:
+    """-log p(target | source) of each pair, `(batch,)` float32, in nats, `</s>` included.
+
+    Args:
+        model: in evaluation mode.
+        src: `(batch, src_len)` token ids; 0 is padding.
+        tgt: `(batch, tgt_len)` token ids; 0 is padding.
+    """
+    device = model.embedding.weight.device
+    sentences = (Sentences.from_padded(ids).to(device) for ids in (src, tgt))
+    nats: Tensor = model(*sentences).pair_nats
+    return nats
+
+
+@torch.no_grad()
+def shard_loss(
+    model: TranslationModel, shard: Shard, *, batch_tokens: int, world: World | None = None
+) -> float:
+    """Mean -log p of the shard's target tokens, `</s>` included, in nats per token.
+
+    Args:
+        model: the model.
+        shard: the pairs.
+        batch_tokens: source and target tokens of a batch, padding included.
+        world: the processes, which share the batches; each calls this.
+    """
+    world = world or World()
+    was_training = model.training
+    model.eval()
+    batches = list(eval_batches(shard, batch_tokens=batch_tokens))
+    sums = torch.zeros(2, dtype=torch.float64)
+    # Where parameters are sharded, all compute as often: one without a batch left repeats the first.
+    for first in range(0, len(batches), world.size):
+        mine = first + world.rank
+        batch = batches[mine if mine < len(batches) else 0]
+        nats = pair_nats(model, torch.from_numpy(batch.src), torch.from_numpy(batch.tgt))
+        if mine < len(batches):
+            sums += torch.tensor([float(nats.double().sum()), batch.num_tokens], dtype=torch.float64)
+    model.train(was_training)
+    total, tokens = world.sum(sums).tolist()
+    return float(total / tokens)
+
+
+def mean_dev_loss(by_task: Mapping[str, float], mixture: Mapping[str, float]) -> float:
+    """The mean of the tasks' dev losses, over those that are trained."""
+    return fmean(loss for task, loss in by_task.items() if mixture.get(task, 0) > 0)
+
+
+def losses(
+    model: TranslationModel, data: Prepared, testset: str, *, batch_tokens: int, world: World | None = None
+) -> Iterator[tuple[str, float]]:
+    """`(task, loss)` of every task that has the test set, those it was not trained on included."""
+    for task in data.evaluated:
+        if testset == "dev" or testset in data.testsets(task):
+            shard = data.shard(testset, task)
+            yield task, shard_loss(model, shard, batch_tokens=batch_tokens, world=world)

@@ -1,0 +1,91 @@
+"""The gradients of one training step."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mnmt_data.batches import BatchStream
+from mnmt_data.pairs import Batch
+from mnmt_data.windows import Share
+from mnmt_model.train_config import TrainConfig
+from mnmt_model.training.parallel import Wrapped, gradients_stay_here
+from mnmt_model.training.world import World
+from mnmt_model.transformer.loss import Losses
+from mnmt_model.transformer.sentences import Sentences
+
+EMPTY = Batch(
+    src=np.ones((1, 1), dtype=np.int64),
+    tgt=np.ones((1, 1), dtype=np.int64),
+    tasks=np.zeros(1, dtype=np.int64),
+    loss_weights=np.zeros(1, dtype=np.float32),
+)
+"""Takes the place of a part without pairs, since every process must take part; it weighs nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepLosses:
+    """Sums over the part of a batch that a process computed."""
+
+    objective: Tensor
+    nats: Tensor
+    """-log p of the target tokens."""
+    src_tokens: int
+    """Of the whole batch, as all that follow."""
+    tgt_tokens: int
+    cells: int
+    """Cells that tables of padded sentences would have had."""
+
+
+class GradientStep:
+    """Computes losses and gradients of a batch, each process of its share, in `accumulation` parts.
+
+    Args:
+        model: what `make_trainable` made.
+        config: of the training.
+        stream: the batches.
+        world: the processes.
+    """
+
+    def __init__(self, model: Wrapped, config: TrainConfig, stream: BatchStream, world: World) -> None:
+        self.model, self.config, self.stream, self.world = model, config, stream, world
+        self.share = Share(rank=world.rank, num_ranks=world.size, accumulation=config.accumulation)
+
+    def __call__(self, step: int) -> StepLosses:
+        """Leave in the parameters the gradient of the batch of `step` (from 0), a mean over target tokens."""
+        src_tokens, tgt_tokens = self.stream.tokens(step, self.share)
+        pieces = self.stream.share(step, self.share)
+        objective, nats = torch.zeros(2, device=self.world.device).unbind()
+        for number, piece in enumerate(pieces):
+            last = number == len(pieces) - 1
+            with nullcontext() if last else gradients_stay_here(self.model):
+                losses = self._losses(piece if len(piece.tasks) else EMPTY)
+                # Processes average their gradients, which are to be summed.
+                (losses.objective * (self.world.size / tgt_tokens)).backward()  # type: ignore[no-untyped-call]
+            if len(piece.tasks):
+                objective = objective + losses.objective.detach()
+                nats = nats + losses.pair_nats.sum()
+        real = sum(np.count_nonzero(piece.src) + piece.num_tokens for piece in pieces)
+        cells = sum(piece.src.size + piece.tgt.size for piece in pieces)
+        return StepLosses(
+            objective=objective,
+            nats=nats,
+            src_tokens=src_tokens,
+            tgt_tokens=tgt_tokens,
+            cells=round(cells / max(1, real) * (src_tokens + tgt_tokens)),
+        )
+
+    def _losses(self, piece: Batch) -> Losses:
+        src, tgt = (Sentences.from_padded(torch.from_numpy(ids)) for ids in (piece.src, piece.tgt))
+        losses: Losses = self.model(
+            src.to(self.world.device),
+            tgt.to(self.world.device),
+            pair_weights=torch.from_numpy(piece.loss_weights).to(self.world.device),
+            label_smoothing=self.config.label_smoothing,
+            z_loss=self.config.z_loss,
+        )
+        return losses

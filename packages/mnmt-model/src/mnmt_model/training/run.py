@@ -1,0 +1,135 @@
+"""Training one run, from its plan or from its newest checkpoint, by one process or by several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
+from mnmt_model.checkpoints.ranks import on_first_rank
+from mnmt_model.errors import RunError
+from mnmt_model.provenance import describe, now, write_record
+from mnmt_model.run_plan import RunPlan
+from mnmt_model.run_record import RUN, read_run
+from mnmt_model.training.trainer import Trainer
+from mnmt_model.training.watcher import Watcher
+from mnmt_model.training.world import World, joined_world
+
+TRAINED_WITH = frozenset({"config", "mixture", "seed", "vocab_size", "data_fingerprint"})
+"""What of run.json must stay as it is for training to go on."""
+
+FREE = frozenset(
+    {
+        "accumulation",
+        "activation_checkpointing",
+        "checkpoint_every",
+        "compile",
+        "keep_best",
+        "keep_checkpoints",
+        "log_every",
+        "parallel",
+        "tensorboard",
+    }
+)
+"""Settings of [train] that change how a run is computed and kept, and not what it learns."""
+
+
+def train(plan: RunPlan, folder: Path, *, watchers: Sequence[Watcher] = ()) -> None:
+    """Train the run in `folder` to its end, going on from its newest checkpoint, if it has not ended yet.
+
+    Started by torchrun, all processes train it together.
+
+    Args:
+        plan: what to train.
+        folder: the run record; made if missing.
+        watchers: are told how it goes, in the first process.
+
+    Raises:
+        RunError: if `folder` holds another run or another process trains it, or training cannot go on;
+            run.json then says why.
+    """
+    data = open_prepared(plan.data)
+    with joined_world() as world, _exclusively(folder, world):
+        record = on_first_rank(lambda: _open_record(plan, folder, data))
+        if record["status"] != "finished":
+            _train(plan, folder, data, record, world, watchers if world.is_first else ())
+
+
+def _train(
+    plan: RunPlan,
+    folder: Path,
+    data: Prepared,
+    record: dict[str, Any],
+    world: World,
+    watchers: Sequence[Watcher],
+) -> None:
+    """Train what is left, and write into run.json how it ended."""
+
+    def end(**changes: Any) -> None:
+        if world.is_first:
+            write_record(folder, record, finished=now(), **changes)
+
+    try:
+        trainer = Trainer(plan, folder, data, world, watchers)
+        with closing(trainer):
+            stopped = trainer.run()
+    except Exception as error:
+        end(status="failed", error=_one_line(error))
+        raise
+    peak = trainer.log.peak()
+    end(status="finished", stopped=stopped, wall_seconds=trainer.seconds, peak_flops=peak)
+
+
+def _open_record(plan: RunPlan, folder: Path, data: Prepared) -> dict[str, Any]:
+    """run.json of this plan: written anew, or the one there if it is of the same plan."""
+    fresh = describe(plan, folder, vocab_size=data.vocab.size, data=data)
+    if not (folder / RUN).exists() or not find_checkpoints(folder / CHECKPOINTS):
+        return write_record(folder, fresh)
+    record = read_run(folder)
+    if changed := next(_changes(record, fresh, TRAINED_WITH), None):
+        raise RunError(
+            f"{folder / RUN}: was trained with another {changed}; "
+            "set it back, or remove the folder to train anew"
+        )
+    if record["status"] == "finished":
+        return write_record(folder, record, role=plan.role) if record["role"] != plan.role else record
+    return write_record(folder, record, role=plan.role, config=fresh["config"], status="running", error=None)
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any], keys: Set[str]) -> Iterator[str]:
+    """What differs, such as "config.model.d_model (64, now 128)"."""
+    for key in sorted(keys & before.keys()):
+        old, new = before[key], now.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from (f"{key}.{change}" for change in _changes(old, new, (old | new).keys() - FREE))
+        elif old != new:
+            yield f"{key} ({old}, now {new})"
+
+
+@contextmanager
+def _exclusively(folder: Path, world: World) -> Iterator[None]:
+    """Keeps others from training the same run; the lock goes with the first process, however that ends."""
+    lock = FileLock(folder / ".lock", timeout=0)
+
+    def acquire() -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise RunError(f"{folder}: is being trained by another process; wait for it or stop it") from None
+
+    on_first_rank(acquire)
+    try:
+        yield
+    finally:
+        if world.is_first:
+            lock.release()
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

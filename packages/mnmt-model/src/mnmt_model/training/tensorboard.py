@@ -1,0 +1,50 @@
+"""A run's metrics and measurements as TensorBoard events, beside its run record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mnmt_model.errors import RunError
+from mnmt_model.run_record import Eval
+from mnmt_model.training.watcher import Watcher
+
+TENSORBOARD = "tensorboard"
+
+
+class TensorBoard(Watcher):
+    """Writes `train/KEY` of every line of metrics.jsonl and `METRIC/TESTSET/TASK` of every measurement.
+
+    Args:
+        folder: the run record; events go to `tensorboard/` in it.
+        step: that training goes on from; TensorBoard forgets what an earlier process wrote of later steps.
+
+    Raises:
+        RunError: if the package tensorboard is not installed.
+    """
+
+    def __init__(self, folder: Path, *, step: int) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise RunError("tensorboard = true needs `pip install mnmt-model[tensorboard]`") from None
+        self._writer: Any = SummaryWriter(folder / TENSORBOARD, purge_step=step + 1)
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Write a line of metrics.jsonl."""
+        for key, value in line.items():
+            if key != "step" and value is not None:
+                self._writer.add_scalar(f"train/{key}", value, line["step"])
+        self._writer.flush()
+
+    def evaluate(self, evals: Sequence[Eval]) -> None:
+        """Write measurements."""
+        for measured in evals:
+            tag = f"{measured.metric}/{measured.testset}/{measured.task}"
+            self._writer.add_scalar(tag, measured.value, measured.step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()

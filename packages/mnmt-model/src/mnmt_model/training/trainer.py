@@ -1,0 +1,262 @@
+"""A run under way: its model, optimiser and data, and where they stand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from mnmt_data.batches import BatchStream
+from mnmt_data.mixing import open_stream
+from mnmt_data.mixture import Mixture
+from mnmt_data.prepared import Prepared
+from mnmt_model import jsonl
+from mnmt_model.checkpoints import CHECKPOINTS, Progress, restore_newest, save
+from mnmt_model.checkpoints.ranks import on_first_rank
+from mnmt_model.errors import RunError
+from mnmt_model.optim.guard import StepGuard
+from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
+from mnmt_model.optim.schedule import learning_rate
+from mnmt_model.planning.flops import training_flops
+from mnmt_model.run_plan import RunPlan
+from mnmt_model.run_record import EVALS, METRICS, Eval, append_evals
+from mnmt_model.training.evaluate import losses, mean_dev_loss
+from mnmt_model.training.gradient_step import GradientStep, StepLosses
+from mnmt_model.training.initialise_from import initialise_from
+from mnmt_model.training.parallel import make_trainable
+from mnmt_model.training.stopping import EarlyStopping
+from mnmt_model.training.tensorboard import TensorBoard
+from mnmt_model.training.training_log import StepResult, TrainingLog
+from mnmt_model.training.watcher import Watcher
+from mnmt_model.training.world import World
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.initialise import initialise
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DEV = "dev"
+
+
+class Trainer:
+    """Trains a run from where it stands.
+
+    Args:
+        plan: what to train.
+        folder: its run record.
+        data: the prepared data.
+        world: the processes that train it together; each has a trainer.
+        watchers: are told how it goes.
+
+    Raises:
+        RunError: if the checkpoints or the initial weights are of something else, or batches have fewer pairs
+            than the processes have parts.
+    """
+
+    def __init__(
+        self, plan: RunPlan, folder: Path, data: Prepared, world: World, watchers: Sequence[Watcher] = ()
+    ) -> None:
+        self.plan, self.folder, self.data, self.world, self.watchers = plan, folder, data, world, watchers
+        self._started = time.monotonic()
+        self.config = plan.train
+        dtype = PRECISIONS[self.config.precision]
+        self.model = build_model(plan.model, data.vocab.size, dropout=self.config.dropout, dtype=dtype)
+        initialise(self.model, plan.seed)
+        trainable = make_trainable(self.model, self.config, world)
+        self.optimizer = make_optimizer(self.model, self.config)
+        self.stream = self._open_stream()
+        self.gradient_step = GradientStep(trainable, self.config, self.stream, world)
+        self.guard = StepGuard(self.config.guard)
+        self.stopping = EarlyStopping(self.config.early_stopping)
+        self.progress = self._restore_or_start()
+        self.log = TrainingLog(
+            folder / METRICS,
+            device=world.device,
+            dtype=dtype,
+            num_devices=world.size,
+            writes=world.is_first,
+        )
+        if "log" in self.progress.extras:
+            self.log.restore(self.progress.extras["log"])
+        if self.config.tensorboard and world.is_first:
+            self.watchers = (*watchers, TensorBoard(folder, step=self.progress.step))
+
+    def run(self) -> str | None:
+        """Train the remaining steps; why training stopped early, if it did."""
+        self.model.train()
+        while not self._is_over():
+            self._train_step()
+            step = self.progress.step
+            if step % self.config.log_every == 0 or step == self.config.steps:
+                self._write_line()
+            self._evaluate_and_save(step)
+            for watcher in self.watchers:
+                watcher.step(step)
+        return self._why_stopped()
+
+    def close(self) -> None:
+        """Tell the watchers that there is no more."""
+        for watcher in self.watchers:
+            watcher.close()
+
+    def _write_line(self) -> None:
+        line = self.log.write(self.progress.tokens, reduce=self.world.sum)
+        for watcher in self.watchers:
+            watcher.log(line)
+
+    @property
+    def seconds(self) -> float:
+        """Of training so far, those before interruptions included; what an interruption undid is left out."""
+        return self._seconds_before + time.monotonic() - self._started
+
+    def _open_stream(self) -> BatchStream:
+        config, parts = self.config, self.world.size * self.config.accumulation
+        stream = open_stream(
+            self.data,
+            Mixture(dict(self.plan.mixture)),
+            config.mixing,
+            batch_tokens=config.batch_tokens,
+            seed=self.plan.seed,
+        )
+        if (pairs := stream.plan.batch_pairs(0)) < parts:
+            raise RunError(
+                f"`batch_tokens` ({config.batch_tokens}) makes batches of {pairs} pairs, too few for "
+                f"{self.world.size} processes × `accumulation` {config.accumulation}; "
+                f"it must be at least {config.batch_tokens * parts // pairs + 1}"
+            )
+        return stream
+
+    def _restore_or_start(self) -> Progress:
+        progress = restore_newest(self.folder / CHECKPOINTS, self.model, self.optimizer)
+        if progress is None:
+            if self.config.initial is not None:
+                initialise_from(self.model, Path(self.config.initial), self.data)
+            progress = Progress(step=0, tokens=0, flops=0, stream=self.stream.state())
+        else:
+            self.stream.restore(progress.stream)
+            self.guard.restore(progress.extras["guard"])
+            self.stopping.restore(progress.extras["stopping"])
+        self._seconds_before = float(progress.extras.get("seconds", 0.0))
+        on_first_rank(lambda: self._drop_lines_after(progress.step))
+        return progress
+
+    def _drop_lines_after(self, step: int) -> None:
+        for name in (METRICS, EVALS):
+            jsonl.keep_lines_up_to(self.folder / name, step)
+
+    def _is_over(self) -> bool:
+        return self.progress.step >= self.config.steps or self.stopping.is_due
+
+    def _why_stopped(self) -> str | None:
+        if not self.stopping.is_due or self.progress.step >= self.config.steps:
+            return None
+        return f"no lower dev loss than {self.stopping.best:.4f} in {self.stopping.since} evaluations"
+
+    def _train_step(self) -> None:
+        step = self.progress.step + 1
+        # Dropout is a function of (seed, step, process), so a resumed run needs no generator state.
+        torch.manual_seed((self.plan.seed * 1_000_003 + step) * 65_537 + self.world.rank)
+        rate = learning_rate(self.config, step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        computed = self.gradient_step(step - 1)
+        norm = clip_gradients(self.model, self.config.clip_norm)
+        accepted = self.guard.accepts(float(norm), step=step)
+        if accepted:
+            self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self._advance(computed, rate, float(norm), skipped=not accepted)
+
+    def _advance(self, computed: StepLosses, rate: float, norm: float, *, skipped: bool) -> None:
+        src_tokens, tgt_tokens = computed.src_tokens, computed.tgt_tokens
+        flops = training_flops(
+            self.plan.model, self.model.vocab_size, src_tokens=src_tokens, tgt_tokens=tgt_tokens
+        )
+        self.progress = replace(
+            self.progress,
+            step=self.progress.step + 1,
+            tokens=self.progress.tokens + src_tokens + tgt_tokens,
+            flops=self.progress.flops + flops,
+        )
+        self.log.add(
+            StepResult(
+                step=self.progress.step,
+                objective=computed.objective,
+                nats=computed.nats,
+                src_tokens=src_tokens,
+                tgt_tokens=tgt_tokens,
+                cells=computed.cells,
+                flops=flops,
+                grad_norm=norm,
+                lr=rate,
+                skipped=skipped,
+            )
+        )
+
+    def _evaluate_and_save(self, step: int) -> None:
+        evaluates = bool(self.config.eval_every) and step % self.config.eval_every == 0
+        saves = step % self.config.checkpoint_every == 0 or (evaluates and bool(self.config.keep_best))
+        if not (evaluates or saves or self._is_over()):
+            return
+        with self.log.paused():
+            dev_loss = self._evaluate() if evaluates or self._is_over() else None
+            if self._is_over():
+                for testset in self._testsets():
+                    self._measure(testset)
+            if saves or self._is_over():
+                self._save(dev_loss)
+
+    def _evaluate(self) -> float:
+        """The mean dev loss of the tasks that are trained; all tasks' are written."""
+        by_task = self._measure(DEV)
+        dev_loss = mean_dev_loss(by_task, self.plan.mixture)
+        self.stopping.see(dev_loss)
+        return dev_loss
+
+    def _testsets(self) -> list[str]:
+        found = (name for task in self.data.evaluated for name in self.data.testsets(task))
+        return list(dict.fromkeys(found))
+
+    def _measure(self, testset: str) -> dict[str, float]:
+        """{task: loss} of a test set, written to evals.jsonl."""
+        batch_tokens = self.config.batch_tokens
+        by_task = dict(losses(self.model, self.data, testset, batch_tokens=batch_tokens, world=self.world))
+        evals = [
+            Eval(
+                step=self.progress.step,
+                tokens=self.progress.tokens,
+                flops=self.progress.flops,
+                task=task,
+                testset=testset,
+                metric="loss",
+                value=loss,
+                signature="nats/token",
+            )
+            for task, loss in by_task.items()
+        ]
+        on_first_rank(lambda: append_evals(self.folder, evals))
+        for watcher in self.watchers:
+            watcher.evaluate(evals)
+        return by_task
+
+    def _save(self, dev_loss: float | None) -> None:
+        self.progress = replace(
+            self.progress,
+            stream={**self.stream.state(), "step": self.progress.step},
+            dev_loss=dev_loss,
+            extras={
+                "guard": self.guard.state(),
+                "stopping": self.stopping.state(),
+                "log": self.log.state(reduce=self.world.sum),
+                "seconds": self.seconds,
+            },
+        )
+        save(
+            self.folder / CHECKPOINTS,
+            self.model,
+            self.optimizer,
+            self.progress,
+            keep=self.config.keep_checkpoints,
+            keep_best=self.config.keep_best,
+        )

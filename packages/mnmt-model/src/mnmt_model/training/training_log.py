@@ -1,0 +1,169 @@
+"""metrics.jsonl: how training goes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mnmt_model import jsonl
+from mnmt_model.errors import RunError
+from mnmt_model.training.peak_flops import peak_flops, synchronize
+
+Reduce = Callable[[torch.Tensor], torch.Tensor]
+
+_COUNTS = ("taken_tokens", "real_tokens", "cells", "flops")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepResult:
+    """What a step of training did, over all ranks unless said otherwise."""
+
+    step: int
+    """Its number, from 1."""
+    objective: torch.Tensor
+    """(), what training minimises, summed over this rank's target tokens."""
+    nats: torch.Tensor
+    """(), -log p of this rank's target tokens, summed."""
+    src_tokens: int
+    tgt_tokens: int
+    cells: int
+    """Places of the padded source and target tables, tokens and padding."""
+    flops: int
+    """Model FLOPs: of the tokens, forwards and backwards, without recomputation."""
+    grad_norm: float
+    """Before clipping."""
+    lr: float
+    skipped: bool = False
+    """Whether the update was left out, for its gradient."""
+
+
+class TrainingLog:
+    """Sums steps and writes what they come to, a line of metrics.jsonl at a time.
+
+    Between lines nothing is read from the device. The clock runs from construction.
+
+    Args:
+        path: metrics.jsonl.
+        device: this rank's.
+        dtype: of the matrix products, for the peak FLOP/s.
+        num_devices: devices that train together.
+        writes: whether this rank is the one that writes.
+        peak: FLOP/s of one device; `peak_flops` unless given.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+        num_devices: int = 1,
+        writes: bool = True,
+        peak: Callable[[torch.device, torch.dtype], float | None] = peak_flops,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.path, self.device, self.dtype = path, device, dtype
+        self.num_devices, self.writes = num_devices, writes
+        self._peak, self._clock = peak, clock
+        self.skipped = 0
+        self._restart()
+
+    def _restart(self) -> None:
+        self._sums = torch.zeros(2, device=self.device)
+        self._taken_tokens = self._real_tokens = self._cells = self._flops = 0
+        self._since = self._clock()
+
+    def add(self, result: StepResult) -> None:
+        """Count a step. A skipped one costs time, tokens and FLOPs, but has no part in the loss."""
+        self._last = result
+        if result.skipped:
+            self.skipped += 1
+        else:
+            self._sums = self._sums + torch.stack([result.nats.detach(), result.objective.detach()])
+            self._taken_tokens += result.tgt_tokens
+        self._real_tokens += result.src_tokens + result.tgt_tokens
+        self._cells += result.cells
+        self._flops += result.flops
+
+    def state(self, *, reduce: Reduce = lambda sums: sums) -> dict[str, Any]:
+        """What a resumed run goes on from, as JSON: sums over all ranks, each of which calls this."""
+        sums = reduce(self._sums.clone()).tolist()
+        counts = {name: getattr(self, f"_{name}") for name in _COUNTS}
+        return {"sums": sums, "skipped": self.skipped, **counts}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`; the first rank takes over the sums of all."""
+        self.skipped = state["skipped"]
+        if self.writes:
+            self._sums = torch.tensor(state["sums"], device=self.device)
+        for name in _COUNTS:
+            setattr(self, f"_{name}", state[name])
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the time spent inside, on evaluations and checkpoints, out of the rates."""
+        synchronize(self.device)
+        since = self._clock()
+        yield
+        synchronize(self.device)
+        self._since += self._clock() - since
+
+    def write(self, tokens: int, *, reduce: Reduce = lambda sums: sums) -> dict[str, Any]:
+        """Append a line for the steps since the last one. Every rank calls it, and gets the line.
+
+        Args:
+            tokens: source and target tokens of the run so far.
+            reduce: sums a small float tensor over the ranks.
+
+        Raises:
+            RunError: if the loss is no longer finite.
+        """
+        nats, objective = reduce(self._sums).tolist()
+        seconds = max(self._clock() - self._since, 1e-9)
+        line = {
+            "step": self._last.step,
+            "tokens": tokens,
+            "loss": self._per_token(nats),
+            "objective": self._per_token(objective),
+            "lr": self._last.lr,
+            "grad_norm": _finite(self._last.grad_norm),
+            "skipped": self.skipped,
+            "tokens_per_second": round(self._real_tokens / seconds),
+            "mfu": self._mfu(seconds),
+            "padding": round(1 - self._real_tokens / max(self._cells, 1), 4),
+        }
+        if self.writes:
+            jsonl.append_lines(self.path, [line])
+        self._restart()
+        return line
+
+    def peak(self) -> float | None:
+        """FLOP/s of all devices at most, the whole that `mfu` is a share of; None where it is not known."""
+        peak = self._peak(self.device, self.dtype)
+        return None if peak is None else peak * self.num_devices
+
+    def _mfu(self, seconds: float) -> float | None:
+        peak = self.peak()
+        return None if peak is None else round(self._flops / (seconds * peak), 4)
+
+    def _per_token(self, nats: float) -> float | None:
+        if not self._taken_tokens:
+            return None
+        if not math.isfinite(nats):
+            raise RunError(
+                f"the loss is {nats} at step {self._last.step}; lower `learning_rate` or set `clip_norm`"
+            )
+        return nats / self._taken_tokens
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,66 @@
+"""The encoder-decoder: two stacks, whose second attends to the first's output in a sublayer of its own."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from mnmt_model.transformer.cache import DecoderState, KeysValues, LayerCache
+from mnmt_model.transformer.layer import Layer
+from mnmt_model.transformer.masks import padding_mask
+from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.patterns import Memory, Own, project
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.stack import Stack
+from mnmt_model.transformer.translation_model import Predictions, TranslationModel
+
+
+class EncoderDecoder(TranslationModel):
+    """X^l = FFN(SAtt(X^{l-1})), Y^l = FFN(CAtt(SAtt(Y^{l-1}), X^L)) (Zhang et al. 2022, eq. 1).
+
+    With the default parts it is T5 1.1 (Fernandes et al. 2023, App. A).
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        vocab_size: int,
+        *,
+        src_vocab_size: int | None = None,
+        dropout: float = 0.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__(config, vocab_size, src_vocab_size=src_vocab_size, dtype=dtype)
+        self.encoder = Stack(config, config.num_encoder_layers, cross=False, causal=False, dropout=dropout)
+        self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True, dropout=dropout)
+
+    @property
+    def target_stack(self) -> Stack:
+        """The decoder."""
+        return self.decoder
+
+    def encode(self, src: Sentences) -> Tensor:
+        """Source states `(num_tokens, d_model)`."""
+        x = self.embed_sources(src)
+        pattern = Own(sentences=src, bias=self.encoder.bias(src, causal=False, like=x))
+        return self.encoder.finish(self.encoder(x, pattern))
+
+    def predict(self, src: Sentences, tgt: Sentences) -> Predictions:
+        """The decoder's states."""
+        states = self.encode(src)
+        x = self.embed_targets(tgt.shifted(), tgt.positions)
+        own = Own(sentences=tgt, bias=self.decoder.bias(tgt, causal=True, like=x))
+        cross = Memory(sentences=tgt, src=src, states=states, bias=padding_mask(src.hidden, x.dtype))
+        output = self.decoder.finish(self.decoder(x, own, cross))
+        return Predictions(states=output, tokens=tgt.tokens, pairs=tgt.rows)
+
+    def start(self, src: Sentences) -> DecoderState:
+        """The sources' keys and values for each layer's cross-attention."""
+        states = self.encode(src)
+        layers = []
+        for layer in self.decoder.layers:
+            assert isinstance(layer, Layer)
+            keys, values = project(layer.cross_attention, src, states)
+            cross = KeysValues(keys=keys, values=values)
+            layers.append(LayerCache(own=cross.empty(), cross=cross))
+        return DecoderState(layers=tuple(layers), src_hidden=src.hidden)

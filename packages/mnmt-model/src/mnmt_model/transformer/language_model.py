@@ -1,0 +1,103 @@
+"""Language models that translate: one stack reads source and target (Zhang et al. 2022, section 3)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from mnmt_model.transformer.cache import DecoderState, KeysValues, LayerCache
+from mnmt_model.transformer.layer import Layer
+from mnmt_model.transformer.masks import padding_mask
+from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.patterns import Joint, Own, Prefixed, project
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.stack import Stack
+from mnmt_model.transformer.translation_model import Predictions, TranslationModel
+
+
+class LanguageModel(TranslationModel):
+    """(X^l, Y^l) = FFN(SAtt((X^{l-1}, Y^{l-1}), M)) (Zhang et al. 2022, eqs. 3-6).
+
+    Sources see all of themselves (PrefixLM) or what came before (CausalLM); targets see their source and the
+    targets before. With TopOnly, they see the source's top states X^L in every layer in place of X^{l-1}.
+    Sources and targets count positions apart. A relative position bias acts within each; between target and
+    source there is none, as in an encoder-decoder's cross-attention.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        vocab_size: int,
+        *,
+        src_vocab_size: int | None = None,
+        dropout: float = 0.0,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__(config, vocab_size, src_vocab_size=src_vocab_size, dtype=dtype)
+        causal = config.source_is_causal
+        self.stack = Stack(config, config.decoder_layers, cross=False, causal=causal, dropout=dropout)
+
+    @property
+    def target_stack(self) -> Stack:
+        """The one stack."""
+        return self.stack
+
+    def predict(self, src: Sentences, tgt: Sentences) -> Predictions:
+        """The targets' states, and the sources' if the loss counts them."""
+        sources, targets = self.embed_sources(src), self.embed_targets(tgt.shifted(), tgt.positions)
+        if self.config.top_only:
+            top = self.stack(sources, self._source_pattern(src, sources))
+            pattern = Prefixed(src=src, tgt=tgt, bias=self._target_bias(src, tgt, targets))
+            states = self.stack(targets, pattern, source=top)
+            return Predictions(states=self.stack.finish(states), tokens=tgt.tokens, pairs=tgt.rows)
+        joint = Joint(
+            src=src,
+            tgt=tgt,
+            src_bias=self._source_pattern(src, sources).bias,
+            tgt_bias=self._target_bias(src, tgt, targets),
+        )
+        states = self.stack(torch.cat([sources, targets]), joint)
+        return self._predictions(src, tgt, states)
+
+    def _predictions(self, src: Sentences, tgt: Sentences, states: Tensor) -> Predictions:
+        sources, targets = torch.split(states, [src.num_tokens, tgt.num_tokens])
+        if not self.config.predicts_source:
+            return Predictions(states=self.stack.finish(targets), tokens=tgt.tokens, pairs=tgt.rows)
+        # A source token predicts the next; the first, a language tag or not, is given.
+        followed = (src.positions[1:] > 0).nonzero().squeeze(1)
+        return Predictions(
+            states=self.stack.finish(torch.cat([targets, sources[followed]])),
+            tokens=torch.cat([tgt.tokens, src.tokens[followed + 1]]),
+            pairs=torch.cat([tgt.rows, src.rows[followed]]),
+        )
+
+    def start(self, src: Sentences) -> DecoderState:
+        """The sources' keys and values in each layer."""
+        x = self.embed_sources(src)
+        pattern = self._source_pattern(src, x)
+        if self.config.top_only:
+            top = self.stack(x, pattern)
+            seen = [_seen(layer, src, top) for layer in self.stack.layers if isinstance(layer, Layer)]
+        else:
+            seen = []
+            for layer in self.stack.layers:
+                assert isinstance(layer, Layer)
+                seen.append(_seen(layer, src, x))
+                x = layer(x, pattern)
+        return DecoderState(layers=tuple(LayerCache(own=own) for own in seen), src_hidden=src.hidden)
+
+    def _source_pattern(self, src: Sentences, like: Tensor) -> Own:
+        bias = self.stack.bias(src, causal=self.config.source_is_causal, like=like)
+        return Own(sentences=src, bias=bias)
+
+    def _target_bias(self, src: Sentences, tgt: Sentences, like: Tensor) -> Tensor:
+        """`(batch, num_heads or 1, tgt_width, src_width + tgt_width)`."""
+        own = self.stack.bias(tgt, causal=True, like=like).expand(tgt.batch, -1, -1, -1)
+        source = padding_mask(src.hidden, like.dtype).expand(-1, own.size(1), tgt.width, -1)
+        return torch.cat([source, own], dim=3)
+
+
+def _seen(layer: Layer, src: Sentences, x: Tensor) -> KeysValues:
+    """Keys and values that the layer's attention makes of source states `x (num_tokens, d_model)`."""
+    keys, values = project(layer.attention, src, layer.attention_norm(x) if layer.is_pre_norm else x)
+    return KeysValues(keys=keys, values=values)

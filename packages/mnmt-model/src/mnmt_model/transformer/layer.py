@@ -1,0 +1,57 @@
+"""One layer of any stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from mnmt_model.transformer.attention import Attention, Pattern
+from mnmt_model.transformer.dropout import Dropout
+from mnmt_model.transformer.feedforward import make_feed_forward
+from mnmt_model.transformer.linear import make_norm
+from mnmt_model.transformer.model_config import ModelConfig
+
+
+class Layer(nn.Module):
+    """Attention, cross-attention in a decoder, and feed-forward, each with its residual and norm."""
+
+    def __init__(self, config: ModelConfig, *, cross: bool, dropout: float) -> None:
+        super().__init__()
+        self.is_pre_norm = config.norm_order == "pre"
+        self.attention_norm = make_norm(config)
+        self.attention = Attention(config, dropout)
+        if cross:
+            self.cross_norm = make_norm(config)
+            self.cross_attention = Attention(config, dropout)
+        self.feed_forward_norm = make_norm(config)
+        self.feed_forward = make_feed_forward(config, dropout)
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self, x: Tensor, pattern: Pattern, cross: Pattern | None = None, source: Tensor | None = None
+    ) -> Tensor:
+        """Map `x (num_tokens, d_model)` to the same shape.
+
+        Args:
+            x: states of the layer below.
+            pattern: of the attention.
+            cross: of the cross-attention, in a decoder.
+            source: `(source tokens, d_model)` states that the attention sees before `x`.
+        """
+        x = self._add(x, self.attention_norm, lambda states: self.attention(states, pattern), source)
+        if cross is not None:
+            x = self._add(x, self.cross_norm, lambda states: self.cross_attention(states, cross))
+        return self._add(x, self.feed_forward_norm, self.feed_forward)
+
+    def _add(
+        self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor], source: Tensor | None = None
+    ) -> Tensor:
+        """X + sublayer(norm(x)), or norm(x + sublayer(x))."""
+        states = x if source is None else torch.cat([source, x])
+        if self.is_pre_norm:
+            added: Tensor = x + self.dropout(sublayer(norm(states)))
+        else:
+            added = norm(x + self.dropout(sublayer(states)))
+        return added

@@ -1,0 +1,129 @@
+"""What a model is: its architecture, its widths and the parts it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+Architecture = Literal["encdec", "prefix-lm", "prefix-lm-toponly", "causal-lm", "causal-lm-tgtonly"]
+
+ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
+
+NUM_BUCKETS = 32
+"""Of distances, in a relative position bias."""
+
+Embeddings = Literal["shared", "tied", "tied-target", "separate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Architecture, widths and parts; the `[model]` section of a study.
+
+    The defaults are T5 1.1's parts (Fernandes et al. 2023, App. A). The Transformer of Vaswani et al. 2017
+    has `norm = "layer"`, `norm_order = "post"`, `feed_forward = "relu"`, `positions = "sinusoidal"`,
+    `embeddings = "tied"`, `biases = true` and `scaled_attention = true`.
+
+    Raises:
+        ValueError: if a number is out of its range, or two do not go together.
+    """
+
+    architecture: Architecture = "encdec"
+    """`encdec`, or a language model over source and target (Zhang et al. 2022, Table 1)."""
+    encoder_layers: int | None = None
+    """Layers of the encoder: as many as the decoder's by default; a language model has none."""
+    decoder_layers: int = 1
+    """Layers of the decoder, or of a language model's one stack."""
+    d_model: int = 64
+    """Width of the residual stream."""
+    num_heads: int = 4
+    """Attention heads of every layer."""
+    head_dim: int | None = None
+    """Width of one head; `d_model / num_heads` by default."""
+    d_ff: int = 256
+    """Inner width of the feed-forward."""
+    feed_forward: Literal["gated-gelu", "relu"] = "gated-gelu"
+    """wo(GELU(wi_0 x) * wi_1 x), or wo(ReLU(wi x))."""
+    norm: Literal["rms", "layer"] = "rms"
+    """RMSNorm with a scale, or LayerNorm with scale and shift."""
+    norm_order: Literal["pre", "post"] = "pre"
+    """x + f(norm(x)) with a last norm on top of each stack, or norm(x + f(x))."""
+    positions: Literal["relative", "sinusoidal"] = "relative"
+    """T5's learned biases of the attention scores, or sinusoids added to the embeddings."""
+    embeddings: Embeddings = "shared"
+    """`shared`: source and target share one, the softmax has its own; `tied`: one for all three;
+    `tied-target`: one for the source, one for target and softmax; `separate`: three."""
+    biases: bool = False
+    """Whether the linear maps of attention and feed-forward have biases."""
+    scaled_attention: bool = False
+    """Whether attention scores are divided by the square root of `head_dim`."""
+
+    def __post_init__(self) -> None:
+        for name in ("decoder_layers", "d_model", "num_heads", "d_ff"):
+            _require_positive(name, getattr(self, name))
+        if self.head_dim is not None:
+            _require_positive("head_dim", self.head_dim)
+        elif self.d_model % self.num_heads:
+            raise ValueError(
+                f"`num_heads` must divide `d_model` ({self.d_model}) where `head_dim` is not given, "
+                f"but is {self.num_heads}."
+            )
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"`d_model` must be even for sinusoidal positions, but is {self.d_model}.")
+        if self.encoder_layers is not None:
+            self._check_encoder_layers(self.encoder_layers)
+
+    def _check_encoder_layers(self, layers: int) -> None:
+        if self.is_language_model and layers != 0:
+            raise ValueError(
+                f"`encoder_layers` must be left out for {self.architecture}, whose one stack has "
+                f"`decoder_layers`, but is {layers}."
+            )
+        if not self.is_language_model:
+            _require_positive("encoder_layers", layers)
+
+    def resolved(self) -> ModelConfig:
+        """The same config with nothing left to a default that follows from other fields."""
+        layers = None if self.is_language_model else self.num_encoder_layers
+        return replace(self, encoder_layers=layers, head_dim=self.d_head)
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether one stack reads source and target."""
+        return self.architecture != "encdec"
+
+    @property
+    def source_is_causal(self) -> bool:
+        """Whether a source token sees only those before it."""
+        return self.architecture in ("causal-lm", "causal-lm-tgtonly")
+
+    @property
+    def top_only(self) -> bool:
+        """Whether targets attend to the source's states of the top layer, and not of their own."""
+        return self.architecture in ("encdec", "prefix-lm-toponly")
+
+    @property
+    def predicts_source(self) -> bool:
+        """Whether the loss counts the source's tokens too."""
+        return self.architecture == "causal-lm"
+
+    @property
+    def num_encoder_layers(self) -> int:
+        """Layers of the encoder, 0 for a language model."""
+        if self.is_language_model:
+            return 0
+        return self.decoder_layers if self.encoder_layers is None else self.encoder_layers
+
+    @property
+    def d_head(self) -> int:
+        """Width of one head."""
+        return self.d_model // self.num_heads if self.head_dim is None else self.head_dim
+
+    @property
+    def d_attention(self) -> int:
+        """Inner width of the attention, `num_heads * d_head`."""
+        return self.num_heads * self.d_head
+
+
+def _require_positive(name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"`{name}` must be at least 1, but is {value}.")

@@ -1,0 +1,167 @@
+"""What all architectures have in common: embeddings, softmax, loss, and decoding a token at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+
+from mnmt_model.transformer.cache import DecoderState, Fixed, Growing, LayerCache
+from mnmt_model.transformer.loss import Losses
+from mnmt_model.transformer.masks import padding_mask
+from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.positions import sinusoids
+from mnmt_model.transformer.sentences import Sentences
+from mnmt_model.transformer.softmax_loss import softmax_loss
+from mnmt_model.transformer.stack import Stack
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Predictions:
+    """States from which tokens are predicted: first those of the targets, then any of the sources."""
+
+    states: Tensor
+    """`(n, d_model)`."""
+    tokens: Tensor
+    """`(n,)` the tokens that come next."""
+    pairs: Tensor
+    """`(n,)` the pair each is of."""
+
+
+class TranslationModel(nn.Module, ABC):
+    """A Transformer that translates; its architecture is its subclass's.
+
+    Args:
+        config: what it is.
+        vocab_size: tokens of the target's vocabulary, and of the source's where that has no own.
+        src_vocab_size: tokens of the source's vocabulary, where the source has an embedding of its own.
+        dtype: of the states; weights are float32.
+
+    Raises:
+        ValueError: if the source has another vocabulary, but no embedding of its own, or is predicted too.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        vocab_size: int,
+        *,
+        src_vocab_size: int | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        self.config, self.vocab_size, self.dtype = config, vocab_size, dtype
+        self.embedding = nn.Embedding(vocab_size, config.d_model)
+        own_source = config.embeddings in ("separate", "tied-target")
+        if src_vocab_size not in (None, vocab_size) and (config.predicts_source or not own_source):
+            sharer = config.architecture if config.predicts_source else f'embeddings = "{config.embeddings}"'
+            raise ValueError(
+                f"`src_vocab_size` must be `vocab_size` ({vocab_size}) for {sharer}, but is {src_vocab_size}."
+            )
+        if own_source:
+            self.src_embedding = nn.Embedding(src_vocab_size or vocab_size, config.d_model)
+        if config.embeddings in ("shared", "separate"):
+            self.softmax = nn.Linear(config.d_model, vocab_size, bias=False)
+
+    def forward(
+        self,
+        src: Sentences,
+        tgt: Sentences,
+        *,
+        pair_weights: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        z_loss: float = 0.0,
+    ) -> Losses:
+        """Losses of a batch of pairs.
+
+        Args:
+            src: the sources.
+            tgt: their translations.
+            pair_weights: `(batch,)` float32 factor of each pair's objective; 1 by default.
+            label_smoothing: of the objective, see `softmax_loss`.
+            z_loss: of the objective, see `softmax_loss`.
+        """
+        predicted = self.predict(src, tgt)
+        weights = torch.ones_like(predicted.states[:, 0], dtype=torch.float32)
+        if pair_weights is not None:
+            weights = pair_weights[predicted.pairs]
+        objective, nats = softmax_loss(
+            predicted.states,
+            self.softmax_weight,
+            predicted.tokens,
+            weights,
+            label_smoothing=label_smoothing,
+            z_loss=z_loss,
+        )
+        pair_nats = nats.new_zeros(tgt.batch).index_add_(0, tgt.rows, nats[: tgt.num_tokens])
+        return Losses(objective=objective, pair_nats=pair_nats)
+
+    @abstractmethod
+    def predict(self, src: Sentences, tgt: Sentences) -> Predictions:
+        """The states from which the targets' tokens are predicted."""
+
+    @abstractmethod
+    def start(self, src: Sentences) -> DecoderState:
+        """What is remembered of `src` before the first target token."""
+
+    @property
+    @abstractmethod
+    def target_stack(self) -> Stack:
+        """The stack that targets pass."""
+
+    @property
+    def softmax_weight(self) -> Tensor:
+        """`(vocab_size, d_model)`."""
+        return self.softmax.weight if hasattr(self, "softmax") else self.embedding.weight
+
+    def logits(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """Logits `(batch, tgt_len, vocab_size)` of every token of `tgt`, given those before it.
+
+        Args:
+            src: `(batch, src_len)` token ids; 0 is padding.
+            tgt: `(batch, tgt_len)` token ids, not shifted; the logits of padding are 0.
+        """
+        sentences = Sentences.from_padded(tgt)
+        states = self.predict(Sentences.from_padded(src), sentences).states[: sentences.num_tokens]
+        return sentences.pad(self.project(states))
+
+    def project(self, states: Tensor) -> Tensor:
+        """Logits `(n, vocab_size)` of `states (n, d_model)`."""
+        return F.linear(states, self.softmax_weight.to(states.dtype))
+
+    def step(self, state: DecoderState, tokens: Tensor) -> tuple[Tensor, DecoderState]:
+        """Logits `(rows, vocab_size)` of what follows `tokens (rows,)`, and what is remembered there."""
+        x = self.embed_targets(tokens, torch.full_like(tokens, state.length))
+        bias = self.target_stack.causal_bias(1, state.length + 1, x)
+        padding = padding_mask(state.src_hidden, x.dtype)
+        if not self.target_stack.has_cross_attention:
+            heads = bias.size(1)
+            bias = torch.cat([padding.expand(-1, heads, -1, -1), bias.expand(len(tokens), -1, -1, -1)], dim=3)
+        layers = []
+        for layer, cache in zip(self.target_stack.layers, state.layers, strict=True):
+            own = Growing(cache.own, bias)
+            x = layer(x, own, cache.cross and Fixed(cache=cache.cross, bias=padding))
+            layers.append(LayerCache(own=own.cache, cross=cache.cross))
+        logits = self.project(self.target_stack.finish(x))
+        return logits, replace(state, layers=tuple(layers), length=state.length + 1)
+
+    def embed_sources(self, src: Sentences) -> Tensor:
+        """`(num_tokens, d_model)` embedded source tokens."""
+        embedding = getattr(self, "src_embedding", self.embedding)
+        return self._embed(embedding.weight, src.tokens, src.positions)
+
+    def embed_targets(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """`(num_tokens, d_model)` embedded target tokens `(num_tokens,)`, at their positions from 0."""
+        return self._embed(self.embedding.weight, tokens, positions)
+
+    def _embed(self, weight: Tensor, tokens: Tensor, positions: Tensor) -> Tensor:
+        x = F.embedding(tokens, weight).to(self.dtype)
+        if self.config.embeddings in ("tied", "tied-target"):
+            # One matrix that serves the softmax too is drawn at its smaller scale.
+            x = x * self.config.d_model**0.5
+        if self.config.positions == "sinusoidal":
+            x = x + sinusoids(positions, self.config.d_model).to(x.dtype)
+        return x
