@@ -20,7 +20,8 @@ from torch.distributed.tensor.debug import CommDebugMode
 from torch.multiprocessing import start_processes
 from torch.optim import Optimizer
 
-from mnmt_model import TrainConfig, adafactor
+from mnmt_model import TrainConfig
+from mnmt_model.optim import adafactor
 from mnmt_model.optim.adafactor import Adafactor
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 

@@ -27,7 +27,7 @@ from mnmt_model.planning.parameter_count import (
 from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.softmax_loss import CHUNK_LOGITS
+from mnmt_model.transformer.softmax_loss import chunk_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ def _loss_bytes(config: ModelConfig, vocab_size: int, train: TrainConfig, worklo
     tokens = workload.pairs(train) * (
         workload.tgt_len + (workload.src_len - 1 if config.predicts_source else 0)
     )
-    chunk = vocab_size * min(tokens, max(1, CHUNK_LOGITS // vocab_size))
+    chunk = vocab_size * min(tokens, chunk_rows(vocab_size, on_gpu=workload.on_gpu))
     logits = chunk * 2 * (FLOAT32 if state == FLOAT32 else FLOAT32 + state)
     matrix = vocab_size * config.d_model
     rounded = matrix * state if state != FLOAT32 else 0

@@ -10,7 +10,10 @@ from torch import Tensor
 from mnmt_model.transformer.products import product
 
 CHUNK_LOGITS = 2**22
-"""Logits that are in memory at a time, 16 MiB in float32: what the caches hold, and malloc keeps."""
+"""Logits that are in memory at a time on a CPU, 16 MiB in float32: what the caches hold, and malloc keeps."""
+
+CUDA_CHUNK_LOGITS = 2**28
+"""The same on a GPU, whose large products are the fast ones."""
 
 FEWEST_ROWS = 256
 """Of a chunk, however large the vocabulary, since each adds to the whole gradient of the weights."""
@@ -70,7 +73,7 @@ class _SoftmaxLoss(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight, dtype=torch.float32) if differentiated else None
         nats = torch.empty(len(targets), device=states.device, dtype=torch.float32)
         objective = torch.zeros((), device=states.device)
-        for rows in _chunks(len(targets), len(weight)):
+        for rows in _chunks(states, len(weight)):
             logits = product(states[rows], matrix)
             probabilities, normaliser = _softmax(logits)
             chosen = logits.gather(1, targets[rows, None]).squeeze(1).float()
@@ -96,9 +99,14 @@ class _SoftmaxLoss(torch.autograd.Function):
         return grad_states * scale.to(grad_states.dtype), grad_weight * scale, None, None, None, None
 
 
-def _chunks(num_tokens: int, vocab_size: int) -> list[slice]:
-    size = max(FEWEST_ROWS, CHUNK_LOGITS // vocab_size)
-    return [slice(start, start + size) for start in range(0, num_tokens, size)]
+def chunk_rows(vocab_size: int, *, on_gpu: bool) -> int:
+    """Tokens whose logits are in memory at a time."""
+    return max(FEWEST_ROWS, (CUDA_CHUNK_LOGITS if on_gpu else CHUNK_LOGITS) // vocab_size)
+
+
+def _chunks(states: Tensor, vocab_size: int) -> list[slice]:
+    size = chunk_rows(vocab_size, on_gpu=states.is_cuda)
+    return [slice(start, start + size) for start in range(0, len(states), size)]
 
 
 def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
