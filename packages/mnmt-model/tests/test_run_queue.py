@@ -64,7 +64,7 @@ def test_a_run_of_another_sweep_is_left_to_it(plans: list[RunPlan], tmp_path: Pa
     with FileLock(folder / ".lock"):
         (outcome,) = sweep(plans[:1], tmp_path, jobs=1, on_end=lambda outcome: None)
     assert (outcome.status, (folder / "run.json").exists()) == ("failed", False)
-    assert "another process trains it" in (outcome.error or "")
+    assert "is being trained by another process" in (outcome.error or "")
 
 
 def kill_when_started(name: str, folder: Path) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,6 @@ from mnmt_model.run_record import RUN, read_run
 
 POLL_SECONDS = 0.05
 
-Running = dict[int, tuple[RunPlan, ForkServerProcess]]
-"""{place: the run there, and its process}."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
@@ -31,6 +29,16 @@ class Outcome:
     status: str
     error: str | None
     wall_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Worker:
+    """A run's process, and where it says what went wrong."""
+
+    plan: RunPlan
+    folder: Path
+    process: ForkServerProcess
+    complaints: Connection
 
 
 def sweep(
@@ -50,21 +58,21 @@ def sweep(
     context = _prepared_context()
     threads = max(1, (os.cpu_count() or 1) // jobs)
     queue = sorted(plans, key=cost, reverse=True)
-    running: Running = {}
+    running: dict[int, _Worker] = {}
     outcomes: list[Outcome] = []
     try:
         while queue or running:
             while queue and len(running) < jobs:
                 plan, place = queue.pop(0), next(place for place in range(jobs) if place not in running)
-                running[place] = plan, _start(context, plan, runs / plan.name, threads, place)
-            for plan, process in _take_ended(running):
-                outcomes.append(_outcome(plan, runs / plan.name, killed=(process.exitcode or 0) < 0))
+                running[place] = _start(context, plan, runs / plan.name, threads, place)
+            for worker in _take_ended(running):
+                outcomes.append(_outcome(worker))
                 on_end(outcomes[-1])
             time.sleep(POLL_SECONDS)
     finally:
-        for _, process in running.values():
-            process.terminate()
-            process.join()
+        for worker in running.values():
+            worker.process.terminate()
+            worker.process.join()
     return outcomes
 
 
@@ -75,8 +83,8 @@ def default_jobs() -> int:
     return torch.cuda.device_count() or os.cpu_count() or 1
 
 
-def train_in_process(plan: RunPlan, folder: Path, threads: int, place: int) -> None:
-    """Train one run, as the whole of a process; a failure is in run.json and the exit status.
+def train_in_process(plan: RunPlan, folder: Path, threads: int, place: int, complaints: Connection) -> None:
+    """Train one run, as the whole of a process; what goes wrong is sent to `complaints`.
 
     Of several GPUs, it takes the one of its place among the processes that run at a time.
     """
@@ -90,6 +98,7 @@ def train_in_process(plan: RunPlan, folder: Path, threads: int, place: int) -> N
     try:
         train(plan, folder)
     except Exception as error:
+        complaints.send(" ".join(str(error).split()) or type(error).__name__)
         raise SystemExit(1) from error
     except KeyboardInterrupt:
         raise SystemExit(130) from None
@@ -110,35 +119,42 @@ def _prepared_context() -> ForkServerContext:
     return context
 
 
-def _start(
-    context: ForkServerContext, plan: RunPlan, folder: Path, threads: int, place: int
-) -> ForkServerProcess:
-    process = context.Process(target=train_in_process, args=(plan, folder, threads, place), name=plan.name)
+def _start(context: ForkServerContext, plan: RunPlan, folder: Path, threads: int, place: int) -> _Worker:
+    complaints, sender = context.Pipe(duplex=False)
+    arguments = (plan, folder, threads, place, sender)
+    process = context.Process(target=train_in_process, args=arguments, name=plan.name)
     process.start()
-    return process
+    sender.close()
+    return _Worker(plan=plan, folder=folder, process=process, complaints=complaints)
 
 
-def _take_ended(running: Running) -> Iterator[tuple[RunPlan, ForkServerProcess]]:
-    for place, (plan, process) in list(running.items()):
-        if not process.is_alive():
-            process.join()
-            del running[place]
-            yield plan, process
+def _take_ended(running: dict[int, _Worker]) -> Iterator[_Worker]:
+    for place, worker in list(running.items()):
+        if not worker.process.is_alive():
+            worker.process.join()
+            yield running.pop(place)
 
 
-def _outcome(plan: RunPlan, folder: Path, *, killed: bool) -> Outcome:
-    record: dict[str, Any] = read_run(folder) if (folder / RUN).exists() else {}
-    if killed:
-        ended = {"status": "failed", "error": "its process was killed (out of memory?)", "finished": now()}
-        record = write_record(folder, record, **ended) if record else ended
-    elif record.get("status", "running") == "running":
-        record = {"status": "failed", "error": "another process trains it, or its folder cannot be written"}
+def _outcome(worker: _Worker) -> Outcome:
+    record: dict[str, Any] = read_run(worker.folder) if (worker.folder / RUN).exists() else {}
+    error = _complaint(worker.complaints)
+    if (worker.process.exitcode or 0) < 0:
+        error = "its process was killed (out of memory?)"
+        if record:
+            write_record(worker.folder, record, status="failed", error=error, finished=now())
     return Outcome(
-        plan=plan,
-        status=record["status"],
-        error=record["error"],
+        plan=worker.plan,
+        status="failed" if error else record["status"],
+        error=error,
         wall_seconds=record.get("wall_seconds", 0.0),
     )
+
+
+def _complaint(complaints: Connection) -> str | None:
+    try:
+        return str(complaints.recv())
+    except EOFError:
+        return None
 
 
 def cost(plan: RunPlan) -> int:

@@ -113,14 +113,16 @@ def _sized(study: StudyFile, name: str, changes: Mapping[str, Any]) -> tuple[Mod
         raise RunError(
             f"{study.path}: [{where}] holds an unknown key `{unknown[0]}`; the valid ones are {valid}"
         )
-    model = asdict(preset(changes[PRESET]).config) if PRESET in changes else study.tables.get("model", {})
     train = study.tables.get("train", {})
     try:
+        model = study.tables.get("model", {})
+        if PRESET in changes:
+            model = asdict(preset(changes[PRESET]).config)
         return (
             structure(model | {k: v for k, v in changes.items() if k in of_model}, ModelConfig, where=where),
             structure(train | {k: v for k, v in changes.items() if k in of_train}, TrainConfig, where=where),
         )
-    except StructureError as error:
+    except (StructureError, RunError) as error:
         raise RunError(f"{study.path}: {error}") from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from mnmt_model.transformer.cache import DecoderState, KeysValues, LayerCache
@@ -21,16 +20,8 @@ class EncoderDecoder(TranslationModel):
     With the default parts it is T5 1.1 (Fernandes et al. 2023, App. A).
     """
 
-    def __init__(
-        self,
-        config: ModelConfig,
-        vocab_size: int,
-        *,
-        src_vocab_size: int | None = None,
-        dropout: float = 0.0,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        super().__init__(config, vocab_size, src_vocab_size=src_vocab_size, dtype=dtype)
+    def make_stacks(self, config: ModelConfig, dropout: float) -> None:
+        """An encoder and a decoder."""
         self.encoder = Stack(config, config.num_encoder_layers, cross=False, causal=False, dropout=dropout)
         self.decoder = Stack(config, config.decoder_layers, cross=True, causal=True, dropout=dropout)
 

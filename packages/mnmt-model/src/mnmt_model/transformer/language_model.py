@@ -24,16 +24,8 @@ class LanguageModel(TranslationModel):
     source there is none, as in an encoder-decoder's cross-attention.
     """
 
-    def __init__(
-        self,
-        config: ModelConfig,
-        vocab_size: int,
-        *,
-        src_vocab_size: int | None = None,
-        dropout: float = 0.0,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        super().__init__(config, vocab_size, src_vocab_size=src_vocab_size, dtype=dtype)
+    def make_stacks(self, config: ModelConfig, dropout: float) -> None:
+        """One stack."""
         causal = config.source_is_causal
         self.stack = Stack(config, config.decoder_layers, cross=False, causal=causal, dropout=dropout)
 

@@ -38,6 +38,7 @@ class TranslationModel(nn.Module, ABC):
         config: what it is.
         vocab_size: tokens of the target's vocabulary, and of the source's where that has no own.
         src_vocab_size: tokens of the source's vocabulary, where the source has an embedding of its own.
+        dropout: rate.
         dtype: of the states; weights are float32.
 
     Raises:
@@ -50,6 +51,7 @@ class TranslationModel(nn.Module, ABC):
         vocab_size: int,
         *,
         src_vocab_size: int | None = None,
+        dropout: float = 0.0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
@@ -65,6 +67,11 @@ class TranslationModel(nn.Module, ABC):
             self.src_embedding = nn.Embedding(src_vocab_size or vocab_size, config.d_model)
         if config.embeddings in ("shared", "separate"):
             self.softmax = nn.Linear(config.d_model, vocab_size, bias=False)
+        self.make_stacks(config, dropout)
+
+    @abstractmethod
+    def make_stacks(self, config: ModelConfig, dropout: float) -> None:
+        """Give the model its stacks of layers."""
 
     def forward(
         self,
