@@ -22,10 +22,10 @@ from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 from mnmt_model.optim.schedule import learning_rate
 from mnmt_model.planning.flops import training_flops
 from mnmt_model.run_plan import RunPlan
-from mnmt_model.run_record import EVALS, METRICS, Eval, append_evals
-from mnmt_model.training.evaluate import losses, mean_dev_loss
+from mnmt_model.run_record import EVALS, METRICS
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
 from mnmt_model.training.initialise_from import initialise_from
+from mnmt_model.training.measuring import Measuring
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.training.stopping import EarlyStopping
 from mnmt_model.training.tensorboard import TensorBoard
@@ -36,7 +36,6 @@ from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.initialise import initialise
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-DEV = "dev"
 
 
 class Trainer:
@@ -69,6 +68,7 @@ class Trainer:
         self.gradient_step = GradientStep(trainable, self.config, self.stream, world)
         self.guard = StepGuard(self.config.guard)
         self.stopping = EarlyStopping(self.config.early_stopping)
+        self.measuring = Measuring(plan, folder, data, self.model, world)
         self.progress = self._restore_or_start()
         self.log = TrainingLog(
             folder / METRICS,
@@ -93,7 +93,10 @@ class Trainer:
             self._evaluate_and_save(step)
             for watcher in self.watchers:
                 watcher.step(step)
-        return self._why_stopped()
+        stopped = self._why_stopped()
+        if stopped is not None and self.progress.step % self.config.log_every:
+            self._write_line()
+        return stopped
 
     def close(self) -> None:
         """Tell the watchers that there is no more."""
@@ -200,45 +203,16 @@ class Trainer:
         if not (evaluates or saves or self._is_over()):
             return
         with self.log.paused():
-            dev_loss = self._evaluate() if evaluates or self._is_over() else None
+            dev_loss = self._look_at_dev() if evaluates or self._is_over() else None
             if self._is_over():
-                for testset in self._testsets():
-                    self._measure(testset)
+                self.measuring.test(self.progress, self.watchers)
             if saves or self._is_over():
                 self._save(dev_loss)
 
-    def _evaluate(self) -> float:
-        """The mean dev loss of the tasks that are trained; all tasks' are written."""
-        by_task = self._measure(DEV)
-        dev_loss = mean_dev_loss(by_task, self.plan.mixture)
+    def _look_at_dev(self) -> float:
+        dev_loss = self.measuring.dev_loss(self.progress, self.watchers)
         self.stopping.see(dev_loss)
         return dev_loss
-
-    def _testsets(self) -> list[str]:
-        found = (name for task in self.data.evaluated for name in self.data.testsets(task))
-        return list(dict.fromkeys(found))
-
-    def _measure(self, testset: str) -> dict[str, float]:
-        """{task: loss} of a test set, written to evals.jsonl."""
-        batch_tokens = self.config.batch_tokens
-        by_task = dict(losses(self.model, self.data, testset, batch_tokens=batch_tokens, world=self.world))
-        evals = [
-            Eval(
-                step=self.progress.step,
-                tokens=self.progress.tokens,
-                flops=self.progress.flops,
-                task=task,
-                testset=testset,
-                metric="loss",
-                value=loss,
-                signature="nats/token",
-            )
-            for task, loss in by_task.items()
-        ]
-        on_first_rank(lambda: append_evals(self.folder, evals))
-        for watcher in self.watchers:
-            watcher.evaluate(evals)
-        return by_task
 
     def _save(self, dev_loss: float | None) -> None:
         self.progress = replace(
