@@ -11,6 +11,11 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import (
+from hypothesis import settings
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("mnmt", deadline=None)
+settings.load_profile("mnmt")
     LawFit,
     Observations,
     Perturbation,
