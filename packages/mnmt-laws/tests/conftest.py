@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-
-from mnmt_laws import (
 from hypothesis import settings
 
-# How long an example takes depends on what else the machine does.
-settings.register_profile("mnmt", deadline=None)
-settings.load_profile("mnmt")
+from mnmt_laws import (
     LawFit,
     Observations,
     Perturbation,
@@ -26,6 +22,10 @@ settings.load_profile("mnmt")
     select,
     simulate,
 )
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("mnmt", deadline=None)
+settings.load_profile("mnmt")
 
 LAWS = {
     "en-de": TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0),
