@@ -3,50 +3,46 @@
 import dataclasses
 import json
 import os
+import pickle
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
-from torch import multiprocessing
-from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
 from mnmt_model.run_record import read_evals, read_run
-from mnmt_model.training.watcher import Watcher
 
+RANK = Path(__file__).with_name("train_rank.py")
 EXACT = {"rel": 2e-5}
 
 
-class StopAt(Watcher):
-    """Ends the first process in the middle, as a kill does; the others notice."""
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-
-    def step(self, step: int) -> None:
-        if step == self.at:
-            os._exit(1)
-
-
-def train_rank(rank: int, size: int, port: int, plan: RunPlan, folder: Path, stop_at: int) -> None:
-    torch.set_num_threads(1)
-    os.environ |= {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(size),
-        "MASTER_ADDR": "localhost",
-        "MASTER_PORT": str(port),
-    }
-    train(plan, folder, watchers=[StopAt(stop_at)])
-
-
-def train_with(size: int, plan: RunPlan, folder: Path, *, stop_at: int = 0) -> None:
+def train_with(size: int, plan: RunPlan, folder: Path, *, stop_at: int = 0) -> list[int]:
+    """The processes' exit statuses."""
+    pickled = folder.with_name("plan.pickle")
+    pickled.write_bytes(pickle.dumps(plan))
     with socket.socket() as free:
         free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    multiprocessing.spawn(train_rank, args=(size, port, plan, folder, stop_at), nprocs=size)
+        meeting = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free.getsockname()[1])}
+    command = [sys.executable, str(RANK), str(pickled), str(folder), str(stop_at)]
+    processes = [
+        subprocess.Popen(
+            command,
+            stderr=subprocess.DEVNULL,
+            env={
+                **os.environ,
+                **meeting,
+                "WORLD_SIZE": str(size),
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+            },
+        )
+        for rank in range(size)
+    ]
+    return [process.wait() for process in processes]
 
 
 def changed(plan: RunPlan, **changes: object) -> RunPlan:
@@ -81,7 +77,8 @@ def alone(plan: RunPlan, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_losses_are_those_of_one_process(
     plan: RunPlan, alone: Path, tmp_path: Path, size: int, parallel: str
 ) -> None:
-    train_with(size, changed(plan, parallel=parallel, accumulation=2), tmp_path / "run")
+    many = changed(plan, parallel=parallel, accumulation=2)
+    assert train_with(size, many, tmp_path / "run") == [0] * size
     assert curve(tmp_path / "run") == pytest.approx(curve(alone), **EXACT)
     assert measured(tmp_path / "run") == pytest.approx(measured(alone), **EXACT)
     assert read_run(tmp_path / "run")["status"] == "finished"
@@ -93,8 +90,7 @@ def test_sharded_checkpoints_go_on_at_another_number_of_processes(
 ) -> None:
     sharded = changed(plan, parallel="fsdp", optimizer=optimizer, learning_rate=0.01)
     train(sharded, tmp_path / "alone")
-    with pytest.raises((ProcessExitedException, ProcessRaisedException)):
-        train_with(2, sharded, tmp_path / "run", stop_at=6)
+    assert 0 not in train_with(2, sharded, tmp_path / "run", stop_at=6)
     (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
     assert len(list(checkpoint.glob("model-*-of-00002.safetensors"))) == 2
     train(sharded, tmp_path / "run")
