@@ -1,4 +1,4 @@
-"""One process of a training run, in torchrun's environment: python train_rank.py PLAN.pickle FOLDER STOP_AT."""
+"""One process of a training run: python train_rank.py PLAN.pickle FOLDER STOP_AT, in torchrun's environment."""
 
 import os
 import pickle
