@@ -1,4 +1,4 @@
-"""One process of a training run: python train_rank.py PLAN.pickle FOLDER STOP_AT, in torchrun's environment."""
+"""One process of a training run, with torchrun's environment: train_rank.py PLAN.pickle FOLDER STOP_AT."""
 
 import os
 import pickle
