@@ -100,6 +100,18 @@ def test_sharded_checkpoints_go_on_at_another_number_of_processes(
         torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize(("size", "parallel"), [(4, "ddp"), (2, "fsdp")])
+def test_killed_and_resumed_equals_never_stopped(
+    plan: RunPlan, tmp_path: Path, size: int, parallel: str
+) -> None:
+    dropped = changed(plan, parallel=parallel, dropout=0.1)
+    train_with(size, dropped, tmp_path / "whole")
+    train_with(size, dropped, tmp_path / "killed", stop_at=6)
+    train_with(size, dropped, tmp_path / "killed")
+    assert curve(tmp_path / "killed") == curve(tmp_path / "whole")
+    assert read_evals(tmp_path / "killed") == read_evals(tmp_path / "whole")
+
+
 def test_batches_too_small_for_the_parts_are_refused(plan: RunPlan, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"`batch_tokens` \(300\) makes batches of \d+ pairs, too few for 1 "):
         train(changed(plan, accumulation=1000), tmp_path / "run")

@@ -79,6 +79,14 @@ class GradientStep:
             cells=round(cells / max(1, real) * (src_tokens + tgt_tokens)),
         )
 
+    def settle(self) -> None:
+        """Have DDP put gradients into the buckets it will keep, which it does after a first pass.
+
+        So a run that goes on adds its gradients in the order of one that was never stopped.
+        """
+        self._losses(EMPTY).objective.backward()  # type: ignore[no-untyped-call]
+        self.model.zero_grad(set_to_none=True)
+
     def _losses(self, piece: Batch) -> Losses:
         src, tgt = (Sentences.from_padded(torch.from_numpy(ids)) for ids in (piece.src, piece.tgt))
         losses: Losses = self.model(

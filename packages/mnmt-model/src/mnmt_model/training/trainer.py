@@ -70,6 +70,8 @@ class Trainer:
         self.stopping = EarlyStopping(self.config.early_stopping)
         self.measuring = Measuring(plan, folder, data, self.model, world)
         self.progress = self._restore_or_start()
+        if world.size > 1:
+            self.gradient_step.settle()
         self.log = TrainingLog(
             folder / METRICS,
             device=world.device,
