@@ -95,6 +95,7 @@ def docs(session: nox.Session) -> None:
     """The documentation with its API pages, warnings as errors, in docs/_build."""
     session.install("--group=docs")
     install_without_torch(session, PIPELINE)
+    session.run("python", "docs/model/write_train_keys.py", "--check")
     session.run("sphinx-build", "-W", "--keep-going", "docs", "docs/_build")
 
 

@@ -150,6 +150,13 @@ def test_training_ends_early_where_the_dev_loss_falls_no_more(plan: RunPlan, tmp
     assert {e.testset for e in read_evals(tmp_path / "run") if e.step == last} == {"dev", "test"}
 
 
+def test_dev_and_test_sets_are_measured_on_schedules_of_their_own(plan: RunPlan, tmp_path: Path) -> None:
+    measured = dataclasses.replace(plan.train, eval_every=4, test_every=6)
+    train(dataclasses.replace(plan, train=measured), tmp_path / "run")
+    seen = {(e.step, e.testset) for e in read_evals(tmp_path / "run")}
+    assert seen == {(4, "dev"), (6, "test"), (8, "dev"), (12, "dev"), (12, "test")}
+
+
 def test_the_best_checkpoints_stay(plan: RunPlan, tmp_path: Path) -> None:
     best = dataclasses.replace(plan.train, eval_every=2, keep_best=2, keep_checkpoints=1)
     train(dataclasses.replace(plan, train=best), tmp_path / "run")

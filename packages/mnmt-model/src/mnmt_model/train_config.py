@@ -24,6 +24,7 @@ NOT_NEGATIVE = (
     "z_loss",
     "weight_decay",
     "eval_every",
+    "test_every",
     "keep_best",
     "early_stopping",
 )
@@ -86,6 +87,8 @@ class TrainConfig:
     """Steps between lines of metrics.jsonl."""
     eval_every: int = 0
     """Steps between evaluations on the dev sets; 0 leaves only the last, which adds the test sets."""
+    test_every: int = 0
+    """Steps between evaluations on the test sets; 0 leaves only the last."""
     checkpoint_every: int = 1000
     """Steps between checkpoints."""
     keep_checkpoints: int = 2

@@ -200,15 +200,17 @@ class Trainer:
         )
 
     def _evaluate_and_save(self, step: int) -> None:
-        evaluates = bool(self.config.eval_every) and step % self.config.eval_every == 0
-        saves = step % self.config.checkpoint_every == 0 or (evaluates and bool(self.config.keep_best))
-        if not (evaluates or saves or self._is_over()):
+        config, over = self.config, self._is_over
+        evaluates = _is_due(step, config.eval_every)
+        tests = _is_due(step, config.test_every)
+        saves = _is_due(step, config.checkpoint_every) or (evaluates and bool(config.keep_best))
+        if not (evaluates or tests or saves or over()):
             return
         with self.log.paused():
-            dev_loss = self._look_at_dev() if evaluates or self._is_over() else None
-            if self._is_over():
+            dev_loss = self._look_at_dev() if evaluates or over() else None
+            if tests or over():
                 self.measuring.test(self.progress, self.watchers)
-            if saves or self._is_over():
+            if saves or over():
                 self._save(dev_loss)
 
     def _look_at_dev(self) -> float:
@@ -236,3 +238,7 @@ class Trainer:
             keep=self.config.keep_checkpoints,
             keep_best=self.config.keep_best,
         )
+
+
+def _is_due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0
