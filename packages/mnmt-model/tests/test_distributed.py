@@ -7,6 +7,7 @@ import pickle
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -28,21 +29,18 @@ def train_with(size: int, plan: RunPlan, folder: Path, *, stop_at: int = 0) -> l
         free.bind(("localhost", 0))
         meeting = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free.getsockname()[1])}
     command = [sys.executable, str(RANK), str(pickled), str(folder), str(stop_at)]
-    processes = [
-        subprocess.Popen(
-            command,
-            stderr=subprocess.DEVNULL,
-            env={
-                **os.environ,
-                **meeting,
-                "WORLD_SIZE": str(size),
-                "RANK": str(rank),
-                "LOCAL_RANK": str(rank),
-            },
-        )
-        for rank in range(size)
-    ]
-    return [process.wait() for process in processes]
+    with ExitStack() as logs:
+        processes = [
+            subprocess.Popen(
+                command,
+                stderr=logs.enter_context(folder.with_name(f"rank{rank}.log").open("w")),
+                env=os.environ
+                | meeting
+                | {"WORLD_SIZE": str(size), "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            )
+            for rank in range(size)
+        ]
+        return [process.wait() for process in processes]
 
 
 def changed(plan: RunPlan, **changes: object) -> RunPlan:
@@ -78,7 +76,8 @@ def test_losses_are_those_of_one_process(
     plan: RunPlan, alone: Path, tmp_path: Path, size: int, parallel: str
 ) -> None:
     many = changed(plan, parallel=parallel, accumulation=2)
-    assert train_with(size, many, tmp_path / "run") == [0] * size
+    statuses = train_with(size, many, tmp_path / "run")
+    assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
     assert curve(tmp_path / "run") == pytest.approx(curve(alone), **EXACT)
     assert measured(tmp_path / "run") == pytest.approx(measured(alone), **EXACT)
     assert read_run(tmp_path / "run")["status"] == "finished"

@@ -45,6 +45,8 @@ def joined_world() -> Iterator[World]:
     distributed.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
     try:
         yield World(rank=rank, size=size, device=device)
+        # One that left while others still listen to it would end them with an error.
+        distributed.barrier()
     finally:
         distributed.destroy_process_group()
 
