@@ -7,22 +7,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mnmt_model.planning.flops import decoding_flops, forward_flops, pair_flops, training_flops
 from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
+from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 50
 T5 = ModelConfig(decoder_layers=2, d_model=32, num_heads=4, head_dim=12, d_ff=96)
-VANILLA = replace(
-    T5,
-    norm="layer",
-    norm_order="post",
-    feed_forward="relu",
-    positions="sinusoidal",
-    embeddings="tied",
-    biases=True,
-    scaled_attention=True,
-)
+VANILLA = replace(T5, **VASWANI)
 CONFIGS = [
     replace(parts, architecture=architecture) for parts in (T5, VANILLA) for architecture in ARCHITECTURES
 ]

@@ -23,7 +23,6 @@ def decisions(guard: StepGuard, norms: list[float], first: int = 1) -> list[bool
 def test_without_a_factor_exactly_the_finite_norms_are_accepted(norms: list[float]) -> None:
     guard = StepGuard(GuardConfig(max_skipped=10_000))
     assert decisions(guard, norms) == [math.isfinite(norm) for norm in norms]
-    assert guard.skipped == sum(not math.isfinite(norm) for norm in norms)
 
 
 @given(NORMS, st.integers(0, 3 * WINDOW))
@@ -92,7 +91,6 @@ def test_too_many_skipped_steps_end_training(max_skipped: int, norms: list[float
 def test_an_accepted_step_ends_a_row_of_skipped_ones() -> None:
     guard = StepGuard(GuardConfig(max_skipped=1))
     assert decisions(guard, [math.nan, 1.0] * 5) == [False, True] * 5
-    assert guard.skipped == 5
 
 
 @pytest.mark.parametrize(

@@ -10,23 +10,14 @@ from torch.nn.functional import gelu
 
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.initialise import initialise
-from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 24
 LANGUAGE_MODELS = ARCHITECTURES[1:]
 T5 = ModelConfig(architecture="prefix-lm", decoder_layers=3, d_model=16, num_heads=2, head_dim=6, d_ff=24)
-VANILLA = replace(
-    T5,
-    norm="layer",
-    norm_order="post",
-    feed_forward="relu",
-    positions="sinusoidal",
-    embeddings="tied",
-    biases=True,
-    scaled_attention=True,
-)
+VANILLA = replace(T5, **VASWANI)
 CONFIGS = {
     "t5": T5,
     "vanilla": VANILLA,

@@ -10,7 +10,7 @@ from mnmt_model.planning.memory import Memory, training_memory
 from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
+from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -18,16 +18,7 @@ from mnmt_model.transformer.translation_model import TranslationModel
 VOCAB_SIZE = 140
 BATCH, SRC_LEN, TGT_LEN = 6, 13, 11
 T5 = ModelConfig(decoder_layers=3, d_model=32, num_heads=4, head_dim=8, d_ff=96)
-VANILLA = replace(
-    T5,
-    norm="layer",
-    norm_order="post",
-    feed_forward="relu",
-    positions="sinusoidal",
-    embeddings="tied",
-    biases=True,
-    scaled_attention=True,
-)
+VANILLA = replace(T5, **VASWANI)
 ONE_DEVICE = Workload(src_len=SRC_LEN, tgt_len=TGT_LEN, on_gpu=False)
 every_model = pytest.mark.parametrize("architecture", ARCHITECTURES)
 either_style = pytest.mark.parametrize("style", [T5, VANILLA], ids=["t5", "vanilla"])

@@ -50,7 +50,8 @@ def test_what_cannot_be_is_refused(given: dict[str, object], message: str) -> No
     ],
 )
 def test_what_can_be_is_taken(given: dict[str, object]) -> None:
-    ModelConfig(**given)  # type: ignore[arg-type]
+    config = ModelConfig(**given)  # type: ignore[arg-type]
+    assert {name: getattr(config, name) for name in given} == given
 
 
 @pytest.mark.parametrize(

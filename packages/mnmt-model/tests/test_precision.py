@@ -12,23 +12,14 @@ from torch._dynamo.backends.debugging import aot_eager
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.initialise import initialise
 from mnmt_model.transformer.layer import Layer
-from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 50
 T5 = ModelConfig(decoder_layers=2, d_model=32, num_heads=4, d_ff=64)
-VANILLA = replace(
-    T5,
-    norm="layer",
-    norm_order="post",
-    feed_forward="relu",
-    positions="sinusoidal",
-    embeddings="tied",
-    biases=True,
-    scaled_attention=True,
-)
+VANILLA = replace(T5, **VASWANI)
 PARTS = {"t5": T5, "vanilla": VANILLA}
 
 

@@ -101,8 +101,9 @@ def test_a_terminal_has_a_bar_with_the_last_line(monkeypatch: pytest.MonkeyPatch
     assert "loss=3.214, tokens/s=18.2k, MFU=43%, lr=0.00125" in terminal.getvalue()
 
 
-def test_closing_before_the_first_step() -> None:
+def test_closing_before_the_first_step_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     StepProgress(10).close()
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_sweep_tells_how_runs_end_and_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:

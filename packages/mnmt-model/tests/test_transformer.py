@@ -12,22 +12,13 @@ from torch import Tensor, nn
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.encoder_decoder import EncoderDecoder
 from mnmt_model.transformer.initialise import initialise
-from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
 VOCAB_SIZE = 20
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, d_ff=32)
-VANILLA = replace(
-    T5,
-    norm="layer",
-    norm_order="post",
-    feed_forward="relu",
-    positions="sinusoidal",
-    embeddings="tied",
-    biases=True,
-    scaled_attention=True,
-)
+VANILLA = replace(T5, **VASWANI)
 PARTS = {"t5": T5, "vanilla": VANILLA}
 MODELS: dict[ModelConfig, TranslationModel] = {}
 

@@ -13,6 +13,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from mnmt_model.errors import one_line
 from mnmt_model.planning.parameter_count import count
 from mnmt_model.provenance import now, write_record
 from mnmt_model.run_plan import RunPlan
@@ -98,7 +99,7 @@ def train_in_process(plan: RunPlan, folder: Path, threads: int, place: int, comp
     try:
         train(plan, folder)
     except Exception as error:
-        complaints.send(" ".join(str(error).split()) or type(error).__name__)
+        complaints.send(one_line(error))
         raise SystemExit(1) from error
     except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -25,8 +25,6 @@ class StepGuard:
 
     def __init__(self, config: GuardConfig) -> None:
         self.config = config
-        self.skipped = 0
-        """Steps left out so far."""
         self._in_a_row = 0
         self._norms: deque[float] = deque(maxlen=WINDOW)
 
@@ -45,17 +43,16 @@ class StepGuard:
         if self._in_a_row >= self.config.max_skipped:
             raise RunError(self._message(reason, step))
         self._in_a_row += 1
-        self.skipped += 1
         return False
 
     def state(self) -> dict[str, Any]:
         """What a resumed run needs to decide as this one would; fit for JSON."""
-        return {"norms": list(self._norms), "skipped": self.skipped, "in_a_row": self._in_a_row}
+        return {"norms": list(self._norms), "in_a_row": self._in_a_row}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` returned."""
         self._norms = deque(state["norms"], maxlen=WINDOW)
-        self.skipped, self._in_a_row = state["skipped"], state["in_a_row"]
+        self._in_a_row = state["in_a_row"]
 
     def _objection(self, norm: float) -> str | None:
         if not math.isfinite(norm):

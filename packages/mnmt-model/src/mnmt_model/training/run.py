@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.checkpoints.ranks import on_first_rank
-from mnmt_model.errors import RunError
+from mnmt_model.errors import RunError, one_line
 from mnmt_model.provenance import describe, now, write_record
 from mnmt_model.run_plan import RunPlan
 from mnmt_model.run_record import RUN, read_run
@@ -79,7 +79,7 @@ def _train(
         with closing(trainer):
             stopped = trainer.run()
     except Exception as error:
-        end(status="failed", error=_one_line(error))
+        end(status="failed", error=one_line(error))
         raise
     peak = trainer.log.peak()
     end(status="finished", stopped=stopped, wall_seconds=trainer.seconds, peak_flops=peak)
@@ -129,7 +129,3 @@ def _exclusively(folder: Path, world: World) -> Iterator[None]:
     finally:
         if world.is_first:
             lock.release()
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

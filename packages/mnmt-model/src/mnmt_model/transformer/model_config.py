@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 Architecture = Literal["encdec", "prefix-lm", "prefix-lm-toponly", "causal-lm", "causal-lm-tgtonly"]
 
@@ -19,9 +19,7 @@ Embeddings = Literal["shared", "tied", "tied-target", "separate"]
 class ModelConfig:
     """Architecture, widths and parts; the `[model]` section of a study.
 
-    The defaults are T5 1.1's parts (Fernandes et al. 2023, App. A). The Transformer of Vaswani et al. 2017
-    has `norm = "layer"`, `norm_order = "post"`, `feed_forward = "relu"`, `positions = "sinusoidal"`,
-    `embeddings = "tied"`, `biases = true` and `scaled_attention = true`.
+    The defaults are T5 1.1's parts (Fernandes et al. 2023, App. A); `VASWANI` has the Transformer's.
 
     Raises:
         ValueError: if a number is out of its range, or two do not go together.
@@ -122,6 +120,18 @@ class ModelConfig:
     def d_attention(self) -> int:
         """Inner width of the attention, `num_heads * d_head`."""
         return self.num_heads * self.d_head
+
+
+VASWANI: dict[str, Any] = {
+    "norm": "layer",
+    "norm_order": "post",
+    "feed_forward": "relu",
+    "positions": "sinusoidal",
+    "embeddings": "tied",
+    "biases": True,
+    "scaled_attention": True,
+}
+"""The parts of the Transformer of Vaswani et al. 2017: `ModelConfig(**VASWANI)`."""
 
 
 def _require_positive(name: str, value: int) -> None:

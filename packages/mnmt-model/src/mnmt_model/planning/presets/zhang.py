@@ -16,7 +16,7 @@ from typing import cast
 
 from mnmt_model.planning.parameter_count import count
 from mnmt_model.planning.presets.definition import Preset
-from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 
 MAX_LAYERS = 26
 
@@ -28,18 +28,7 @@ ZHANG_FAMILIES = (
 )
 """The forms of the names."""
 
-_BASE = ModelConfig(
-    d_model=512,
-    num_heads=8,
-    d_ff=2048,
-    feed_forward="relu",
-    norm="layer",
-    norm_order="post",
-    positions="sinusoidal",
-    embeddings="tied",
-    biases=True,
-    scaled_attention=True,
-)
+_BASE = ModelConfig(d_model=512, num_heads=8, d_ff=2048, **VASWANI)
 _WIDTHS = {"base": _BASE, "big": replace(_BASE, d_model=1024, num_heads=16, d_ff=4096)}
 
 _NAME = re.compile(
