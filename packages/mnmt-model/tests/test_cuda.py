@@ -10,15 +10,13 @@ import torch
 from mnmt_data.study import read_study
 from mnmt_model import ModelConfig, RunPlan, build_model, plan_runs, train
 from mnmt_model.transformer.initialise import initialise
-from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture
+from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture
 from mnmt_model.transformer.sentences import Sentences
 
 pytestmark = [
     pytest.mark.cuda,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="torch.cuda is not available: no GPU to run on"),
 ]
-
-VANILLA = {"norm": "layer", "norm_order": "post", "feed_forward": "relu", "positions": "sinusoidal"}
 
 
 def sentences(seed: int) -> Sentences:
@@ -28,9 +26,11 @@ def sentences(seed: int) -> Sentences:
     return Sentences.from_padded(ids)
 
 
-@pytest.mark.parametrize("parts", [{}, VANILLA], ids=["t5", "vanilla"])
+@pytest.mark.parametrize("parts", [{}, VASWANI], ids=["t5", "vanilla"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_losses_and_gradients_are_those_of_a_cpu(architecture: Architecture, parts: dict[str, str]) -> None:
+def test_losses_and_gradients_are_those_of_a_cpu(
+    architecture: Architecture, parts: dict[str, object]
+) -> None:
     config = ModelConfig(architecture=architecture, decoder_layers=2, d_model=32, d_ff=64, **parts)
     model = build_model(config, 60)
     initialise(model, seed=1)
