@@ -274,7 +274,8 @@ def cut_rows(rows: Iterator[Mapping[str, Any]], work: Work) -> Iterator[Batch]:
 def cut_window(src: Ragged, tgt: Ragged, work: Work) -> Iterator[Batch]:
     """Padded batches of a window, as many as ours has."""
     nothing = np.zeros(len(src), dtype=np.int64)
-    pairs = Pairs(src=src, tgt=tgt, tasks=nothing, loss_weights=np.ones(len(src), dtype=np.float32))
+    ones = np.ones(len(src), dtype=np.float32)
+    pairs = Pairs(src=src, tgt=tgt, tasks=nothing, loss_weights=ones, ids=np.arange(len(src)))
     for rows in cut(src.lengths, tgt.lengths, min(work.batches, len(src))):
         yield pairs.batch(rows)
 

@@ -69,6 +69,11 @@ def pairs_of(batch, tasks=tuple(TASKS)):
     return [(tasks[task], int(row) - 3) for task, row in zip(batch.tasks, batch.src[:, 0], strict=True)]
 
 
+def numbered_pairs(batch):
+    """(id, pair, loss weight) of each pair of a batch."""
+    return list(zip(batch.ids.tolist(), pairs_of(batch), batch.loss_weights.tolist(), strict=True))
+
+
 def tokens(batch):
     """Tokens of both sides without padding."""
     return np.count_nonzero(batch.src) + np.count_nonzero(batch.tgt)
@@ -135,8 +140,9 @@ def test_the_pieces_of_all_ranks_are_the_batch(step, ranks, accumulation, seed):
         )
     ]
     assert len(pieces) == ranks * accumulation
-    found = [pair for piece in pieces for pair in zip(pairs_of(piece), piece.loss_weights, strict=True)]
-    assert Counter(found) == Counter(zip(pairs_of(whole), whole.loss_weights, strict=True))
+    found = [each for piece in pieces for each in numbered_pairs(piece)]
+    assert Counter(found) == Counter(numbered_pairs(whole))
+    assert len({number for number, _, _ in found}) == len(found)
     sizes = np.array([tokens(piece) for piece in pieces])
     assert sizes.sum() == tokens(whole)
     assert np.abs(sizes - tokens(whole) / len(pieces)).max() <= 18

@@ -21,6 +21,7 @@ def pairs_of(rows):
         tgt=Ragged.from_rows(tgt),
         tasks=np.array([row[2] for row in rows], dtype=np.int64),
         loss_weights=np.array([row[3] for row in rows], dtype=np.float32),
+        ids=np.arange(len(rows)),
     )
 
 

@@ -84,19 +84,22 @@ def test_a_batch_holds_the_chosen_pairs_padded_with_zero():
         tgt=Ragged.from_rows([np.array([7, 8, 1]), np.array([1]), np.array([9, 1])]),
         tasks=np.array([2, 0, 1]),
         loss_weights=np.array([0.5, 1, 2], dtype=np.float32),
+        ids=np.array([10, 11, 12]),
     )
     batch = pairs.batch(np.array([2, 0]))
     assert batch.src.tolist() == [[1, 0], [4, 1]]
     assert batch.tgt.tolist() == [[9, 1, 0], [7, 8, 1]]
     assert batch.tasks.tolist() == [1, 2]
     assert batch.loss_weights.tolist() == [2, 0.5]
+    assert batch.ids.tolist() == [12, 10]
 
 
 def test_tokens_and_padding_of_a_batch():
     tgt = np.array([[7, 8, 1], [9, 1, 0], [1, 0, 0]])
     src = np.array([[4, 1], [1, 0], [1, 0]])
+    ids = np.arange(3)
     batch = Batch(
-        src=src, tgt=tgt, tasks=np.zeros(3, dtype=np.int64), loss_weights=np.ones(3, dtype=np.float32)
+        src=src, tgt=tgt, tasks=np.zeros_like(ids), loss_weights=np.ones(3, dtype=np.float32), ids=ids
     )
     assert batch.num_tokens == 6
     assert batch.padding == pytest.approx(5 / 15)

@@ -34,9 +34,10 @@ def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
         DataError: if there are no pairs, or one is longer than `batch_tokens`.
     """
     check_pairs(shard, batch_tokens=batch_tokens)
-    src, tgt = shard.gather(np.arange(len(shard)))
+    every = np.arange(len(shard))
+    src, tgt = shard.gather(every)
     ones = np.ones(len(shard), dtype=np.float32)
-    pairs = Pairs(src=src, tgt=tgt, tasks=np.zeros(len(shard), dtype=np.int64), loss_weights=ones)
+    pairs = Pairs(src=src, tgt=tgt, tasks=np.zeros_like(every), loss_weights=ones, ids=every)
     for rows in cut_batches(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
         yield pairs.batch(rows)
 

@@ -47,6 +47,9 @@ class Batch:
     loss_weights: NDArray[np.float32]
     """(batch,) the factor of each pair's loss: 1, unless the schedule scalarizes explicitly."""
 
+    ids: NDArray[np.int64]
+    """(batch,) tells a pair from all others of its step, whatever rank reads it; its row in evaluation."""
+
     @property
     def num_tokens(self) -> int:
         """Target tokens, `</s>` included and padding not."""
@@ -71,6 +74,9 @@ class Pairs:
     loss_weights: NDArray[np.float32]
     """(pairs,) the factor of each pair's loss."""
 
+    ids: Rows
+    """(pairs,) a number for each."""
+
     def batch(self, rows: Rows) -> Batch:
         """The given pairs, padded."""
         return Batch(
@@ -78,6 +84,7 @@ class Pairs:
             tgt=self.tgt.padded(rows, pad=PAD),
             tasks=self.tasks[rows],
             loss_weights=self.loss_weights[rows],
+            ids=self.ids[rows],
         )
 
 

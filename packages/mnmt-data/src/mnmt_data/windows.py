@@ -90,7 +90,11 @@ def read_window(plan: BatchPlan, corpora: Mapping[str, Corpus], step: int, share
     places = np.concatenate([piece for batch in pieces for piece in batch])
     src, tgt = window.addresses.read(corpora, places)
     pairs = Pairs(
-        src=src, tgt=tgt, tasks=window.addresses.tasks[places], loss_weights=window.loss_weights[places]
+        src=src,
+        tgt=tgt,
+        tasks=window.addresses.tasks[places],
+        loss_weights=window.loss_weights[places],
+        ids=places,
     )
     numbers = iter(
         np.split(np.arange(len(places)), np.cumsum([len(p) for batch in pieces for p in batch])[:-1])
