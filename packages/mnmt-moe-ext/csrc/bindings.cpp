@@ -1,32 +1,40 @@
-// What is not a tensor operation: the capacity plan and how the extension was built.
+// What is not a tensor operation: the capacity plan, how the extension was built, and the random generator,
+// for tests.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
+#include <array>
+#include <map>
 #include <string>
 
 #include "capacity.h"
+#include "cpu/isa.h"
+#include "philox.h"
 
 namespace py = pybind11;
 
 namespace {
 
-struct BuildInfo {
-    std::string compiler = MNMT_MOE_COMPILER;
-    std::string torch_version = MNMT_MOE_TORCH_VERSION;
-    std::string minimum_torch_version = MNMT_MOE_MINIMUM_TORCH;
-    std::string cuda_architectures = MNMT_MOE_CUDA_ARCHITECTURES;
-};
+std::map<std::string, std::string> build_info() {
+    return {{"compiler", MNMT_MOE_COMPILER},
+            {"torch_version", MNMT_MOE_TORCH_VERSION},
+            {"minimum_torch_version", MNMT_MOE_MINIMUM_TORCH},
+            {"cuda_architectures", MNMT_MOE_CUDA_ARCHITECTURES},
+            {"instruction_set", mnmt_moe::isa_name(mnmt_moe::instruction_set())}};
+}
+
+std::array<uint32_t, 4> philox4x32(const std::array<uint32_t, 4>& counter,
+                                   const std::array<uint32_t, 2>& key) {
+    const auto random =
+        mnmt_moe::philox4x32({{counter[0], counter[1], counter[2], counter[3]}}, {{key[0], key[1]}});
+    return {random.words[0], random.words[1], random.words[2], random.words[3]};
+}
 
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
-    py::class_<BuildInfo>(module, "BuildInfo", "How the extension was built.")
-        .def_readonly("compiler", &BuildInfo::compiler, "Name and version of the C++ compiler.")
-        .def_readonly("torch_version", &BuildInfo::torch_version, "The torch whose headers were used.")
-        .def_readonly("minimum_torch_version", &BuildInfo::minimum_torch_version,
-                      "The oldest torch whose stable ABI the extension needs.")
-        .def_readonly("cuda_architectures", &BuildInfo::cuda_architectures,
-                      "The GPU architectures compiled for; empty without CUDA kernels.");
-    module.def("build_info", [] { return BuildInfo{}; }, "How the extension was built.");
+    module.def("build_info", &build_info);
     module.def("expert_capacity", &mnmt_moe::expert_capacity, py::kw_only(), py::arg("num_tokens"),
                py::arg("num_experts"), py::arg("capacity_factor"));
+    module.def("philox4x32", &philox4x32, py::kw_only(), py::arg("counter"), py::arg("key"));
 }

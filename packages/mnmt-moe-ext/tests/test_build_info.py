@@ -1,10 +1,41 @@
-"""The extension knows how it was built."""
+"""The extension knows how it was built, and says what is missing."""
 
 from __future__ import annotations
 
-import pytest
+import dataclasses
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
-from mnmt_moe_ext import build_info, cuda
+import pytest
+import torch
+
+import mnmt_moe_ext
+from mnmt_moe_ext import build_info, is_available, native, top2_gate
+
+# Where the compiler left nothing; an editable installation would find its operators elsewhere.
+NOT_COMPILED = """
+import sys
+sys.meta_path = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__]
+
+import torch
+from mnmt_moe_ext import build_info, expert_capacity, is_available, reference, top2_gate
+
+assert not is_available(torch.device("cpu"))
+logits = torch.tensor([[[1.0, 3.0, 2.0]]])
+print(reference.top2_gate(logits, capacity=4).experts.tolist())
+for function in (
+    lambda: top2_gate(logits, capacity=4),
+    lambda: expert_capacity(num_tokens=8, num_experts=2),
+    build_info,
+):
+    try:
+        function()
+    except RuntimeError as error:
+        print(error)
+"""
 
 
 def test_build_info() -> None:
@@ -12,9 +43,41 @@ def test_build_info() -> None:
     assert info.minimum_torch_version == "2.10"
     assert info.torch_version.startswith("2.")
     assert info.compiler
-    assert bool(info.cuda_architectures) == cuda.LIBRARY.exists()
+    assert info.instruction_set in ("baseline", "avx2", "avx512")
 
 
 def test_build_info_is_frozen() -> None:
-    with pytest.raises(AttributeError):
+    with pytest.raises(dataclasses.FrozenInstanceError):
         build_info().compiler = "other"  # type: ignore[misc]
+
+
+def test_available_devices() -> None:
+    assert is_available(torch.device("cpu"))
+    assert is_available(torch.device("cuda", 1)) == native.CUDA_KERNELS_LOADED
+    assert not is_available(torch.device("meta"))
+
+
+def test_without_a_compiler_only_the_reference_works(tmp_path: Path) -> None:
+    package = Path(mnmt_moe_ext.__file__).parent
+    shutil.copytree(package, tmp_path / "mnmt_moe_ext", ignore=shutil.ignore_patterns("*.so"))
+    finished = subprocess.run(
+        [sys.executable, "-c", NOT_COMPILED], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert finished.stderr == ""
+    routed, *errors = finished.stdout.splitlines()
+    assert routed == "[[[1, 2]]]"
+    assert len(errors) == 3
+    for error in errors:
+        assert "no compiled operators for cpu" in error
+        assert error.endswith(native.BUILD_COMMAND)
+
+
+def test_missing_cuda_kernels_name_the_build_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "CUDA_KERNELS_LOADED", False)
+    with pytest.raises(RuntimeError, match=re.escape("cmake.define.MNMT_MOE_CUDA=ON")):
+        native.require(torch.device("cuda"))
+
+
+def test_other_devices_are_named() -> None:
+    with pytest.raises(RuntimeError, match=r"the CPU and for CUDA, but not for meta\.$"):
+        top2_gate(torch.zeros(1, 2, 3, device="meta"), capacity=4)

@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_moe_ext import expert_capacity
+from mnmt_moe_ext import expert_capacity, reference
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,18 @@ def test_exact_arithmetic_agrees(num_tokens: int, num_experts: int, hundredths: 
         num_tokens=num_tokens, num_experts=num_experts, capacity_factor=hundredths / 100
     )
     assert capacity == 4 * math.ceil(share / 4)
+    assert capacity == reference.expert_capacity(
+        num_tokens=num_tokens, num_experts=num_experts, capacity_factor=hundredths / 100
+    )
+
+
+def test_a_compiled_graph_follows_the_number_of_tokens() -> None:
+    def slots(tokens: torch.Tensor) -> torch.Tensor:
+        return tokens.new_zeros(expert_capacity(num_tokens=tokens.size(0), num_experts=4))
+
+    compiled = torch.compile(slots, fullgraph=True, dynamic=True, backend="eager")
+    for num_tokens in (7, 8, 9, 100):
+        assert len(compiled(torch.zeros(num_tokens))) == expert_capacity(num_tokens=num_tokens, num_experts=4)
 
 
 @pytest.mark.parametrize(

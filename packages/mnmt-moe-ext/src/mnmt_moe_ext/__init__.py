@@ -1,18 +1,36 @@
-"""Operators of the mixture-of-experts Transformer layer: the top-2 gate of GShard, in C++ and CUDA."""
+"""Operators of the mixture-of-experts Transformer layer, in C++ and CUDA: gate, dispatch, combine."""
 
 import torch  # noqa: F401 (loads libtorch, which _native links to)
 
-from mnmt_moe_ext._native import BuildInfo, build_info
+from mnmt_moe_ext import operators, reference
+from mnmt_moe_ext.all_to_all import ExchangeError
+from mnmt_moe_ext.build_info import BuildInfo, build_info
 from mnmt_moe_ext.capacity import expert_capacity
-from mnmt_moe_ext.gate import top2_gate
-from mnmt_moe_ext.reference import reference_top2_gate
+from mnmt_moe_ext.expert_parallel import apply_experts, apply_experts_ragged
+from mnmt_moe_ext.gate import top2_gate, uniform_choices
+from mnmt_moe_ext.layout import Layout
+from mnmt_moe_ext.native import is_available
+from mnmt_moe_ext.random_key import RandomKey
 from mnmt_moe_ext.routing import Routing
+from mnmt_moe_ext.rows import capacity_layout, combine, dispatch, ragged_layout
 
 __all__ = [
     "BuildInfo",
+    "ExchangeError",
+    "Layout",
+    "RandomKey",
     "Routing",
+    "apply_experts",
+    "apply_experts_ragged",
     "build_info",
+    "capacity_layout",
+    "combine",
+    "dispatch",
     "expert_capacity",
-    "reference_top2_gate",
+    "is_available",
+    "operators",
+    "ragged_layout",
+    "reference",
     "top2_gate",
+    "uniform_choices",
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from mnmt_moe_ext import _native
+import torch
+
+from mnmt_moe_ext import native, reference
 
 
 def expert_capacity(*, num_tokens: int, num_experts: int, capacity_factor: float = 2.0) -> int:
@@ -30,6 +32,13 @@ def expert_capacity(*, num_tokens: int, num_experts: int, capacity_factor: float
         raise ValueError(f"`num_experts` must be at least 2, but is {num_experts}.")
     if not 0 < capacity_factor < math.inf:
         raise ValueError(f"`capacity_factor` must be positive and finite, but is {capacity_factor}.")
+    if not native.COMPILED or torch.compiler.is_compiling():
+        # A compiled graph follows a changing number of tokens through Python's arithmetic only.
+        return reference.expert_capacity(
+            num_tokens=num_tokens, num_experts=num_experts, capacity_factor=capacity_factor
+        )
+    from mnmt_moe_ext import _native
+
     return _native.expert_capacity(
         num_tokens=num_tokens, num_experts=num_experts, capacity_factor=capacity_factor
     )

@@ -5,22 +5,28 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mnmt_moe_ext import cuda, operators, reference
+from mnmt_moe_ext import native
 from mnmt_moe_ext.arguments import Renormalise, SecondExpertPolicy, check_gate_arguments
+from mnmt_moe_ext.random_key import RandomKey
 from mnmt_moe_ext.routing import Routing
+
+UNLIMITED = 2**31 - 1
+POLICY_NUMBERS = {"always": 0, "random": 1, "sampled": 2}
 
 
 def top2_gate(
     logits: Tensor,
     padding_mask: Tensor | None = None,
     *,
-    capacity: int,
+    capacity: int | None,
+    choices: Tensor | None = None,
     second_expert_policy: SecondExpertPolicy = "always",
-    draws: Tensor | None = None,
+    random_key: RandomKey | None = None,
+    token_ids: Tensor | None = None,
     threshold: float = 0.5,
     renormalise: Renormalise = "before",
 ) -> Routing:
-    """Routes each token to its two best experts (Lepikhin et al. 2021, GShard, algorithm 1).
+    """Routes each token to two experts (Lepikhin et al. 2021, GShard, algorithm 1).
 
     The gates are g = softmax(logits) over the experts, in float32; the choices are the two largest logits,
     the lower index first among equals. In each group every first choice gets its slot before any second
@@ -28,21 +34,24 @@ def top2_gate(
     weights are g_1 and g_2 over g_1 + g_2 + 1e-9, and the weight of a dropped choice is 0. Padding is routed
     nowhere.
 
-    On the CPU it is one compiled operator, forward and backward. On a GPU the softmax and the selection are
-    compiled and the rest are torch operators. It can be differentiated once, through `weights` and
-    `auxiliary_loss`, with respect to `logits`.
+    It can be differentiated once, through `weights` and `auxiliary_loss`, with respect to `logits`. A logit
+    that is not a number is never preferred to one that is, but makes the weights and the loss NaN.
 
     Args:
         logits: (groups, tokens, experts), float32, bfloat16 or float64; float64 is computed in float64.
         padding_mask: (groups, tokens) bool, True for padding; None for no padding.
-        capacity: Slots of each expert in each group, as `expert_capacity` gives it.
-        second_expert_policy: "always" keeps every second choice; "random" keeps it with probability
-            min(1, weight of the second choice / threshold). A choice not kept takes no slot.
-        draws: (groups, tokens) float32, uniform in [0, 1), for "random": kept where
-            draw < weight / threshold.
+        capacity: Slots of each expert in each group, as `expert_capacity` gives it; None drops nothing.
+        choices: (groups, tokens, 2) int32, two different experts for each token and -1 for padding, to be
+            taken instead of the largest logits; weights and loss still come from the gates.
+        second_expert_policy: "always" keeps every second choice. "random" keeps it with probability
+            min(1, weight of the second choice / threshold); one that is not kept takes no slot. "sampled"
+            draws it from the gates of all experts but the first choice.
+        random_key: For "random" and "sampled".
+        token_ids: (groups, tokens) int64: a token's draw depends on its id and the key alone. By default
+            tokens are numbered through all groups.
         threshold: For "random". The default of 0.5 keeps the second choice if 2 g_2 exceeds the draw.
-        renormalise: "before" divides by the sum of both gates; "after" by the sum over the choices that got a
-            slot, and then the policy sees the plain gate.
+        renormalise: "before" divides by the sum of both gates, whether or not the second choice was kept;
+            "after" by the sum over the choices that got a slot, and then the policy sees the plain gate.
 
     Returns:
         The routing; its `auxiliary_loss` is E² · mean(f_e · m_e) over experts and over the groups that hold a
@@ -52,26 +61,76 @@ def top2_gate(
     Raises:
         TypeError: An argument has the wrong dtype.
         ValueError: An argument has the wrong shape, device or value.
-        RuntimeError: `logits` is on a GPU and the CUDA kernels were not built.
+        RuntimeError: The compiled operators for the device are missing, or, on the CPU, `choices` has numbers
+            that it must not have.
     """
     if padding_mask is None:
         padding_mask = torch.zeros(logits.shape[:2], dtype=torch.bool, device=logits.device)
     check_gate_arguments(
         logits,
         padding_mask,
-        draws,
         capacity=capacity,
+        choices=choices,
         second_expert_policy=second_expert_policy,
+        random_key=random_key,
+        token_ids=token_ids,
         threshold=threshold,
         renormalise=renormalise,
     )
-    if logits.is_cuda:
-        cuda.require_kernels()
-        gates, choices = operators.top2_select(logits, padding_mask)
-        return reference.route(
-            gates, choices, draws, capacity=capacity, threshold=threshold, renormalise=renormalise
-        )
-    weights, auxiliary_loss, experts, slots, _, _ = torch.ops.mnmt_moe_ext.top2_gate(
-        logits, padding_mask, draws, capacity, threshold, renormalise == "after"
+    native.require(logits.device)
+    key = None if second_expert_policy == "always" else random_key
+    weights, auxiliary_loss, experts, slots, load, _, _ = torch.ops.mnmt_moe_ext.top2_gate(
+        logits,
+        padding_mask,
+        choices,
+        None if key is None else key.seed_and_step,
+        None if key is None else number_tokens(token_ids, padding_mask),
+        UNLIMITED if capacity is None else capacity,
+        0 if key is None else key.layer,
+        POLICY_NUMBERS[second_expert_policy],
+        threshold,
+        renormalise == "after",
     )
-    return Routing(experts=experts, slots=slots, weights=weights, auxiliary_loss=auxiliary_loss)
+    return Routing(
+        experts=experts,
+        slots=slots,
+        weights=weights,
+        auxiliary_loss=auxiliary_loss,
+        load=load,
+        capacity=capacity,
+    )
+
+
+def number_tokens(token_ids: Tensor | None, padding_mask: Tensor) -> Tensor:
+    """(groups, tokens) int64: the given ids, or 0, 1, ... through all groups."""
+    if token_ids is not None:
+        return token_ids
+    return torch.arange(padding_mask.numel(), device=padding_mask.device).view(padding_mask.shape)
+
+
+def uniform_choices(padding_mask: Tensor, num_experts: int, step: Tensor | int) -> Tensor:
+    """Choices that spread the tokens of each group evenly over the experts, whatever the gates are.
+
+    The t-th real token of its group goes to e_1 = (t + step) mod E and to
+    e_2 = (e_1 + 1 + (⌊t / E⌋ + step) mod (E - 1)) mod E. For the `choices` of `top2_gate`, while a gate
+    warms up.
+
+    Args:
+        padding_mask: (groups, tokens) bool, True for padding.
+        num_experts: E, at least 2.
+        step: Of the training, so that a token does not always meet the same experts.
+
+    Returns:
+        (groups, tokens, 2) int32, -1 for padding.
+
+    Raises:
+        ValueError: There are fewer than two experts.
+    """
+    if num_experts < 2:
+        raise ValueError(f"`num_experts` must be at least 2, but is {num_experts}.")
+    real = ~padding_mask
+    position = real.cumsum(dim=1) - 1
+    first = (position + step) % num_experts
+    distance = 1 + (position // num_experts + step) % (num_experts - 1)
+    pairs = torch.stack([first, (first + distance) % num_experts], dim=-1)
+    return pairs.int().masked_fill(padding_mask.unsqueeze(-1), -1)

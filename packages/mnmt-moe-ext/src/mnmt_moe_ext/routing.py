@@ -23,3 +23,10 @@ class Routing:
 
     auxiliary_loss: Tensor
     """Scalar: E² · mean over groups and experts of f_e · m_e; 1 if the experts are in perfect balance."""
+
+    load: Tensor
+    """(groups, experts, 2) int32: tokens that claim each expert as their first and second choice, those that
+    are dropped included."""
+
+    capacity: int | None
+    """Slots of each expert in each group; None where there is one for every claim."""

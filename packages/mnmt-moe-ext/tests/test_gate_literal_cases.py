@@ -8,13 +8,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from mnmt_moe_ext import Routing, reference_top2_gate, top2_gate
+from mnmt_moe_ext import RandomKey, Routing, reference, top2_gate
+from mnmt_moe_ext.reference.random import uniform
 
 Gate = Callable[..., Routing]
 NONE = -1
 
 
-@pytest.fixture(params=[top2_gate, reference_top2_gate], ids=["compiled", "reference"])
+@pytest.fixture(params=[top2_gate, reference.top2_gate], ids=["compiled", "reference"])
 def gate(request: pytest.FixtureRequest) -> Gate:
     function: Gate = request.param
     return function
@@ -63,6 +64,25 @@ def test_the_second_choice_is_never_the_first(gate: Gate) -> None:
     assert gate(logits, capacity=1).experts.tolist() == [[[0, 1]]]
 
 
+@pytest.mark.parametrize(
+    ("logits", "expected"),
+    [
+        ([math.nan, math.nan, math.nan], [0, 1]),
+        ([-math.inf, -math.inf, -math.inf], [0, 1]),
+        ([math.nan, -math.inf, 1.0], [2, 0]),
+        ([1.0, math.nan, math.inf], [2, 0]),
+        ([math.inf, 0.0, math.inf], [0, 2]),
+    ],
+)
+def test_what_is_not_a_number_is_never_preferred(
+    gate: Gate, logits: list[float], expected: list[int]
+) -> None:
+    routing = gate(torch.tensor([[logits]]), capacity=1)
+    assert routing.experts.tolist() == [[expected]]
+    if any(map(math.isnan, logits)):
+        assert routing.weights.isnan().all()
+
+
 def test_logits_too_close_for_the_softmax_still_differ(gate: Gate) -> None:
     logits = torch.tensor([[[1e-12, 2e-12, 3e-12]]])
     assert gate(logits, capacity=1).experts.tolist() == [[[2, 1]]]
@@ -77,32 +97,86 @@ def test_padding_is_routed_nowhere(gate: Gate) -> None:
     assert routing.weights[0, 0].tolist() == routing.weights[0, 2].tolist() == [0, 0]
 
 
+def test_unlimited_capacity(gate: Gate) -> None:
+    routing = gate(logits_preferring((0, 1), (0, 1), (1, 0), num_experts=3), capacity=None)
+    assert routing.slots.tolist() == [[[0, 1], [1, 2], [0, 2]]]
+    assert routing.capacity is None
+
+
+def test_load_counts_claims_before_drops(gate: Gate) -> None:
+    padding_mask = torch.tensor([[False, False, False, True]])
+    logits = logits_preferring((0, 1), (0, 1), (1, 0), (2, 0), num_experts=3)
+    routing = gate(logits, padding_mask, capacity=1)
+    assert routing.load.tolist() == [[[2, 1], [1, 2], [0, 0]]]
+    assert routing.slots.tolist() == [[[0, NONE], [NONE, NONE], [0, NONE], [NONE, NONE]]]
+
+
+def test_forced_choices(gate: Gate) -> None:
+    choices = torch.tensor([[[2, 0], [2, 1]]], dtype=torch.int32)
+    routing = gate(logits_preferring((0, 1), (0, 1), num_experts=3), capacity=4, choices=choices)
+    assert routing.experts.tolist() == choices.tolist()
+    assert routing.slots.tolist() == [[[0, 0], [1, 0]]]
+    # The gates are 4/7, 2/7 and 1/7, the load (0, 0, 1).
+    torch.testing.assert_close(routing.weights, torch.tensor([[[1 / 5, 4 / 5], [1 / 3, 2 / 3]]]))
+    torch.testing.assert_close(routing.auxiliary_loss, torch.tensor(3 / 7))
+
+
 @pytest.mark.parametrize(
-    ("renormalise", "draws", "kept"),
+    ("renormalise", "kept"),
     [
         # The second choice weighs 1/3 of the two, and 1/4 of all: kept below 2/3 and below 1/2.
-        ("before", [0.60, 0.70], [1, NONE]),
-        ("after", [0.45, 0.55], [1, NONE]),
+        ("before", [NONE, 1, 1]),
+        ("after", [NONE, 1, NONE]),
     ],
 )
-def test_random_policy(gate: Gate, renormalise: str, draws: list[float], kept: list[int]) -> None:
-    logits = logits_preferring((0, 1), (0, 1), num_experts=4)
+def test_random_policy(gate: Gate, renormalise: str, kept: list[int]) -> None:
+    assert draws_of_three_tokens(seed=11) == pytest.approx([0.896, 0.396, 0.604], abs=5e-4)
     routing = gate(
-        logits,
+        logits_preferring((0, 1), (0, 1), (0, 1), num_experts=4),
         capacity=4,
         second_expert_policy="random",
-        draws=torch.tensor([draws]),
+        random_key=RandomKey.make(seed=11, step=0),
         threshold=0.5,
         renormalise=renormalise,
     )
     assert routing.experts[0, :, 1].tolist() == kept
 
 
+def test_sampled_policy(gate: Gate) -> None:
+    assert draws_of_three_tokens(seed=9) == pytest.approx([0.842, 0.429, 0.228], abs=5e-4)
+    routing = gate(
+        logits_preferring((1, 3), (1, 3), (1, 3), num_experts=4),
+        capacity=4,
+        second_expert_policy="sampled",
+        random_key=RandomKey.make(seed=9, step=0),
+    )
+    # Experts 0, 2 and 3 are in the ratio 1 : 1 : 2.
+    assert routing.experts.tolist() == [[[1, 3], [1, 2], [1, 0]]]
+    torch.testing.assert_close(routing.weights[0, :, 1], torch.tensor([1 / 3, 1 / 5, 1 / 5]))
+
+
+def draws_of_three_tokens(*, seed: int) -> list[float]:
+    draws: list[float] = uniform(RandomKey.make(seed=seed, step=0), torch.arange(3)).tolist()
+    return draws
+
+
+@pytest.mark.parametrize("logit", [math.nan, -math.inf])
+def test_sampling_where_no_other_expert_has_a_gate(gate: Gate, logit: float) -> None:
+    logits = torch.tensor([[[logit, 1.0, logit]]])
+    key = RandomKey.make(seed=0, step=0)
+    routing = gate(logits, capacity=1, second_expert_policy="sampled", random_key=key)
+    assert routing.experts.tolist() == [[[1, 0]]]
+
+
 def test_a_choice_not_kept_takes_no_slot(gate: Gate) -> None:
-    logits = logits_preferring((0, 1), (0, 1), num_experts=2)
-    draws = torch.tensor([[0.99, 0.0]])
-    routing = gate(logits, capacity=4, second_expert_policy="random", draws=draws)
+    routing = gate(
+        logits_preferring((0, 1), (0, 1), num_experts=2),
+        capacity=4,
+        second_expert_policy="random",
+        random_key=RandomKey.make(seed=11, step=0),
+    )
     assert routing.slots.tolist() == [[[0, NONE], [1, 0]]]
+    assert routing.load.tolist() == [[[2, 0], [0, 1]]]
 
 
 def test_auxiliary_loss_of_everything_on_one_expert(gate: Gate) -> None:

@@ -1,0 +1,152 @@
+#include "row_kernels.h"
+
+#include "row_lines.h"
+
+namespace mnmt_moe::MNMT_MOE_ISA {
+namespace {
+
+template <bool streamed, typename Element>
+void zero(Element* elements, int64_t size) {
+    write_row<streamed>(elements, size, [](int64_t, int64_t) { return Packed<Element>{}; });
+    finish_streaming<streamed>();
+}
+
+// Whether a choice has a row; clears `exist` if that is none of the buffers' rows.
+inline bool has_row(const RowPlan& plan, int64_t choice, bool& exist) {
+    const int32_t row = plan.rows[choice];
+    exist &= row >= -1 && row < plan.num_rows;
+    return row >= 0 && row < plan.num_rows;
+}
+
+// The row of a choice before `end`, to be prefetched while the choice before it is at work; row 0 if it has
+// none. Rows are scattered, and the processor itself foresees only what lies in sequence.
+template <typename Element>
+inline const Element* coming_row(const RowPlan& plan, const Element* buffers, int64_t choice, int64_t end) {
+    bool exist = true;
+    const bool has_one = choice < end && has_row(plan, choice, exist);
+    return buffers + (has_one ? plan.rows[choice] * plan.width : 0);
+}
+
+template <bool streamed, typename Element>
+bool dispatch(const RowPlan& plan, const DispatchCall<Element>& call, int64_t begin, int64_t end) {
+    bool exist = true;
+    for (int64_t choice = 2 * begin; choice < 2 * end; ++choice) {
+        if (has_row(plan, choice, exist)) {
+            const Element* token = call.tokens + choice / 2 * plan.width;
+            write_row<streamed>(call.buffers + plan.rows[choice] * plan.width, plan.width,
+                                [=](int64_t index, int64_t size) { return load_line(token + index, size); });
+        }
+    }
+    finish_streaming<streamed>();
+    return exist;
+}
+
+// The rows that a token has, their weights, and the rows of the token after it.
+template <typename Element>
+struct TokenRows {
+    const Element* rows[2];
+    Weight<Element> weights[2];
+    int count = 0;
+    const Element* coming[2];
+};
+
+template <typename Element>
+inline bool find_rows(const RowPlan& plan, const CombineCall<Element>& call, int64_t token,
+                      TokenRows<Element>& found) {
+    bool exist = true;
+    for (int64_t choice = 2 * token; choice < 2 * token + 2; ++choice) {
+        if (has_row(plan, choice, exist)) {
+            found.rows[found.count] = call.buffers + plan.rows[choice] * plan.width;
+            found.weights[found.count] = call.weights == nullptr ? 1 : call.weights[choice];
+            ++found.count;
+        }
+    }
+    return exist;
+}
+
+template <bool streamed, typename Element>
+inline void sum_rows(const TokenRows<Element>& token, int64_t width, Element* out) {
+    const auto [first, second] = token.rows;
+    const auto [first_weight, second_weight] = token.weights;
+    const auto [first_coming, second_coming] = token.coming;
+    if (token.count == 2) {
+        write_row<streamed>(out, width, [=](int64_t index, int64_t size) {
+            __builtin_prefetch(first_coming + index);
+            __builtin_prefetch(second_coming + index);
+            return Line<Element>::narrow(first_weight * load_wide(first + index, size) +
+                                         second_weight * load_wide(second + index, size));
+        });
+    } else if (token.count == 1) {
+        write_row<streamed>(out, width, [=](int64_t index, int64_t size) {
+            return Line<Element>::narrow(first_weight * load_wide(first + index, size));
+        });
+    } else {
+        write_row<streamed>(out, width, [](int64_t, int64_t) { return Packed<Element>{}; });
+    }
+}
+
+template <bool streamed, typename Element>
+bool combine(const RowPlan& plan, const CombineCall<Element>& call, int64_t begin, int64_t end) {
+    bool exist = true;
+    for (int64_t token = begin; token < end; ++token) {
+        TokenRows<Element> found;
+        exist &= find_rows(plan, call, token, found);
+        for (int choice = 0; choice < 2; ++choice) {
+            found.coming[choice] = coming_row(plan, call.buffers, 2 * token + 2 + choice, 2 * end);
+        }
+        sum_rows<streamed>(found, plan.width, call.out + token * plan.width);
+    }
+    finish_streaming<streamed>();
+    return exist;
+}
+
+// Writes weight * grad and returns <grad, row>.
+template <bool streamed, typename Element>
+inline Weight<Element> scale_and_dot(const Element* grad, const Element* row, const Element* coming,
+                                     Weight<Element> weight, int64_t width, Element* grad_row) {
+    Wide<Element> products = {};
+    write_row<streamed>(grad_row, width, [&, grad, row, coming, weight](int64_t index, int64_t size) {
+        __builtin_prefetch(coming + index);
+        const Wide<Element> values = load_wide(grad + index, size);
+        products = products + values * load_wide(row + index, size);
+        return Line<Element>::narrow(weight * values);
+    });
+    return sum_of_line(products);
+}
+
+template <bool streamed, typename Element>
+bool combine_backward(const RowPlan& plan, const CombineBackwardCall<Element>& call, int64_t begin,
+                      int64_t end) {
+    bool exist = true;
+    for (int64_t choice = 2 * begin; choice < 2 * end; ++choice) {
+        call.grad_weights[choice] = 0;
+        if (has_row(plan, choice, exist)) {
+            const int64_t row = plan.rows[choice] * plan.width;
+            call.grad_weights[choice] =
+                scale_and_dot<streamed>(call.grad + choice / 2 * plan.width, call.buffers + row,
+                                        coming_row(plan, call.buffers, choice + 1, 2 * end),
+                                        call.weights[choice], plan.width, call.grad_buffers + row);
+        }
+    }
+    finish_streaming<streamed>();
+    return exist;
+}
+
+template <bool streamed, typename Element>
+constexpr RowKernels<Element> kernels() {
+    return {dispatch<streamed, Element>, combine<streamed, Element>, combine_backward<streamed, Element>,
+            zero<streamed, Element>};
+}
+
+}  // namespace
+
+template <typename Element>
+RowKernels<Element> row_kernels(bool streamed) {
+    return streamed ? kernels<true, Element>() : kernels<false, Element>();
+}
+
+template RowKernels<float> row_kernels(bool streamed);
+template RowKernels<Bfloat16> row_kernels(bool streamed);
+template RowKernels<double> row_kernels(bool streamed);
+
+}  // namespace mnmt_moe::MNMT_MOE_ISA

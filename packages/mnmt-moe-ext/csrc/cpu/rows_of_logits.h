@@ -1,0 +1,183 @@
+// One token's logits: its two largest, exponentials, and random choices. For gate_kernels.cpp only.
+#pragma once
+
+#include "gate_kernels.h"
+#include "lanes.h"
+
+namespace mnmt_moe::MNMT_MOE_ISA {
+namespace {
+
+MNMT_MOE_INLINE float widen(float number) { return number; }
+MNMT_MOE_INLINE double widen(double number) { return number; }
+MNMT_MOE_INLINE float widen(Bfloat16 number) {
+    const uint32_t bits = static_cast<uint32_t>(number.bits) << 16;
+    float wide;
+    std::memcpy(&wide, &bits, sizeof(wide));
+    return wide;
+}
+
+MNMT_MOE_INLINE Values<float> load_wide(const float* from) { return load(from); }
+MNMT_MOE_INLINE Values<double> load_wide(const double* from) { return load(from); }
+MNMT_MOE_INLINE Values<float> load_wide(const Bfloat16* from) {
+    typedef uint16_t Halves __attribute__((vector_size(32)));
+    Halves halves;
+    std::memcpy(&halves, from, sizeof(halves));
+    return reinterpret_cast<Values<float>>(__builtin_convertvector(halves, Bits<float>) << 16);
+}
+
+MNMT_MOE_INLINE void store_narrow(float* to, const Values<float>& values) { store(to, values); }
+MNMT_MOE_INLINE void store_narrow(double* to, const Values<double>& values) { store(to, values); }
+// To the nearest bfloat16, to the even one if two are.
+MNMT_MOE_INLINE void store_narrow(Bfloat16* to, const Values<float>& values) {
+    typedef uint16_t Halves __attribute__((vector_size(32)));
+    const auto bits = reinterpret_cast<Bits<float>>(values);
+    const Bits<float> rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
+    const Bits<float> narrow = values == values ? rounded : Bits<float>{} + 0x7FC0;
+    const Halves halves = __builtin_convertvector(narrow, Halves);
+    std::memcpy(to, &halves, sizeof(halves));
+}
+
+MNMT_MOE_INLINE Values<double> load_double(const double* from) { return load(from); }
+MNMT_MOE_INLINE Values<double> load_double(const float* from) {
+    typedef float Floats __attribute__((vector_size(32)));
+    Floats floats;
+    std::memcpy(&floats, from, sizeof(floats));
+    return __builtin_convertvector(floats, Values<double>);
+}
+
+// To `row`, and -infinity to the rest of it. `readable` numbers are there to be read, those of later rows
+// included: reading beyond the row's end is faster than reading its last numbers one by one.
+template <typename Logit, typename T = GateOf<Logit>>
+MNMT_MOE_INLINE void load_row(const Logit* logits, int64_t num_experts, int64_t readable, T* row) {
+    constexpr int64_t lanes = Lanes<T>::count;
+    const int64_t padded = padded_row<T>(num_experts);
+    const int64_t in_vectors = padded <= readable ? padded : padded - lanes;
+    for (int64_t expert = 0; expert < in_vectors; expert += lanes) {
+        store<T>(row + expert, load_wide(logits + expert));
+    }
+    for (int64_t expert = in_vectors; expert < num_experts; ++expert) {
+        row[expert] = widen(logits[expert]);
+    }
+    const int32_t rest = static_cast<int32_t>(num_experts - (padded - lanes));
+    const Values<T> nothing = Values<T>{} - std::numeric_limits<T>::infinity();
+    store<T>(row + padded - lanes,
+             lane_numbers<T>(AllLanes<T>()) < rest ? load(row + padded - lanes) : nothing);
+}
+
+template <typename Logit, typename T = GateOf<Logit>>
+MNMT_MOE_INLINE void store_row(const T* row, int64_t num_experts, Logit* to) {
+    constexpr int64_t lanes = Lanes<T>::count;
+    int64_t expert = 0;
+    for (; expert + lanes <= num_experts; expert += lanes) {
+        store_narrow(to + expert, load(row + expert));
+    }
+    if (expert < num_experts) {
+        Logit rest[lanes];
+        store_narrow(rest, load(row + expert));
+        std::memcpy(to + expert, rest, (num_experts - expert) * sizeof(Logit));
+    }
+}
+
+// The two largest numbers of a row and where they are, the lower index first among equals. NaN counts as
+// -infinity.
+template <typename T>
+struct TopTwo {
+    int32_t first;
+    int32_t second;
+    T largest;
+    T next;
+};
+
+template <typename T>
+MNMT_MOE_INLINE TopTwo<T> top_two(const T* row, int64_t padded) {
+    constexpr int32_t nowhere = std::numeric_limits<int32_t>::max();
+    Values<T> best = Values<T>{} - std::numeric_limits<T>::infinity(), next = best;
+    Integers<T> best_at = Integers<T>{} + nowhere, next_at = best_at, index;
+    for (int lane = 0; lane < Lanes<T>::count; ++lane) {
+        index[lane] = lane;
+    }
+    for (int64_t expert = 0; expert < padded; expert += Lanes<T>::count) {
+        const Values<T> x = load(row + expert);
+        const auto above_best = x > best, above_next = x > next;
+        next = above_best ? best : (above_next ? x : next);
+        next_at = above_best ? best_at : (above_next ? index : next_at);
+        best = above_best ? x : best;
+        best_at = above_best ? index : best_at;
+        index += Lanes<T>::count;
+    }
+    const T largest = largest_lane<T>(best);
+    const auto first = smallest_lane<T>(best == largest ? best_at : Integers<T>{} + nowhere);
+    const auto taken = best_at == first;
+    best = taken ? next : best;
+    best_at = taken ? next_at : best_at;
+    const T second_largest = largest_lane<T>(best);
+    const auto second = smallest_lane<T>(best == second_largest ? best_at : Integers<T>{} + nowhere);
+    // Nothing exceeds -infinity: then the lowest index that is left.
+    const int32_t found = first == nowhere ? 0 : static_cast<int32_t>(first);
+    return {found, second == nowhere ? static_cast<int32_t>(found == 0) : static_cast<int32_t>(second),
+            largest, second_largest};
+}
+
+// Replaces x by exp(x - shift) and returns their sum.
+template <typename T>
+MNMT_MOE_INLINE T exponentiate(T* row, int64_t padded, T shift) {
+    Values<T> sum{};
+    for (int64_t expert = 0; expert < padded; expert += Lanes<T>::count) {
+        const Values<T> power = exponential<T>(load(row + expert) - shift);
+        store<T>(row + expert, power);
+        sum += power;
+    }
+    return sum_of_lanes<T>(sum);
+}
+
+// In float64 whatever the logits are: decisions must not hang on rounding.
+template <typename T>
+MNMT_MOE_INLINE double sum_of_exponentials(const T* row, int64_t padded, double shift) {
+    Values<double> sum{};
+    for (int64_t expert = 0; expert < padded; expert += Lanes<double>::count) {
+        sum += exponential<double>(load_double(row + expert) - shift);
+    }
+    return sum_of_lanes<double>(sum);
+}
+
+// Whether draw < weight of the second choice / threshold. `first` and `second` are the choices' logits.
+template <typename T>
+MNMT_MOE_INLINE bool keeps_second(const T* row, const GateOptions& options, double first, double second,
+                                  double largest, double draw) {
+    const double bound = draw * options.threshold;
+    if (options.renormalise_after) {
+        const double all = sum_of_exponentials(row, padded_row<T>(options.num_experts), largest);
+        return bound * all < __builtin_exp(second - largest);
+    }
+    const double shift = first > second ? first : second;
+    const double chance = __builtin_exp(second - shift);
+    return bound * (__builtin_exp(first - shift) + chance) < chance;
+}
+
+// Draws the second choice from the gate without the first.
+template <typename T>
+MNMT_MOE_INLINE int32_t sample_second(const T* row, int64_t num_experts, const TopTwo<T>& top, double draw,
+                                      double* chances) {
+    const double shift = top.next;
+    for (int64_t expert = 0; expert < padded_row<T>(num_experts); expert += Lanes<double>::count) {
+        store<double>(chances + expert, exponential<double>(load_double(row + expert) - shift));
+    }
+    chances[top.first] = 0;
+    double total = 0;
+    for (int64_t expert = 0; expert < num_experts; ++expert) {
+        total += chances[expert];
+    }
+    double running = 0;
+    int32_t last = top.second;
+    for (int32_t expert = 0; expert < num_experts; ++expert) {
+        running += chances[expert];
+        if (running > draw * total) {
+            return expert;
+        }
+        last = chances[expert] > 0 ? expert : last;
+    }
+    return last;
+}
+
+}  // namespace
+}  // namespace mnmt_moe::MNMT_MOE_ISA

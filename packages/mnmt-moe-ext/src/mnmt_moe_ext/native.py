@@ -1,0 +1,63 @@
+"""The compiled operators: which there are in this installation, and what builds the others."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+
+COMPILED = find_spec("mnmt_moe_ext._native") is not None
+if COMPILED:
+    from mnmt_moe_ext import _native
+
+BUILD_COMMAND = "pip install --no-build-isolation packages/mnmt-moe-ext"
+CUDA_BUILD_COMMAND = (
+    "pip install --no-build-isolation --config-settings=cmake.define.MNMT_MOE_CUDA=ON packages/mnmt-moe-ext"
+)
+
+
+def _cuda_library() -> Path | None:
+    """The library with the CUDA kernels, if it was built."""
+    if not COMPILED:
+        return None
+    library = Path(_native.__file__).with_name("libmnmt_moe_ext_cuda.so")
+    return library if library.exists() else None
+
+
+def _load_cuda_kernels() -> bool:
+    """Registers the CUDA kernels if both this installation and torch have CUDA; says whether it did."""
+    library = _cuda_library()
+    if library is None or torch.version.cuda is None:
+        return False
+    torch.ops.load_library(library)  # type: ignore[no-untyped-call]
+    return True
+
+
+CUDA_KERNELS_LOADED = _load_cuda_kernels()
+
+
+def is_available(device: torch.device) -> bool:
+    """Whether this installation has compiled operators for tensors on a device.
+
+    Without them `mnmt_moe_ext.reference` has the same functions in plain torch.
+    """
+    return CUDA_KERNELS_LOADED if device.type == "cuda" else COMPILED and device.type == "cpu"
+
+
+def require(device: torch.device) -> None:
+    """Raises RuntimeError, with the command that builds them, if the operators for a device are missing."""
+    if is_available(device):
+        return
+    if device.type not in ("cpu", "cuda"):
+        raise RuntimeError(f"mnmt-moe-ext has operators for the CPU and for CUDA, but not for {device.type}.")
+    command = CUDA_BUILD_COMMAND if device.type == "cuda" else BUILD_COMMAND
+    raise RuntimeError(
+        f"This installation of mnmt-moe-ext has no compiled operators for {device.type}; build them with: "
+        f"{command}"
+    )
+
+
+def require_compiled() -> None:
+    """Raises RuntimeError, with the build command, if nothing was compiled."""
+    require(torch.device("cpu"))

@@ -1,0 +1,160 @@
+"""The top-2 gate, step by step."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from mnmt_moe_ext.arguments import Renormalise, SecondExpertPolicy, check_gate_arguments
+from mnmt_moe_ext.random_key import RandomKey
+from mnmt_moe_ext.reference.random import uniform
+from mnmt_moe_ext.routing import Routing
+
+NONE = -1
+EPSILON = 1e-9
+
+
+def top2_gate(
+    logits: Tensor,
+    padding_mask: Tensor | None = None,
+    *,
+    capacity: int | None,
+    choices: Tensor | None = None,
+    second_expert_policy: SecondExpertPolicy = "always",
+    random_key: RandomKey | None = None,
+    token_ids: Tensor | None = None,
+    threshold: float = 0.5,
+    renormalise: Renormalise = "before",
+) -> Routing:
+    """The same as `mnmt_moe_ext.top2_gate`, and can be differentiated any number of times."""
+    if padding_mask is None:
+        padding_mask = torch.zeros(logits.shape[:2], dtype=torch.bool, device=logits.device)
+    check_gate_arguments(
+        logits,
+        padding_mask,
+        capacity=capacity,
+        choices=choices,
+        second_expert_policy=second_expert_policy,
+        random_key=random_key,
+        token_ids=token_ids,
+        threshold=threshold,
+        renormalise=renormalise,
+    )
+    num_experts = logits.shape[-1]
+    if choices is None:
+        choices = two_largest(logits, padding_mask)
+    experts = choices
+    if second_expert_policy != "always" and random_key is not None:
+        if token_ids is None:
+            token_ids = torch.arange(padding_mask.numel(), device=logits.device).view(padding_mask.shape)
+        draws = uniform(random_key, token_ids)
+        if second_expert_policy == "sampled":
+            choices = experts = sample_second(logits, choices, draws)
+        else:
+            kept = keeps_second(logits, choices, draws * threshold, renormalise)
+            experts = torch.stack([choices[..., 0], choices[..., 1].where(kept, NONE)], dim=-1)
+    gates = softmax(logits, padding_mask)
+    slots = assign_slots(experts, num_experts=num_experts, capacity=capacity)
+    return Routing(
+        experts=experts,
+        slots=slots,
+        weights=weigh(gates, choices, slots, renormalise),
+        auxiliary_loss=auxiliary_loss(gates, choices),
+        load=one_hot(experts, num_experts).sum(dim=1).transpose(1, 2).int(),
+        capacity=capacity,
+    )
+
+
+def softmax(logits: Tensor, padding_mask: Tensor) -> Tensor:
+    """Gates (groups, tokens, experts), 0 for padding."""
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    return logits.softmax(dim=-1).masked_fill(padding_mask.unsqueeze(-1), 0)
+
+
+def two_largest(logits: Tensor, padding_mask: Tensor) -> Tensor:
+    """Choices (groups, tokens, 2) int32, best first; -1 for padding. NaN counts as -infinity."""
+    comparable = logits.where(~logits.isnan(), -math.inf)
+    order = comparable.sort(dim=-1, descending=True, stable=True).indices
+    return order[..., :2].int().masked_fill(padding_mask.unsqueeze(-1), NONE)
+
+
+def keeps_second(logits: Tensor, choices: Tensor, bounds: Tensor, renormalise: Renormalise) -> Tensor:
+    """Whether bound < g_2 / (g_1 + g_2), or bound < g_2: (groups, tokens) bool.
+
+    In float64, and without a division: a decision must not hang on rounding.
+    """
+    logits = logits.detach().double()
+    first, second = chosen(logits, choices).unbind(dim=-1)
+    competing = logits if renormalise == "after" else torch.stack([first, second], dim=-1)
+    largest = competing.amax(dim=-1)
+    total = (competing - largest.unsqueeze(-1)).exp().sum(dim=-1)
+    return bounds * total < (second - largest).exp()
+
+
+def sample_second(logits: Tensor, choices: Tensor, draws: Tensor) -> Tensor:
+    """Choices with another second expert, drawn from the gates without the first choice's.
+
+    It is the first expert up to which these gates sum to more than draw times their total.
+    """
+    logits = logits.detach().double()
+    second_largest = chosen(logits, choices)[..., 1:]
+    is_first = one_hot(choices[..., 0], logits.shape[-1]).bool()
+    chances = (logits - second_largest).exp().masked_fill(is_first, 0)
+    running = chances.cumsum(dim=-1)
+    passed = running > draws.unsqueeze(-1) * running[..., -1:]
+    possible = torch.where(passed.any(dim=-1, keepdim=True), passed, last(chances > 0))
+    sampled = possible.int().argmax(dim=-1).int().where(possible.any(dim=-1), choices[..., 1])
+    return torch.stack([choices[..., 0], sampled.where(choices[..., 0] != NONE, NONE)], dim=-1)
+
+
+def last(mask: Tensor) -> Tensor:
+    """The mask without all but the last True of each row."""
+    after = mask.flip(-1).cumsum(dim=-1).flip(-1)
+    return mask & (after == 1)
+
+
+def assign_slots(experts: Tensor, *, num_experts: int, capacity: int | None) -> Tensor:
+    """Slots (groups, tokens, 2) int32 in token order, every first choice before any second choice.
+
+    A second choice counts the second choices before it, dropped ones too, and the kept first choices.
+    """
+    limit = 2 * experts.shape[1] + 1 if capacity is None else capacity
+    first, second = one_hot(experts, num_experts).unbind(dim=2)
+    kept_first = first.sum(dim=1, keepdim=True).clamp(max=limit)
+    first_position = ((first.cumsum(dim=1) - first) * first).sum(dim=-1)
+    second_position = ((second.cumsum(dim=1) - second + kept_first) * second).sum(dim=-1)
+    positions = torch.stack([first_position, second_position], dim=-1).int()
+    return positions.masked_fill((experts == NONE) | (positions >= limit), NONE)
+
+
+def weigh(gates: Tensor, choices: Tensor, slots: Tensor, renormalise: Renormalise) -> Tensor:
+    """Weights (groups, tokens, 2): the choices' gates over their sum, 0 for those without a slot."""
+    plain = chosen(gates, choices)
+    kept = torch.where(slots != NONE, plain, 0)
+    counted = kept if renormalise == "after" else plain
+    return kept / (counted.sum(dim=-1, keepdim=True) + EPSILON)
+
+
+def auxiliary_loss(gates: Tensor, choices: Tensor) -> Tensor:
+    """E² · mean(f_e · m_e) over experts and over the groups that hold a real token; 0 if none does.
+
+    f_e is the share of the group's real tokens whose first choice is e (before drops), m_e their mean gate.
+    """
+    num_experts = gates.shape[-1]
+    real = (choices[..., 0] != NONE).sum(dim=1, keepdim=True)
+    f = one_hot(choices[..., 0], num_experts).sum(dim=1).to(gates.dtype) / real.clamp(min=1)
+    m = gates.sum(dim=1) / real.clamp(min=1)
+    occupied_groups = (real > 0).sum().clamp(min=1)
+    return num_experts * (f * m).sum() / occupied_groups
+
+
+def chosen(values: Tensor, choices: Tensor) -> Tensor:
+    """Each choice's value, (groups, tokens, 2); that of expert 0 for padding."""
+    return values.gather(-1, choices.clamp(min=0).long())
+
+
+def one_hot(experts: Tensor, num_experts: int) -> Tensor:
+    """A last dimension of `num_experts`, 1 at the expert and 0 elsewhere; all 0 for none."""
+    return (experts.unsqueeze(-1) == torch.arange(num_experts, device=experts.device)).int()

@@ -1,0 +1,132 @@
+"""Routings made without a gate, for the tests of layouts, `dispatch` and `combine`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+import mnmt_moe_ext
+from mnmt_moe_ext import Layout, Routing
+
+Experts = npt.NDArray[np.int32]
+
+
+def make_routing(experts: Experts, *, num_experts: int, capacity: int | None, seed: int = 0) -> Routing:
+    """The routing of (groups, tokens, 2) experts, -1 for none, with random weights."""
+    limit = experts.size if capacity is None else capacity
+    slots = np.full_like(experts, -1)
+    load = np.zeros((experts.shape[0], num_experts, 2), np.int32)
+    for group in range(experts.shape[0]):
+        taken = np.zeros(num_experts, int)
+        for choice in (0, 1):
+            positions = np.minimum(taken, limit)
+            for token, expert in enumerate(experts[group, :, choice]):
+                if expert >= 0:
+                    load[group, expert, choice] += 1
+                    slots[group, token, choice] = positions[expert] if positions[expert] < limit else -1
+                    positions[expert] += 1
+            taken = positions
+    weights = torch.rand(experts.shape, generator=torch.Generator().manual_seed(seed))
+    return Routing(
+        experts=torch.from_numpy(experts),
+        slots=torch.from_numpy(slots),
+        weights=weights * torch.from_numpy(slots >= 0),
+        auxiliary_loss=torch.ones(()),
+        load=torch.from_numpy(load),
+        capacity=capacity,
+    )
+
+
+def random_experts(kind: str, groups: int, tokens: int, num_experts: int, seed: int) -> Experts:
+    """Two different experts for each token, except for padding; sometimes without the second."""
+    generator = np.random.default_rng(seed)
+    first = generator.integers(0, num_experts, (groups, tokens))
+    if kind == "one expert":
+        first[:] = num_experts - 1
+    second = (first + generator.integers(1, num_experts, (groups, tokens))) % num_experts
+    second[generator.random((groups, tokens)) < 0.2] = -1
+    experts = np.stack([first, second], axis=-1).astype(np.int32)
+    experts[generator.random((groups, tokens)) < {"padding": 1.0, "some padding": 0.4}.get(kind, 0.0)] = -1
+    return experts
+
+
+def random_routing(
+    *,
+    groups: int,
+    tokens: int,
+    num_experts: int,
+    capacity: int | None,
+    kind: str = "some padding",
+    seed: int = 0,
+) -> Routing:
+    experts = random_experts(kind, groups, tokens, num_experts, seed)
+    return make_routing(experts, num_experts=num_experts, capacity=capacity, seed=seed)
+
+
+@dataclass(frozen=True)
+class RowCase:
+    routing: Routing
+    bin_size: int | None
+    """None for a ragged layout."""
+    d_model: int
+    dtype: torch.dtype
+    seed: int
+
+    def layout(self, package: object = mnmt_moe_ext) -> Layout:
+        """Made by `mnmt_moe_ext` or by its `reference`."""
+        make: Callable[..., Layout]
+        if self.bin_size is None:
+            make = package.ragged_layout  # type: ignore[attr-defined]
+            return make(self.routing)
+        make = package.capacity_layout  # type: ignore[attr-defined]
+        return make(self.routing, bin_size=self.bin_size)
+
+    def normal(self, *shape: int) -> Tensor:
+        generator = torch.Generator().manual_seed(self.seed)
+        return torch.randn(*shape, generator=generator).to(self.dtype).requires_grad_()
+
+    def tokens(self) -> Tensor:
+        return self.normal(*self.routing.slots.shape[:2], self.d_model)
+
+    def weights(self) -> Tensor:
+        dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
+        return self.routing.weights.to(dtype).requires_grad_()
+
+
+@st.composite
+def row_cases(draw: st.DrawFn) -> RowCase:
+    """Layouts of both kinds, for few and for many experts, with drops, padding and rows of odd length."""
+    num_experts = draw(st.sampled_from([2, 3, 8, 64, 512]))
+    capacity = draw(st.sampled_from([1, 2] if num_experts > 64 else [1, 2, 4, 30]))
+    ragged = draw(st.booleans())
+    seed = draw(st.integers(0, 2**31))
+    routing = random_routing(
+        groups=draw(st.integers(1, 3)),
+        tokens=draw(st.integers(1, 23)),
+        num_experts=num_experts,
+        capacity=None if ragged and draw(st.booleans()) else capacity,
+        kind=draw(st.sampled_from(["random", "one expert", "some padding", "padding"])),
+        seed=seed,
+    )
+    return RowCase(
+        routing=routing,
+        bin_size=None if ragged else capacity + draw(st.sampled_from([0, 1, 3])),
+        d_model=draw(st.sampled_from([1, 7, 16, 33] if num_experts > 8 else [1, 7, 16, 32, 33, 64, 513])),
+        dtype=draw(st.sampled_from([torch.float32, torch.bfloat16, torch.float64])),
+        seed=seed,
+    )
+
+
+RELATIVE_TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.float64: 1e-12}
+
+
+def assert_close(actual: Tensor, expected: Tensor, *, terms: int = 1) -> None:
+    """Close for the dtype that both have, as a sum of that many terms of order one."""
+    tolerance = RELATIVE_TOLERANCE[actual.dtype]
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance * terms**0.5)

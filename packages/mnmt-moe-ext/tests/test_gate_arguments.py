@@ -1,0 +1,132 @@
+"""A wrong argument gets a sentence that names it, what it must be and what it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from mnmt_moe_ext import RandomKey, reference, top2_gate, uniform_choices
+
+LOGITS = torch.zeros(2, 3, 4)
+CHOICES = torch.tensor([0, 1], dtype=torch.int32).expand(2, 3, 2)
+KEY = RandomKey.make(seed=1, step=1)
+
+
+@pytest.mark.parametrize("gate", [top2_gate, reference.top2_gate])
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"logits": LOGITS.half()},
+            TypeError,
+            "`logits` must be float32, bfloat16 or float64, but is torch.float16.",
+        ),
+        ({"logits": LOGITS[0]}, ValueError, "`logits` must be (groups, tokens, experts), but is (3, 4)."),
+        ({"logits": LOGITS[..., :1]}, ValueError, "`logits` must have at least 2 experts, but has 1."),
+        (
+            {"padding_mask": torch.zeros(3, 2, dtype=torch.bool)},
+            ValueError,
+            "`padding_mask` must be (groups, tokens) = (2, 3), but is (3, 2).",
+        ),
+        (
+            {"padding_mask": torch.zeros(2, 3)},
+            TypeError,
+            "`padding_mask` must be torch.bool, but is torch.float32.",
+        ),
+        (
+            {"padding_mask": torch.zeros(2, 3, dtype=torch.bool, device="meta")},
+            ValueError,
+            "`padding_mask` must be on cpu like `logits`, but is on meta.",
+        ),
+        ({"capacity": 0}, ValueError, "`capacity` must be at least 1, or None, but is 0."),
+        ({"threshold": 0.0}, ValueError, "`threshold` must be positive, but is 0.0."),
+        ({"renormalise": "never"}, ValueError, '`renormalise` must be "before" or "after", but is "never".'),
+        (
+            {"second_expert_policy": "never"},
+            ValueError,
+            '`second_expert_policy` must be "always", "random" or "sampled", but is "never".',
+        ),
+        (
+            {"second_expert_policy": "random"},
+            ValueError,
+            '`random_key` must be given with `second_expert_policy` "random".',
+        ),
+        (
+            {"second_expert_policy": "sampled"},
+            ValueError,
+            '`random_key` must be given with `second_expert_policy` "sampled".',
+        ),
+        (
+            {"second_expert_policy": "random", "random_key": RandomKey(seed_and_step=torch.zeros(2))},
+            TypeError,
+            "`random_key.seed_and_step` must be torch.int64, but is torch.float32.",
+        ),
+        (
+            {"second_expert_policy": "random", "random_key": RandomKey(seed_and_step=torch.arange(3))},
+            ValueError,
+            "`random_key.seed_and_step` must be (2,), but is (3,).",
+        ),
+        (
+            {
+                "second_expert_policy": "random",
+                "random_key": RandomKey.make(seed=1, step=1, device="meta"),
+            },
+            ValueError,
+            "`random_key.seed_and_step` must be on cpu like `logits`, but is on meta.",
+        ),
+        (
+            {
+                "second_expert_policy": "sampled",
+                "random_key": RandomKey.make(seed=1, step=1, layer=-1),
+            },
+            ValueError,
+            "`random_key.layer` must be in 0 to 2**32 - 1, but is -1.",
+        ),
+        (
+            {"token_ids": torch.zeros(2, 3)},
+            TypeError,
+            "`token_ids` must be torch.int64, but is torch.float32.",
+        ),
+        (
+            {"token_ids": torch.arange(6)},
+            ValueError,
+            "`token_ids` must be (groups, tokens) = (2, 3), but is (6,).",
+        ),
+        (
+            {"choices": CHOICES, "second_expert_policy": "sampled", "random_key": KEY},
+            ValueError,
+            '`choices` must be None with `second_expert_policy` "sampled".',
+        ),
+        ({"choices": CHOICES.long()}, TypeError, "`choices` must be torch.int32, but is torch.int64."),
+        (
+            {"choices": CHOICES[..., 0]},
+            ValueError,
+            "`choices` must be (groups, tokens, 2) = (2, 3, 2), but is (2, 3).",
+        ),
+    ],
+)
+def test_messages(gate: Any, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        gate(**{"logits": LOGITS, "capacity": 4, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("pair", "is_padding"),
+    [((0, 4), False), ((-2, 0), False), ((0, -1), False), ((2, 2), False), ((-1, -1), False), ((0, 1), True)],
+)
+def test_forced_choices_must_be_two_experts_or_padding(pair: tuple[int, int], is_padding: bool) -> None:
+    choices = CHOICES.clone()
+    choices[1, 2] = torch.tensor(pair)
+    padding_mask = torch.zeros(2, 3, dtype=torch.bool)
+    padding_mask[1, 2] = is_padding
+    message = f"two different experts .* but are {pair[0]} and {pair[1]} of 4 for token 5"
+    with pytest.raises(RuntimeError, match=message):
+        top2_gate(LOGITS, padding_mask, capacity=4, choices=choices)
+
+
+def test_uniform_choices_need_two_experts() -> None:
+    with pytest.raises(ValueError, match=r"^`num_experts` must be at least 2, but is 1\.$"):
+        uniform_choices(torch.zeros(1, 2, dtype=torch.bool), 1, step=0)

@@ -1,0 +1,116 @@
+"""How often second choices are kept or drawn, and what their draws depend on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mnmt_moe_ext import RandomKey, reference, top2_gate
+
+KEY = RandomKey.make(seed=7, step=3, layer=1)
+
+
+def identical_tokens(logits: list[float], tokens: int) -> Tensor:
+    return torch.tensor(logits).expand(1, tokens, len(logits))
+
+
+@pytest.mark.parametrize("renormalise", ["before", "after"])
+@pytest.mark.parametrize("threshold", [0.25, 0.5, 1.0])
+def test_random_keeps_in_proportion_to_the_weight(renormalise: Any, threshold: float) -> None:
+    tokens = 40_000
+    logits = identical_tokens([1.0, 0.0, -0.5], tokens)
+    gates = logits[0, 0].softmax(dim=0)
+    weight = gates[1] if renormalise == "after" else gates[1] / (gates[0] + gates[1])
+    probability = (weight / threshold).clamp(max=1).item()
+    routing = top2_gate(
+        logits,
+        capacity=None,
+        second_expert_policy="random",
+        random_key=KEY,
+        threshold=threshold,
+        renormalise=renormalise,
+    )
+    frequency = (routing.experts[..., 1] >= 0).double().mean().item()
+    assert abs(frequency - probability) <= 4 * (probability * (1 - probability) / tokens) ** 0.5
+
+
+def test_sampled_draws_from_the_gates_of_the_others() -> None:
+    tokens = 40_000
+    logits = identical_tokens([0.3, 2.0, -1.0, 1.0, 0.0], tokens)
+    routing = top2_gate(logits, capacity=None, second_expert_policy="sampled", random_key=KEY)
+    counts = routing.load[0, :, 1]
+    assert counts[1] == 0
+    others = [0, 2, 3, 4]
+    expected = logits[0, 0, others].softmax(dim=0) * tokens
+    chi_square = ((counts[others] - expected) ** 2 / expected).sum()
+    assert chi_square < 16.3  # 3 degrees of freedom; above with probability below 1e-3
+
+
+def test_sampled_finds_experts_at_all_places() -> None:
+    routing = top2_gate(
+        torch.zeros(1, 30_000, 200), capacity=None, second_expert_policy="sampled", random_key=KEY
+    )
+    counts = routing.load[0, 1:, 1]
+    expected = 30_000 / 199
+    assert 130 < ((counts - expected) ** 2 / expected).sum() < 270  # 198 degrees of freedom
+
+
+@pytest.mark.parametrize("gate", [top2_gate, reference.top2_gate], ids=["compiled", "reference"])
+@pytest.mark.parametrize("second_expert_policy", ["random", "sampled"])
+def test_a_token_keeps_its_second_choice_wherever_it_stands(gate: Any, second_expert_policy: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4, 60, 10, generator=generator)
+    token_ids = torch.randint(-(2**63), 2**63 - 1, (4, 60), generator=generator)
+
+    def experts(logits: Tensor, token_ids: Tensor) -> Tensor:
+        options = {"second_expert_policy": second_expert_policy, "random_key": KEY, "token_ids": token_ids}
+        chosen: Tensor = gate(logits, capacity=20, **options).experts
+        return chosen
+
+    whole = experts(logits, token_ids)
+    order = torch.randperm(240, generator=generator)
+    shuffled = experts(logits.view(1, 240, 10)[:, order], token_ids.view(1, 240)[:, order])
+    assert torch.equal(shuffled[0], whole.view(240, 2)[order])
+    split = torch.cat([experts(logits[:1], token_ids[:1]), experts(logits[1:], token_ids[1:])])
+    assert torch.equal(split, whole)
+
+
+@pytest.mark.parametrize("gate", [top2_gate, reference.top2_gate], ids=["compiled", "reference"])
+def test_tokens_are_numbered_through_all_groups(gate: Any) -> None:
+    logits = torch.randn(3, 40, 8, generator=torch.Generator().manual_seed(1))
+    options = {"capacity": None, "second_expert_policy": "random", "random_key": KEY}
+    numbered = gate(logits, token_ids=torch.arange(120).view(3, 40), **options)
+    assert torch.equal(gate(logits, **options).experts, numbered.experts)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        RandomKey.make(seed=8, step=3, layer=1),
+        RandomKey.make(seed=7 + 2**32, step=3, layer=1),
+        RandomKey.make(seed=7, step=4, layer=1),
+        RandomKey.make(seed=7, step=3, layer=2),
+    ],
+)
+def test_another_key_keeps_other_choices(other: RandomKey) -> None:
+    logits = torch.randn(1, 500, 8, generator=torch.Generator().manual_seed(2))
+    kept = [
+        top2_gate(logits, capacity=None, second_expert_policy="random", random_key=key).experts[..., 1] >= 0
+        for key in (KEY, other)
+    ]
+    assert not torch.equal(kept[0], kept[1])
+
+
+def test_draws_decide_the_same_in_every_precision() -> None:
+    """Logits that bfloat16 holds exactly make the same decisions as float32 and as float64."""
+    logits = torch.randn(2, 500, 30, generator=torch.Generator().manual_seed(3)).bfloat16()
+    for policy in ("random", "sampled"):
+        experts = [
+            top2_gate(logits.to(dtype), capacity=None, second_expert_policy=policy, random_key=KEY).experts  # type: ignore[arg-type]
+            for dtype in (torch.bfloat16, torch.float32, torch.float64)
+        ]
+        assert torch.equal(experts[0], experts[1])
+        assert torch.equal(experts[0], experts[2])

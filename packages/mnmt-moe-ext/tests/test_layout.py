@@ -1,0 +1,216 @@
+"""Which row of the buffers each choice takes."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from row_cases import RowCase, make_routing, random_routing, row_cases
+from torch import Tensor
+
+import mnmt_moe_ext
+from mnmt_moe_ext import Routing, capacity_layout, ragged_layout, reference
+
+OPERATORS = torch.ops.mnmt_moe_ext
+PACKAGES = pytest.mark.parametrize("package", [mnmt_moe_ext, reference], ids=["compiled", "reference"])
+
+# Expert 0 is the first choice of three tokens of the first group, two of which it keeps.
+CHOICES = np.array([[[0, 1], [0, 2], [0, 1], [-1, -1]], [[2, 0], [1, -1], [2, 0], [2, 1]]], np.int32)
+
+
+def worked_routing() -> Routing:
+    routing = make_routing(CHOICES, num_experts=3, capacity=2)
+    assert routing.slots.tolist() == [
+        [[0, 0], [1, 0], [-1, 1], [-1, -1]],
+        [[0, 0], [0, -1], [1, 1], [-1, 1]],
+    ]
+    return routing
+
+
+@PACKAGES
+def test_capacity_layout_worked_by_hand(package: object) -> None:
+    layout = RowCase(worked_routing(), 3, 1, torch.float32, 0).layout(package)
+    # Bins of three rows: expert 0 has 0 and 3, expert 1 has 6 and 9, expert 2 has 12 and 15.
+    assert layout.rows.tolist() == [
+        [[0, 6], [1, 12], [-1, 7], [-1, -1]],
+        [[15, 3], [9, -1], [16, 4], [-1, 10]],
+    ]
+    assert layout.filled.tolist() == [2, 2, 2, 2, 1, 2]
+    assert (layout.bin_size, layout.num_experts, layout.ends) == (3, 3, None)
+
+
+@PACKAGES
+def test_ragged_layout_worked_by_hand(package: object) -> None:
+    layout = RowCase(worked_routing(), None, 1, torch.float32, 0).layout(package)
+    assert layout.rows.tolist() == [
+        [[0, 4], [1, 8], [-1, 5], [-1, -1]],
+        [[9, 2], [6, -1], [10, 3], [-1, 7]],
+    ]
+    assert layout.ends is not None
+    assert layout.ends.tolist() == [4, 8, 11]
+    assert layout.filled.tolist() == [11]
+    assert (layout.bin_size, layout.num_experts) == (16, 3)
+
+
+def test_bins_have_the_size_of_the_capacity_by_default() -> None:
+    routing = worked_routing()
+    assert torch.equal(capacity_layout(routing).rows, capacity_layout(routing, bin_size=2).rows)
+    assert capacity_layout(routing).bin_size == reference.capacity_layout(routing).bin_size == 2
+
+
+@given(row_cases())
+def test_reference_agrees(case: RowCase) -> None:
+    actual, expected = case.layout(), case.layout(reference)
+    for field in dataclasses.fields(actual):
+        one, other = getattr(actual, field.name), getattr(expected, field.name)
+        if isinstance(one, Tensor):
+            assert one.dtype == other.dtype == torch.int32
+            assert torch.equal(one, other)
+        else:
+            assert one == other
+
+
+@given(row_cases())
+def test_each_kept_choice_has_a_row_of_its_own_in_the_filled_part_of_its_bin(case: RowCase) -> None:
+    layout = case.layout()
+    assert torch.equal(layout.rows >= 0, case.routing.slots >= 0)
+    taken = layout.rows[layout.rows >= 0].tolist()
+    filled = [
+        bin * layout.bin_size + row
+        for bin, count in enumerate(layout.filled.tolist())
+        for row in range(count)
+    ]
+    assert sorted(taken) == filled
+
+
+@given(row_cases())
+def test_filled_counts_the_load_up_to_the_capacity(case: RowCase) -> None:
+    layout = case.layout()
+    claims = case.routing.load.sum(dim=-1).T
+    kept = claims if case.routing.capacity is None else claims.clamp(max=case.routing.capacity)
+    if layout.ends is None:
+        assert torch.equal(layout.filled, kept.flatten().int())
+    else:
+        assert torch.equal(layout.ends, kept.sum(dim=1).cumsum(0).int())
+
+
+@given(row_cases())
+def test_rows_of_an_expert_lie_between_its_ends(case: RowCase) -> None:
+    layout = dataclasses.replace(case, bin_size=None).layout()
+    assert layout.ends is not None
+    ends = [0, *layout.ends.tolist()]
+    for row, expert in zip(
+        layout.rows.flatten().tolist(), case.routing.experts.flatten().tolist(), strict=True
+    ):
+        assert row == -1 or ends[expert] <= row < ends[expert + 1]
+
+
+@pytest.mark.parametrize(("groups", "tokens"), [(0, 5), (2, 0)])
+@pytest.mark.parametrize("bin_size", [None, 4])
+def test_no_tokens(groups: int, tokens: int, bin_size: int | None) -> None:
+    routing = make_routing(np.zeros((groups, tokens, 2), np.int32), num_experts=3, capacity=4)
+    layout = RowCase(routing, bin_size, 1, torch.float32, 0).layout()
+    assert layout.rows.shape == (groups, tokens, 2)
+    assert not layout.filled.any()
+
+
+def test_many_tokens() -> None:
+    routing = random_routing(groups=3, tokens=30_000, num_experts=5, capacity=9_000)
+    for make, make_reference in (
+        (capacity_layout, reference.capacity_layout),
+        (ragged_layout, reference.ragged_layout),
+    ):
+        assert torch.equal(make(routing).rows, make_reference(routing).rows)
+
+
+def test_strides_do_not_matter() -> None:
+    routing = worked_routing()
+    strided = dataclasses.replace(
+        routing,
+        experts=routing.experts.transpose(0, 2).contiguous().transpose(0, 2),
+        slots=routing.slots.transpose(0, 1).contiguous().transpose(0, 1),
+        load=routing.load.transpose(1, 2).contiguous().transpose(1, 2),
+    )
+    for make in (capacity_layout, ragged_layout):
+        assert torch.equal(make(strided).rows, make(routing).rows)
+
+
+@PACKAGES
+@pytest.mark.parametrize(
+    ("capacity", "bin_size", "message"),
+    [
+        (
+            None,
+            4,
+            "`routing` must have a capacity for a capacity layout, but has None; `ragged_layout` needs none.",
+        ),
+        (4, 3, "`bin_size` must be at least the capacity (4), but is 3."),
+        (
+            4,
+            2**29,
+            "`bin_size` times experts times groups must be less than 2³¹, but is 536870912 · 3 · 2.",
+        ),
+    ],
+)
+def test_messages(package: object, capacity: int | None, bin_size: int, message: str) -> None:
+    case = RowCase(make_routing(CHOICES, num_experts=3, capacity=capacity), bin_size, 1, torch.float32, 0)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        case.layout(package)
+
+
+@PACKAGES
+def test_too_many_tokens_for_a_ragged_layout(package: object) -> None:
+    huge = torch.empty(1, dtype=torch.int32).expand(2, 2**29, 2)
+    routing = dataclasses.replace(worked_routing(), experts=huge)
+    message = "`routing` must have less than 2³⁰ tokens for a ragged layout, but has 1073741824."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        RowCase(routing, None, 1, torch.float32, 0).layout(package)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"experts": torch.zeros(2, 4, 2)}, "`experts` must be int32"),
+        ({"slots": torch.zeros(2, 4, 2, dtype=torch.int64)}, "`slots` must be int32"),
+        ({"experts": torch.zeros(8, 2, dtype=torch.int32)}, "`experts` must be \\(groups, tokens, 2\\)"),
+        ({"slots": torch.zeros(2, 3, 2, dtype=torch.int32)}, "`slots` must be \\(groups, tokens, 2\\)"),
+        ({"load": torch.zeros(1, 3, 2, dtype=torch.int32)}, "`load` must be \\(groups, experts, 2\\)"),
+        ({"load": torch.full((2, 3, 2), -1, dtype=torch.int32)}, "`load` must not be negative"),
+        ({"load": torch.zeros(2, 3, 2, dtype=torch.int32)}, "do not agree with `load`"),
+        ({"experts": torch.full((2, 4, 2), 3, dtype=torch.int32)}, "do not agree with `load`"),
+        ({"experts": torch.full((2, 4, 2), -1, dtype=torch.int32)}, "do not agree with `load`"),
+        ({"slots": torch.full((2, 4, 2), -2, dtype=torch.int32)}, "do not agree with `load`"),
+        ({"slots": torch.full((2, 4, 2), 2, dtype=torch.int32)}, "do not agree with `load`"),
+        ({"capacity": 0}, "`capacity` must be positive"),
+    ],
+)
+@pytest.mark.parametrize("bins", [(), (2,)])
+def test_direct_calls_check_the_routing(
+    changes: dict[str, object], message: str, bins: tuple[int, ...]
+) -> None:
+    routing = dataclasses.replace(worked_routing(), **changes)  # type: ignore[arg-type]
+    operator = OPERATORS.capacity_layout if bins else OPERATORS.ragged_layout
+    with pytest.raises(RuntimeError, match=message):
+        operator(routing.experts, routing.slots, routing.load, routing.capacity, *bins)
+
+
+def test_direct_calls_check_the_bins() -> None:
+    routing = worked_routing()
+    arguments = (routing.experts, routing.slots, routing.load)
+    with pytest.raises(RuntimeError, match="`bin_size` must be at least `capacity`"):
+        OPERATORS.capacity_layout(*arguments, 2, 1)
+    with pytest.raises(RuntimeError, match="more rows than int32 can number"):
+        OPERATORS.capacity_layout(*arguments, 2, 2**31 // 6 + 1)
+    with pytest.raises(RuntimeError, match="more choices than there are"):
+        OPERATORS.ragged_layout(*arguments[:2], 9 * routing.load, 2**31 - 1)
+
+
+def test_opcheck() -> None:
+    routing = worked_routing()
+    arguments = (routing.experts, routing.slots, routing.load, 2)
+    torch.library.opcheck(OPERATORS.capacity_layout.default, (*arguments, 3))
+    torch.library.opcheck(OPERATORS.ragged_layout.default, arguments)

@@ -1,0 +1,196 @@
+"""What `dispatch` and `combine` do to any tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from row_cases import RowCase, assert_close, make_routing, random_routing, row_cases
+from torch import Tensor
+
+from mnmt_moe_ext import Layout, capacity_layout, combine, dispatch, ragged_layout
+from mnmt_moe_ext.row_arguments import buffer_shape
+
+
+@given(row_cases())
+def test_a_token_comes_back_times_its_kept_weights(case: RowCase) -> None:
+    layout, tokens, weights = case.layout(), case.tokens(), case.weights()
+    kept = (weights * (case.routing.slots >= 0)).sum(dim=-1, keepdim=True)
+    actual = combine(dispatch(tokens, layout), weights, layout)
+    assert_close(actual, (kept * tokens.to(kept.dtype)).to(case.dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_one_token_for_each_expert_is_a_permutation(dtype: torch.dtype) -> None:
+    order = torch.randperm(50, generator=torch.Generator().manual_seed(1))
+    experts = np.stack([order.numpy(), np.full(50, -1)], axis=-1)[None].astype(np.int32)
+    routing = make_routing(experts, num_experts=50, capacity=1)
+    tokens = torch.randn(1, 50, 33).to(dtype)
+    for layout in (capacity_layout(routing), ragged_layout(routing)):
+        buffers = dispatch(tokens, layout).view(-1, 33)
+        assert torch.equal(buffers[order], tokens[0])
+
+
+def test_rows_that_nobody_has_are_never_read() -> None:
+    routing = random_routing(groups=2, tokens=11, num_experts=4, capacity=3)
+    layout = capacity_layout(routing, bin_size=5)
+    outputs = torch.full((4, 10, 7), torch.nan)
+    outputs.view(-1, 7)[layout.rows[layout.rows >= 0].long()] = 1
+    outputs.requires_grad_()
+    weights = routing.weights.requires_grad_()
+    summed = combine(outputs, weights, layout)
+    grads = torch.autograd.grad(summed.sum(), (outputs, weights))
+    assert all(tensor.isfinite().all() for tensor in (summed, *grads))
+
+
+def test_not_a_number_and_infinity_stay_so_in_bfloat16() -> None:
+    layout = ragged_layout(make_routing(np.array([[[0, -1]] * 4], np.int32), num_experts=2, capacity=None))
+    tokens = torch.tensor([torch.nan, -torch.nan, torch.inf, -torch.inf]).bfloat16().view(1, 4, 1)
+    summed = combine(dispatch(tokens, layout), torch.ones(1, 4, 2), layout)
+    torch.testing.assert_close(summed, tokens, equal_nan=True)
+
+
+def test_bfloat16_is_rounded_to_nearest_even() -> None:
+    values = torch.randn(1, 1, 4096).bfloat16()
+    layout = ragged_layout(make_routing(np.array([[[0, -1]]], np.int32), num_experts=2, capacity=None))
+    # Times 1.5, every odd significand up to 170 is halfway between two.
+    for weight in (0.3, 1.5):
+        actual = combine(dispatch(values, layout), torch.tensor([[[weight, 0.0]]]), layout)
+        assert torch.equal(actual, (torch.tensor(weight) * values.float()).bfloat16())
+
+
+@contextmanager
+def num_threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def results(layout: Layout, weights: Tensor, dtype: torch.dtype, d_model: int) -> list[Tensor]:
+    """Everything that the operators compute, from the same random tokens and outputs."""
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randn(*weights.shape[:2], d_model, generator=generator).to(dtype).requires_grad_()
+    outputs = torch.randn(*buffer_shape(layout), d_model, generator=generator).to(dtype).requires_grad_()
+    weights = weights.detach().to(torch.promote_types(dtype, torch.float32)).requires_grad_()
+    buffers = dispatch(tokens, layout)
+    summed = combine(outputs, weights, layout)
+    (grad_tokens,) = torch.autograd.grad(buffers, tokens, outputs.detach())
+    grads = torch.autograd.grad(summed, (outputs, weights), tokens.detach())
+    return [buffers, summed, grad_tokens, *grads]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_threads_do_not_matter(dtype: torch.dtype, ragged: bool) -> None:
+    routing = random_routing(groups=2, tokens=500, num_experts=8, capacity=100)
+    layout = ragged_layout(routing) if ragged else capacity_layout(routing, bin_size=150)
+    runs = []
+    for count in (1, 2, 5):
+        with num_threads(count):
+            runs.append(results(layout, routing.weights, dtype, 257))
+    for run in runs[1:]:
+        assert all(torch.equal(one, other) for one, other in zip(runs[0], run, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "d_model"), [(torch.float32, 512), (torch.float32, 511), (torch.bfloat16, 1024)]
+)
+def test_large_buffers_are_written_whole(dtype: torch.dtype, d_model: int) -> None:
+    routing = random_routing(groups=2, tokens=2048, num_experts=8, capacity=700)
+    layout = capacity_layout(routing, bin_size=768)
+    rows = layout.rows.view(-1, 2)
+    taken = rows >= 0
+    with num_threads(2):
+        buffers, summed, _, grad_outputs, _ = results(layout, routing.weights, dtype, d_model)
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randn(4096, d_model, generator=generator).to(dtype)
+    outputs = torch.randn(buffers.numel() // d_model, d_model, generator=generator).to(dtype)
+    weights = routing.weights.view(-1, 2)
+    expected = torch.zeros_like(outputs)
+    expected_grad = torch.zeros_like(outputs)
+    for choice in (0, 1):
+        chosen = rows[taken[:, choice], choice].long()
+        expected[chosen] = tokens[taken[:, choice]]
+        scaled = weights[:, choice, None] * tokens.float()
+        expected_grad[chosen] = scaled.to(dtype)[taken[:, choice]]
+    assert torch.equal(buffers.view(-1, d_model), expected)
+    assert torch.equal(grad_outputs.view(-1, d_model), expected_grad)
+    gathered = (outputs.float()[rows.clamp(min=0).long()] * weights.unsqueeze(-1)).sum(dim=1)
+    assert_close(summed.view(-1, d_model), gathered.to(dtype))
+
+
+def results_of_all_dtypes() -> list[Tensor]:
+    routing = random_routing(groups=2, tokens=150, num_experts=4, capacity=60)
+    layout = capacity_layout(routing)
+    return [
+        tensor.detach()
+        for dtype in (torch.float32, torch.bfloat16, torch.float64)
+        for d_model in (512, 77)
+        for tensor in results(layout, routing.weights, dtype, d_model)
+    ]
+
+
+SAVE_RESULTS = (
+    "import sys, torch, test_rows_properties as t; torch.save(t.results_of_all_dtypes(), sys.argv[1])"
+)
+
+
+@pytest.mark.parametrize("instruction_set", ["baseline", "avx2"])
+def test_instruction_sets_agree(instruction_set: str, tmp_path: Path) -> None:
+    file = tmp_path / "results"
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    subprocess.run(
+        [sys.executable, "-c", SAVE_RESULTS, file],
+        env={**os.environ, "MNMT_MOE_ISA": instruction_set, "PYTHONPATH": path},
+        check=True,
+    )
+    for actual, expected in zip(torch.load(file), results_of_all_dtypes(), strict=True):
+        assert_close(actual, expected, terms=512)
+
+
+@pytest.mark.parametrize(("groups", "tokens"), [(0, 5), (2, 0)])
+@pytest.mark.parametrize("bin_size", [None, 4])
+def test_no_tokens(groups: int, tokens: int, bin_size: int | None) -> None:
+    routing = make_routing(np.zeros((groups, tokens, 2), np.int32), num_experts=3, capacity=4)
+    case = RowCase(routing, bin_size, 5, torch.float32, 0)
+    layout, x, weights = case.layout(), case.tokens(), case.weights()
+    buffers = dispatch(x, layout)
+    assert not buffers.any()
+    combined = combine(buffers, weights, layout)
+    assert combined.shape == x.shape
+    assert [grad.shape for grad in torch.autograd.grad(combined.sum(), (x, weights))] == [
+        x.shape,
+        weights.shape,
+    ]
+
+
+def test_an_empty_model_dimension() -> None:
+    routing = random_routing(groups=1, tokens=3, num_experts=2, capacity=4)
+    layout = capacity_layout(routing)
+    buffers = dispatch(torch.zeros(1, 3, 0), layout)
+    assert buffers.shape == (2, 4, 0)
+    assert combine(buffers, routing.weights, layout).shape == (1, 3, 0)
+
+
+def test_strides_do_not_matter() -> None:
+    routing = random_routing(groups=2, tokens=9, num_experts=3, capacity=4)
+    layout = capacity_layout(routing)
+    tokens = torch.randn(7, 9, 2).transpose(0, 2)
+    assert torch.equal(dispatch(tokens, layout), dispatch(tokens.contiguous(), layout))
+    strided = dataclasses.replace(layout, rows=layout.rows.transpose(0, 2).contiguous().transpose(0, 2))
+    outputs = torch.randn(7, 8, 3).transpose(0, 2)
+    weights = routing.weights.transpose(0, 1).contiguous().transpose(0, 1)
+    expected = combine(outputs.contiguous(), routing.weights, layout)
+    assert torch.equal(combine(outputs, weights, strided), expected)
