@@ -1,56 +1,273 @@
-"""The gate on a GPU agrees with its plain-torch definition on the CPU."""
+"""The public functions on a GPU agree with their plain-torch definitions on the CPU."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
-from mnmt_moe_ext import cuda, reference_top2_gate, top2_gate
-from mnmt_moe_ext.operators import top2_select
-from mnmt_moe_ext.reference import select_top2
+from mnmt_moe_ext import (
+    Layout,
+    RandomKey,
+    Routing,
+    capacity_layout,
+    combine,
+    dispatch,
+    is_available,
+    ragged_layout,
+    reference,
+    top2_gate,
+    uniform_choices,
+)
 
 pytestmark = [
     pytest.mark.cuda,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="torch.cuda is not available: no GPU to run on"),
     pytest.mark.skipif(
-        not cuda.KERNELS_LOADED, reason=f"the CUDA kernels were not built: {cuda.BUILD_COMMAND}"
+        not is_available(torch.device("cuda")), reason="this installation has no operators for CUDA"
     ),
 ]
 
-
-def make_logits(num_experts: int, dtype: torch.dtype, *, ties: bool) -> torch.Tensor:
-    logits = torch.randn(3, 101, num_experts, generator=torch.Generator().manual_seed(num_experts))
-    return (logits.round() if ties else logits).to(dtype)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("num_experts", [2, 3, 31, 32, 33, 64, 128, 2048])
-@pytest.mark.parametrize("ties", [False, True])
-def test_selection(dtype: torch.dtype, num_experts: int, ties: bool) -> None:
-    logits = make_logits(num_experts, dtype, ties=ties)
-    padding_mask = torch.arange(303).view(3, 101) % 7 == 0
-    gates, choices = top2_select(logits.cuda(), padding_mask.cuda())
-    expected_gates, expected_choices = select_top2(logits, padding_mask)
-    assert torch.equal(choices.cpu(), expected_choices)
-    torch.testing.assert_close(gates.cpu(), expected_gates, rtol=1e-5, atol=1e-7)
+DTYPES = (torch.float32, torch.bfloat16)
+LAYOUTS = {
+    "capacity": (capacity_layout, reference.capacity_layout),
+    "ragged": (ragged_layout, reference.ragged_layout),
+}
+TOLERANCE = {torch.float32: {"rtol": 1e-4, "atol": 1e-5}, torch.bfloat16: {"rtol": 2e-2, "atol": 2e-2}}
 
 
-def test_a_row_without_numbers_still_chooses_existing_experts() -> None:
-    padding_mask = torch.zeros(1, 1, dtype=torch.bool, device="cuda")
-    for value in (float("nan"), float("-inf")):
-        _, choices = top2_select(torch.full((1, 1, 5), value, device="cuda"), padding_mask)
-        assert choices.flatten().tolist() == [0, 1]
+def random_tensor(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
+
+
+def padding_of(groups: int, tokens: int) -> Tensor:
+    return torch.arange(groups * tokens).view(groups, tokens) % 7 == 0
+
+
+def key_on(device: str, step: int = 5) -> RandomKey:
+    return RandomKey.make(seed=1 << 35, step=step, layer=3, device=device)
+
+
+def assert_same_routing(actual: Routing, expected: Routing) -> None:
+    for name in ("experts", "slots", "load"):
+        assert torch.equal(getattr(actual, name).cpu(), getattr(expected, name)), name
+    torch.testing.assert_close(actual.weights.cpu(), expected.weights, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(actual.auxiliary_loss.cpu(), expected.auxiliary_loss, rtol=1e-4, atol=1e-6)
+
+
+def to_cpu(routing: Routing) -> Routing:
+    tensors = {
+        name: value.detach().cpu() for name, value in vars(routing).items() if isinstance(value, Tensor)
+    }
+    return replace(routing, **tensors)
+
+
+def assert_same_gate(logits: Tensor, padding_mask: Tensor, **options: Any) -> None:
+    """Routing and gradient; the options' tensors are on the CPU."""
+    results = []
+    for gate, device in ((top2_gate, "cuda"), (reference.top2_gate, "cpu")):
+        leaf = logits.to(device).requires_grad_()
+        moved = {
+            name: value.to(device) if isinstance(value, Tensor) else value for name, value in options.items()
+        }
+        if options.get("second_expert_policy", "always") != "always":
+            moved["random_key"] = key_on(device)
+        routing = gate(leaf, padding_mask.to(device), **moved)
+        importance = torch.linspace(-1, 2, routing.weights.numel()).view(routing.weights.shape).to(device)
+        scalar = (routing.weights * importance).sum() + 3 * routing.auxiliary_loss / logits.shape[-1]
+        results.append((routing, torch.autograd.grad(scalar, leaf)[0].cpu()))
+    assert_same_routing(to_cpu(results[0][0]), to_cpu(results[1][0]))
+    torch.testing.assert_close(
+        results[0][1], results[1][1], rtol=2e-2 if logits.dtype == torch.bfloat16 else 1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("num_experts", [2, 3, 31, 32, 33, 64, 128, 512, 2048, 4096])
+def test_gate(num_experts: int, dtype: torch.dtype) -> None:
+    logits = random_tensor(3, 301, num_experts)
+    assert_same_gate(logits.to(dtype), padding_of(3, 301), capacity=8)
+    assert_same_gate(logits.round().to(dtype), padding_of(3, 301), capacity=8)
 
 
 @pytest.mark.parametrize("renormalise", ["before", "after"])
-def test_gate(renormalise: Any) -> None:
-    logits = make_logits(16, torch.float32, ties=False).requires_grad_()
-    gradients = []
-    for gate, device in ((top2_gate, "cuda"), (reference_top2_gate, "cpu")):
-        routing = gate(logits.to(device), capacity=12, renormalise=renormalise)
-        scalar = routing.weights.square().sum() + routing.auxiliary_loss
-        gradients.append((routing.slots.cpu(), *torch.autograd.grad(scalar, logits)))
-    assert torch.equal(gradients[0][0], gradients[1][0])
-    torch.testing.assert_close(gradients[0][1], gradients[1][1], rtol=1e-4, atol=1e-6)
+@pytest.mark.parametrize("policy", ["always", "random", "sampled"])
+@pytest.mark.parametrize("num_experts", [2, 40, 512])
+def test_policies(policy: str, renormalise: str, num_experts: int) -> None:
+    logits = random_tensor(2, 4000, num_experts)
+    assert_same_gate(
+        logits, padding_of(2, 4000), capacity=None, second_expert_policy=policy, renormalise=renormalise
+    )
+
+
+@pytest.mark.parametrize("policy", ["always", "random"])
+def test_forced_choices(policy: str) -> None:
+    padding_mask = padding_of(2, 500)
+    choices = uniform_choices(padding_mask, 10, step=4)
+    logits = random_tensor(2, 500, 10)
+    assert_same_gate(logits, padding_mask, capacity=60, choices=choices, second_expert_policy=policy)
+
+
+def test_one_long_group() -> None:
+    assert_same_gate(random_tensor(1, 70_000, 6), padding_of(1, 70_000), capacity=20_000)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 4), (2, 0, 4)])
+def test_no_tokens(shape: tuple[int, int, int]) -> None:
+    logits = torch.zeros(shape)
+    assert_same_routing(top2_gate(logits.cuda(), capacity=4), reference.top2_gate(logits, capacity=4))
+
+
+def random_routing(num_experts: int) -> Routing:
+    return reference.top2_gate(random_tensor(3, 50, num_experts), padding_of(3, 50), capacity=8)
+
+
+def to_cuda(routing: Routing) -> Routing:
+    tensors = {name: value.cuda() for name, value in vars(routing).items() if isinstance(value, Tensor)}
+    return replace(routing, **tensors)
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+@pytest.mark.parametrize("num_experts", [2, 9, 2048])
+def test_layouts(kind: str, num_experts: int) -> None:
+    routing = random_routing(num_experts)
+    compiled, definition = LAYOUTS[kind]
+    actual, expected = compiled(to_cuda(routing)), definition(routing)
+    assert torch.equal(actual.rows.cpu(), expected.rows)
+    assert torch.equal(actual.filled.cpu(), expected.filled)
+    assert (actual.bin_size, actual.num_experts) == (expected.bin_size, expected.num_experts)
+    if kind == "ragged":
+        assert actual.ends is not None
+        assert torch.equal(actual.ends.cpu(), expected.ends)
+
+
+def through_experts(
+    functions: tuple[Callable[..., Any], ...], tokens: Tensor, routing: Routing
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """What experts that square make of the tokens, and the gradients of tokens and weights."""
+    layout_of, dispatch_, combine_ = functions
+    leaves = (tokens.requires_grad_(), routing.weights.detach().requires_grad_())
+    layout: Layout = layout_of(routing)
+    buffers = dispatch_(leaves[0], layout)
+    out = combine_(buffers * buffers.float().cos().to(buffers.dtype), leaves[1], layout)
+    grad = random_tensor(*out.shape, dtype=out.dtype).to(out.device)
+    return out, torch.autograd.grad(out, leaves, grad)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", LAYOUTS)
+@pytest.mark.parametrize("d", [1, 7, 64, 1024, 1030])
+def test_rows(d: int, kind: str, dtype: torch.dtype) -> None:
+    routing = random_routing(9)
+    tokens = random_tensor(3, 50, d, dtype=dtype)
+    compiled, definition = LAYOUTS[kind]
+    out, grads = through_experts((compiled, dispatch, combine), tokens.cuda(), to_cuda(routing))
+    expected, expected_grads = through_experts(
+        (definition, reference.dispatch, reference.combine), tokens.float(), routing
+    )
+    torch.testing.assert_close(out.cpu().float(), expected, **TOLERANCE[dtype])
+    torch.testing.assert_close(grads[0].cpu().float(), expected_grads[0], **TOLERANCE[dtype])
+    torch.testing.assert_close(
+        grads[1].cpu(), expected_grads[1], rtol=2e-2, atol=TOLERANCE[dtype]["atol"] * d
+    )
+
+
+def test_dispatch_copies() -> None:
+    routing = random_routing(9)
+    tokens = random_tensor(3, 50, 24, dtype=torch.bfloat16)
+    buffers = dispatch(tokens.cuda(), capacity_layout(to_cuda(routing), bin_size=11))
+    expected = reference.dispatch(tokens, reference.capacity_layout(routing, bin_size=11))
+    assert torch.equal(buffers.cpu(), expected)
+
+
+def layer(logits: Tensor, tokens: Tensor, key: RandomKey) -> tuple[Tensor, Tensor]:
+    routing = top2_gate(logits, capacity=24, second_expert_policy="random", random_key=key)
+    layout = capacity_layout(routing)
+    return combine(dispatch(tokens, layout) * 2, routing.weights, layout), routing.slots
+
+
+def layer_on_cpu(logits: Tensor, tokens: Tensor, step: int) -> tuple[Tensor, Tensor]:
+    options = {"capacity": 24, "second_expert_policy": "random", "random_key": key_on("cpu", step)}
+    routing = reference.top2_gate(logits.cpu(), **options)
+    layout = reference.capacity_layout(routing)
+    buffers = reference.dispatch(tokens.cpu(), layout)
+    return reference.combine(buffers * 2, routing.weights, layout), routing.slots
+
+
+def test_a_captured_graph_is_replayed_with_another_step_and_other_data() -> None:
+    logits, tokens, key = torch.zeros(2, 64, 8).cuda(), torch.zeros(2, 64, 32).cuda(), key_on("cuda")
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        layer(logits, tokens, key)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out, slots = layer(logits, tokens, key)
+    for step in (6, 7):
+        logits.copy_(random_tensor(2, 64, 8) * step)
+        tokens.copy_(random_tensor(2, 64, 32) + step)
+        key.seed_and_step[1] = step
+        graph.replay()
+        expected, expected_slots = layer_on_cpu(logits, tokens, step)
+        assert torch.equal(slots.cpu(), expected_slots)
+        torch.testing.assert_close(out.cpu(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def sync_is_an_error() -> Iterator[None]:
+    torch.cuda.set_sync_debug_mode("error")
+    yield
+    torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.usefixtures("sync_is_an_error")
+@pytest.mark.parametrize("layout_of", [capacity_layout, ragged_layout])
+def test_nothing_waits_for_the_gpu(layout_of: Callable[[Routing], Layout]) -> None:
+    logits = torch.zeros(2, 64, 8, device="cuda", requires_grad=True)
+    tokens = torch.zeros(2, 64, 32, device="cuda", requires_grad=True)
+    routing = top2_gate(logits, capacity=24)
+    layout = layout_of(routing)
+    out = combine(dispatch(tokens, layout), routing.weights, layout)
+    (out.sum() + routing.auxiliary_loss).backward()
+    assert logits.grad is not None
+    assert tokens.grad is not None
+
+
+def test_results_are_the_same_every_time() -> None:
+    logits = random_tensor(4, 3000, 64).cuda().requires_grad_()
+    results = []
+    for _ in range(5):
+        routing = top2_gate(logits, capacity=100)
+        (grad,) = torch.autograd.grad(routing.weights.square().sum() + routing.auxiliary_loss, logits)
+        results.append((routing.auxiliary_loss, grad))
+    assert all(
+        torch.equal(loss, results[0][0]) and torch.equal(grad, results[0][1]) for loss, grad in results
+    )
+
+
+@pytest.mark.filterwarnings("default")  # the compiler's own warnings are not ours to mend
+def test_torch_compile() -> None:
+    logits, tokens, key = random_tensor(2, 64, 8).cuda(), random_tensor(2, 64, 32).cuda(), key_on("cuda")
+    compiled = torch.compile(layer, fullgraph=True)
+    for actual, expected in zip(compiled(logits, tokens, key), layer(logits, tokens, key), strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+def test_messages() -> None:
+    logits = torch.zeros(1, 4, 2, device="cuda")
+    padding_mask = torch.zeros(1, 4, dtype=torch.bool)
+    with pytest.raises(ValueError, match="`padding_mask` must be on cuda:0 like `logits`, but is on cpu"):
+        top2_gate(logits, padding_mask, capacity=1)
+    with pytest.raises(RuntimeError, match="`logits` on a GPU must be float32 or bfloat16"):
+        top2_gate(logits.double(), capacity=1)
+    with pytest.raises(RuntimeError, match="`logits` on a GPU must have at most 4096 experts, but has 4097"):
+        top2_gate(torch.zeros(1, 1, 4097, device="cuda"), capacity=1)
+    layout = capacity_layout(top2_gate(logits, capacity=1))
+    with pytest.raises(ValueError, match="`tokens` must be on cuda:0 like `layout`, but is on cpu"):
+        dispatch(torch.zeros(1, 4, 8), layout)
+    with pytest.raises(RuntimeError, match="`tokens` on a GPU must be float32 or bfloat16"):
+        dispatch(torch.zeros(1, 4, 8, device="cuda").double(), layout)

@@ -1,0 +1,92 @@
+// Rows of a matrix, moved by a warp in packs of up to 16 bytes.
+#pragma once
+
+#include "warp.cuh"
+
+namespace mnmt_moe {
+
+constexpr int kRowsThreads = 256;
+constexpr int kRowsWarps = kRowsThreads / kWarpSize;
+
+template <typename T, int kWidth>
+struct alignas(sizeof(T) * kWidth) Pack {
+    T values[kWidth];
+};
+
+template <typename T>
+constexpr int kFullWidth = 16 / sizeof(T);
+
+// The buffers that tokens are dispatched to: bins of bin_size rows, the first filled[bin] of which hold a
+// token.
+struct Bins {
+    const int32_t* filled;
+    int64_t count;
+    int64_t bin_size;
+
+    __host__ __device__ int64_t rows() const { return count * bin_size; }
+};
+
+// The two rows of a token in buffers of num_rows rows; null for none.
+template <typename Element>
+struct RowPair {
+    Element* rows[2];
+
+    __device__ RowPair(Element* buffers, const int32_t* indices, int64_t num_rows, int64_t width) {
+        for (int rank = 0; rank < 2; ++rank) {
+            const int32_t row = index_below(indices[rank], num_rows);
+            rows[rank] = row == kNone ? nullptr : buffers + row * width;
+        }
+    }
+};
+
+// Calls function(index) for the kUnroll packs from `start` that this lane has, unrolled, so that loads are in
+// flight together.
+template <int kUnroll, typename Function>
+__device__ void each_pack(int64_t start, int64_t width, Function function) {
+#pragma unroll
+    for (int index = 0; index < kUnroll; ++index) {
+        if (start + index * kWarpSize < width) {
+            function(index);
+        }
+    }
+}
+
+template <typename Packed>
+__device__ void zero_row(Packed* row, int64_t width) {
+    for (int64_t index = lane_index(); index < width; index += kWarpSize) {
+        row[index] = Packed{};
+    }
+}
+
+// Zeroes those of the 32 rows from `start` that hold no token. The whole warp calls.
+template <typename Packed>
+__device__ void zero_empty_rows(Packed* buffers, const Bins& bins, int64_t start, int64_t width) {
+    const int64_t row = start + lane_index();
+    const bool empty = row < bins.rows() && row % bins.bin_size >= bins.filled[row / bins.bin_size];
+    for (unsigned left = __ballot_sync(kAllLanes, empty); left != 0; left &= left - 1) {
+        zero_row(buffers + (start + __ffs(left) - 1) * width, width);
+    }
+}
+
+// A warp a token, then a warp for each 32 rows of the buffers.
+inline int64_t blocks_for(int64_t tokens, int64_t buffer_rows) {
+    return ceil_div<int64_t>(tokens + ceil_div<int64_t>(buffer_rows, kWarpSize), kRowsWarps);
+}
+
+__device__ inline int64_t warp_of_grid() {
+    return static_cast<int64_t>(blockIdx.x) * kRowsWarps + warp_index();
+}
+
+inline bool aligned(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; }
+
+// Calls function(std::integral_constant<int, width of a pack>): the widest that d and the pointers allow.
+template <typename T, typename Function, typename... Pointers>
+void with_pack_width(int64_t d, const Function& function, const Pointers*... pointers) {
+    if (d % kFullWidth<T> == 0 && (aligned(pointers) && ...)) {
+        function(std::integral_constant<int, kFullWidth<T>>{});
+    } else {
+        function(std::integral_constant<int, 1>{});
+    }
+}
+
+}  // namespace mnmt_moe

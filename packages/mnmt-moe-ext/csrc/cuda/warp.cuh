@@ -1,0 +1,57 @@
+// A warp's reductions, and the numbers that kernels here agree on.
+#pragma once
+
+#include <cstdint>
+
+#include "launch.cuh"
+
+namespace mnmt_moe {
+
+constexpr int kWarpSize = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+constexpr int32_t kNone = -1;
+
+template <typename Integer>
+__host__ __device__ constexpr Integer ceil_div(Integer count, Integer size) {
+    return (count + size - 1) / size;
+}
+
+// The index, or kNone if it is outside [0, size): numbers in tensors are not to lead out of bounds.
+__device__ inline int32_t index_below(int32_t index, int64_t size) {
+    return index >= 0 && index < size ? index : kNone;
+}
+
+__device__ inline float to_float(float value) { return value; }
+__device__ inline float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
+
+template <typename T>
+__device__ T from_float(float value) {
+    return value;
+}
+template <>
+__device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
+    return __float2bfloat16_rn(value);
+}
+
+__device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % kWarpSize; }
+__device__ inline int warp_index() { return static_cast<int>(threadIdx.x) / kWarpSize; }
+
+template <typename T>
+__device__ T warp_sum(T value) {
+    for (int offset = kWarpSize / 2; offset > 0; offset /= 2) {
+        value += __shfl_xor_sync(kAllLanes, value, offset);
+    }
+    return value;
+}
+
+// Sum over this lane and those before it.
+template <typename T>
+__device__ T warp_prefix_sum(T value) {
+    for (int offset = 1; offset < kWarpSize; offset *= 2) {
+        const T before = __shfl_up_sync(kAllLanes, value, offset);
+        value += lane_index() >= offset ? before : T(0);
+    }
+    return value;
+}
+
+}  // namespace mnmt_moe

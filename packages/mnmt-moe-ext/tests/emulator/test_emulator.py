@@ -1,0 +1,46 @@
+"""The emulator finds the mistakes for which it was written."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+HALF_A_WARP_VOTES, MISSED_BARRIER, DIFFERENT_COLLECTIVES, RACE, NO_RACE = range(5)
+
+
+def run(kernels: Any, which: int, order: int = 0) -> Tensor:
+    out = torch.full((64,), -1, dtype=torch.int32)
+    kernels.library.set_order(ctypes.c_int64(order))
+    kernels.call("run_faulty", which, out)
+    return out
+
+
+@pytest.mark.parametrize("order", [0, 1, 20])
+@pytest.mark.parametrize(
+    ("which", "message"),
+    [
+        (HALF_A_WARP_VOTES, r"^divergence: thread \d+ waits for its warp in vain; thread \d+ has ended\.$"),
+        (MISSED_BARRIER, r"^divergence: thread \d+ waits for its block in vain; thread 5 has ended\.$"),
+        (
+            DIFFERENT_COLLECTIVES,
+            r"^divergence: thread 0 waits for its warp in vain; thread 1 waits for its warp",
+        ),
+    ],
+)
+def test_divergence(kernels: Any, which: int, message: str, order: int) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        run(kernels, which, order)
+
+
+def test_a_race_depends_on_the_order_of_threads(kernels: Any) -> None:
+    assert not torch.equal(run(kernels, RACE, order=0), run(kernels, RACE, order=1))
+
+
+def test_threads_that_wait_do_not_race(kernels: Any) -> None:
+    expected = (torch.arange(64, dtype=torch.int32) + 1) % 64
+    for order in (0, 1, 20):
+        assert torch.equal(run(kernels, NO_RACE, order), expected)
