@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from mnmt_model.checkpoints import Progress, load_model, restore_newest, save, saving
@@ -22,36 +22,60 @@ from mnmt_model.optim.adafactor import Adafactor
 
 OPTIMIZERS = {"adamw": torch.optim.AdamW, "adafactor": Adafactor}
 
+WRITTEN = {
+    2: [(parallel, name) for parallel in ("ddp", "fsdp") for name in OPTIMIZERS],
+    4: [("fsdp", "adamw"), ("fsdp", "adafactor"), ("ddp+experts", "adafactor"), ("fsdp+experts", "adamw")],
+}
+"""By the number of processes; two share out the experts with "ddp+experts", and all with "fsdp+experts"."""
 
-def parallels() -> tuple[str, ...]:
-    """DDP is the same at 2 processes and at 4."""
-    return ("ddp", "fsdp") if distributed.get_world_size() == 2 else ("fsdp",)
+READ = {2: ("ddp", "fsdp", "ddp+experts"), 4: ("fsdp", "ddp+experts", "fsdp+experts")}
+"""DDP is the same at 2 processes and at 4."""
 
 
 def make_model() -> nn.Sequential:
-    """Rows divide by 2 and 4 evenly, unevenly, and so that some ranks have none."""
+    """Rows divide by 2 and 4 evenly, unevenly, and so that some ranks have none; experts come last."""
     torch.manual_seed(1)
     layers = [nn.Linear(128, 130), nn.Linear(130, 5), nn.Linear(5, 3), nn.LayerNorm(3), nn.Linear(3, 1)]
-    return nn.Sequential(*layers)
+    experts = {"wi": nn.Parameter(torch.randn(6, 128, 130)), "wo": nn.Parameter(torch.randn(4, 5, 3))}
+    return nn.Sequential(*layers, nn.ParameterDict(experts))
 
 
 def make(parallel: str, optimizer: str) -> tuple[nn.Module, nn.Module, torch.optim.Optimizer]:
     """The module to call, the one whose state is saved, and its optimiser."""
-    model: nn.Module = make_model()
-    called = model
-    if parallel == "ddp":
-        called = DistributedDataParallel(model)
+    model = make_model()
+    called: nn.Module = model[:-1]
+    share_out(model[-1], parallel)
+    if parallel.startswith("ddp"):
+        called = DistributedDataParallel(called)
     else:
         mesh = init_device_mesh("cpu", (distributed.get_world_size(),))
-        for layer in model:
+        for layer in called:
             fully_shard(layer, mesh=mesh)
-        fully_shard(model, mesh=mesh)
+        fully_shard(called, mesh=mesh)
     return called, model, OPTIMIZERS[optimizer](model.parameters(), lr=0.01)
+
+
+def share_out(experts: nn.ParameterDict, parallel: str) -> None:
+    """Put the experts where they are trained: on meshes of (replicas, experts) if ranks share them out."""
+    size = distributed.get_world_size()
+    shapes = {"fsdp": (size,), "ddp+experts": (size // 2, 2), "fsdp+experts": (1, size)}
+    if parallel in shapes:
+        mesh = init_device_mesh("cpu", shapes[parallel])
+        placements = [Replicate()] * (mesh.ndim - 1) + [Shard(0)]
+        for name, parameter in experts.items():
+            experts[name] = nn.Parameter(distribute_tensor(parameter.detach(), mesh, placements))
 
 
 def train_step(called: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     torch.manual_seed(distributed.get_rank())
     called(torch.randn(4, 128)).square().sum().backward()
+    torch.manual_seed(7)
+    for parameter in optimizer.param_groups[0]["params"]:
+        if parameter.dim() == 3:
+            grad = torch.randn(parameter.shape)
+            if isinstance(parameter, DTensor):
+                grad = distribute_tensor(grad, parameter.device_mesh, parameter.placements)
+            parameter.grad = grad
     optimizer.step()
     optimizer.zero_grad()
 
@@ -80,31 +104,33 @@ def require_equal(found: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor
 
 def write(folder: Path) -> None:
     """Saves after two steps; beside it, all tensors then and a step later."""
-    for parallel in parallels():
-        for name in OPTIMIZERS:
-            called, model, optimizer = make(parallel, name)
-            for _ in range(2):
-                train_step(called, optimizer)
-            run = folder / f"{parallel}-{distributed.get_world_size()}-{name}"
-            save(run, model, optimizer, Progress(step=2, tokens=9, flops=8, stream={"a": 1}), keep=1)
-            keep(gather(model, optimizer), run / "saved.safetensors")
-            # After its first step DDP sums in another order, so it starts afresh as a resumed run does.
-            train_step(DistributedDataParallel(model) if parallel == "ddp" else called, optimizer)
-            keep(gather(model, optimizer), run / "later.safetensors")
+    size = distributed.get_world_size()
+    for parallel, name in WRITTEN[size]:
+        called, model, optimizer = make(parallel, name)
+        for _ in range(2):
+            train_step(called, optimizer)
+        run = folder / f"{parallel}-{size}-{name}"
+        save(run, model, optimizer, Progress(step=2, tokens=9, flops=8, stream={"a": 1}), keep=1)
+        keep(gather(model, optimizer), run / "saved.safetensors")
+        # After its first step DDP sums in another order, so it starts afresh as a resumed run does.
+        ddp = parallel.startswith("ddp")
+        train_step(DistributedDataParallel(model[:-1]) if ddp else called, optimizer)
+        keep(gather(model, optimizer), run / "later.safetensors")
 
 
 def read(folder: Path) -> None:
-    """Every run, as DDP and FSDP have it here; those written so take the later step to the same tensors."""
+    """Every run, in every parallel way; those written so take the later step to the same tensors."""
+    world = distributed.get_world_size()
     for run in sorted(folder.iterdir()):
         written, size, name = run.name.split("-")
-        for parallel in parallels():
+        for parallel in READ[world]:
             called, model, optimizer = make(parallel, name)
             assert restore_newest(run, model, optimizer) is not None
             require_equal(gather(model, optimizer), load_file(run / "saved.safetensors"), run.name)
-            if (written, int(size)) == (parallel, distributed.get_world_size()):
+            if (written, int(size)) == (parallel, world):
                 train_step(called, optimizer)
                 require_equal(gather(model, optimizer), load_file(run / "later.safetensors"), run.name)
-            load_model(run / "step-00000002", make(parallel, name)[1])
+            load_model(run / "step-00000002", model)
 
 
 def trouble(folder: Path) -> None:
@@ -133,9 +159,9 @@ def fail(folder: Path) -> None:
 
 def fall_back(folder: Path) -> None:
     """The last file of the newest checkpoint has changed."""
-    _, model, optimizer = make("fsdp", "adamw")
+    called, model, optimizer = make("fsdp", "adamw")
     for step in (1, 2):
-        train_step(model, optimizer)
+        train_step(called, optimizer)
         save(folder, model, optimizer, Progress(step=step, tokens=0, flops=0, stream={}), keep=2)
     distributed.barrier()
     if distributed.get_rank() == 0:

@@ -57,6 +57,26 @@ def test_each_parameter_counts_its_own_steps() -> None:
         np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(128, 130), (130, 5), (4, 3)], ids=["factored", "narrow", "small"])
+def test_a_stack_of_matrices_is_updated_as_each_would_be_alone(shape: tuple[int, int]) -> None:
+    generator = np.random.default_rng(2)
+    scales = np.float32([1.0, 1e-5, 30.0])[:, None, None]
+    start = scales * generator.standard_normal((3, *shape), np.float32)
+    gradients = [scales**k * generator.standard_normal((3, *shape), np.float32) for k in (0, 1, -1, 2)]
+    (ours,) = trained([start], [[gradient] for gradient in gradients], 0.05)
+    np.testing.assert_allclose(
+        ours, trained(list(start), [list(each) for each in gradients], 0.05), rtol=1e-6
+    )
+
+
+def test_a_stack_keeps_the_state_of_its_matrices() -> None:
+    experts, narrow = (torch.nn.Parameter(torch.ones(shape)) for shape in [(3, 128, 130), (3, 130, 127)])
+    optimizer = Adafactor([experts, narrow], lr=0.1)
+    step(optimizer, [experts, narrow], [torch.ones_like(experts), torch.ones_like(narrow)])
+    shapes = [{k: tuple(v.shape) for k, v in optimizer.state[p].items()} for p in (experts, narrow)]
+    assert shapes == [{"step": (), "row": (3, 128), "column": (3, 130)}, {"step": (), "v": (3, 130, 127)}]
+
+
 def trained(starts: Sequence[Array], gradients: Sequence[Sequence[Array | None]], lr: float) -> list[Array]:
     """The parameters after a step with each row of gradients."""
     parameters = [torch.nn.Parameter(torch.tensor(start)) for start in starts]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.multiprocessing import start_processes
 from torch.optim import Optimizer
@@ -25,8 +25,19 @@ from mnmt_model.optim import adafactor
 from mnmt_model.optim.adafactor import Adafactor
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 
-SHAPES = {"factored": (131, 129), "wide": (128, 200), "narrow": (130, 5), "vector": (7,), "short": (3, 4)}
-"""At 4 ranks the last has no row of `short`, which is factored where `MIN_FACTORED` is 3."""
+SHAPES = {
+    "factored": (131, 129),
+    "wide": (128, 200),
+    "narrow": (130, 5),
+    "vector": (7,),
+    "short": (3, 4),
+    "experts": (4, 129, 130),
+    "few_experts": (3, 4, 3),
+}
+"""At 4 ranks the last has nothing of the smallest two, which are factored where `MIN_FACTORED` is 3."""
+
+EXPERT_MESHES = {"1x4": (1, 4), "2x2": (2, 2), "4x1": (4, 1)}
+"""Replicas and ranks that share out the experts of each; beside the first, other weights are sharded too."""
 
 
 class Weights(nn.Module):
@@ -65,31 +76,55 @@ def full(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor.clone()
 
 
-def sharded(mesh: DeviceMesh | None) -> Weights:
+def sharded(mesh: DeviceMesh | None, experts: DeviceMesh | None = None) -> Weights:
+    """The weights on `mesh`, those of experts on a mesh of their own if there is one."""
     model = Weights()
+    if experts is not None:
+        for name in ("experts", "few_experts"):
+            shared_out = distribute_tensor(
+                model.get_parameter(name).detach(), experts, [Replicate(), Shard(0)]
+            )
+            model.register_parameter(name, nn.Parameter(shared_out))
     if mesh is not None:
-        fully_shard(model, mesh=mesh)
+        apart = {parameter for parameter in model.parameters() if isinstance(parameter, DTensor)}
+        fully_shard(model, mesh=mesh, ignored_params=apart)
     return model
 
 
-def trained_with_adafactor(mesh: DeviceMesh | None) -> dict[str, Tensor]:
-    model = sharded(mesh)
+def trained_with_adafactor(model: Weights) -> dict[str, Tensor]:
     return train(model, Adafactor(model.parameters(), lr=0.05), range(1, 5))
 
 
-def trained_with_adamw(mesh: DeviceMesh | None) -> dict[str, Tensor]:
-    model = sharded(mesh)
+def trained_with_adamw(model: Weights) -> dict[str, Tensor]:
     config = TrainConfig(optimizer="adamw", learning_rate=0.05, weight_decay=0.1)
     return train(model, make_optimizer(model, config), range(1, 5), clip_norm=0.5)
 
 
-def trained_with_all_factored(mesh: DeviceMesh | None) -> dict[str, Tensor]:
+def trained_with_all_factored(model: Weights) -> dict[str, Tensor]:
     before = adafactor.MIN_FACTORED
     adafactor.MIN_FACTORED = 3
     try:
-        return trained_with_adafactor(mesh)
+        return trained_with_adafactor(model)
     finally:
         adafactor.MIN_FACTORED = before
+
+
+TRAININGS = {
+    "adafactor": trained_with_adafactor,
+    "all-factored": trained_with_all_factored,
+    "adamw": trained_with_adamw,
+}
+
+
+def trained_with_experts(mesh: DeviceMesh) -> dict[str, dict[str, dict[str, Tensor]]]:
+    """{expert mesh: {training: the weights}}."""
+    results = {}
+    for name, shape in EXPERT_MESHES.items():
+        experts = init_device_mesh("cpu", shape, mesh_dim_names=("replicas", "experts"))
+        dense = mesh if name == "1x4" else None
+        results[name] = {kind: run(sharded(dense, experts)) for kind, run in TRAININGS.items()}
+        results[name]["communication"] = communication(sharded(dense, experts))
+    return results
 
 
 def save_after_three_steps(mesh: DeviceMesh, folder: Path) -> None:
@@ -112,14 +147,18 @@ def resumed(mesh: DeviceMesh | None, folder: Path) -> dict[str, Tensor]:
     return train(model, optimizer, range(4, 5))
 
 
-def collectives(mesh: DeviceMesh) -> int:
-    """How often the ranks communicate in one step of Adafactor."""
-    model = sharded(mesh)
+def communication(model: Weights) -> dict[str, Any]:
+    """How often ranks communicate to clip and in one step of Adafactor, and the norm that each finds."""
     optimizer = Adafactor(model.parameters(), lr=0.05)
     set_gradients(model, 1)
-    with CommDebugMode() as communication:
+    with CommDebugMode() as clipping:
+        norm = clip_gradients(model, 0.1)
+    with CommDebugMode() as stepping:
         optimizer.step()
-    return int(communication.get_total_counts())
+    norms = [0.0] * dist.get_world_size()
+    dist.all_gather_object(norms, norm.item())
+    counts = int(clipping.get_total_counts()), int(stepping.get_total_counts())
+    return {"counts": counts, "norms": norms}
 
 
 def refusal_of_columns(mesh: DeviceMesh) -> str:
@@ -136,17 +175,16 @@ def work(rank: int, world: int, folder: Path) -> None:
     dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=world)
     mesh = init_device_mesh("cpu", (world,))
     results: dict[str, Any] = {
-        "adafactor": trained_with_adafactor(mesh),
-        "all-factored": trained_with_all_factored(mesh),
-        "adamw": trained_with_adamw(mesh),
-        "collectives": collectives(mesh),
+        "communication": communication(sharded(mesh)),
         "refusal": refusal_of_columns(mesh),
     }
+    results |= {kind: run(sharded(mesh)) for kind, run in TRAININGS.items()}
     if world == 2:
         save_after_three_steps(mesh, folder)
     else:
         hybrid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
-        results["hybrid"] = trained_with_adafactor(hybrid)
+        results["hybrid"] = {kind: run(sharded(hybrid)) for kind, run in TRAININGS.items()}
+        results["experts"] = trained_with_experts(mesh)
         results["resumed"] = resumed(mesh, folder)
     if rank == 0:
         torch.save(results, folder / f"results-{world}.pt")
@@ -184,14 +222,9 @@ def assert_alike(ours: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
 
 
 def test_ranks_do_what_one_process_does(two: dict[str, Any], four: dict[str, Any]) -> None:
-    for results in (two, four):
-        assert_alike(results["adafactor"], trained_with_adafactor(None))
-        assert_alike(results["all-factored"], trained_with_all_factored(None))
-        assert_alike(results["adamw"], trained_with_adamw(None))
-
-
-def test_replicated_shards_do_what_one_process_does(four: dict[str, Any]) -> None:
-    assert_alike(four["hybrid"], trained_with_adafactor(None))
+    for results in (two, four, four["hybrid"], *four["experts"].values()):
+        for kind, run in TRAININGS.items():
+            assert_alike(results[kind], run(sharded(None)))
 
 
 # What this warns of, that there is but one process, is meant.
@@ -203,13 +236,27 @@ def test_a_checkpoint_of_two_ranks_is_resumed_by_one_and_by_four(
         assert_alike(weights, two["adafactor"])
 
 
-def test_ranks_communicate_twice_a_step(two: dict[str, Any]) -> None:
-    assert two["collectives"] == 2
+def test_ranks_communicate_once_to_clip_and_twice_a_step_but_not_for_experts(
+    two: dict[str, Any], four: dict[str, Any]
+) -> None:
+    assert two["communication"]["counts"] == (1, 2)
+    counts = {name: results["communication"]["counts"] for name, results in four["experts"].items()}
+    assert counts == {"1x4": (1, 2), "2x2": (1, 0), "4x1": (0, 0)}
+
+
+def test_all_ranks_find_the_norm_of_one_process(four: dict[str, Any]) -> None:
+    model = sharded(None)
+    set_gradients(model, 1)
+    expected = clip_gradients(model, 0.1).item()
+    for results in (four, *four["experts"].values()):
+        norms = results["communication"]["norms"]
+        assert norms == [norms[0]] * 4
+        assert norms[0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_columns_cannot_be_sharded(two: dict[str, Any]) -> None:
     assert two["refusal"] == (
-        "Adafactor's parameters must be sharded once, by their first dimension, "
+        "Parameters must be sharded at most once, by their first dimension, "
         "but one has the placements (Shard(dim=1),)."
     )
 

@@ -17,6 +17,7 @@ from mnmt_model.optim.adafactor import Adafactor
 
 OPTIMIZERS = {"adamw": torch.optim.AdamW, "adafactor": Adafactor}
 RUNS = [f"{written}-{name}" for written in ("ddp-2", "fsdp-2", "fsdp-4") for name in OPTIMIZERS]
+RUNS += ["ddp+experts-4-adafactor", "fsdp+experts-4-adamw"]
 
 
 def launch(action: str, size: int, folder: Path) -> list[tuple[str, str]]:
@@ -53,7 +54,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def make_model() -> nn.Sequential:
     layers = [nn.Linear(128, 130), nn.Linear(130, 5), nn.Linear(5, 3), nn.LayerNorm(3), nn.Linear(3, 1)]
-    return nn.Sequential(*layers)
+    experts = {"wi": nn.Parameter(torch.ones(6, 128, 130)), "wo": nn.Parameter(torch.ones(4, 5, 3))}
+    return nn.Sequential(*layers, nn.ParameterDict(experts))
 
 
 def names(folder: Path) -> list[str]:
@@ -97,6 +99,19 @@ def test_ddp_writes_one_file_and_fsdp_one_a_rank(runs: Path) -> None:
     assert names(fsdp) == [*shards, "state.json"]
     rows = [load_file(fsdp / shard)["0.weight"].shape[0] for shard in shards[:4]]
     assert rows == [33, 33, 33, 31]
+
+
+def test_experts_are_written_once_by_the_ranks_that_share_them_out(runs: Path) -> None:
+    two = runs / "ddp+experts-4-adafactor" / "step-00000002"
+    four = runs / "fsdp+experts-4-adamw" / "step-00000002"
+    # Ranks 2 and 3 hold the same experts as 0 and 1, and the other weights as well.
+    shards = [
+        f"{kind}-{rank:05d}-of-00004.safetensors" for kind in ("model", "optimizer") for rank in range(2)
+    ]
+    assert names(two) == [*shards, "state.json"]
+    assert sorted(load_file(two / shards[1])) == ["5.wi", "5.wo"]
+    held = [load_file(path)["5.wo"].shape[0] for path in sorted(four.glob("model-*"))]
+    assert held == [1, 1, 1, 1]
 
 
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_model.checkpoints.shards import shard_rows
 from mnmt_model.checkpoints.tensor_files import TensorFiles, write_tensors
+from mnmt_model.shards import shard_rows
 
 SIZES = st.integers(1, 9)
 SHAPES = st.lists(st.integers(1, 3), max_size=2).flatmap(

@@ -16,13 +16,14 @@ class Model(nn.Module):
         self.position_bias = nn.Embedding(32, 2)
         self.norm = nn.LayerNorm(4)
         self.wo = nn.Linear(4, 4)
+        self.experts = nn.Parameter(torch.ones(3, 4, 2))
 
 
 def test_only_matrices_and_embeddings_decay() -> None:
     model = Model()
     names = {parameter: name for name, parameter in model.named_parameters()}
     decayed, kept = decay_groups(model, 0.1)
-    assert [names[p] for p in decayed["params"]] == ["embedding.weight", "wo.weight"]
+    assert [names[p] for p in decayed["params"]] == ["experts", "embedding.weight", "wo.weight"]
     assert [names[p] for p in kept["params"]] == [
         "position_bias.weight",
         "norm.weight",
@@ -40,7 +41,7 @@ def test_adamw_shrinks_decayed_weights_by_rate_times_decay() -> None:
         parameter.grad = torch.zeros_like(parameter)
     optimizer.step()
     for name, parameter in model.named_parameters():
-        factor = 0.95 if name in ("embedding.weight", "wo.weight") else 1.0
+        factor = 0.95 if name in ("experts", "embedding.weight", "wo.weight") else 1.0
         torch.testing.assert_close(parameter.detach(), before[name] * factor)
 
 
@@ -63,6 +64,19 @@ def test_gradients_are_scaled_down_to_the_norm(clip_norm: float, after: float) -
     assert norm == 10.0
     clipped = torch.cat([model.weight.grad.flatten(), model.bias.grad])
     torch.testing.assert_close(clipped, torch.tensor([6.0, 0.0, 8.0]) * after / 10)
+
+
+@pytest.mark.parametrize("clip_norm", [0.1, 1e6])
+def test_plain_gradients_are_clipped_as_torch_clips_them(clip_norm: float) -> None:
+    ours, theirs = Model(), Model()
+    for model in (ours, theirs):
+        generator = torch.Generator().manual_seed(0)
+        for parameter in model.parameters():
+            parameter.grad = torch.randn(parameter.shape, generator=generator)
+    norm = clip_gradients(ours, clip_norm)
+    assert norm == nn.utils.clip_grad_norm_(theirs.parameters(), clip_norm)
+    for our, their in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(our.grad, their.grad)
 
 
 def test_parameters_without_gradients_do_not_count() -> None:

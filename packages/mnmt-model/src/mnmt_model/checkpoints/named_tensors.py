@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from mnmt_model.checkpoints.shards import local_rows
 from mnmt_model.checkpoints.tensor_files import TensorFiles
 from mnmt_model.errors import RunError
+from mnmt_model.shards import local_rows
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:

@@ -11,7 +11,6 @@ from torch.optim import Optimizer
 from mnmt_model.checkpoints.finding import by_dev_loss, checkpoint_name, find_checkpoints, step_of
 from mnmt_model.checkpoints.named_tensors import model_tensors, optimizer_tensors
 from mnmt_model.checkpoints.ranks import on_every_rank, on_first_rank, world
-from mnmt_model.checkpoints.shards import is_sharded, to_write
 from mnmt_model.checkpoints.state import (
     MODEL,
     OPTIMIZER,
@@ -23,6 +22,7 @@ from mnmt_model.checkpoints.state import (
 )
 from mnmt_model.checkpoints.tensor_files import write_tensors
 from mnmt_model.checkpoints.whole_folder import remove, remove_leftovers, whole_folder
+from mnmt_model.shards import is_first_holder, local_rows, row_shards
 
 _Share = Mapping[str, tuple[Tensor, int]]
 
@@ -39,7 +39,7 @@ def save(
     Args:
         folder: the run's, on a file system that all ranks see.
         model: the module itself, not a wrapper of it such as DDP's.
-        optimizer: of its parameters, whole or sharded by rows over all ranks.
+        optimizer: of its parameters, whole or sharded by rows, each over a mesh of all ranks.
         progress: where the run stands.
         keep: at least 1.
         keep_best: those without a dev loss do not count.
@@ -64,11 +64,22 @@ def save(
 
 
 def _shares(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, _Share]:
-    """{file name: what this process writes into it}."""
+    """{file name: what this process writes into it}; the first writes both kinds, others what they have."""
     rank, size = world()
-    if any(is_sharded(tensor) for named in tensors.values() for tensor in named.values()):
-        return {f"{kind}-{rank:05d}-of-{size:05d}.safetensors": to_write(t) for kind, t in tensors.items()}
-    return {f"{kind}.safetensors": to_write(t) for kind, t in tensors.items()} if rank == 0 else {}
+    if all(row_shards(tensor) is None for named in tensors.values() for tensor in named.values()):
+        return {f"{kind}.safetensors": _share(named) for kind, named in tensors.items()} if rank == 0 else {}
+    shares = {kind: _share(named) for kind, named in tensors.items()}
+    return {
+        f"{kind}-{rank:05d}-of-{size:05d}.safetensors": share
+        for kind, share in shares.items()
+        if share or rank == 0
+    }
+
+
+def _share(tensors: Mapping[str, Tensor]) -> _Share:
+    """{name: (rows, number of the first)}, so that all processes together have each row once."""
+    held = {name: local_rows(tensor) for name, tensor in tensors.items() if is_first_holder(tensor)}
+    return {name: (rows, first) for name, (rows, first) in held.items() if first == 0 or len(rows)}
 
 
 def _num_bytes(shares: Mapping[str, _Share]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,17 +12,27 @@ from torch.distributed import tensor as distributed_tensor
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
-from mnmt_model.optim.shards import by_shards, check_placements, local, summed
+from mnmt_model.optim.factored import FactoredStack, add_updates, factored_scalings, update_norms
+from mnmt_model.optim.stacks import (
+    Stack,
+    WholeStack,
+    add_whole_updates,
+    as_stack,
+    by_stack,
+    is_stacked,
+    norms,
+    whole_updates,
+)
+from mnmt_model.shards import check_placements, local, row_shards, summed
 
 DECAY = 0.8
-EPSILON_GRADIENT = 1e-30
 EPSILON_PARAMETER = 1e-3
 MIN_FACTORED = 128
 
 
 def is_factored(parameter: Tensor) -> bool:
-    """Whether the second moment is kept as a row and a column: matrices with both dimensions ≥ 128."""
-    return parameter.dim() == 2 and min(parameter.shape) >= MIN_FACTORED
+    """Whether second moments are kept as a row and a column: of matrices with both dimensions ≥ 128."""
+    return parameter.dim() in (2, 3) and min(parameter.shape[-2:]) >= MIN_FACTORED
 
 
 class Adafactor(Optimizer):
@@ -35,9 +44,13 @@ class Adafactor(Optimizer):
         u = g / √v,  u ← u / max(1, RMS(u))
         θ ← θ - lr · max(1e-3, RMS(θ)) · u
 
-    `lr` is relative to the scale of each parameter. Parameters may be DTensors sharded by their first
-    dimension, as FSDP2 leaves them; `row` and `v` are then sharded alike, `column` and `step` are the same on
-    every rank, and a step takes two all-reduces, of the column sums and of the squared norms.
+    `lr` is relative to the scale of each parameter. A parameter of three dimensions is a stack of matrices,
+    the weights of experts: each is updated as a parameter of its own would be.
+
+    Parameters may be DTensors sharded by their first dimension, as FSDP2 and expert parallelism leave them;
+    `row` and `v` are then sharded alike, `column` and `step` are the same on every rank, and a step takes two
+    all-reduces, of the column sums and of the squared norms. A stack's matrices each lie on one rank, and so
+    does their `column`; they need none.
 
     Raises:
         ValueError: if a parameter is not float32, or sharded in another way.
@@ -59,9 +72,10 @@ class Adafactor(Optimizer):
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             self._advance(params)
-            for shards, sharded_alike in by_shards(params).items():
-                for whole, matrices in _batches(sharded_alike, shards):
-                    self._update(whole, matrices, group["lr"], shards)
+            for shards, sharded_alike in _by_shards(params).items():
+                stacks = [self._stack(parameter) for parameter in sharded_alike]
+                for whole, factored in _batches(stacks, shards):
+                    _update(whole, factored, group["lr"], shards)
         return loss
 
     def _advance(self, params: list[Tensor]) -> None:
@@ -72,157 +86,92 @@ class Adafactor(Optimizer):
         if params:
             torch._foreach_add_([self.state[p]["step"] for p in params], 1)
 
-    def _update(
-        self, whole: list[Tensor], matrices: list[Tensor], lr: float, shards: dist.ProcessGroup | None
-    ) -> None:
-        """One step of parameters with a `v` of their own and of factored ones, whose u is never stored."""
-        updates = self._whole_updates(whole)
-        slots = [self._slot(p) for p in matrices]
-        scalings = _factored_scalings(slots, shards)
-        update_norms = _norms(updates)
-        update_norms += [_update_norm(slot.grad, *pair) for slot, pair in zip(slots, scalings, strict=True)]
-        scales = _step_sizes(whole + matrices, update_norms, lr, shards)
-        if whole:
-            torch._foreach_mul_(updates, scales[: len(whole)])
-            torch._foreach_add_([local(p) for p in whole], updates)
-        for slot, (row, column), scale in zip(slots, scalings, scales[len(whole) :], strict=True):
-            slot.parameter.addcmul_(slot.grad * (row * scale)[:, None], column)
-
-    def _whole_updates(self, params: list[Tensor]) -> list[Tensor]:
-        """The local g / √v of parameters that are not factored, v being brought up to date."""
-        if not params:
-            return []
-        states = [self.state[p] for p in params]
-        moments = [local(state["v"]) for state in states]
-        grads = [_local_grad(p) for p in params]
-        squares = list(torch._foreach_mul(grads, grads))
-        _average(moments, squares, [_weight(state) for state in states])
-        updates = torch._foreach_rsqrt(moments)
-        torch._foreach_mul_(updates, grads)
-        return list(updates)
-
-    def _slot(self, parameter: Tensor) -> _Slot:
-        state = self.state[parameter]
-        return _Slot(
-            parameter=local(parameter),
-            grad=_local_grad(parameter),
-            row=local(state["row"]),
-            column=state["column"],
-            num_rows=parameter.shape[0],
-            weight=_weight(state),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Slot:
-    """A factored matrix's local rows, and its state."""
-
-    parameter: Tensor
-    grad: Tensor
-    row: Tensor
-    column: Tensor
-    num_rows: int
-    """On all ranks."""
-    weight: float
+    def _stack(self, parameter: Tensor) -> WholeStack | FactoredStack:
+        assert parameter.grad is not None
+        state, stacked = self.state[parameter], is_stacked(parameter)
+        # A stack's first dimension is that of its matrices.
+        shape = parameter.shape[1:] if stacked else parameter.shape
+        tensors = {"parameter": parameter, "grad": parameter.grad}
+        tensors |= {name: tensor for name, tensor in state.items() if name != "step"}
+        parts: dict[str, Any] = {name: as_stack(each, stacked=stacked) for name, each in tensors.items()}
+        parts |= {"size": shape.numel(), "weight": float(state["step"]) ** -DECAY}
+        return FactoredStack(**parts, num_rows=shape[0]) if "row" in state else WholeStack(**parts)
 
 
 def _initial_state(parameter: Tensor) -> dict[str, Tensor]:
     step = torch.zeros(())
     if not is_factored(parameter):
         return {"step": step, "v": torch.zeros_like(parameter)}
-    rows, columns = parameter.shape
-    if isinstance(parameter, DTensor):
-        row: Tensor = distributed_tensor.zeros(
-            rows, device_mesh=parameter.device_mesh, placements=parameter.placements
-        )
-    else:
-        row = torch.zeros(rows, device=parameter.device)
+    *stack, rows, columns = parameter.shape
+    row = _zeros((*stack, rows), parameter)
+    if stack:
+        return {"step": step, "row": row, "column": _zeros((*stack, columns), parameter)}
     return {"step": step, "row": row, "column": torch.zeros(columns, device=parameter.device)}
 
 
-def _weight(state: dict[str, Any]) -> float:
-    """1 - β2 of this step."""
-    return float(float(state["step"]) ** -DECAY)
+def _zeros(shape: tuple[int, ...], parameter: Tensor) -> Tensor:
+    """Zeros where `parameter` lies, sharded as it is."""
+    if isinstance(parameter, DTensor):
+        return distributed_tensor.zeros(
+            shape, device_mesh=parameter.device_mesh, placements=parameter.placements
+        )
+    return torch.zeros(shape, device=parameter.device)
 
 
-def _factored_scalings(
-    slots: Sequence[_Slot], shards: dist.ProcessGroup | None
-) -> list[tuple[Tensor, Tensor]]:
-    """Bring rows and columns up to date; 1 / √v is the outer product of the two vectors returned."""
-    if not slots:
-        return []
-    rows, columns = [slot.row for slot in slots], [slot.column for slot in slots]
-    weights, sizes = [slot.weight for slot in slots], [slot.num_rows for slot in slots]
-    row_means, column_sums = _square_sums(slots)
-    _average(rows, row_means, weights)
-    # Sums: rows are positive.
-    row_sums = [total.view(1) for total in torch._foreach_norm(rows, 1)]
-    sums = summed(column_sums + row_sums, shards)
-    torch._foreach_div_(sums, sizes + sizes)
-    _average(columns, sums[: len(slots)], weights)
-    row_shares = torch._foreach_div(rows, sums[len(slots) :])
-    return list(zip(torch._foreach_rsqrt(row_shares), torch._foreach_rsqrt(columns), strict=True))
-
-
-def _square_sums(slots: Sequence[_Slot]) -> tuple[list[Tensor], list[Tensor]]:
-    """Means of g² over each local row, sums over each column."""
-    row_means, column_sums = [], []
-    for slot in slots:
-        square = slot.grad.square()
-        row_means.append(square.mean(dim=1))
-        column_sums.append(square.sum(dim=0))
-    return row_means, column_sums
-
-
-def _average(moments: list[Tensor], squares: list[Tensor], weights: list[float]) -> None:
-    """Bring moments up to date: v ← β2 v + (1 - β2)(g² + 1e-30); overwrites the squares."""
-    torch._foreach_add_(squares, EPSILON_GRADIENT)
-    torch._foreach_lerp_(moments, squares, weights)
-
-
-def _update_norm(grad: Tensor, row: Tensor, column: Tensor) -> Tensor:
-    """‖u‖ of u = g · row · column, without u: √ Σ row² (g² column²)."""
-    return (grad.square() @ column.square()).mul_(row).dot(row).sqrt_()
-
-
-def _step_sizes(
-    params: list[Tensor], update_norms: list[Tensor], lr: float, shards: dist.ProcessGroup | None
-) -> list[Tensor]:
-    """-lr · max(1e-3, RMS(θ)) / max(1, RMS(u)) of each parameter, from the norms of the local rows of u."""
-    norms = torch.stack(update_norms + _norms([local(p) for p in params]))
-    (squares,) = summed([norms.square_()], shards)
-    sizes = torch.tensor([p.numel() for p in params], device=squares.device)
-    update_rms, param_rms = (squares.view(2, -1) / sizes).sqrt_()
-    return list((-lr * param_rms.clamp_(min=EPSILON_PARAMETER) / update_rms.clamp_(min=1.0)).unbind())
-
-
-def _norms(tensors: list[Tensor]) -> list[Tensor]:
-    return list(torch._foreach_norm(tensors)) if tensors else []
+def _by_shards(params: Iterable[Tensor]) -> dict[dist.ProcessGroup | None, list[Tensor]]:
+    """Parameters by the ranks that hold the rows of a matrix together, None where this rank has them all."""
+    groups: dict[dist.ProcessGroup | None, list[Tensor]] = {}
+    for parameter in params:
+        shards = None if is_stacked(parameter) else row_shards(parameter)
+        # More ranks than matrices leave none of a stack to some.
+        if not is_stacked(parameter) or len(local(parameter)):
+            groups.setdefault(shards, []).append(parameter)
+    return groups
 
 
 def _batches(
-    params: list[Tensor], shards: dist.ProcessGroup | None
-) -> list[tuple[list[Tensor], list[Tensor]]]:
+    stacks: Sequence[WholeStack | FactoredStack], shards: dist.ProcessGroup | None
+) -> list[tuple[list[WholeStack], list[FactoredStack]]]:
     """What to update together, whole and factored: all, or on one processor each matrix alone.
 
     A matrix then stays in the processor's cache from the first look at its gradient to its update.
     """
-    whole: list[Tensor] = []
-    matrices: list[Tensor] = []
-    for parameter in params:
-        (matrices if is_factored(parameter) else whole).append(parameter)
-    if shards is not None or params[0].device.type != "cpu":
-        return [(whole, matrices)]
-    alone: list[tuple[list[Tensor], list[Tensor]]] = [([], [matrix]) for matrix in matrices]
+    whole = [stack for stack in stacks if isinstance(stack, WholeStack)]
+    factored = [stack for stack in stacks if isinstance(stack, FactoredStack)]
+    if shards is not None or stacks[0].parameter.device.type != "cpu":
+        return [(whole, factored)]
+    alone: list[tuple[list[WholeStack], list[FactoredStack]]]
+    alone = [([], [matrix]) for stack in factored for matrix in stack.split()]
     return [(whole, []), *alone] if whole else alone
+
+
+def _update(
+    whole: list[WholeStack], factored: list[FactoredStack], lr: float, shards: dist.ProcessGroup | None
+) -> None:
+    """One step of parameters with a `v` of their own and of factored ones, whose u is never stored."""
+    updates = whole_updates(whole)
+    scalings = factored_scalings(factored, shards)
+    lengths = update_norms(factored, scalings)
+    if whole:
+        lengths.insert(0, norms(updates))
+    scales = _step_sizes([*whole, *factored], lengths, lr, shards)
+    add_whole_updates(whole, updates, scales[: len(whole)])
+    add_updates(factored, scalings, scales[len(whole) :])
+
+
+def _step_sizes(
+    stacks: Sequence[Stack], lengths: list[Tensor], lr: float, shards: dist.ProcessGroup | None
+) -> list[Tensor]:
+    """-lr · max(1e-3, RMS(θ)) / max(1, RMS(u)) of each matrix, from the norms of the local rows of u."""
+    params = [stack.parameter for stack in stacks]
+    (squares,) = summed([torch.cat([*lengths, norms(params)]).square_()], shards)
+    sizes = [stack.size for stack in stacks for _ in range(len(stack.parameter))]
+    update_rms, param_rms = (squares.view(2, -1) / torch.tensor(sizes, device=squares.device)).sqrt_()
+    scales = -lr * param_rms.clamp_(min=EPSILON_PARAMETER) / update_rms.clamp_(min=1.0)
+    return by_stack(scales, params)
 
 
 def _check(parameter: Tensor) -> None:
     if parameter.dtype != torch.float32:
         raise ValueError(f"Adafactor's parameters must be float32, but one is {parameter.dtype}.")
     check_placements(parameter)
-
-
-def _local_grad(parameter: Tensor) -> Tensor:
-    assert parameter.grad is not None
-    return local(parameter.grad)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch.nn.utils import get_total_norm
 from torch.optim import AdamW, Optimizer
 
 from mnmt_model.optim.adafactor import Adafactor
+from mnmt_model.shards import is_first_holder, local, row_shards
 from mnmt_model.train_config import TrainConfig
 
 
@@ -22,29 +27,39 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
 
 
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Parameter groups that decay matrices and embeddings, but no norm, bias or relative position bias."""
-    decayed: list[Tensor] = []
-    kept: list[Tensor] = []
+    """Parameter groups that decay matrices, experts and embeddings, but no norm, bias or position bias.
+
+    A group's parameters are all plain, or all DTensors on one mesh: a fused step takes no mixture.
+    """
+    groups: dict[tuple[float, DeviceMesh | None], list[Tensor]] = {}
     for name, parameter in model.named_parameters():
-        is_decayed = parameter.dim() > 1 and "position_bias" not in name
-        (decayed if is_decayed else kept).append(parameter)
-    groups = [
-        {"params": decayed, "weight_decay": weight_decay},
-        {"params": kept, "weight_decay": 0.0},
-    ]
-    return [group for group in groups if group["params"]]
+        decay = weight_decay if parameter.dim() > 1 and "position_bias" not in name else 0.0
+        mesh = parameter.device_mesh if isinstance(parameter, DTensor) else None
+        groups.setdefault((decay, mesh), []).append(parameter)
+    return [{"params": params, "weight_decay": decay} for (decay, _), params in groups.items()]
 
 
+@torch.no_grad()
 def clip_gradients(model: nn.Module, clip_norm: float) -> Tensor:
     """Scale the gradients to a norm of at most `clip_norm`, or leave them alone if it is 0.
 
     Returns:
-        Their norm before, over all parameters and their shards on all ranks: a scalar.
+        Their norm before, over all parameters and their shards on all ranks: a scalar, the same on each.
     """
-    params = [p for p in model.parameters() if p.grad is not None]
-    norm = get_total_norm([p.grad for p in params if p.grad is not None], foreach=True)
-    if isinstance(norm, DTensor):
-        norm = norm.full_tensor()
-    if clip_norm:
-        clip_grads_with_norm_(params, clip_norm, norm, foreach=True)
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    norm = _total_norm(grads)
+    if clip_norm and grads:
+        # As torch's `clip_grads_with_norm_`, which takes no mixture of plain tensors and DTensors.
+        torch._foreach_mul_([local(grad) for grad in grads], (clip_norm / (norm + 1e-6)).clamp_(max=1.0))
     return norm
+
+
+def _total_norm(grads: Sequence[Tensor]) -> Tensor:
+    """The norm over all ranks' rows, each once."""
+    if all(row_shards(grad) is None for grad in grads):
+        return get_total_norm([local(grad) for grad in grads], foreach=True)
+    own = [local(grad) for grad in grads if is_first_holder(grad)]
+    square = get_total_norm(own, foreach=True).square() if own else torch.zeros((), device=grads[0].device)
+    # Over all ranks at once, so that no rank's rounding differs.
+    dist.all_reduce(square)
+    return square.sqrt_()
