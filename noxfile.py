@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +24,8 @@ ROOT = Path(__file__).parent
 PIPELINE = ("data", "model", "eval", "laws")
 PACKAGES = (*PIPELINE, "moe-ext")
 SUITES = (*PACKAGES, "integration")
+# Extras of ours that a suite tests too.
+WITH_EXPERTS = {"model": ["moe-ext"], "eval": ["moe-ext"]}
 SOURCES = [f"packages/mnmt-{package}/src" for package in PACKAGES]
 BUILD_REQUIREMENTS = ("torch", "scikit-build-core", "pybind11", "cmake", "ninja")
 
@@ -54,10 +58,10 @@ def types(session: nox.Session) -> None:
 def tests(session: nox.Session, suite: str) -> None:
     """The whole suite, warnings as errors, an environment a package; what follows `--` goes to pytest."""
     if suite == "integration":
-        install(session, PIPELINE, "--group=test")
+        install(session, PACKAGES, "--group=test")
         run_pytest(session, "tests/integration", report="integration")
     else:
-        install(session, [suite], *test_groups(suite))
+        install(session, [suite, *WITH_EXPERTS.get(suite, ())], *test_groups(suite))
         session.chdir(folder(suite))
         run_pytest(session, report=suite)
 
@@ -102,8 +106,9 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def study(session: nox.Session) -> None:
     """A study from data to report: studies/synthetic.toml, or those named after `--`."""
-    install(session, PIPELINE)
-    for path in session.posargs or ["studies/synthetic.toml"]:
+    paths = session.posargs or ["studies/synthetic.toml"]
+    install(session, PACKAGES if any(map(has_experts, paths)) else PIPELINE)
+    for path in paths:
         session.run("mnmt-data", "prepare", path)
         runs = f"results/{read_toml(path)['name']}/runs"
         session.run("mnmt-model", "sweep", path)
@@ -142,8 +147,33 @@ def install(session: nox.Session, packages: Iterable[str], *arguments: str) -> N
     chosen = with_required(packages)
     if "moe-ext" in chosen:
         session.install(*BUILD_REQUIREMENTS)
-        session.install("--no-build-isolation", folder("moe-ext"), env=NOT_ISOLATED)
+        session.install(native_wheel(session))
     session.install(*(folder(package) for package in chosen if package != "moe-ext"), *arguments)
+
+
+def native_wheel(session: nox.Session) -> str:
+    """The wheel of mnmt-moe-ext for the CPU: built once for all sessions, and again after a change."""
+    wheels = ROOT / ".nox/wheels" / native_digest()
+    if not wheels.exists():
+        cpu = ("--config-settings=cmake.define.MNMT_MOE_CUDA=OFF", "--config-settings=build-dir=build/cpu")
+        built = make_wheel(session, "moe-ext", "--no-build-isolation", *cpu, env=NOT_ISOLATED)
+        wheels.mkdir(parents=True)
+        shutil.copy(built, wheels)
+    return str(next(wheels.glob("*.whl")))
+
+
+def native_digest() -> str:
+    """Of all that the wheel of mnmt-moe-ext is made of."""
+    package = ROOT / folder("moe-ext")
+    sources = [path for part in ("csrc", "src") for path in (package / part).rglob("*.*")]
+    files = [
+        ROOT / "constraints.txt",
+        package / "CMakeLists.txt",
+        package / "pyproject.toml",
+        *sorted(sources),
+    ]
+    contents = [path.read_bytes() for path in files if "__pycache__" not in path.parts]
+    return sha256(sys.version.encode() + b"".join(contents)).hexdigest()[:16]
 
 
 def install_without_torch(session: nox.Session, packages: Sequence[str]) -> None:
@@ -151,6 +181,11 @@ def install_without_torch(session: nox.Session, packages: Sequence[str]) -> None
     required = (requirement for package in packages for requirement in requirements(package))
     session.install(*(requirement for requirement in required if not re.match(r"mnmt-|torch\b", requirement)))
     session.install("--no-deps", *map(folder, packages))
+
+
+def has_experts(study: str) -> bool:
+    """Whether a study trains mixtures of experts."""
+    return "num_experts" in (ROOT / study).read_text(encoding="utf-8")
 
 
 def requirements(package: str) -> list[str]:

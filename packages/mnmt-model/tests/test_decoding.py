@@ -21,6 +21,7 @@ PARTS = {
     "t5": T5,
     "vanilla": VANILLA,
     "post-norm t5": replace(T5, norm_order="post", embeddings="separate"),
+    "mixture of experts": replace(T5, num_experts=4),
     "pre-norm vanilla": replace(VANILLA, norm_order="pre", embeddings="tied-target"),
 }
 SRC = torch.tensor([[5, 6, 7, 9, 1], [8, 1, 0, 0, 0], [3, 3, 1, 0, 0]])

@@ -1,4 +1,4 @@
-"""Training by several gloo processes is training by one."""
+"""Training by several gloo processes is training by one, also where they hold the experts together."""
 
 import dataclasses
 import json
@@ -9,16 +9,20 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
+from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.run_record import read_evals, read_run
 
 RANK = Path(__file__).with_name("train_rank.py")
 EXACT = {"rel": 2e-5}
+PARTS = 4
+"""Groups of tokens that compete for the slots of experts: processes times accumulation."""
 
 
 def train_with(size: int, plan: RunPlan, folder: Path, *, stop_at: int = 0) -> list[int]:
@@ -119,3 +123,85 @@ def test_batches_too_small_for_the_parts_are_refused(plan: RunPlan, tmp_path: Pa
 def test_accumulation_changes_no_loss(plan: RunPlan, alone: Path, tmp_path: Path) -> None:
     train(changed(plan, accumulation=3), tmp_path / "run")
     assert curve(tmp_path / "run") == pytest.approx(curve(alone), **EXACT)
+
+
+@pytest.fixture(scope="module")
+def routed(plan: RunPlan) -> RunPlan:
+    """With experts, of one process."""
+    model = dataclasses.replace(plan.model, decoder_layers=2, num_experts=4, capacity_factor=1.0)
+    return changed(dataclasses.replace(plan, model=model), accumulation=PARTS, uniform_routing_steps=3)
+
+
+@pytest.fixture(scope="module")
+def routed_alone(routed: RunPlan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run with experts of one process."""
+    folder = tmp_path_factory.mktemp("routed") / "run"
+    train(routed, folder)
+    return folder
+
+
+def routing(folder: Path) -> list[Any]:
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [(line["load"], line["drop_rate"], line["drop_rates"]) for line in lines]
+
+
+def test_one_process_routes_and_drops(routed_alone: Path) -> None:
+    lines = [json.loads(line) for line in (routed_alone / "metrics.jsonl").read_text().splitlines()]
+    assert [len(line["load"]) for line in lines] == [2] * len(lines)
+    # Uniform steps first: in perfect balance, but for what does not divide.
+    assert lines[0]["auxiliary_loss"] == pytest.approx(1, abs=0.02)
+    assert all(least > 0.9 and most < 1.1 for least, most in lines[0]["load"])
+    assert lines[-1]["auxiliary_loss"] > 1.0
+    assert 0 < lines[-1]["drop_rate"] < 0.9
+    assert set(lines[-1]["drop_rates"]) <= {"xx-aa", "xx-bb"}
+
+
+@pytest.mark.parametrize(
+    ("size", "settings"),
+    [
+        (2, {"expert_parallel": 2}),
+        (4, {"expert_parallel": 2, "parallel": "fsdp", "exchange_chunks": 2}),
+        (4, {"expert_parallel": 4}),
+    ],
+    ids=["2 hold them together", "2 times 2 and fsdp", "4 hold them together"],
+)
+def test_losses_and_routing_are_those_of_one_process(
+    routed: RunPlan, routed_alone: Path, tmp_path: Path, size: int, settings: dict[str, Any]
+) -> None:
+    many = changed(routed, accumulation=PARTS // size, **settings)
+    statuses = train_with(size, many, tmp_path / "run")
+    assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
+    assert curve(tmp_path / "run") == pytest.approx(curve(routed_alone), **EXACT)
+    assert routing(tmp_path / "run") == routing(routed_alone)
+    assert measured(tmp_path / "run") == pytest.approx(measured(routed_alone), **EXACT)
+    ours, theirs = (load_run(run).model.model.state_dict() for run in (tmp_path / "run", routed_alone))
+    for name, weight in ours.items():
+        torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
+def test_a_checkpoint_of_two_goes_on_alone(routed: RunPlan, tmp_path: Path, optimizer: str) -> None:
+    some = changed(routed, optimizer=optimizer, learning_rate=0.01)
+    train(some, tmp_path / "alone")
+    two = changed(some, accumulation=PARTS // 2, expert_parallel=2)
+    assert 0 not in train_with(2, two, tmp_path / "run", stop_at=6)
+    (checkpoint,) = find_checkpoints(tmp_path / "run" / "checkpoints")
+    assert len(list(checkpoint.glob("model-*-of-00002.safetensors"))) == 2
+    train(some, tmp_path / "run")
+    assert curve(tmp_path / "run") == pytest.approx(curve(tmp_path / "alone"), **EXACT)
+    assert routing(tmp_path / "run") == routing(tmp_path / "alone")
+
+
+@pytest.mark.parametrize(
+    ("experts", "together", "message"),
+    [
+        (4, 2, r"`expert_parallel` \(2\) must divide the number of processes \(1\)"),
+        (0, 2, "`expert_parallel` is 2, but the model has no experts; leave it out"),
+    ],
+)
+def test_what_cannot_be_divided_is_refused(
+    routed: RunPlan, tmp_path: Path, experts: int, together: int, message: str
+) -> None:
+    dense = dataclasses.replace(routed, model=dataclasses.replace(routed.model, num_experts=experts))
+    with pytest.raises(RunError, match=message):
+        train(changed(dense, expert_parallel=together), tmp_path / "run")

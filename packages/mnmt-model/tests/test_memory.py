@@ -19,9 +19,10 @@ VOCAB_SIZE = 140
 BATCH, SRC_LEN, TGT_LEN = 6, 13, 11
 T5 = ModelConfig(decoder_layers=3, d_model=32, num_heads=4, head_dim=8, d_ff=96)
 VANILLA = replace(T5, **VASWANI)
+MIXTURE = replace(T5, num_experts=4)
 ONE_DEVICE = Workload(src_len=SRC_LEN, tgt_len=TGT_LEN, on_gpu=False)
 every_model = pytest.mark.parametrize("architecture", ARCHITECTURES)
-either_style = pytest.mark.parametrize("style", [T5, VANILLA], ids=["t5", "vanilla"])
+every_style = pytest.mark.parametrize("style", [T5, VANILLA, MIXTURE], ids=["t5", "vanilla", "mixture"])
 either_precision = pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 
 
@@ -67,7 +68,7 @@ def estimated(config: ModelConfig, train: TrainConfig) -> int:
 
 
 @every_model
-@either_style
+@every_style
 @either_precision
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_activations_are_within_5_percent_of_what_autograd_keeps(
@@ -80,12 +81,12 @@ def test_activations_are_within_5_percent_of_what_autograd_keeps(
 
 
 @every_model
-@either_style
+@every_style
 @either_precision
 def test_checkpointing_keeps_inputs_and_one_layer(
     architecture: str, style: ModelConfig, precision: str
 ) -> None:
-    config = replace(style, architecture=architecture, decoder_layers=12)  # type: ignore[arg-type]
+    config = replace(style, architecture=architecture, decoder_layers=12, experts_every=1)  # type: ignore[arg-type]
     train = TrainConfig(precision=precision, activation_checkpointing=True)  # type: ignore[arg-type]
     measured = kept_bytes(built(config, train)) - loss_gradients(config, precision)
     whole = replace(train, activation_checkpointing=False)
@@ -96,10 +97,46 @@ def test_checkpointing_keeps_inputs_and_one_layer(
     assert estimated(config, train) - largest == pytest.approx(measured, rel=0.15)
 
 
+@either_precision
+def test_a_layer_with_experts_keeps_what_its_slots_take(precision: str) -> None:
+    train = TrainConfig(precision=precision)  # type: ignore[arg-type]
+    both = [replace(MIXTURE, capacity_factor=factor, experts_every=1) for factor in (2.0, 4.0)]
+    measured = [kept_bytes(built(config, train)) for config in both]
+    more = estimated(both[1], train) - estimated(both[0], train)
+    assert more == pytest.approx(measured[1] - measured[0], rel=0.01)
+
+
+@either_precision
+def test_experts_keep_more_than_a_feed_forward_by_slots_and_gates(precision: str) -> None:
+    train = TrainConfig(precision=precision)  # type: ignore[arg-type]
+    mixture = replace(MIXTURE, feed_forward="relu", experts_every=1)
+    dense = replace(mixture, num_experts=0)
+    measured = kept_bytes(built(mixture, train)) - kept_bytes(built(dense, train))
+    assert estimated(mixture, train) - estimated(dense, train) == pytest.approx(measured, rel=0.005)
+
+
+def test_only_a_devices_own_experts_are_rounded() -> None:
+    train = TrainConfig(precision="bfloat16")
+    mixtures = 1 + 1
+    matrices = mixtures * 4 * 2 * MIXTURE.d_model * MIXTURE.d_ff
+    others = estimated(MIXTURE, train) - estimated(MIXTURE, replace(train, expert_parallel=4))
+    assert others == 2 * matrices * 3 // 4
+
+
 @every_model
+@pytest.mark.parametrize("num_experts", [0, 2])
 @pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
-def test_parameters_and_optimizer_state_are_exact(architecture: str, optimizer: str) -> None:
-    config = ModelConfig(architecture=architecture, d_model=128, d_ff=130, num_heads=2)  # type: ignore[arg-type]
+def test_parameters_and_optimizer_state_are_exact(
+    architecture: str, optimizer: str, num_experts: int
+) -> None:
+    config = ModelConfig(
+        architecture=architecture,  # type: ignore[arg-type]
+        d_model=128,
+        d_ff=130,
+        num_heads=2,
+        num_experts=num_experts,
+        experts_every=1,
+    )
     train = TrainConfig(optimizer=optimizer)  # type: ignore[arg-type]
     model = built(config, train)
     for parameter in model.parameters():
@@ -131,6 +168,40 @@ def test_ddp_keeps_all_on_every_device_and_a_copy_of_the_gradients() -> None:
     one, four = memory_of(train, 1), memory_of(train, 4)
     assert four.parameters == one.parameters
     assert (one.communication, four.communication) == (0, one.gradients)
+
+
+def test_experts_are_cut_over_the_devices_that_hold_them_together() -> None:
+    config = replace(MIXTURE, d_model=128, num_heads=2, d_ff=256)
+    train = TrainConfig(expert_parallel=2)
+    one, four = (
+        training_memory(config, VOCAB_SIZE, each, replace(ONE_DEVICE, devices=devices))
+        for each, devices in ((replace(train, expert_parallel=1), 1), (train, 4))
+    )
+    mixtures, held_elsewhere = 2, 4 // 2
+    matrices = mixtures * held_elsewhere * 2 * 128 * 256
+    assert one.parameters - four.parameters == 4 * matrices
+    assert four.gradients == four.parameters
+    rows_and_columns = mixtures * held_elsewhere * 2 * (128 + 256)
+    assert one.optimizer_state - four.optimizer_state == 4 * rows_and_columns
+
+
+def test_what_goes_through_buffers_are_dense_gradients_and_the_slots_of_a_mixture() -> None:
+    train = TrainConfig(batch_tokens=40 * (SRC_LEN + TGT_LEN), expert_parallel=4)
+    memory = training_memory(MIXTURE, VOCAB_SIZE, train, replace(ONE_DEVICE, devices=4))
+    dense = sum(p.nbytes for name, p in built(MIXTURE, train).named_parameters() if ".experts." not in name)
+    # Ten pairs on each device: 130 source tokens, for which each of the four experts has 68 slots.
+    assert memory.communication == dense + 2 * 4 * 68 * MIXTURE.d_model * 4
+
+
+def test_fsdp_does_not_gather_experts() -> None:
+    train = TrainConfig(parallel="fsdp", expert_parallel=2)
+    wide = replace(MIXTURE, d_ff=2 * MIXTURE.d_ff, experts_every=1)
+    narrow = replace(wide, d_ff=MIXTURE.d_ff)
+    communication = {
+        training_memory(config, VOCAB_SIZE, train, replace(ONE_DEVICE, devices=2)).communication
+        for config in (narrow, wide)
+    }
+    assert len(communication) == 1
 
 
 def test_devices_and_accumulation_divide_the_batch() -> None:

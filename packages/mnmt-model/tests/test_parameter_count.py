@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -26,6 +28,8 @@ def configs(draw: st.DrawFn) -> ModelConfig:
         positions=draw(st.sampled_from(["relative", "sinusoidal"])),
         embeddings=draw(st.sampled_from(["shared", "tied", "tied-target", "separate"])),
         biases=draw(st.booleans()),
+        num_experts=draw(st.sampled_from([0, 2, 3, 8])),
+        experts_every=draw(st.integers(1, 4)),
     )
 
 
@@ -47,6 +51,10 @@ def part_of(name: str) -> str:
         return "norms"
     if name.endswith("bias"):
         return "biases"
+    if ".experts." in name:
+        return "experts"
+    if ".gate." in name:
+        return "gates"
     if "feed_forward" in name:
         return "feed_forward"
     return "cross_attention" if "cross_attention" in name else "attention"
@@ -80,6 +88,28 @@ def test_every_tensor_has_the_shape_it_is_built_with(config: ModelConfig, vocab_
     listed = sorted(shape for each in tensors for shape in [each.shape] * each.number)
     model = build(config, vocab_size, src_vocab_size)
     assert listed == sorted(tuple(parameter.shape) for parameter in model.parameters())
+
+
+@given(config=configs())
+def test_a_token_passes_what_a_model_of_two_experts_has_and_all_of_a_gate(config: ModelConfig) -> None:
+    counted = count(config, 10)
+    if not config.num_experts:
+        assert counted.active_size == counted.size
+        return
+    two = count(replace(config, num_experts=2), 10)
+    encoder_gates, two_encoder_gates = (c.encoder.gates if c.encoder else 0 for c in (counted, two))
+    gates = counted.decoder.gates + encoder_gates - two.decoder.gates - two_encoder_gates
+    assert counted.active_size == two.size + gates
+
+
+def test_every_second_layer_has_experts() -> None:
+    config = ModelConfig(encoder_layers=4, decoder_layers=5, d_model=8, d_ff=16, num_experts=3, biases=True)
+    counted = count(config, 10)
+    assert counted.encoder is not None
+    for stack, mixtures, dense in ((counted.encoder, 2, 2), (counted.decoder, 2, 3)):
+        assert stack.experts == mixtures * 3 * 2 * 8 * 16
+        assert stack.gates == mixtures * 3 * 8
+        assert stack.feed_forward == dense * 3 * 8 * 16
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 import pytest
+import torch
 
 from mnmt_model.errors import RunError
 from mnmt_model.planning.parameter_count import Count, count
 from mnmt_model.planning.presets import PRESETS, preset
+from mnmt_model.transformer.build import build_model
 
 # Fernandes et al. 2023, Table A: parameters with embedding and softmax, and without.
 TABLE_A = {
@@ -14,6 +16,15 @@ TABLE_A = {
     "fernandes-l12-d1024": (715_193_344, 453_049_344),
     "fernandes-l12-d1280": (1_035_876_864, 707_869_184),
     "fernandes-l12-d1536": (1_412_528_128, 1_019_312_128),
+}
+# Lepikhin et al. 2020 (GShard): billions of weights in its table, and as its widths come to.
+MIXTURES = {
+    "gshard-e128-l12": (12.5, 13.2),
+    "gshard-e128-l36": (37, 39.5),
+    "gshard-e512-l12": (50, 51.9),
+    "gshard-e512-l36": (150, 155.5),
+    "gshard-e2048-l12": (200, 206.5),
+    "gshard-e2048-l36": (600, 619.4),
 }
 LANGUAGE_MODELS = ("prefix-lm", "prefix-lm-toponly", "causal-lm", "causal-lm-tgtonly")
 
@@ -36,6 +47,34 @@ def test_counts_equal_the_published_table(name: str) -> None:
 @pytest.mark.parametrize(("name", "millions"), [("m4-t96l", 2313), ("m4-baseline", 375)])
 def test_the_dense_models_of_m4_have_their_published_sizes(name: str, millions: int) -> None:
     assert round(counted(name).num_params / 1e6) == millions
+
+
+def test_every_mixture_of_experts_is_a_preset() -> None:
+    assert [name for name in PRESETS if name.startswith("gshard")] == list(MIXTURES)
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_mixtures_of_experts_have_3_to_7_percent_more_weights_than_their_rounded_table(name: str) -> None:
+    published, computed = MIXTURES[name]
+    billions = counted(name).num_params / 1e9
+    assert round(billions, 1) == computed
+    assert 1.03 < billions / published < 1.07
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_mixtures_of_experts_are_built_with_what_their_shapes_come_to(name: str) -> None:
+    chosen = preset(name)
+    num_experts, layers = (int(part[1:]) for part in name.split("-")[1:])
+    with torch.device("meta"):
+        model = build_model(chosen.config, chosen.vocab_size, src_vocab_size=chosen.src_vocab_size)
+    mixture = num_experts * (2 * 1024 * 8192 + 1024)
+    attentions = 3 * layers // 2 * 4 * 1024 * (16 * 128)
+    norms = (5 * layers // 2 + 2) * 1024
+    position_biases = 2 * 32 * 16
+    weights = layers // 2 * (mixture + 2 * 1024 * 8192) + attentions + norms + position_biases
+    assert counted(name).size == weights
+    built = sum(parameter.numel() for parameter in model.parameters())
+    assert built == counted(name).num_params == weights + (64_000 + 32_000) * 1024
 
 
 def test_the_largest_of_zhangs_multilingual_models_has_its_published_size() -> None:

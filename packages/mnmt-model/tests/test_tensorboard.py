@@ -50,6 +50,19 @@ def test_lines_and_measurements_become_scalars(tmp_path: Path) -> None:
     }
 
 
+def test_numbers_in_lists_and_mappings_have_tags_of_their_own(tmp_path: Path) -> None:
+    board = open_board(tmp_path, 0)
+    board.log({"step": 5, "drop_rates": {"en-de": 0.25}, "load": [[0.5, 1.5], [0.75, 1.25]]})
+    board.close()
+    assert read(tmp_path) == {
+        "train/drop_rates/en-de": [(5, 0.25)],
+        "train/load/0/0": [(5, 0.5)],
+        "train/load/0/1": [(5, 1.5)],
+        "train/load/1/0": [(5, 0.75)],
+        "train/load/1/1": [(5, 1.25)],
+    }
+
+
 def test_a_line_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:
     board = open_board(tmp_path, 0)
     for step in (5, 10, 15):

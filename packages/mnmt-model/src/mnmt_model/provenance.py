@@ -34,6 +34,7 @@ def describe(plan: RunPlan, folder: Path, *, vocab_size: int, data: Prepared | N
         "size": counted.size,
         "encoder_size": counted.encoder_size,
         "decoder_size": counted.decoder_size,
+        "active_size": counted.active_size,
         "num_params": counted.num_params,
         "vocab_size": vocab_size,
         "mixture": dict(plan.mixture),

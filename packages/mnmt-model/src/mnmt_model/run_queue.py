@@ -160,4 +160,4 @@ def _complaint(complaints: Connection) -> str | None:
 
 def cost(plan: RunPlan) -> int:
     """What a run's time is about in proportion to."""
-    return count(plan.model, 1).size * plan.train.steps
+    return count(plan.model, 1).active_size * plan.train.steps

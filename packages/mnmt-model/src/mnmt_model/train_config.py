@@ -16,6 +16,8 @@ POSITIVE = (
     "log_every",
     "checkpoint_every",
     "keep_checkpoints",
+    "expert_parallel",
+    "exchange_chunks",
 )
 NOT_NEGATIVE = (
     "warmup_steps",
@@ -27,6 +29,8 @@ NOT_NEGATIVE = (
     "test_every",
     "keep_best",
     "early_stopping",
+    "auxiliary_loss",
+    "uniform_routing_steps",
 )
 
 
@@ -81,6 +85,14 @@ class TrainConfig:
     """Whether layers are computed again for the backward pass, to need less memory."""
     parallel: Literal["ddp", "fsdp"] = "ddp"
     """What several processes share: nothing but gradients, or weights and optimiser state too (FSDP2)."""
+    auxiliary_loss: float = 0.01
+    """Factor of the auxiliary loss that keeps experts in balance, added to the loss of a token."""
+    uniform_routing_steps: int = 0
+    """First steps, in which tokens are spread evenly over the experts whatever the gate says."""
+    expert_parallel: int = 1
+    """Processes that hold the experts together, each of them `num_experts / expert_parallel` of a layer."""
+    exchange_chunks: int = 1
+    """Parts in which processes exchange tokens, so that experts compute while the next part is on its way."""
     initial: str | None = None
     """A run's folder, or a checkpoint's, whose weights training starts from; drawn at random by default."""
     log_every: int = 50

@@ -19,6 +19,7 @@ _OURS: Mapping[str, object] = {
     "embeddings": "shared",
     "biases": False,
     "scaled_attention": False,
+    "num_experts": 0,
 }
 """Fields of `ModelConfig` that T5 leaves no choice in. Its feed-forward may be either of ours."""
 

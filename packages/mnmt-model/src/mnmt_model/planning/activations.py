@@ -7,6 +7,9 @@ In numbers of states, for a sublayer that normalises n tokens (d, a, f are d_mod
       fused        q a, 4 B · heads · q     its output and log-normalisers
       plain        4 B · heads · c          its weights, c = Σ queries × keys; bfloat16 ones beside them
     feed-forward   2 n d + 4 n f            n f with ReLU
+    mixture        2 n d + 2 s d + s f      inputs, outputs and hidden states of s slots, filled or not;
+                   4 B · (E + 9) n          logits of E experts, and what the gate decides; the n d after the
+                                           norm are float32
     RMSNorm, CPU   8 B · n d                in place of the n d before it: it is computed in float32 steps
     with dropout   a mask of every sublayer's output, hidden state and plain attention weight;
                    the dropped attention weights, and with ReLU the dropped hidden states
@@ -18,36 +21,16 @@ Statistics of norms and token ids are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mnmt_model.planning.experts import expert_slots
+from mnmt_model.planning.passes import AttentionPass, Pass, passes
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
 FLOAT32 = 4
+ROUTING = 9
+"""Numbers of four bytes a token: expert, slot, row and weight of two choices, and the gate's normaliser."""
+
 STATE_BYTES = {"float32": 4, "bfloat16": 2}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Attention:
-    """Tokens of one attention sublayer, over one pair."""
-
-    normed: int
-    queries: int
-    keys: int
-    """Projected keys, and copies of them that lie beside others'."""
-    scores: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Layers:
-    """Layers that are alike, over one pair."""
-
-    number: int
-    tokens: int
-    """That pass the residual stream."""
-    finished: int
-    """Of whose top states the stack gives out the norms."""
-    attentions: tuple[_Attention, ...]
 
 
 def activation_bytes(
@@ -63,68 +46,42 @@ def activation_bytes(
         tgt_len: target tokens of each.
         on_gpu: whether attention is fused and a dropout mask takes a byte, not a state.
     """
-    layout = _language_model if config.is_language_model else _encoder_decoder
-    stacks = layout(config, src_len, tgt_len)
-    kept = _Kept(config, train, on_gpu=on_gpu)
+    kept = _Kept(config, train, pairs=pairs, on_gpu=on_gpu)
+    stacks = passes(config, src_len=src_len, tgt_len=tgt_len)
     tops = sum(pairs * kept.by_ends(each) for each in stacks)
-    layers = [pairs * kept.by_layer(each) + kept.rounded_matrices(each) for each in stacks]
     if not train.activation_checkpointing:
-        return tops + sum(each.number * size for each, size in zip(stacks, layers, strict=True))
-    inputs = sum(pairs * each.number * each.tokens * config.d_model * kept.state for each in stacks)
-    return tops + inputs + max(layers)
-
-
-def _encoder_decoder(config: ModelConfig, src: int, tgt: int) -> list[_Layers]:
-    encoder = _Attention(normed=src, queries=src, keys=src, scores=src**2)
-    own = _Attention(normed=tgt, queries=tgt, keys=tgt, scores=tgt**2)
-    cross = _Attention(normed=tgt, queries=tgt, keys=src, scores=tgt * src)
-    return [
-        _Layers(number=config.num_encoder_layers, tokens=src, finished=src, attentions=(encoder,)),
-        _Layers(number=config.decoder_layers, tokens=tgt, finished=tgt, attentions=(own, cross)),
-    ]
-
-
-def _language_model(config: ModelConfig, src: int, tgt: int) -> list[_Layers]:
-    if config.top_only:
-        source = _Attention(normed=src, queries=src, keys=src, scores=src**2)
-        target = _Attention(normed=src + tgt, queries=tgt, keys=src + tgt, scores=tgt * (src + tgt))
-        return [
-            _Layers(number=config.decoder_layers, tokens=src, finished=0, attentions=(source,)),
-            _Layers(number=config.decoder_layers, tokens=tgt, finished=tgt, attentions=(target,)),
-        ]
-    # The source's keys are kept twice: for itself, and beside the target's.
-    scores = src**2 + tgt * (src + tgt)
-    joint = _Attention(normed=src + tgt, queries=src + tgt, keys=2 * src + tgt, scores=scores)
-    predicting = tgt + (src - 1 if config.predicts_source else 0)
-    return [_Layers(number=config.decoder_layers, tokens=src + tgt, finished=predicting, attentions=(joint,))]
+        return tops + sum(number * size for each in stacks for number, size in kept.by_layers(each))
+    inputs = sum(pairs * each.layers * each.tokens * config.d_model * kept.state for each in stacks)
+    return tops + inputs + max(size for each in stacks for _, size in kept.by_layers(each))
 
 
 class _Kept:
     """Bytes that parts of a model keep: over one pair, where it is not said otherwise."""
 
-    def __init__(self, config: ModelConfig, train: TrainConfig, *, on_gpu: bool) -> None:
-        self.config, self.on_gpu = config, on_gpu
+    def __init__(self, config: ModelConfig, train: TrainConfig, *, pairs: int, on_gpu: bool) -> None:
+        self.config, self.pairs, self.on_gpu = config, pairs, on_gpu
+        self.expert_parallel = train.expert_parallel
         self.state = STATE_BYTES[train.precision]
         self.rounds = train.precision != "float32" and train.parallel != "fsdp"
         self.drops = train.dropout > 0
         self.mask = (1 if on_gpu else self.state) if self.drops else 0
 
-    def by_layer(self, layers: _Layers) -> int:
-        """One of `layers`."""
-        return self._by_feed_forward(layers.tokens) + sum(
-            self._by_attention(each, layers.tokens) for each in layers.attentions
-        )
+    def by_layers(self, layers: Pass) -> list[tuple[int, int]]:
+        """Of each kind in `layers`, how many, and what one keeps over all pairs, with rounded matrices."""
+        attentions = sum(self._by_attention(each, layers.tokens) for each in layers.attentions)
+        attentions = self.pairs * attentions + self._rounded_attentions(layers)
+        kinds = [
+            (layers.layers - layers.mixtures, self._by_feed_forward),
+            (layers.mixtures, self._by_mixture),
+        ]
+        return [(number, attentions + sublayer(layers.tokens)) for number, sublayer in kinds if number]
 
-    def rounded_matrices(self, layers: _Layers) -> int:
-        """The weights of one of `layers` in bfloat16, however many pairs there are."""
-        if not self.rounds:
-            return 0
-        config = self.config
-        inner = 3 if config.feed_forward == "gated-gelu" else 2
-        attentions = 4 * len(layers.attentions) * config.d_attention
-        return self.state * config.d_model * (attentions + inner * config.d_ff)
+    def _rounded_attentions(self, layers: Pass) -> int:
+        """Their weights in bfloat16, however many pairs there are."""
+        matrices = 4 * len(layers.attentions) * self.config.d_attention * self.config.d_model
+        return self.state * matrices if self.rounds else 0
 
-    def by_ends(self, layers: _Layers) -> int:
+    def by_ends(self, layers: Pass) -> int:
         """Before and after all layers of a stack: masks, and the last norm, or top states without one."""
         is_pre_norm = self.config.norm_order == "pre"
         top = self._by_norm(1, 1) if is_pre_norm else self.state * self.config.d_model
@@ -139,7 +96,7 @@ class _Kept:
             before * (2 * FLOAT32 if stepwise else self.state) + tokens * self.state
         )
 
-    def _by_attention(self, attention: _Attention, outputs: int) -> int:
+    def _by_attention(self, attention: AttentionPass, outputs: int) -> int:
         inner = 2 * (attention.queries + attention.keys) * self.config.d_attention
         return (
             self._by_norm(attention.normed, outputs)
@@ -148,17 +105,35 @@ class _Kept:
             + self.mask * outputs * self.config.d_model
         )
 
-    def _fused(self, attention: _Attention) -> int:
+    def _fused(self, attention: AttentionPass) -> int:
         return attention.queries * (self.config.d_attention * self.state + FLOAT32 * self.config.num_heads)
 
-    def _plain(self, attention: _Attention) -> int:
+    def _plain(self, attention: AttentionPass) -> int:
         rounded = self.state if self.drops or self.state != FLOAT32 else 0
         return self.config.num_heads * attention.scores * (FLOAT32 + rounded + self.mask)
 
     def _by_feed_forward(self, tokens: int) -> int:
+        """Over all pairs, with the weights in bfloat16."""
         config = self.config
-        if config.feed_forward == "gated-gelu":
-            hidden = 4 * self.state + self.mask
-        else:
-            hidden = self.state + (self.state + self.mask if self.drops else 0)
-        return self._by_norm(tokens, tokens) + tokens * (hidden * config.d_ff + self.mask * config.d_model)
+        gated = config.feed_forward == "gated-gelu"
+        hidden = 4 * self.state + self.mask if gated else self._relu
+        kept = self._by_norm(tokens, tokens) + tokens * (hidden * config.d_ff + self.mask * config.d_model)
+        matrices = (3 if gated else 2) * config.d_model * config.d_ff
+        return self.pairs * kept + (self.state * matrices if self.rounds else 0)
+
+    def _by_mixture(self, tokens: int) -> int:
+        """Over all pairs, whose tokens share the slots, with the local experts' weights in bfloat16."""
+        config = self.config
+        sublayer = self._by_norm(tokens, tokens) + tokens * self.mask * config.d_model
+        # Of the sublayer's inputs only the gate's, in float32, are kept.
+        gate = tokens * (FLOAT32 * (config.num_experts + ROUTING) + (FLOAT32 - self.state) * config.d_model)
+        slots = expert_slots(config, self.pairs * tokens)
+        slot = 2 * self.state * config.d_model + self._relu * config.d_ff
+        matrices = 2 * config.num_experts // self.expert_parallel * config.d_model * config.d_ff
+        rounded = self.state * matrices if self.state != FLOAT32 else 0
+        return self.pairs * (sublayer + gate) + slots * slot + rounded
+
+    @property
+    def _relu(self) -> int:
+        """Of one element of a hidden state after ReLU."""
+        return self.state + (self.state + self.mask if self.drops else 0)

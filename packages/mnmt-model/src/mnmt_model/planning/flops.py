@@ -4,12 +4,18 @@ Left out is what is not a matrix product: norms, softmax functions, activations,
 Attention scores are counted as they are computed, for every query with every key, masked or not. The backward
 pass counts twice the forward one. Recomputing activations is not counted, so a utilisation (MFU) that divides
 by the time of a step counts useful work only.
+
+In a mixture of experts a token passes the gate and two experts. Both choices of every token are counted, also
+one that is not kept or is dropped for want of a slot; slots that stay empty are not. `slot_flops` says what
+filled and empty ones take together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mnmt_model.planning.experts import EXPERTS_PER_TOKEN
+from mnmt_model.planning.passes import num_mixtures
 from mnmt_model.transformer.model_config import ModelConfig
 
 BACKWARD = 2
@@ -25,6 +31,10 @@ class Flops:
     scores: int = 0
     """Queries by keys, and weights by values: all that grows with the square of the lengths."""
     feed_forward: int = 0
+    experts: int = 0
+    """Two of each mixture."""
+    gates: int = 0
+    """States by the gates' matrices."""
     softmax: int = 0
     """States by the output matrix."""
 
@@ -102,6 +112,14 @@ def training_flops(config: ModelConfig, vocab_size: int, *, src_tokens: int, tgt
     return flops.total - flops.scores
 
 
+def slot_flops(config: ModelConfig, slots: int) -> int:
+    """FLOPs of the forward pass of a mixture's experts over so many slots.
+
+    A token fills up to two. In training all of `expert_slots` are computed, filled or not.
+    """
+    return 2 * slots * 2 * config.d_model * config.d_ff
+
+
 def _source_flops(config: ModelConfig, tokens: int) -> Flops:
     """Source tokens up to the keys and values that the targets attend to."""
     layers = config.decoder_layers if config.is_language_model else config.num_encoder_layers
@@ -110,7 +128,7 @@ def _source_flops(config: ModelConfig, tokens: int) -> Flops:
     return Flops(
         projections=2 * tokens * (layers * _attention(config) + top),
         scores=4 * layers * config.d_attention * tokens**2,
-        feed_forward=2 * tokens * layers * _feed_forward(config),
+        **_feed_forwards(config, layers, tokens),
     )
 
 
@@ -122,7 +140,7 @@ def _target_flops(config: ModelConfig, vocab_size: int, tokens: int, *, keys: in
     return Flops(
         projections=2 * tokens * layers * (_attention(config) + cross),
         scores=4 * layers * config.d_attention * keys,
-        feed_forward=2 * tokens * layers * _feed_forward(config),
+        **_feed_forwards(config, layers, tokens),
         softmax=_softmax_flops(config, vocab_size, tokens),
     )
 
@@ -136,6 +154,12 @@ def _attention(config: ModelConfig) -> int:
     return 4 * config.d_model * config.d_attention
 
 
-def _feed_forward(config: ModelConfig) -> int:
-    """Weights of one feed-forward."""
-    return (3 if config.feed_forward == "gated-gelu" else 2) * config.d_model * config.d_ff
+def _feed_forwards(config: ModelConfig, layers: int, tokens: int) -> dict[str, int]:
+    """The feed-forwards of so many layers, by part."""
+    mixtures = num_mixtures(config, layers)
+    dense = (3 if config.feed_forward == "gated-gelu" else 2) * config.d_model * config.d_ff
+    return {
+        "feed_forward": 2 * tokens * (layers - mixtures) * dense,
+        "experts": mixtures * slot_flops(config, EXPERTS_PER_TOKEN * tokens),
+        "gates": 2 * tokens * mixtures * config.d_model * config.num_experts,
+    }

@@ -5,7 +5,11 @@ An estimate from what the implementation keeps, in float32 but for the states wh
 - parameters, gradients and the optimiser's state, exactly; under FSDP in equal parts of every tensor;
 - activations: what each sublayer keeps for its backward pass (`activations.py`);
 - the loss: a chunk of logits with its temporary, and the gradients that it computes along the way;
-- communication: DDP's buckets, or the weights and gradients of the layers that FSDP gathers at a time.
+- communication: DDP's buckets, or the weights and gradients of the layers that FSDP gathers at a time, and
+  the slots that an all-to-all of the experts' tokens sends and receives.
+
+A device holds `num_experts / expert_parallel` whole experts of every mixture, under DDP as under FSDP, which
+have to do only with what is outside of them.
 
 What a device's driver, its libraries and the fragmentation of its memory take comes on top.
 """
@@ -17,13 +21,8 @@ from dataclasses import dataclass
 
 from mnmt_model.optim.adafactor import MIN_FACTORED
 from mnmt_model.planning.activations import FLOAT32, STATE_BYTES, activation_bytes
-from mnmt_model.planning.parameter_count import (
-    Tensors,
-    all_tensors,
-    decoder_tensors,
-    embedding_shapes,
-    encoder_tensors,
-)
+from mnmt_model.planning.exchange import largest_exchange
+from mnmt_model.planning.parameter_count import Tensors, all_tensors, layer_kinds
 from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
@@ -42,7 +41,7 @@ class Memory:
     loss: int
     """A chunk of logits, and the gradients by the softmax's matrix and inputs."""
     communication: int
-    """Buffers that devices exchange gradients and weights through."""
+    """Buffers that devices exchange gradients, weights and experts' tokens through."""
 
     @property
     def total(self) -> int:
@@ -71,14 +70,12 @@ def training_memory(
         ValueError: if the vocabularies differ in size but share a matrix.
     """
     tensors = all_tensors(config, vocab_size, src_vocab_size=src_vocab_size)
-    shards = workload.devices if train.parallel == "fsdp" else 1
-    parameters = FLOAT32 * sum(each.number * _shard(each.shape, shards) for each in tensors)
-    embeddings = embedding_shapes(config, vocab_size, src_vocab_size=src_vocab_size).values()
-    gathered = sum(rows * columns for rows, columns in filter(None, embeddings))
+    parts = _Parts(dense=workload.devices if train.parallel == "fsdp" else 1, experts=train.expert_parallel)
+    parameters = FLOAT32 * parts.elements(tensors)
     return Memory(
         parameters=parameters,
         gradients=parameters,
-        optimizer_state=_optimizer_bytes(tensors, train, shards),
+        optimizer_state=_optimizer_bytes(tensors, train, parts),
         activations=activation_bytes(
             config,
             train,
@@ -88,8 +85,23 @@ def training_memory(
             on_gpu=workload.on_gpu,
         ),
         loss=_loss_bytes(config, vocab_size, train, workload),
-        communication=_communication_bytes(config, train, workload, parameters, gathered),
+        communication=_communication_bytes(config, tensors, train, workload),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """In how many parts, by the first dimension, tensors lie on the devices."""
+
+    dense: int
+    experts: int
+
+    def of(self, tensors: Tensors) -> int:
+        return self.experts if tensors.part == "experts" else self.dense
+
+    def elements(self, tensors: Sequence[Tensors]) -> int:
+        """Of the largest part of each, together."""
+        return sum(each.number * _shard(each.shape, self.of(each)) for each in tensors)
 
 
 def _shard(shape: Sequence[int], shards: int) -> int:
@@ -100,17 +112,22 @@ def _shard(shape: Sequence[int], shards: int) -> int:
     return elements
 
 
-def _optimizer_bytes(tensors: list[Tensors], train: TrainConfig, shards: int) -> int:
+def _optimizer_bytes(tensors: Sequence[Tensors], train: TrainConfig, parts: _Parts) -> int:
     if train.optimizer == "adamw":
-        return 2 * FLOAT32 * sum(each.number * _shard(each.shape, shards) for each in tensors)
-    return FLOAT32 * sum(each.number * _second_moment(each.shape, shards) for each in tensors)
+        return 2 * FLOAT32 * parts.elements(tensors)
+    return FLOAT32 * sum(each.number * _second_moment(each.shape, parts.of(each)) for each in tensors)
 
 
 def _second_moment(shape: tuple[int, ...], shards: int) -> int:
-    """Elements that Adafactor keeps; of a factored matrix, its part of the rows and all columns."""
-    if len(shape) == 2 and min(shape) >= MIN_FACTORED:
-        return -(-shape[0] // shards) + shape[1]
-    return _shard(shape, shards)
+    """Elements that Adafactor keeps.
+
+    Of a factored matrix, its part of the rows and all columns; of stacked experts, those of its own experts.
+    """
+    if len(shape) == 1 or min(shape[-2:]) < MIN_FACTORED:
+        return _shard(shape, shards)
+    if len(shape) == 2:
+        return _shard(shape[:1], shards) + shape[1]
+    return _shard(shape[:1], shards) * (shape[1] + shape[2])
 
 
 def _loss_bytes(config: ModelConfig, vocab_size: int, train: TrainConfig, workload: Workload) -> int:
@@ -130,19 +147,27 @@ def _loss_bytes(config: ModelConfig, vocab_size: int, train: TrainConfig, worklo
 
 
 def _communication_bytes(
-    config: ModelConfig, train: TrainConfig, workload: Workload, parameters: int, embeddings: int
+    config: ModelConfig, tensors: Sequence[Tensors], train: TrainConfig, workload: Workload
 ) -> int:
-    """DDP's copy of all gradients; or under FSDP what is outside of the layers, and two layers at a time.
-
-    What FSDP gathers are the weights, in `precision`, and their gradients, in float32 where they are summed.
-    """
+    """What gradients and weights pass through, and the slots that an all-to-all sends and receives."""
     if workload.devices == 1:
         return 0
+    exchanged = 2 * largest_exchange(config, train, workload)
     if train.parallel == "ddp":
-        return parameters
-    layers = (
-        (encoder_tensors(config), config.num_encoder_layers),
-        (decoder_tensors(config), config.decoder_layers),
-    )
-    largest = max(sum(each.size for each in stack) // number for stack, number in layers if number)
+        return exchanged + FLOAT32 * _dense(tensors)
+    return exchanged + _gathered_bytes(config, tensors, train)
+
+
+def _gathered_bytes(config: ModelConfig, tensors: Sequence[Tensors], train: TrainConfig) -> int:
+    """Under FSDP: the embeddings, which are outside of the layers, and two layers at a time.
+
+    What is gathered are the weights, in `precision`, and their gradients, in float32 where they are summed.
+    """
+    embeddings = sum(each.size for each in tensors if each.part == "embedding")
+    largest = max(map(_dense, layer_kinds(config)))
     return (embeddings + 2 * largest) * (STATE_BYTES[train.precision] + FLOAT32)
+
+
+def _dense(tensors: Sequence[Tensors]) -> int:
+    """Parameters outside of the experts."""
+    return sum(each.size for each in tensors if each.part != "experts")

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
+from mnmt_model.planning.experts import EXPERTS_PER_TOKEN
+from mnmt_model.planning.passes import num_mixtures
 from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
 
-Part = Literal["attention", "cross_attention", "feed_forward", "biases", "norms", "position_biases"]
+Part = Literal[
+    "attention",
+    "cross_attention",
+    "feed_forward",
+    "experts",
+    "gates",
+    "biases",
+    "norms",
+    "position_biases",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +47,11 @@ class StackCount:
     cross_attention: int
     """Matrices of the attention to the source; 0 in an encoder and in a language model."""
     feed_forward: int
-    """Matrices of the feed-forward."""
+    """Matrices of the feed-forward, of the layers without experts."""
+    experts: int
+    """Matrices of all experts of the mixtures."""
+    gates: int
+    """Matrices that give a token's logits of the experts."""
     biases: int
     """Biases of these maps."""
     norms: int
@@ -68,6 +83,8 @@ class Count:
     """Input embedding of the target where it has one of its own, whether or not the softmax uses it too."""
     softmax: int
     """Output matrix where it is one of its own."""
+    num_experts: int
+    """Experts of each mixture; 0 for a dense model."""
 
     @property
     def encoder_size(self) -> int:
@@ -83,6 +100,24 @@ class Count:
     def size(self) -> int:
         """N: all but embeddings and softmax."""
         return self.encoder_size + self.decoder_size
+
+    @property
+    def active_size(self) -> int:
+        """N that a token passes, with two experts of each mixture; all of N for a dense model.
+
+        A source token passes the encoder's and a target token the decoder's.
+        """
+        return sum(self.active_sizes)
+
+    @property
+    def active_sizes(self) -> list[int]:
+        """`active_size` by stack: of the encoder, if there is one, and of the decoder."""
+        return [self._active(stack) for stack in (self.encoder, self.decoder) if stack]
+
+    def _active(self, stack: StackCount) -> int:
+        if not self.num_experts:
+            return stack.size
+        return stack.size - stack.experts + EXPERTS_PER_TOKEN * stack.experts // self.num_experts
 
     @property
     def embedding(self) -> int:
@@ -102,7 +137,8 @@ def count(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = 
 
         N = L_enc (A + F) + L_dec (2A + F) + (2 L_enc + 3 L_dec + 2) d_model + 2 · 32 · heads
 
-    with A = 4 · d_model · heads · head_dim and F = 3 · d_model · d_ff.
+    with A = 4 · d_model · heads · head_dim and F = 3 · d_model · d_ff. A layer with E experts has
+    2 E · d_model · d_ff for the experts and E · d_model for their gate in place of F.
 
     Args:
         config: the model.
@@ -116,6 +152,7 @@ def count(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = 
     return Count(
         encoder=None if config.is_language_model else _stack_count(encoder_tensors(config)),
         decoder=_stack_count(decoder_tensors(config)),
+        num_experts=config.num_experts,
         **{name: prod(shape) if shape else 0 for name, shape in embeddings.items()},
     )
 
@@ -163,30 +200,57 @@ def all_tensors(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | N
     return [*embeddings, *encoder_tensors(config), *decoder_tensors(config)]
 
 
+def layer_kinds(config: ModelConfig) -> list[list[Tensors]]:
+    """One layer of each kind that the model has: of encoder or decoder, with experts or without."""
+    stacks = [(config.num_encoder_layers, False), (config.decoder_layers, not config.is_language_model)]
+    return [
+        list(_layer_tensors(config, cross_attention=cross, experts=experts))
+        for layers, cross in stacks
+        for experts in sorted({config.has_experts(layer) for layer in range(layers)})
+    ]
+
+
 def _stack_tensors(config: ModelConfig, layers: int, *, cross_attention: bool) -> Iterator[Tensors]:
-    for tensors in _layer_tensors(config, cross_attention=cross_attention):
-        yield Tensors(part=tensors.part, shape=tensors.shape, number=layers * tensors.number)
+    mixtures = num_mixtures(config, layers)
+    for number, experts in ((layers - mixtures, False), (mixtures, True)):
+        if number:
+            for each in _layer_tensors(config, cross_attention=cross_attention, experts=experts):
+                yield replace(each, number=number * each.number)
     if config.norm_order == "pre":
         yield _norms(config, 1)
     if config.positions == "relative":
         yield Tensors(part="position_biases", shape=(NUM_BUCKETS, config.num_heads), number=1)
 
 
-def _layer_tensors(config: ModelConfig, *, cross_attention: bool) -> Iterator[Tensors]:
+def _layer_tensors(config: ModelConfig, *, cross_attention: bool, experts: bool) -> Iterator[Tensors]:
     """One layer: matrices as (outputs, inputs)."""
-    d_model, d_attention, d_ff = config.d_model, config.d_attention, config.d_ff
-    inner = 2 if config.feed_forward == "gated-gelu" else 1
+    d_model, d_attention = config.d_model, config.d_attention
     attentions: tuple[Part, ...] = ("attention", "cross_attention") if cross_attention else ("attention",)
     for part in attentions:
         yield Tensors(part=part, shape=(d_attention, d_model), number=3)
         yield Tensors(part=part, shape=(d_model, d_attention), number=1)
-    yield Tensors(part="feed_forward", shape=(d_ff, d_model), number=inner)
-    yield Tensors(part="feed_forward", shape=(d_model, d_ff), number=1)
     if config.biases:
         yield Tensors(part="biases", shape=(d_attention,), number=3 * len(attentions))
-        yield Tensors(part="biases", shape=(d_ff,), number=inner)
-        yield Tensors(part="biases", shape=(d_model,), number=len(attentions) + 1)
+        yield Tensors(part="biases", shape=(d_model,), number=len(attentions))
+    yield from _expert_tensors(config) if experts else _feed_forward_tensors(config)
     yield _norms(config, len(attentions) + 1)
+
+
+def _feed_forward_tensors(config: ModelConfig) -> Iterator[Tensors]:
+    inner = 2 if config.feed_forward == "gated-gelu" else 1
+    yield Tensors(part="feed_forward", shape=(config.d_ff, config.d_model), number=inner)
+    yield Tensors(part="feed_forward", shape=(config.d_model, config.d_ff), number=1)
+    if config.biases:
+        yield Tensors(part="biases", shape=(config.d_ff,), number=inner)
+        yield Tensors(part="biases", shape=(config.d_model,), number=1)
+
+
+def _expert_tensors(config: ModelConfig) -> Iterator[Tensors]:
+    """A gate and the experts' matrices, stacked as (experts, inputs, outputs)."""
+    num_experts, d_model, d_ff = config.num_experts, config.d_model, config.d_ff
+    yield Tensors(part="gates", shape=(num_experts, d_model), number=1)
+    yield Tensors(part="experts", shape=(num_experts, d_model, d_ff), number=1)
+    yield Tensors(part="experts", shape=(num_experts, d_ff, d_model), number=1)
 
 
 def _norms(config: ModelConfig, number: int) -> Tensors:

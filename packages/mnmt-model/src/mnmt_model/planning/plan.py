@@ -10,11 +10,15 @@ from typing import Any
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
+from mnmt_model.planning.cost import Cost
+from mnmt_model.planning.exchange import exchange_bytes
+from mnmt_model.planning.experts import check_expert_parallel
 from mnmt_model.planning.flops import DecodingFlops, Flops, decoding_flops, pair_flops, training_flops
 from mnmt_model.planning.memory import Memory, training_memory
 from mnmt_model.planning.parameter_count import Count, count
 from mnmt_model.planning.plan_options import PlanOptions
 from mnmt_model.planning.presets import Preset
+from mnmt_model.planning.slots import SlotUse, slot_uses
 from mnmt_model.planning.workload import Workload
 from mnmt_model.run_plan import Role, RunPlan
 from mnmt_model.sweep_config import plan_runs
@@ -43,6 +47,10 @@ class ModelPlan:
     """Of one sentence."""
     memory: Memory
     """Of training, on each device."""
+    step: Cost
+    """Of training, on all devices."""
+    slots: tuple[SlotUse, ...]
+    """Of the mixtures' experts in training; nothing for a dense model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +62,8 @@ class RunCost:
     mixture: Mapping[str, float]
     size: int
     """N."""
+    active_size: int
+    """N that a token passes: with two experts of each mixture."""
     num_params: int
     built: int
     """Parameters of the model as torch builds it, on the meta device."""
@@ -62,8 +72,12 @@ class RunCost:
     """Source and target tokens that it is trained on."""
     flops: int
     """Of training, as the run record counts them: without attention scores."""
+    exchange_bytes: int
+    """That one device sends to others for the experts, in all steps."""
+    exchange_seconds: float | None
+    """That they take, at the rate asked for; None without one, 0 where nothing is exchanged."""
     seconds: float | None
-    """At the rate asked for; None without one."""
+    """At the rate asked for, `exchange_seconds` included where they are known; None without a rate."""
     memory: Memory
     """On each device."""
 
@@ -88,6 +102,11 @@ class StudyPlan:
         return sum(run.flops for run in self.runs)
 
     @property
+    def exchange_bytes(self) -> int:
+        """Of all runs."""
+        return sum(run.exchange_bytes for run in self.runs)
+
+    @property
     def seconds(self) -> float | None:
         """Of all runs, one after the other; None without a rate."""
         times = [run.seconds for run in self.runs if run.seconds is not None]
@@ -100,26 +119,37 @@ def plan_model(name: str, model: Preset, options: PlanOptions) -> ModelPlan:
     Raises:
         RunError: if an option is refused.
     """
+    options.check_rates()
     if options.vocab_size is not None:
         model = replace(model, vocab_size=options.vocab_size)
+    config, vocab_size = model.config, model.vocab_size
     train = options.train(TrainConfig())
     workload = options.workload(src_len=SENTENCE_TOKENS, tgt_len=SENTENCE_TOKENS)
     lengths = {"src_len": workload.src_len, "tgt_len": workload.tgt_len}
     vocabularies: dict[str, Any] = {"src_vocab_size": model.src_vocab_size}
     try:
-        counted = count(model.config, model.vocab_size, **vocabularies)
+        check_expert_parallel(config, train, workload.devices)
+        counted = count(config, vocab_size, **vocabularies)
     except ValueError as error:
         raise RunError(str(error)) from None
+    training = pair_flops(config, vocab_size, **lengths)
     return ModelPlan(
         name=name,
         model=model,
         train=train,
         workload=workload,
         count=counted,
-        built=_built(model.config, model.vocab_size, counted, **vocabularies),
-        training=pair_flops(model.config, model.vocab_size, **lengths),
-        decoding=decoding_flops(model.config, model.vocab_size, **lengths),
-        memory=training_memory(model.config, model.vocab_size, train, workload, **vocabularies),
+        built=_built(config, vocab_size, counted, **vocabularies),
+        training=training,
+        decoding=decoding_flops(config, vocab_size, **lengths),
+        memory=training_memory(config, vocab_size, train, workload, **vocabularies),
+        step=Cost(
+            flops=training.total * workload.pairs(train) * train.accumulation * workload.devices,
+            exchange_bytes=exchange_bytes(config, train, workload),
+            flops_per_second=options.flops_per_second,
+            exchange_bytes_per_second=options.exchange_bytes_per_second,
+        ),
+        slots=slot_uses(config, train, workload),
     )
 
 
@@ -130,8 +160,7 @@ def plan_study(study: StudyFile, data: Path, options: PlanOptions) -> StudyPlan:
         RunError: if the study has a mistake, or an option is refused.
         DataError: if there are no prepared data.
     """
-    if options.flops_per_second is not None and options.flops_per_second <= 0:
-        raise RunError(f"`flops_per_second` must be above 0, but is {options.flops_per_second:g}.")
+    options.check_rates()
     runs, prepared = plan_runs(study, data), open_prepared(data)
     vocab_size = options.vocab_size or int(prepared.description["vocabulary"]["size"])
     costs = tuple(_run_cost(run, prepared, vocab_size, options) for run in runs)
@@ -142,22 +171,34 @@ def _run_cost(run: RunPlan, data: Prepared, vocab_size: int, options: PlanOption
     train = options.train(run.train)
     src_len, tgt_len = _mean_lengths(run.mixture, data)
     workload = options.workload(src_len=round(src_len), tgt_len=round(tgt_len))
+    try:
+        check_expert_parallel(run.model, train, workload.devices)
+    except ValueError as error:
+        raise RunError(f"{run.name}: {error}") from None
     src_len, tgt_len = options.src_len or src_len, options.tgt_len or tgt_len
     counted = count(run.model, vocab_size)
     tokens = train.steps * train.batch_tokens
     src_tokens = round(tokens * src_len / (src_len + tgt_len))
-    flops = training_flops(run.model, vocab_size, src_tokens=src_tokens, tgt_tokens=tokens - src_tokens)
+    cost = Cost(
+        flops=training_flops(run.model, vocab_size, src_tokens=src_tokens, tgt_tokens=tokens - src_tokens),
+        exchange_bytes=train.steps * exchange_bytes(run.model, train, workload),
+        flops_per_second=options.flops_per_second,
+        exchange_bytes_per_second=options.exchange_bytes_per_second,
+    )
     return RunCost(
         name=run.name,
         role=run.role,
         mixture=run.mixture,
         size=counted.size,
+        active_size=counted.active_size,
         num_params=counted.num_params,
         built=_built(run.model, vocab_size, counted),
         steps=train.steps,
         tokens=tokens,
-        flops=flops,
-        seconds=None if options.flops_per_second is None else flops / options.flops_per_second,
+        flops=cost.flops,
+        exchange_bytes=cost.exchange_bytes,
+        exchange_seconds=cost.exchange_seconds,
+        seconds=cost.sequential_seconds if cost.exchange_seconds is not None else cost.compute_seconds,
         memory=training_memory(run.model, vocab_size, train, workload),
     )
 

@@ -36,10 +36,25 @@ class PlanOptions:
     """Whether layers are computed again for the backward pass."""
     parallel: Literal["ddp", "fsdp"] | None = None
     """Whether each of several devices holds the whole model, or a part of it."""
+    expert_parallel: int | None = None
+    """Devices that hold the experts together, each `num_experts / expert_parallel` of every mixture."""
     dropout: float | None = None
     """Rate; where it is above 0, masks take memory."""
     flops_per_second: float | None = None
-    """Model FLOPs a second that all devices reach together; gives the hours of a study."""
+    """Model FLOPs a second that all devices reach together; gives the time of a step, and of a study."""
+    exchange_bytes_per_second: float | None = None
+    """Bytes a second that a device sends in an all-to-all; gives the time that experts' tokens take."""
+
+    def check_rates(self) -> None:
+        """See that rates are rates.
+
+        Raises:
+            RunError: if one is not above 0.
+        """
+        for name in ("flops_per_second", "exchange_bytes_per_second"):
+            rate = getattr(self, name)
+            if rate is not None and not rate > 0:
+                raise RunError(f"`{name}` must be above 0, but is {rate:g}.")
 
     def train(self, default: TrainConfig) -> TrainConfig:
         """`default` with what is given here.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from mnmt_model.planning.experts_text import STEP_TIMES, experts_text, mixtures, step_text, study_notes
 from mnmt_model.planning.flops import Flops
 from mnmt_model.planning.memory import Memory
 from mnmt_model.planning.plan import ModelPlan, RunCost, StudyPlan
+from mnmt_model.planning.quantities import data_size, duration, short, si, table
 from mnmt_model.transformer.model_config import ModelConfig
 
 PART_NAMES = {
@@ -17,22 +19,19 @@ PART_NAMES = {
     "projections": "attention projections",
     "scores": "attention scores",
 }
-PREFIXES = (
-    (1e24, "Y"),
-    (1e21, "Z"),
-    (1e18, "E"),
-    (1e15, "P"),
-    (1e12, "T"),
-    (1e9, "G"),
-    (1e6, "M"),
-    (1e3, "k"),
-)
-DURATIONS = ((2 * 86_400, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"))
 
 
 def model_text(plan: ModelPlan) -> str:
     """A plan of one model, as sections of aligned rows."""
-    return "\n\n".join([_heading(plan), _parameters(plan), _flops(plan), _memory(plan)])
+    sections = [
+        _heading(plan),
+        _parameters(plan),
+        _flops(plan),
+        _memory(plan),
+        experts_text(plan),
+        step_text(plan),
+    ]
+    return "\n\n".join(filter(None, sections))
 
 
 def model_json(plan: ModelPlan) -> dict[str, Any]:
@@ -47,6 +46,7 @@ def model_json(plan: ModelPlan) -> dict[str, Any]:
         "size": plan.count.size,
         "encoder_size": plan.count.encoder_size,
         "decoder_size": plan.count.decoder_size,
+        "active_size": plan.count.active_size,
         "num_params": plan.count.num_params,
         "built": plan.built,
         "parameters": asdict(plan.count),
@@ -60,17 +60,20 @@ def model_json(plan: ModelPlan) -> dict[str, Any]:
             "decoding_token": plan.decoding.total / plan.workload.tgt_len,
         },
         "memory": _with_total(plan.memory),
+        "slots": [asdict(slots) for slots in plan.slots],
+        "step": {**asdict(plan.step), **{name: getattr(plan.step, name) for name in STEP_TIMES}},
     }
 
 
 def study_text(plan: StudyPlan) -> str:
     """A row a run and one for all."""
     timed = plan.seconds is not None
-    heads = ["run", "role", "N", "parameters", "steps", "tokens", "FLOPs", *["time"] * timed, "memory"]
-    rows = [heads, *(_run_row(run, timed) for run in plan.runs)]
+    active = any(run.active_size < run.size for run in plan.runs)
+    heads = ["run", "role", "N", *["active"] * active, "parameters", "steps", "tokens", "FLOPs"]
+    rows = [[*heads, *["time"] * timed, "memory"], *(_run_row(run, timed, active) for run in plan.runs)]
     total = [
         f"{len(plan.runs)} runs",
-        *[""] * 4,
+        *[""] * (4 + active),
         si(plan.tokens),
         si(plan.flops),
         *([duration(plan.seconds)] if plan.seconds is not None else []),
@@ -80,14 +83,20 @@ def study_text(plan: StudyPlan) -> str:
     notes = [
         f"vocabulary of {plan.vocab_size:,} tokens; {devices} a run; the last memory is the most",
         f"built on the meta device: the parameters of all {len(plan.runs)} runs agree",
+        *study_notes(plan),
     ]
-    return "\n".join([f"{plan.study}\n", *_table([*rows, total], left=2), "", *notes])
+    return "\n".join([f"{plan.study}\n", *table([*rows, total], left=2), "", *notes])
 
 
 def study_json(plan: StudyPlan) -> dict[str, Any]:
     """A plan of a study, every number of it."""
     runs = [{**asdict(run), "memory": _with_total(run.memory)} for run in plan.runs]
-    totals = {"tokens": plan.tokens, "flops": plan.flops, "seconds": plan.seconds}
+    totals = {
+        "tokens": plan.tokens,
+        "flops": plan.flops,
+        "exchange_bytes": plan.exchange_bytes,
+        "seconds": plan.seconds,
+    }
     return {
         "study": plan.study,
         "vocab_size": plan.vocab_size,
@@ -95,42 +104,6 @@ def study_json(plan: StudyPlan) -> dict[str, Any]:
         "runs": runs,
         **totals,
     }
-
-
-def short(number: float) -> str:
-    """Three digits of a number of parameters: 1.02B, 18.9M, 64K."""
-    for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
-        if number >= unit:
-            return f"{_three_digits(number / unit)}{letter}"
-    return f"{number:,.0f}"
-
-
-def si(number: float) -> str:
-    """Three digits and an SI prefix: 6.12 G."""
-    for unit, letter in PREFIXES:
-        if number >= unit:
-            return f"{_three_digits(number / unit)} {letter}"
-    return f"{number:,.0f}  "
-
-
-def duration(seconds: float) -> str:
-    """Of a run: 45 s, 12 min, 3.5 h, 21 days."""
-    for least, unit, name in DURATIONS:
-        if seconds >= least:
-            return f"{_three_digits(seconds / unit)} {name}"
-    return f"{_three_digits(seconds)} s" if seconds >= 1 else "< 1 s"
-
-
-def data_size(size: int) -> str:
-    """Bytes: 1.38 GiB, 12.0 MiB."""
-    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if size >= unit:
-            return f"{_three_digits(size / unit)} {name}"
-    return f"{size} B"
-
-
-def _three_digits(number: float) -> str:
-    return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
 
 
 def _heading(plan: ModelPlan) -> str:
@@ -148,6 +121,7 @@ def _heading(plan: ModelPlan) -> str:
             f"{plan.name}: {model.source}",
             f"  {config.architecture}, {depth}, {widths}",
             f"  {_parts(config)}",
+            *([f"  {mixtures(config)}"] if config.num_experts else []),
             f"  vocabulary of {words}, {config.embeddings} embeddings",
         ]
     )
@@ -170,6 +144,8 @@ def _parameters(plan: ModelPlan) -> str:
         if any(values):
             rows.append([f"  {_part(part)}", *_with_sum(values), ""])
     rows.append(["  N", *_with_sum([stack.size for stack in stacks]), short(counted.size)])
+    if plan.model.config.num_experts:
+        rows.append(["  N active a token", *_with_sum(counted.active_sizes), short(counted.active_size)])
     blank = [""] * (len(heads) - 1)
     matrices = {name: getattr(counted, name) for name in ("src_embedding", "tgt_embedding", "softmax")}
     rows += [
@@ -179,7 +155,7 @@ def _parameters(plan: ModelPlan) -> str:
     ]
     rows.append(["  all", *blank, f"{counted.num_params:,}", short(counted.num_params)])
     agreed = f"  built on the meta device: {plan.built:,} parameters agree"
-    return "\n".join([*_table(rows), agreed])
+    return "\n".join([*table(rows), agreed])
 
 
 def _part(name: str) -> str:
@@ -211,13 +187,14 @@ def _flops(plan: ModelPlan) -> str:
     rows = [["FLOPs a token", *(name for name, _, _ in columns)]]
     for part in vars(plan.training):
         values = [getattr(flops, part) / tokens for _, flops, tokens in columns]
-        rows.append([f"  {_part(part)}", *(si(value) if value else "-" for value in values)])
+        if any(values):
+            rows.append([f"  {_part(part)}", *(si(value) if value else "-" for value in values)])
     rows.append(["  all", *(si(flops.total / tokens) for _, flops, tokens in columns)])
     note = (
         f"  pairs of {src_len} source and {tgt_len} target tokens; training: forward and backward, all;\n"
         "  encoding: source tokens; generating: target tokens, of one hypothesis"
     )
-    return "\n".join([*_table(rows), note])
+    return "\n".join([*table(rows), note])
 
 
 def _memory(plan: ModelPlan) -> str:
@@ -229,25 +206,15 @@ def _memory(plan: ModelPlan) -> str:
     devices = f"{workload.devices} {'CPU' if not workload.on_gpu else 'GPU'}{'s' * (workload.devices > 1)}"
     shared = f" ({train.parallel})" if workload.devices > 1 else ""
     batch = f"batches of {train.batch_tokens:,} tokens, {workload.pairs(train):,} pairs at a time on each"
-    return "\n".join([*_table(rows), f"  {', '.join(filter(None, settings))}, {devices}{shared}; {batch}"])
+    return "\n".join([*table(rows), f"  {', '.join(filter(None, settings))}, {devices}{shared}; {batch}"])
 
 
-def _run_row(run: RunCost, timed: bool) -> list[str]:
+def _run_row(run: RunCost, timed: bool, active: bool) -> list[str]:
     time = [duration(run.seconds)] if timed and run.seconds is not None else []
-    numbers = [f"{run.size:,}", f"{run.num_params:,}", f"{run.steps:,}", si(run.tokens), si(run.flops)]
+    sizes = [f"{run.size:,}", *[f"{run.active_size:,}"] * active]
+    numbers = [*sizes, f"{run.num_params:,}", f"{run.steps:,}", si(run.tokens), si(run.flops)]
     return [run.name, run.role, *numbers, *time, data_size(run.memory.total)]
 
 
 def _with_total(parts: Flops | Memory) -> dict[str, int]:
     return {**asdict(parts), "total": parts.total}
-
-
-def _table(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterable[str]:
-    """Rows with aligned columns, the first `left` of them to the left."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()

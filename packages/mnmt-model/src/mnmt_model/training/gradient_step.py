@@ -13,9 +13,11 @@ from mnmt_data.batches import BatchStream
 from mnmt_data.pairs import Batch
 from mnmt_data.windows import Share
 from mnmt_model.train_config import TrainConfig
+from mnmt_model.training.balance import TaskBalance
 from mnmt_model.training.parallel import Wrapped, gradients_stay_here
 from mnmt_model.training.world import World
 from mnmt_model.transformer.loss import Losses
+from mnmt_model.transformer.routes import Gating
 from mnmt_model.transformer.sentences import Sentences
 
 EMPTY = Batch(
@@ -23,6 +25,7 @@ EMPTY = Batch(
     tgt=np.ones((1, 1), dtype=np.int64),
     tasks=np.zeros(1, dtype=np.int64),
     loss_weights=np.zeros(1, dtype=np.float32),
+    ids=np.full(1, 2**20),
 )
 """Takes the place of a part without pairs, since every process must take part; it weighs nothing."""
 
@@ -39,6 +42,8 @@ class StepLosses:
     tgt_tokens: int
     cells: int
     """Cells that tables of padded sentences would have had."""
+    balance: TaskBalance | None = None
+    """Of a model with experts."""
 
 
 class GradientStep:
@@ -49,10 +54,14 @@ class GradientStep:
         config: of the training.
         stream: the batches.
         world: the processes.
+        seed: of the random choices of mixtures of experts.
     """
 
-    def __init__(self, model: Wrapped, config: TrainConfig, stream: BatchStream, world: World) -> None:
+    def __init__(
+        self, model: Wrapped, config: TrainConfig, stream: BatchStream, world: World, *, seed: int
+    ) -> None:
         self.model, self.config, self.stream, self.world = model, config, stream, world
+        self.seed = seed
         self.share = Share(rank=world.rank, num_ranks=world.size, accumulation=config.accumulation)
 
     def __call__(self, step: int) -> StepLosses:
@@ -60,15 +69,16 @@ class GradientStep:
         src_tokens, tgt_tokens = self.stream.tokens(step, self.share)
         pieces = self.stream.share(step, self.share)
         objective, nats = torch.zeros(2, device=self.world.device).unbind()
+        balance: TaskBalance | None = None
         for number, piece in enumerate(pieces):
             last = number == len(pieces) - 1
             with nullcontext() if last else gradients_stay_here(self.model):
-                losses = self._losses(piece if len(piece.tasks) else EMPTY)
-                # Processes average their gradients, which are to be summed.
-                (losses.objective * (self.world.size / tgt_tokens)).backward()  # type: ignore[no-untyped-call]
+                losses = self._losses(piece if len(piece.tasks) else EMPTY, step)
+                self._backward(losses, tgt_tokens, is_empty=not len(piece.tasks))
             if len(piece.tasks):
                 objective = objective + losses.objective.detach()
                 nats = nats + losses.pair_nats.sum()
+                balance = self._add_balance(balance, losses, piece)
         real = sum(np.count_nonzero(piece.src) + piece.num_tokens for piece in pieces)
         cells = sum(piece.src.size + piece.tgt.size for piece in pieces)
         return StepLosses(
@@ -77,17 +87,34 @@ class GradientStep:
             src_tokens=src_tokens,
             tgt_tokens=tgt_tokens,
             cells=round(cells / max(1, real) * (src_tokens + tgt_tokens)),
+            balance=balance,
         )
+
+    def _backward(self, losses: Losses, tgt_tokens: int, *, is_empty: bool) -> None:
+        # Processes average their gradients, which are to be summed.
+        loss = losses.objective * (self.world.size / tgt_tokens)
+        if losses.balance is not None:
+            # The mean over all parts of the batch.
+            weight = 0.0 if is_empty else self.config.auxiliary_loss / self.config.accumulation
+            loss = loss + weight * losses.balance.auxiliary
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def _add_balance(self, total: TaskBalance | None, losses: Losses, piece: Batch) -> TaskBalance | None:
+        if losses.balance is None:
+            return None
+        tasks = torch.from_numpy(piece.tasks).to(self.world.device)
+        added = TaskBalance.of(losses.balance, tasks, len(self.stream.tasks))
+        return added if total is None else total + added
 
     def settle(self) -> None:
         """Have DDP put gradients into the buckets it will keep, which it does after a first pass.
 
         So a run that goes on adds its gradients in the order of one that was never stopped.
         """
-        self._losses(EMPTY).objective.backward()  # type: ignore[no-untyped-call]
+        self._losses(EMPTY, 0).objective.backward()  # type: ignore[no-untyped-call]
         self.model.zero_grad(set_to_none=True)
 
-    def _losses(self, piece: Batch) -> Losses:
+    def _losses(self, piece: Batch, step: int) -> Losses:
         src, tgt = (Sentences.from_padded(torch.from_numpy(ids)) for ids in (piece.src, piece.tgt))
         losses: Losses = self.model(
             src.to(self.world.device),
@@ -95,5 +122,14 @@ class GradientStep:
             pair_weights=torch.from_numpy(piece.loss_weights).to(self.world.device),
             label_smoothing=self.config.label_smoothing,
             z_loss=self.config.z_loss,
+            gating=self._gating(piece, step),
         )
         return losses
+
+    def _gating(self, piece: Batch, step: int) -> Gating:
+        device = self.world.device
+        return Gating(
+            pair_ids=torch.from_numpy(piece.ids).to(device),
+            seed_and_step=torch.tensor([self.seed, step], device=device),
+            uniform=step < self.config.uniform_routing_steps,
+        )

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from mnmt_model.train_config import TrainConfig
+from mnmt_model.training.expert_parallel import experts_apart
 from mnmt_model.training.world import World
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.stack import Stack
@@ -23,6 +24,7 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
 
     Layers are compiled and recomputed as `config` asks. With several processes, gradients are averaged: whole
     models side by side (DDP), or parameters, gradients and optimiser state cut over the processes (FSDP2).
+    Experts that processes hold together are left to `average_gradients`.
     """
     model.to(world.device)
     for module in model.modules():
@@ -53,6 +55,8 @@ def gradients_stay_here(model: Wrapped) -> Iterator[None]:
 
 def _replicated(model: TranslationModel, world: World) -> Wrapped:
     devices = [world.device] if world.device.type == "cuda" else None
+    ignore = DistributedDataParallel._set_params_and_buffers_to_ignore_for_model
+    ignore(model, list(experts_apart(model)))  # type: ignore[no-untyped-call]
     return DistributedDataParallel(model, device_ids=devices)
 
 
@@ -65,8 +69,9 @@ def _sharded(model: TranslationModel, config: TrainConfig, world: World) -> Wrap
     # Losses and norms stay float32: only what is gathered is rounded.
     gathered = torch.bfloat16 if config.precision == "bfloat16" else None
     policy = MixedPrecisionPolicy(param_dtype=gathered, reduce_dtype=torch.float32, cast_forward_inputs=False)
+    apart = set(experts_apart(model).values())
     for module in model.modules():
         if isinstance(module, Layer):
-            fully_shard(module, mesh=mesh, mp_policy=policy)
-    fully_shard(model, mesh=mesh, mp_policy=policy)
+            fully_shard(module, mesh=mesh, mp_policy=policy, ignored_params=apart)
+    fully_shard(model, mesh=mesh, mp_policy=policy, ignored_params=apart)
     return model

@@ -29,6 +29,8 @@ FREE = frozenset(
         "activation_checkpointing",
         "checkpoint_every",
         "compile",
+        "exchange_chunks",
+        "expert_parallel",
         "keep_best",
         "keep_checkpoints",
         "log_every",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,8 @@ class TensorBoard(Watcher):
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Write a line of metrics.jsonl."""
-        for key, value in line.items():
-            if key != "step" and value is not None:
+        for key, value in _scalars(line):
+            if key != "step":
                 self._writer.add_scalar(f"train/{key}", value, line["step"])
         self._writer.flush()
 
@@ -48,3 +48,14 @@ class TensorBoard(Watcher):
     def close(self) -> None:
         """Finish the file."""
         self._writer.close()
+
+
+def _scalars(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """The numbers of a line, those inside lists and mappings as `KEY/INNER`; null is left out."""
+    for key, value in values.items():
+        if isinstance(value, list):
+            value = {str(index): inner for index, inner in enumerate(value)}
+        if isinstance(value, Mapping):
+            yield from ((f"{key}/{inner}", number) for inner, number in _scalars(value))
+        elif value is not None:
+            yield key, value

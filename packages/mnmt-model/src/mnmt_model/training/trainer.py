@@ -23,6 +23,7 @@ from mnmt_model.optim.schedule import learning_rate
 from mnmt_model.planning.flops import training_flops
 from mnmt_model.run_plan import RunPlan
 from mnmt_model.run_record import EVALS, METRICS
+from mnmt_model.training.expert_parallel import average_gradients, expert_ranks
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
 from mnmt_model.training.initialise_from import initialise_from
 from mnmt_model.training.measuring import Measuring
@@ -60,12 +61,15 @@ class Trainer:
         self._started = time.monotonic()
         self.config = plan.train
         dtype = PRECISIONS[self.config.precision]
-        self.model = build_model(plan.model, data.vocab.size, dropout=self.config.dropout, dtype=dtype)
+        ranks = expert_ranks(plan.model, self.config, world)
+        self.model = build_model(
+            plan.model, data.vocab.size, dropout=self.config.dropout, dtype=dtype, ranks=ranks
+        )
         initialise(self.model, plan.seed)
         trainable = make_trainable(self.model, self.config, world)
         self.optimizer = make_optimizer(self.model, self.config)
         self.stream = self._open_stream()
-        self.gradient_step = GradientStep(trainable, self.config, self.stream, world)
+        self.gradient_step = GradientStep(trainable, self.config, self.stream, world, seed=plan.seed)
         self.guard = StepGuard(self.config.guard)
         self.stopping = EarlyStopping(self.config.early_stopping)
         self.measuring = Measuring(plan, folder, data, self.model, world)
@@ -77,6 +81,7 @@ class Trainer:
             device=world.device,
             dtype=dtype,
             num_devices=world.size,
+            tasks=self.stream.tasks,
             writes=world.is_first,
         )
         if "log" in self.progress.extras:
@@ -166,6 +171,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         computed = self.gradient_step(step - 1)
+        average_gradients(self.model, self.world)
         norm = clip_gradients(self.model, self.config.clip_norm)
         accepted = self.guard.accepts(float(norm), step=step)
         if accepted:
@@ -195,6 +201,7 @@ class Trainer:
                 flops=flops,
                 grad_norm=norm,
                 lr=rate,
+                balance=computed.balance,
                 skipped=skipped,
             )
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ import torch
 
 from mnmt_model import jsonl
 from mnmt_model.errors import RunError
+from mnmt_model.training.balance import BalanceLog, TaskBalance
 from mnmt_model.training.peak_flops import peak_flops, synchronize
 
 Reduce = Callable[[torch.Tensor], torch.Tensor]
@@ -40,6 +41,8 @@ class StepResult:
     grad_norm: float
     """Before clipping."""
     lr: float
+    balance: TaskBalance | None = None
+    """How evenly this rank's tokens used the experts, in a model with any."""
     skipped: bool = False
     """Whether the update was left out, for its gradient."""
 
@@ -54,6 +57,7 @@ class TrainingLog:
         device: this rank's.
         dtype: of the matrix products, for the peak FLOP/s.
         num_devices: devices that train together.
+        tasks: whose drop rates are told apart.
         writes: whether this rank is the one that writes.
         peak: FLOP/s of one device; `peak_flops` unless given.
         clock: seconds.
@@ -66,6 +70,7 @@ class TrainingLog:
         device: torch.device,
         dtype: torch.dtype = torch.float32,
         num_devices: int = 1,
+        tasks: Sequence[str] = (),
         writes: bool = True,
         peak: Callable[[torch.device, torch.dtype], float | None] = peak_flops,
         clock: Callable[[], float] = time.perf_counter,
@@ -74,11 +79,13 @@ class TrainingLog:
         self.num_devices, self.writes = num_devices, writes
         self._peak, self._clock = peak, clock
         self.skipped = 0
+        self._balance = BalanceLog(tasks)
         self._restart()
 
     def _restart(self) -> None:
         self._sums = torch.zeros(2, device=self.device)
         self._taken_tokens = self._real_tokens = self._cells = self._flops = 0
+        self._balance.restart()
         self._since = self._clock()
 
     def add(self, result: StepResult) -> None:
@@ -92,18 +99,23 @@ class TrainingLog:
         self._real_tokens += result.src_tokens + result.tgt_tokens
         self._cells += result.cells
         self._flops += result.flops
+        if result.balance is not None:
+            self._balance.add(result.balance)
 
     def state(self, *, reduce: Reduce = lambda sums: sums) -> dict[str, Any]:
         """What a resumed run goes on from, as JSON: sums over all ranks, each of which calls this."""
         sums = reduce(self._sums.clone()).tolist()
         counts = {name: getattr(self, f"_{name}") for name in _COUNTS}
-        return {"sums": sums, "skipped": self.skipped, **counts}
+        balance = self._balance.state(reduce)
+        return {"sums": sums, "skipped": self.skipped, "balance": balance, **counts}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`; the first rank takes over the sums of all."""
         self.skipped = state["skipped"]
         if self.writes:
             self._sums = torch.tensor(state["sums"], device=self.device)
+            if state.get("balance") is not None:
+                self._balance.restore(state["balance"], self.device)
         for name in _COUNTS:
             setattr(self, f"_{name}", state[name])
 
@@ -139,6 +151,7 @@ class TrainingLog:
             "tokens_per_second": round(self._real_tokens / seconds),
             "mfu": self._mfu(seconds),
             "padding": round(1 - self._real_tokens / max(self._cells, 1), 4),
+            **self._balance.line(reduce),
         }
         if self.writes:
             jsonl.append_lines(self.path, [line])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from mnmt_model.transformer.encoder_decoder import EncoderDecoder
+from mnmt_model.transformer.expert_ranks import ALONE, ExpertRanks
 from mnmt_model.transformer.language_model import LanguageModel
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -17,6 +18,7 @@ def build_model(
     src_vocab_size: int | None = None,
     dropout: float = 0.0,
     dtype: torch.dtype = torch.float32,
+    ranks: ExpertRanks = ALONE,
 ) -> TranslationModel:
     """The model that `config` describes, its weights not yet drawn (see `initialise`).
 
@@ -26,6 +28,7 @@ def build_model(
         src_vocab_size: tokens of the source's, where it has an embedding of its own.
         dropout: rate in embeddings, attention, feed-forward, sublayer outputs and the last norms.
         dtype: of the states; weights are float32.
+        ranks: the processes that hold its experts, if it has any.
     """
     kind = LanguageModel if config.is_language_model else EncoderDecoder
-    return kind(config, vocab_size, src_vocab_size=src_vocab_size, dropout=dropout, dtype=dtype)
+    return kind(config, vocab_size, src_vocab_size=src_vocab_size, dropout=dropout, dtype=dtype, ranks=ranks)

@@ -6,7 +6,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.dropout import Dropout
+from mnmt_model.transformer.expert_ranks import ALONE, ExpertRanks
 from mnmt_model.transformer.linear import Linear
+from mnmt_model.transformer.mixture_of_experts import MixtureOfExperts
 from mnmt_model.transformer.model_config import ModelConfig
 
 
@@ -42,7 +44,11 @@ class ReLUFeedForward(nn.Module):
         return output
 
 
-def make_feed_forward(config: ModelConfig, dropout: float) -> nn.Module:
-    """The feed-forward that `config` names."""
+def make_feed_forward(
+    config: ModelConfig, dropout: float, *, layer: int = 0, ranks: ExpertRanks = ALONE
+) -> nn.Module:
+    """The feed-forward that `config` names for the layer of this index in its stack."""
+    if config.has_experts(layer):
+        return MixtureOfExperts(config, dropout, ranks)
     kinds = {"gated-gelu": GatedFeedForward, "relu": ReLUFeedForward}
     return kinds[config.feed_forward](config, dropout)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from mnmt_model.transformer.attention import Attention
+from mnmt_model.transformer.experts import Experts
 from mnmt_model.transformer.positions import RelativePositionBias
 from mnmt_model.transformer.translation_model import TranslationModel
 
@@ -13,20 +15,31 @@ from mnmt_model.transformer.translation_model import TranslationModel
 def initialise(model: TranslationModel, seed: int) -> None:
     """Draw every weight of `model` from `seed`, in place.
 
-    Standard deviations: linear maps (inputs)^-1/2, and unscaled attention's q (inputs · head_dim)^-1/2, so
-    that scores are as large as scaled ones; softmax and relative bias d_model^-1/2; embeddings 1, or
-    d_model^-1/2 where the softmax shares them. Norm scales are 1, biases 0. With T5 1.1's parts, these are
-    its own scales.
+    Standard deviations: linear maps, gates and experts too, (inputs)^-1/2, and unscaled attention's q
+    (inputs · head_dim)^-1/2, so that scores are as large as scaled ones; softmax and relative bias
+    d_model^-1/2; embeddings 1, or d_model^-1/2 where the softmax shares them. Norm scales are 1,
+    biases 0. With T5 1.1's parts, these are its own scales.
     """
     generator = torch.Generator().manual_seed(seed)
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding | nn.Linear | RelativePositionBias):
             _draw(module.weight, _standard_deviation(model, name, module), generator)
+        if isinstance(module, Experts):
+            _draw_experts(module, generator)
         for kind, parameter in module.named_parameters(recurse=False):
             if kind == "bias":
                 nn.init.zeros_(parameter)
             elif kind == "weight" and parameter.dim() == 1:
                 nn.init.ones_(parameter)
+
+
+def _draw_experts(experts: Experts, generator: torch.Generator) -> None:
+    """Each expert's weights from a seed of its own, so that a process draws no others'."""
+    for parameter in (experts.wi, experts.wo):
+        seed = int(torch.randint(2**62, (), generator=generator))
+        local = parameter.to_local() if isinstance(parameter, DTensor) else parameter
+        for expert, weight in zip(experts.here, local.detach(), strict=True):
+            _draw(weight, weight.size(0) ** -0.5, torch.Generator().manual_seed(seed + expert))
 
 
 def _draw(weight: Tensor, std: float, generator: torch.Generator) -> None:

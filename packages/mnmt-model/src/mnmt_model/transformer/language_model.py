@@ -6,10 +6,12 @@ import torch
 from torch import Tensor
 
 from mnmt_model.transformer.cache import DecoderState, KeysValues, LayerCache
+from mnmt_model.transformer.expert_ranks import ExpertRanks
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.masks import padding_mask
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.patterns import Joint, Own, Prefixed, project
+from mnmt_model.transformer.routes import Routes
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import Predictions, TranslationModel
@@ -24,23 +26,23 @@ class LanguageModel(TranslationModel):
     source there is none, as in an encoder-decoder's cross-attention.
     """
 
-    def make_stacks(self, config: ModelConfig, dropout: float) -> None:
+    def make_stacks(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
         """One stack."""
-        causal = config.source_is_causal
-        self.stack = Stack(config, config.decoder_layers, cross=False, causal=causal, dropout=dropout)
+        causal, layers = config.source_is_causal, config.decoder_layers
+        self.stack = Stack(config, layers, cross=False, causal=causal, dropout=dropout, ranks=ranks)
 
     @property
     def target_stack(self) -> Stack:
         """The one stack."""
         return self.stack
 
-    def predict(self, src: Sentences, tgt: Sentences) -> Predictions:
+    def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
         """The targets' states, and the sources' if the loss counts them."""
         sources, targets = self.embed_sources(src), self.embed_targets(tgt.shifted(), tgt.positions)
         if self.config.top_only:
-            top = self.stack(sources, self._source_pattern(src, sources))
+            top = self.stack(sources, self._source_pattern(src, sources), routes=routes and routes.sources)
             pattern = Prefixed(src=src, tgt=tgt, bias=self._target_bias(src, tgt, targets))
-            states = self.stack(targets, pattern, source=top)
+            states = self.stack(targets, pattern, source=top, routes=routes and routes.targets)
             return Predictions(states=self.stack.finish(states), tokens=tgt.tokens, pairs=tgt.rows)
         joint = Joint(
             src=src,
@@ -48,7 +50,7 @@ class LanguageModel(TranslationModel):
             src_bias=self._source_pattern(src, sources).bias,
             tgt_bias=self._target_bias(src, tgt, targets),
         )
-        states = self.stack(torch.cat([sources, targets]), joint)
+        states = self.stack(torch.cat([sources, targets]), joint, routes=routes and routes.both)
         return self._predictions(src, tgt, states)
 
     def _predictions(self, src: Sentences, tgt: Sentences, states: Tensor) -> Predictions:

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from mnmt_model.transformer.attention import Attention, Pattern
 from mnmt_model.transformer.dropout import Dropout
+from mnmt_model.transformer.expert_ranks import ALONE, ExpertRanks
 from mnmt_model.transformer.feedforward import make_feed_forward
 from mnmt_model.transformer.linear import make_norm
 from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.routes import TokenRoutes
 
 
 class Layer(nn.Module):
-    """Attention, cross-attention in a decoder, and feed-forward, each with its residual and norm."""
+    """Attention, cross-attention in a decoder, and feed-forward, each with its residual and norm.
 
-    def __init__(self, config: ModelConfig, *, cross: bool, dropout: float) -> None:
+    Args:
+        config: of the model.
+        index: of the layer in its stack, from 0.
+        cross: whether it has cross-attention.
+        dropout: rate.
+        ranks: the processes that hold its experts, if it has any.
+    """
+
+    def __init__(
+        self, config: ModelConfig, index: int, *, cross: bool, dropout: float, ranks: ExpertRanks = ALONE
+    ) -> None:
         super().__init__()
         self.is_pre_norm = config.norm_order == "pre"
         self.attention_norm = make_norm(config)
@@ -26,11 +39,17 @@ class Layer(nn.Module):
             self.cross_norm = make_norm(config)
             self.cross_attention = Attention(config, dropout)
         self.feed_forward_norm = make_norm(config)
-        self.feed_forward = make_feed_forward(config, dropout)
+        self.feed_forward = make_feed_forward(config, dropout, layer=index, ranks=ranks)
+        self.has_experts = config.has_experts(index)
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, x: Tensor, pattern: Pattern, cross: Pattern | None = None, source: Tensor | None = None
+        self,
+        x: Tensor,
+        pattern: Pattern,
+        cross: Pattern | None = None,
+        source: Tensor | None = None,
+        routes: TokenRoutes | None = None,
     ) -> Tensor:
         """Map `x (num_tokens, d_model)` to the same shape.
 
@@ -39,11 +58,13 @@ class Layer(nn.Module):
             pattern: of the attention.
             cross: of the cross-attention, in a decoder.
             source: `(source tokens, d_model)` states that the attention sees before `x`.
+            routes: what a mixture of experts knows of the tokens, in training.
         """
         x = self._add(x, self.attention_norm, lambda states: self.attention(states, pattern), source)
         if cross is not None:
             x = self._add(x, self.cross_norm, lambda states: self.cross_attention(states, cross))
-        return self._add(x, self.feed_forward_norm, self.feed_forward)
+        feed_forward = partial(self.feed_forward, routes=routes) if self.has_experts else self.feed_forward
+        return self._add(x, self.feed_forward_norm, feed_forward)
 
     def _add(
         self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor], source: Tensor | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -11,6 +12,8 @@ ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 
 NUM_BUCKETS = 32
 """Of distances, in a relative position bias."""
+
+SecondExpert = Literal["random", "always", "sampled"]
 
 Embeddings = Literal["shared", "tied", "tied-target", "separate"]
 
@@ -54,6 +57,21 @@ class ModelConfig:
     """Whether the linear maps of attention and feed-forward have biases."""
     scaled_attention: bool = False
     """Whether attention scores are divided by the square root of `head_dim`."""
+    num_experts: int = 0
+    """Experts of every mixture-of-experts feed-forward; 0 for a dense model."""
+    experts_every: int = 2
+    """Layers from one mixture-of-experts feed-forward to the next: with 2, the 2nd, 4th, … of each stack."""
+    capacity_factor: float = 2.0
+    """Slots of an expert in training, in fair shares of the tokens a process computes at a time."""
+    eval_capacity_factor: float = 0.0
+    """The same when the model evaluates and translates; 0 sets no limit, so nothing is dropped."""
+    second_expert: SecondExpert = "random"
+    """Whether a token's second expert in training is kept at `random`, with a probability that grows with its
+    weight, `always`, or `sampled` from the gate. It is always the second best when the model evaluates."""
+    second_expert_threshold: float = 0.5
+    """Weight from which on a second expert is always kept, for `random`."""
+    renormalise: Literal["before", "after"] = "before"
+    """Whether a token's two weights are made to sum to 1 before choices are dropped, or after."""
 
     def __post_init__(self) -> None:
         for name in ("decoder_layers", "d_model", "num_heads", "d_ff"):
@@ -69,6 +87,7 @@ class ModelConfig:
             raise ValueError(f"`d_model` must be even for sinusoidal positions, but is {self.d_model}.")
         if self.encoder_layers is not None:
             self._check_encoder_layers(self.encoder_layers)
+        self._check_experts()
 
     def _check_encoder_layers(self, layers: int) -> None:
         if self.is_language_model and layers != 0:
@@ -78,6 +97,20 @@ class ModelConfig:
             )
         if not self.is_language_model:
             _require_positive("encoder_layers", layers)
+
+    def _check_experts(self) -> None:
+        if self.num_experts == 1 or self.num_experts < 0:
+            raise ValueError(
+                f"`num_experts` must be 0 for a dense model, or at least 2, but is {self.num_experts}."
+            )
+        _require_positive("experts_every", self.experts_every)
+        for name in ("capacity_factor", "second_expert_threshold"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"`{name}` must be above 0, but is {getattr(self, name)}.")
+        if not 0 <= self.eval_capacity_factor < math.inf:
+            raise ValueError(
+                f"`eval_capacity_factor` must be at least 0, but is {self.eval_capacity_factor}."
+            )
 
     def resolved(self) -> ModelConfig:
         """The same config with nothing left to a default that follows from other fields."""
@@ -110,6 +143,10 @@ class ModelConfig:
         if self.is_language_model:
             return 0
         return self.decoder_layers if self.encoder_layers is None else self.encoder_layers
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether the layer of this index in its stack, from 0, has a mixture of experts."""
+        return self.num_experts > 0 and (layer + 1) % self.experts_every == 0
 
     @property
     def d_head(self) -> int:

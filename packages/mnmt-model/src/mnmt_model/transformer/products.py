@@ -20,6 +20,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return y if bias is None else y + bias
 
 
+def side_by_side(x: Tensor, weights: Tensor) -> Tensor:
+    """Products x_i W_i, `(number, rows, columns)`, of `x (number, rows, inner)` and `weights`."""
+    if len(x) and _is_faster_in_onednn(x[0], weights[0]):
+        return torch.stack([linear(each, weight.T) for each, weight in zip(x, weights, strict=True)])
+    return torch.bmm(x, weights)
+
+
 def product(a: Tensor, b: Tensor) -> Tensor:
     """A bᵀ, `(rows, columns)`, of `a (rows, inner)` and `b (columns, inner)`, not differentiable.
 

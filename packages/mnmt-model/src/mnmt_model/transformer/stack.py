@@ -7,11 +7,13 @@ from torch.utils.checkpoint import checkpoint
 
 from mnmt_model.transformer.attention import Pattern
 from mnmt_model.transformer.dropout import Dropout
+from mnmt_model.transformer.expert_ranks import ALONE, ExpertRanks
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.linear import make_norm
 from mnmt_model.transformer.masks import causal_mask, padding_mask
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.positions import RelativePositionBias
+from mnmt_model.transformer.routes import TokenRoutes
 from mnmt_model.transformer.sentences import Sentences
 
 
@@ -24,15 +26,25 @@ class Stack(nn.Module):
         cross: whether the layers have cross-attention.
         causal: whether a position bias knows only tokens before the query.
         dropout: rate.
+        ranks: the processes that hold its experts, if it has any.
     """
 
     def __init__(
-        self, config: ModelConfig, num_layers: int, *, cross: bool, causal: bool, dropout: float
+        self,
+        config: ModelConfig,
+        num_layers: int,
+        *,
+        cross: bool,
+        causal: bool,
+        dropout: float,
+        ranks: ExpertRanks = ALONE,
     ) -> None:
         super().__init__()
         if config.positions == "relative":
             self.position_bias = RelativePositionBias(config.num_heads, bidirectional=not causal)
-        self.layers = nn.ModuleList(Layer(config, cross=cross, dropout=dropout) for _ in range(num_layers))
+        self.layers = nn.ModuleList(
+            Layer(config, index, cross=cross, dropout=dropout, ranks=ranks) for index in range(num_layers)
+        )
         if config.norm_order == "pre":
             self.norm = make_norm(config)
         self.has_cross_attention = cross
@@ -41,15 +53,20 @@ class Stack(nn.Module):
         """Whether layers are computed again for the backward pass, instead of kept."""
 
     def forward(
-        self, x: Tensor, pattern: Pattern, cross: Pattern | None = None, source: Tensor | None = None
+        self,
+        x: Tensor,
+        pattern: Pattern,
+        cross: Pattern | None = None,
+        source: Tensor | None = None,
+        routes: TokenRoutes | None = None,
     ) -> Tensor:
         """Top states `(num_tokens, d_model)` before the last norm; arguments as those of a layer."""
         x = self.dropout(x)
         for layer in self.layers:
             if self.checkpointing and self.training:
-                x = checkpoint(layer, x, pattern, cross, source, use_reentrant=False)
+                x = checkpoint(layer, x, pattern, cross, source, routes, use_reentrant=False)
             else:
-                x = layer(x, pattern, cross, source)
+                x = layer(x, pattern, cross, source, routes)
         return x
 
     def finish(self, x: Tensor) -> Tensor:

@@ -10,10 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.cache import DecoderState, Fixed, Growing, LayerCache
+from mnmt_model.transformer.expert_ranks import ALONE, ExpertRanks
 from mnmt_model.transformer.loss import Losses
 from mnmt_model.transformer.masks import padding_mask
+from mnmt_model.transformer.mixture_of_experts import MixtureOfExperts
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.positions import sinusoids
+from mnmt_model.transformer.routes import Gating, Routes
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.softmax_loss import softmax_loss
 from mnmt_model.transformer.stack import Stack
@@ -40,6 +43,7 @@ class TranslationModel(nn.Module, ABC):
         src_vocab_size: tokens of the source's vocabulary, where the source has an embedding of its own.
         dropout: rate.
         dtype: of the states; weights are float32.
+        ranks: the processes that hold its experts, if it has any.
 
     Raises:
         ValueError: if the source has another vocabulary, but no embedding of its own, or is predicted too.
@@ -53,6 +57,7 @@ class TranslationModel(nn.Module, ABC):
         src_vocab_size: int | None = None,
         dropout: float = 0.0,
         dtype: torch.dtype = torch.float32,
+        ranks: ExpertRanks = ALONE,
     ) -> None:
         super().__init__()
         self.config, self.vocab_size, self.dtype = config, vocab_size, dtype
@@ -67,10 +72,14 @@ class TranslationModel(nn.Module, ABC):
             self.src_embedding = nn.Embedding(src_vocab_size or vocab_size, config.d_model)
         if config.embeddings in ("shared", "separate"):
             self.softmax = nn.Linear(config.d_model, vocab_size, bias=False)
-        self.make_stacks(config, dropout)
+        self.make_stacks(config, dropout, ranks)
+        self.expert_ranks = ranks
+        self.mixtures = [module for module in self.modules() if isinstance(module, MixtureOfExperts)]
+        for number, mixture in enumerate(self.mixtures):
+            mixture.number = number
 
     @abstractmethod
-    def make_stacks(self, config: ModelConfig, dropout: float) -> None:
+    def make_stacks(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
         """Give the model its stacks of layers."""
 
     def forward(
@@ -81,6 +90,7 @@ class TranslationModel(nn.Module, ABC):
         pair_weights: Tensor | None = None,
         label_smoothing: float = 0.0,
         z_loss: float = 0.0,
+        gating: Gating | None = None,
     ) -> Losses:
         """Losses of a batch of pairs.
 
@@ -90,8 +100,10 @@ class TranslationModel(nn.Module, ABC):
             pair_weights: `(batch,)` float32 factor of each pair's objective; 1 by default.
             label_smoothing: of the objective, see `softmax_loss`.
             z_loss: of the objective, see `softmax_loss`.
+            gating: what the random choices of mixtures of experts depend on, in training.
         """
-        predicted = self.predict(src, tgt)
+        routes = self._routes(src, tgt, gating)
+        predicted = self.predict(src, tgt, routes)
         weights = torch.ones_like(predicted.states[:, 0], dtype=torch.float32)
         if pair_weights is not None:
             weights = pair_weights[predicted.pairs]
@@ -104,11 +116,18 @@ class TranslationModel(nn.Module, ABC):
             z_loss=z_loss,
         )
         pair_nats = nats.new_zeros(tgt.batch).index_add_(0, tgt.rows, nats[: tgt.num_tokens])
-        return Losses(objective=objective, pair_nats=pair_nats)
+        balance = None if routes is None else routes.balance(len(self.mixtures))
+        return Losses(objective=objective, pair_nats=pair_nats, balance=balance)
+
+    def _routes(self, src: Sentences, tgt: Sentences, gating: Gating | None) -> Routes | None:
+        if not self.mixtures or not self.training:
+            return None
+        gating = gating or Gating.default(tgt.batch, tgt.tokens.device)
+        return Routes(gating, src, tgt, self.expert_ranks)
 
     @abstractmethod
-    def predict(self, src: Sentences, tgt: Sentences) -> Predictions:
-        """The states from which the targets' tokens are predicted."""
+    def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
+        """The states from which the targets' tokens are predicted; `routes` in training with experts."""
 
     @abstractmethod
     def start(self, src: Sentences) -> DecoderState:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from mnmt_model.errors import RunError
 from mnmt_model.planning.presets.definition import Preset
 from mnmt_model.planning.presets.fernandes import FERNANDES
+from mnmt_model.planning.presets.gshard import GSHARD
 from mnmt_model.planning.presets.m4 import M4
 from mnmt_model.planning.presets.zhang import ZHANG_FAMILIES, zhang_preset
 
-PRESETS: dict[str, Preset] = {**FERNANDES, **M4}
+PRESETS: dict[str, Preset] = {**FERNANDES, **GSHARD, **M4}
 """The presets with names of their own."""
 
 PRESET_NAMES = (*PRESETS, *ZHANG_FAMILIES)

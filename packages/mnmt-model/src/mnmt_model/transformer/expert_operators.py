@@ -1,0 +1,53 @@
+"""The one door to `mnmt_moe_ext`: its compiled operators, or their plain-torch reference without them."""
+
+from __future__ import annotations
+
+import logging
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import torch
+
+from mnmt_model.errors import RunError
+
+if TYPE_CHECKING:
+    from mnmt_moe_ext import Routing
+
+_log = logging.getLogger(__name__)
+
+INSTALL = "pip install --no-build-isolation packages/mnmt-moe-ext"
+
+_told: set[str] = set()
+"""Types of devices of which it has been said."""
+
+__all__ = ["Routing", "extension", "operators"]
+
+
+def extension() -> ModuleType:
+    """The package `mnmt_moe_ext`.
+
+    Raises:
+        RunError: if it is not installed, naming the command.
+    """
+    try:
+        import mnmt_moe_ext
+    except ModuleNotFoundError:
+        raise RunError(f"`num_experts` above 0 needs the package mnmt-moe-ext: {INSTALL}") from None
+    return mnmt_moe_ext
+
+
+def operators(device_type: str) -> ModuleType:
+    """Gate, layouts, dispatch and combine for tensors on such a device; says once if they are slow."""
+    package = extension()
+    if package.is_available(torch.device(device_type)):
+        return package
+    if device_type not in _told:
+        _told.add(device_type)
+        _log.warning(
+            "mnmt-moe-ext has no compiled operators for %s here: its plain-torch reference runs, "
+            "many times slower; build them with: %s",
+            device_type,
+            INSTALL,
+        )
+    reference: ModuleType = package.reference
+    return reference
