@@ -1,4 +1,4 @@
-// The top-2 gate's operators on the CPU: blocks of tokens in parallel.
+// The top-2 gate on the CPU: blocks of tokens in parallel.
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/gate_kernels.h"
-#include "gate_checks.h"
+#include "gate_blocks.h"
+#include "gate_types.h"
 
 namespace mnmt_moe {
 namespace {
@@ -18,45 +18,6 @@ namespace {
 using torch::stable::contiguous;
 using torch::stable::new_empty;
 using torch::stable::parallel_for;
-
-// Below this many logits a thread costs more to wake than it saves.
-constexpr int64_t kLogitsPerThread = 32768;
-// Sums over tokens go block by block, so that they do not depend on the number of threads.
-constexpr int64_t kTokensPerBlock = 128;
-
-ScalarType gate_type(const Tensor& logits) {
-    return logits.scalar_type() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
-}
-
-// Calls function(Logit{}) with the type of the logits.
-template <typename Function>
-void dispatch_logits(const Tensor& logits, Function function) {
-    switch (logits.scalar_type()) {
-        case ScalarType::Float:
-            return function(float{});
-        case ScalarType::BFloat16:
-            return function(Bfloat16{});
-        case ScalarType::Double:
-            return function(double{});
-        default:
-            STD_TORCH_CHECK(false, "`logits` must be float32, bfloat16 or float64");
-    }
-}
-
-template <typename Logit>
-GateKernels<Logit> chosen_kernels() {
-#ifdef MNMT_MOE_X86
-    switch (instruction_set()) {
-        case Isa::avx512:
-            return avx512::gate_kernels<Logit>();
-        case Isa::avx2:
-            return avx2::gate_kernels<Logit>();
-        default:
-            break;
-    }
-#endif
-    return baseline::gate_kernels<Logit>();
-}
 
 template <typename T>
 const T* data_or_null(const std::optional<Tensor>& tensor) {
@@ -66,31 +27,6 @@ const T* data_or_null(const std::optional<Tensor>& tensor) {
 std::optional<Tensor> contiguous_if_any(const std::optional<Tensor>& tensor) {
     return tensor.has_value() ? std::optional(contiguous(*tensor)) : std::nullopt;
 }
-
-// The tokens of every group, cut into blocks. No block has tokens of two groups.
-struct Blocks {
-    int64_t groups;
-    int64_t tokens;
-    int64_t num_experts;
-
-    int64_t per_group() const { return (tokens + kTokensPerBlock - 1) / kTokensPerBlock; }
-    int64_t count() const { return groups * per_group(); }
-    int64_t group_of(int64_t block) const { return block / per_group(); }
-
-    TokenRange range(int64_t block) const {
-        const int64_t begin = block % per_group() * kTokensPerBlock;
-        const int64_t end = std::min(tokens, begin + kTokensPerBlock);
-        return {group_of(block) * tokens + begin, group_of(block) * tokens + end};
-    }
-
-    // Calls function(begin, end) on ranges of blocks, in parallel.
-    template <typename Function>
-    void in_parallel(Function function) const {
-        const int64_t logits = std::min(tokens, kTokensPerBlock) * num_experts;
-        parallel_for(0, count(), std::max<int64_t>(1, kLogitsPerThread / std::max<int64_t>(1, logits)),
-                     function);
-    }
-};
 
 // Sums over the tokens of each block, and after `give_offsets` the claims made before each block.
 template <typename Gate>
@@ -274,95 +210,9 @@ Routed top2_gate(const Tensor& logits, const Tensor& padding_mask, const std::op
     return outputs;
 }
 
-// Each expert's f_e / n in each group of n real tokens, f_e being the share of them whose first choice it is:
-// (groups, padded_row(num_experts)). And how many groups hold a real token.
-template <typename Gate>
-std::pair<std::vector<Gate>, int64_t> first_choice_loads(const int32_t* choices, const Blocks& blocks) {
-    const int64_t padded = padded_row<Gate>(blocks.num_experts);
-    std::vector<Gate> loads(blocks.groups * padded);
-    std::vector<int64_t> counts(blocks.num_experts);
-    int64_t occupied_groups = 0;
-    for (int64_t group = 0; group < blocks.groups; ++group) {
-        std::fill(counts.begin(), counts.end(), 0);
-        double real_tokens = 0;
-        for (int64_t token = group * blocks.tokens; token < (group + 1) * blocks.tokens; ++token) {
-            if (choices[2 * token] != kNone) {
-                ++counts[choices[2 * token]];
-                ++real_tokens;
-            }
-        }
-        occupied_groups += real_tokens > 0;
-        for (int64_t expert = 0; expert < blocks.num_experts && real_tokens > 0; ++expert) {
-            loads[group * padded + expert] = static_cast<Gate>(counts[expert] / (real_tokens * real_tokens));
-        }
-    }
-    return {std::move(loads), occupied_groups};
-}
-
-template <typename Logit>
-void backward(const GradientArrays<Logit>& arrays, const GateOptions& options, const Blocks& blocks,
-              GateOf<Logit> grad_loss) {
-    using Gate = GateOf<Logit>;
-    const int64_t padded = padded_row<Gate>(blocks.num_experts);
-    auto [grad_gates, occupied_groups] = first_choice_loads<Gate>(arrays.choices, blocks);
-    const Gate grad_balance = grad_loss * blocks.num_experts / std::max<int64_t>(1, occupied_groups);
-    for (Gate& grad : grad_gates) {
-        grad *= grad_balance;
-    }
-    const auto kernels = chosen_kernels<Logit>();
-    blocks.in_parallel([&, &grad_gates = grad_gates](int64_t begin, int64_t end) {
-        std::vector<Gate> row(padded);
-        for (int64_t block = begin; block < end; ++block) {
-            kernels.backward(arrays, options, blocks.range(block),
-                             &grad_gates[blocks.group_of(block) * padded], row.data());
-        }
-    });
-}
-
-void check_backward(const Tensor& grad_weights, const Tensor& grad_auxiliary_loss, const Tensor& logits,
-                    const Tensor& choices, const Tensor& slots, const Tensor& log_sums) {
-    check_logits(logits);
-    check_pairs(grad_weights, gate_type(logits), logits, "grad_weights");
-    check_pairs(choices, ScalarType::Int, logits, "choices");
-    check_pairs(slots, ScalarType::Int, logits, "slots");
-    check_per_token(log_sums, gate_type(logits), logits, "log_sums");
-    STD_TORCH_CHECK(
-        grad_auxiliary_loss.numel() == 1 && grad_auxiliary_loss.scalar_type() == gate_type(logits),
-        "`grad_auxiliary_loss` must be a scalar of the type of the gates");
-    check_choices(choices.const_data_ptr<int32_t>(), nullptr, logits.size(0) * logits.size(1),
-                  logits.size(2));
-}
-
-Tensor top2_gate_backward(const Tensor& grad_weights, const Tensor& grad_auxiliary_loss, const Tensor& logits,
-                          const Tensor& choices, const Tensor& slots, const Tensor& log_sums,
-                          bool renormalise_after) {
-    const Tensor pairs = contiguous(choices), kept = contiguous(slots), grads = contiguous(grad_weights);
-    const Tensor rows = contiguous(logits), sums = contiguous(log_sums);
-    check_backward(grads, grad_auxiliary_loss, rows, pairs, kept, sums);
-    const Blocks blocks{rows.size(0), rows.size(1), rows.size(2)};
-    GateOptions options{};
-    options.num_tokens = blocks.groups * blocks.tokens;
-    options.num_experts = blocks.num_experts;
-    options.renormalise_after = renormalise_after;
-    Tensor grad_logits = new_empty(rows, rows.sizes());
-    dispatch_logits(rows, [&](auto logit) {
-        using Logit = decltype(logit);
-        using Gate = GateOf<Logit>;
-        const GradientArrays<Logit> arrays{static_cast<const Logit*>(rows.const_data_ptr()),
-                                           pairs.const_data_ptr<int32_t>(),
-                                           kept.const_data_ptr<int32_t>(),
-                                           sums.const_data_ptr<Gate>(),
-                                           grads.const_data_ptr<Gate>(),
-                                           static_cast<Logit*>(grad_logits.mutable_data_ptr())};
-        backward(arrays, options, blocks, *grad_auxiliary_loss.const_data_ptr<Gate>());
-    });
-    return grad_logits;
-}
-
 }  // namespace
 }  // namespace mnmt_moe
 
 STABLE_TORCH_LIBRARY_IMPL(mnmt_moe_ext, CPU, library) {
     library.impl("top2_gate", TORCH_BOX(&mnmt_moe::top2_gate));
-    library.impl("top2_gate_backward", TORCH_BOX(&mnmt_moe::top2_gate_backward));
 }

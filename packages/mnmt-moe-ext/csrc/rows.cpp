@@ -97,12 +97,19 @@ void check_filled(const Tensor& filled, int64_t bin_size) {
     }
 }
 
+bool has_tails(const int32_t* filled, int64_t bins, int64_t bin_size) {
+    return std::any_of(filled, filled + bins, [&](int32_t rows) { return rows < bin_size; });
+}
+
 // Zeroes the rows of each bin that hold no token.
 template <typename Element>
 void zero_tails(const Tensor& buffers, const Tensor& filled, int64_t bin_size) {
     const int64_t width = buffers.size(1);
     const auto kernels = kernels_for<Element>(buffers);
     const auto* counts = read<int32_t>(filled);
+    if (!has_tails(counts, filled.size(0), bin_size)) {
+        return;
+    }
     auto* elements = write<Element>(buffers);
     parallel_for(0, buffers.size(0), rows_per_thread<Element>(width), [&](int64_t begin, int64_t end) {
         for (int64_t bin = begin / bin_size; bin * bin_size < end; ++bin) {

@@ -21,14 +21,16 @@ import sys
 sys.meta_path = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__]
 
 import torch
-from mnmt_moe_ext import build_info, expert_capacity, is_available, reference, top2_gate
+from mnmt_moe_ext import build_info, expert_capacity, is_available, ragged_layout, reference, top2_gate
 
 assert not is_available(torch.device("cpu"))
 logits = torch.tensor([[[1.0, 3.0, 2.0]]])
-print(reference.top2_gate(logits, capacity=4).experts.tolist())
+assert expert_capacity(num_tokens=8, num_experts=2) == 8
+routing = reference.top2_gate(logits, capacity=4)
+print(routing.experts.tolist())
 for function in (
     lambda: top2_gate(logits, capacity=4),
-    lambda: expert_capacity(num_tokens=8, num_experts=2),
+    lambda: ragged_layout(routing),
     build_info,
 ):
     try:

@@ -96,7 +96,7 @@ class MixtureOfExperts(nn.Module):
         layout = ops.capacity_layout(routing, bin_size=bin_size)
         outputs = self.experts(ops.dispatch(x[None], layout))
         combined: Tensor = ops.combine(outputs, routing.weights, layout)
-        return combined[0]
+        return combined.squeeze(0)
 
     def _without_limit(self, x: Tensor, routing: Routing) -> Tensor:
         """As many rows for each expert as tokens chose it."""
@@ -104,4 +104,4 @@ class MixtureOfExperts(nn.Module):
         layout = ops.ragged_layout(routing)
         outputs = self.experts.ragged(ops.dispatch(x[None], layout), layout.ends)
         combined: Tensor = ops.combine(outputs, routing.weights, layout)
-        return combined[0]
+        return combined.squeeze(0)
