@@ -185,6 +185,7 @@ def test_a_checkpoint_of_two_goes_on_alone(routed: RunPlan, tmp_path: Path, opti
     train(some, tmp_path / "alone")
     two = changed(some, accumulation=PARTS // 2, expert_parallel=2)
     assert 0 not in train_with(2, two, tmp_path / "run", stop_at=6)
+    assert "RunError: process 1 lost another of the 2 (" in (tmp_path / "rank1.log").read_text()
     (checkpoint,) = find_checkpoints(tmp_path / "run" / "checkpoints")
     assert len(list(checkpoint.glob("model-*-of-00002.safetensors"))) == 2
     train(some, tmp_path / "run")

@@ -18,7 +18,8 @@ def expert_capacity(*, num_tokens: int, num_experts: int, capacity_factor: float
     Args:
         num_tokens: S, tokens in a group, padding included.
         num_experts: E.
-        capacity_factor: Room beyond the fair share of the first choices.
+        capacity_factor: Slots in fair shares of the group's tokens; at 2 there is one for each choice, if all
+            experts are chosen equally often.
 
     Returns:
         C in tokens, a multiple of four.

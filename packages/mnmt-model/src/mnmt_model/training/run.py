@@ -82,6 +82,11 @@ def _train(
             stopped = trainer.run()
     except Exception as error:
         end(status="failed", error=one_line(error))
+        if world.lost_another(error):
+            raise RunError(
+                f"process {world.rank} lost another of the {world.size} ({one_line(error)}); "
+                "see what ended that one, and start the run again: it goes on from its newest checkpoint"
+            ) from None
         raise
     peak = trainer.log.peak()
     end(status="finished", stopped=stopped, wall_seconds=trainer.seconds, peak_flops=peak)

@@ -11,6 +11,10 @@ import torch
 from torch import Tensor, distributed
 
 
+_EXCHANGE_ERRORS = ("gloo", "nccl", "exchangeerror")
+"""Words in what torch and the exchange of experts' tokens raise; gloo has no exception of its own."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
     """This process among those that train together, and its device."""
@@ -23,6 +27,12 @@ class World:
     def is_first(self) -> bool:
         """Whether this process writes what is written once."""
         return self.rank == 0
+
+    def lost_another(self, error: BaseException) -> bool:
+        """Whether `error` says that another process is gone, or has not answered in time."""
+        said = f"{type(error).__name__} {error}".lower()
+        named = isinstance(error, distributed.DistError) or any(word in said for word in _EXCHANGE_ERRORS)
+        return self.size > 1 and isinstance(error, RuntimeError) and named
 
     def sum(self, tensor: Tensor) -> Tensor:
         """`tensor` summed over the processes."""
