@@ -25,6 +25,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from mnmt_model.run_record import read_evals, read_run
 
@@ -182,6 +183,10 @@ def quality_figure(sizes: Sequence[Size]) -> Figure:
         draw_line(parameters, line, [size.num_params for size in line])
     cost.set(xscale="log", xlabel="training FLOPs a token", ylabel="test loss, nats a token")
     parameters.set(xscale="log", xlabel="parameters, embeddings and all experts included")
+    for axes in (cost, parameters):
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     cost.legend(frameon=False)
     return figure
 
