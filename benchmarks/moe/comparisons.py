@@ -18,7 +18,7 @@ from torch import Tensor
 
 from mnmt_moe_ext import expert_capacity, top2_gate
 
-BINS, ROWS = "ours, bins", "ours, rows"
+BINS, ROWS, PRODUCTS = "ours, bins", "ours, rows", "ours, bins, products of mnmt-model"
 EINSUM, INDEX_ADD, GATHER = "einsum", "sorted, index_add", "sorted, gather"
 MOE_OPS, LIGER = "moe-ops", "liger-kernel"
 
@@ -91,6 +91,8 @@ def without_drops(case: Case, inputs: Inputs) -> Comparison:
         INDEX_ADD: way(routes.sorted_index_add, on_rows),
         GATHER: way(routes.sorted_gather, on_rows),
     }
+    if layer and case.device == "cpu":
+        ways[PRODUCTS] = way(routes.ours_in_bins, experts.mnmt_model_products, capacity=capacity)
     if case.device == "cuda":
         on_theirs = gpu_peers.moe_ops_experts if layer else experts.identity
         ways[MOE_OPS] = way(gpu_peers.moe_ops_route, on_theirs)
@@ -109,9 +111,7 @@ def with_drops(case: Case, inputs: Inputs, *, memory_gib: float, seconds_per_flo
     way = partial(on_inputs, inputs)
     ways: dict[str, Way | str] = {BINS: way(routes.ours_in_bins, on_bins, capacity=capacity)}
     if layer and case.device == "cpu":
-        ways["ours, bins, products of mnmt-model"] = way(
-            routes.ours_in_bins, experts.mnmt_model_products, capacity=capacity
-        )
+        ways[PRODUCTS] = way(routes.ours_in_bins, experts.mnmt_model_products, capacity=capacity)
     if not layer:
         ways[ROWS] = way(routes.ours_in_rows, experts.identity, capacity=capacity)
     refused = einsum_is_too_large(case, capacity, memory_gib, seconds_per_flop)
