@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, distributed
 
-
 _EXCHANGE_ERRORS = ("gloo", "nccl", "exchangeerror")
 """Words in what torch and the exchange of experts' tokens raise; gloo has no exception of its own."""
 
