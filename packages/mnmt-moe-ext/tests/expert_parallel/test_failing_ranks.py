@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from signal import SIGABRT
 from typing import Any
 
 
 def assert_ended_by_exchange(ended: Any, *, rank: int, ranks: int) -> None:
-    assert ended.status == 1, ended.stderr
+    # Gloo's threads, still at work when Python ends, may turn an exit status into an abort.
+    assert ended.status in (1, -SIGABRT), ended.stderr
     message = (
         f"ExchangeError: rank {rank}: the all-to-all with {ranks} ranks failed; another rank may have died"
     )
@@ -25,7 +27,7 @@ def test_a_rank_that_dies_ends_the_others(launch: Callable, tmp_path: Path) -> N
 def test_a_rank_that_raises_in_the_backward_pass_ends_the_other(launch: Callable, tmp_path: Path) -> None:
     first, second = launch("failing_rank.py", tmp_path, "raise", ranks=2)
     assert_ended_by_exchange(first, rank=0, ranks=2)
-    assert second.status == 1
+    assert second.status in (1, -SIGABRT)
     assert "ArithmeticError: the experts failed" in second.stderr
 
 
