@@ -22,7 +22,14 @@ myst_heading_anchors = 3
 
 # The API pages are made from the source, so that neither torch nor a compiler is needed.
 sys.path[:0] = [str(source) for source in sorted(PACKAGES.glob("*/src"))]
-autodoc_mock_imports = ["torch", "safetensors", "mnmt_moe_ext._native"]
+autodoc_mock_imports = [
+    "bleurt_pytorch",
+    "lingua",
+    "mnmt_moe_ext._native",
+    "py3langid",
+    "safetensors",
+    "torch",
+]
 apidoc_modules = [
     {"path": module, "destination": f"api/{module.name}", "separate_modules": True, "module_first": True}
     for module in sorted(PACKAGES.glob("*/src/*/"))

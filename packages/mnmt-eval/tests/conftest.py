@@ -1,7 +1,9 @@
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from command_line import CommandLine
 from hypothesis import settings
 
 from mnmt_data.prepare import prepare_study
@@ -55,3 +57,19 @@ def trained_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (plan,) = plan_runs(study, folder / "results" / "data")
     train(plan, folder / "results" / "runs" / "tiny-run")
     return folder / "results"
+
+
+@pytest.fixture
+def results(trained_results: Path, tmp_path: Path) -> Path:
+    """A copy of the tiny study's results, to change at will."""
+    return Path(shutil.copytree(trained_results, tmp_path / "results"))
+
+
+@pytest.fixture
+def tiny_run(results: Path) -> Path:
+    return results / "runs" / "tiny-run"
+
+
+@pytest.fixture
+def command_line(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> CommandLine:
+    return CommandLine(monkeypatch, capsysbinary)

@@ -5,101 +5,218 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import sentencepiece
+from corpora import CORPORA, GERMAN, Corpus
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics import Score, bleu, chrf, metric
+from mnmt_eval.metrics import METRICS, Bleu, Chrf, Metric, MetricOptions, Score, Ter, metric
 
-CORPORA = {
-    "de": (
-        ["Der Hund schläft im Garten, nicht wahr?", "Es regnet seit 3.5 Tagen.", "", "Ja &amp; nein."],
-        ["Der Hund schläft heute im Garten, oder?", "Es regnet seit 3,5 Tagen.", "Gut.", "Ja &amp; nein."],
-    ),
-    "zh": (
-        ["今天天气很好。", "他在2024年去了北京,是吗?", "打开 File 菜单"],
-        ["今天的天气非常好。", "他2024年去过北京,对吗?", "请打开 File 菜单。"],
-    ),
-    "ja": (
-        ["今日は天気がとても良いです。", "彼は東京に行きました。", "犬が庭で寝ている"],
-        ["今日はとても良い天気です。", "彼は東京へ行った。", "犬は庭で寝ています。"],
-    ),
-    "aa": (
-        ["kani tolu mefa", "tolu tolu", "mefa kani kani so"],
-        ["kani tolu mefa", "tolu mefa so", "mefa kani kani so"],
-    ),
-}
-TOKENIZERS = {"de": "13a", "zh": "zh", "ja": "ja-mecab", "aa": "13a"}
-DIGITS = 12
+SACREBLEUS = ("bleu", "chrf", "chrf++", "ter")
+TOKENIZERS = {"de": "13a", "zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "aa": "13a"}
+DIGITS = 15
 
 
-def sacrebleu_says(tmp_path: Path, name: str, target: str) -> tuple[str, str]:
-    """Value and signature printed by sacreBLEU's own command line."""
-    for side, lines in zip(("hyp", "ref"), CORPORA[target], strict=True):
-        (tmp_path / side).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref"), "-i", str(tmp_path / "hyp")]
-    options = ["-l", f"en-{target}", "-m", name, "-w", str(DIGITS)]
-    printed = subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
-    said = json.loads(printed)
-    value = subprocess.run([*command, *options, "-b"], capture_output=True, text=True, check=True).stdout
-    return value.strip(), said["signature"]
+def of_sacrebleu(name: str, target: str, references: int) -> Metric:
+    return metric(name, target=target, options=MetricOptions(num_references=references))
+
+
+def write_lines(path: Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def command_line_says(
+    folder: Path, corpus: Corpus, references: int, *options: str
+) -> dict[str, tuple[float, str]]:
+    """Value and signature of each metric, printed by sacreBLEU's own command line."""
+    refs = [write_lines(folder / f"ref{i}", lines) for i, lines in enumerate(corpus.references[:references])]
+    hyp = write_lines(folder / "hyp", corpus.hypotheses)
+    command = [sys.executable, "-m", "sacrebleu", *refs, "-i", hyp, "-l", f"en-{corpus.target}"]
+    done = subprocess.run(
+        [*command, "-w", str(DIGITS), "-f", "json", *options], capture_output=True, text=True, check=True
+    )
+    said = json.loads(done.stdout)
+    rows = said if isinstance(said, list) else [said]
+    return {row["name"].lower().replace("chrf2", "chrf"): (row["score"], row["signature"]) for row in rows}
 
 
 @pytest.mark.parametrize("target", list(CORPORA))
-@pytest.mark.parametrize("name", ["bleu", "chrf"])
-def test_values_and_signatures_are_those_of_sacrebleus_command_line(
-    tmp_path: Path, name: str, target: str
-) -> None:
-    if target == "ja" and name == "bleu":
-        pytest.importorskip("MeCab", reason="the extra ja is not installed")
-    value, signature = sacrebleu_says(tmp_path, name, target)
-    score = metric(name, target=target).score(*CORPORA[target])
-    assert f"{score.value:.{DIGITS}f}" == value
-    assert score == Score(name=name, value=score.value, signature=signature)
-    assert 0 < score.value < 100
+def test_values_and_signatures_are_those_of_sacrebleus_command_line(tmp_path: Path, target: str) -> None:
+    corpus = CORPORA[target]
+    said = command_line_says(tmp_path, corpus, 2, "-m", "bleu", "chrf", "ter")
+    said |= command_line_says(tmp_path, corpus, 2, "-m", "chrf", "--chrf-word-order", "2")
+    assert set(said) == set(SACREBLEUS)
+    for name, (value, signature) in said.items():
+        score = of_sacrebleu(name, target, 2).score(corpus.hypotheses, corpus.references, corpus.sources)
+        assert score == Score(name=name, value=score.value, signature=signature)
+        assert round(score.value, DIGITS) == value
+        assert 0 < value <= 100
 
 
-@pytest.mark.parametrize(("target", "tokenizer"), [*TOKENIZERS.items(), ("zh_CN", "zh"), ("pt_BR", "13a")])
-def test_the_target_language_chooses_the_tokenizer(target: str, tokenizer: str) -> None:
-    if tokenizer == "ja-mecab":
-        pytest.importorskip("MeCab", reason="the extra ja is not installed")
-    assert f"|tok:{tokenizer}" in bleu(target).signature
+@pytest.mark.parametrize("references", [1, 2])
+@pytest.mark.parametrize("target", list(CORPORA))
+def test_values_are_those_of_sacrebleus_classes(target: str, references: int) -> None:
+    corpus = CORPORA[target]
+    scorers = {
+        "bleu": BLEU(trg_lang=target),
+        "chrf": CHRF(),
+        "chrf++": CHRF(word_order=2),
+        "ter": TER(),
+    }
+    for name, scorer in scorers.items():
+        made = of_sacrebleu(name, target, references)
+        for hypotheses in (corpus.hypotheses, corpus.others, [""] * len(corpus.sources)):
+            expected = scorer.corpus_score(hypotheses, corpus.references[:references])
+            score = made.score(hypotheses, corpus.references[:references], corpus.sources)
+            assert (score.value, score.signature) == (expected.score, str(scorer.get_signature()))
 
 
-def test_the_signature_is_the_same_before_and_after_scoring() -> None:
-    for made in (bleu("de"), chrf()):
-        before = made.signature
-        assert made.score(*CORPORA["de"]).signature == before
+@pytest.mark.parametrize("references", [1, 2])
+def test_scores_of_sentences_are_sacrebleus(references: int) -> None:
+    scorers = {
+        "bleu": BLEU(effective_order=True),
+        "chrf": CHRF(),
+        "chrf++": CHRF(word_order=2),
+        "ter": TER(),
+    }
+    streams = GERMAN.references[:references]
+    for name, scorer in scorers.items():
+        made = of_sacrebleu(name, "de", references)
+        scores = made.sentence_scores(made.sentence_statistics(GERMAN.hypotheses, streams))
+        expected = [
+            scorer.sentence_score(hypothesis, refs).score
+            for hypothesis, *refs in zip(GERMAN.hypotheses, *streams, strict=True)
+        ]
+        assert scores.tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_perfect_translation_scores_100() -> None:
-    _, references = CORPORA["de"]
-    assert bleu("de").score(references, references).value == pytest.approx(100)
-    assert chrf().score(references, references).value == pytest.approx(100)
+WORDS = st.lists(st.sampled_from(["a", "bc", "bd", "e.", "f"]), max_size=6).map(" ".join)
 
 
-def test_a_missing_tokenizer_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ja_mecab.MeCab", None)
-    with pytest.raises(EvalError, match=r"the tokenizer for ja is missing; `pip install 'mnmt-eval\[ja\]'`"):
-        bleu("ja")
+@given(pairs=st.lists(st.tuples(WORDS, WORDS.filter(bool)), min_size=1, max_size=5))
+def test_many_values_at_a_time_are_the_corpus_values(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = zip(*pairs, strict=True)
+    for name in SACREBLEUS:
+        made = of_sacrebleu(name, "aa", 1)
+        statistics = made.sentence_statistics(hypotheses, [references])
+        parts = [statistics[:count] for count in range(1, len(pairs) + 1)]
+        values = made.values(np.array([part.sum(axis=0) for part in parts]))
+        assert values.tolist() == pytest.approx([made.corpus(part).value for part in parts], rel=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("hypotheses", "references", "message"),
+    ("target", "tokenizer"),
+    [*TOKENIZERS.items(), ("zh_CN", "zh"), ("zho_Hant", "zh"), ("pt_BR", "13a"), ("jpn", "ja-mecab")],
+)
+def test_the_target_language_chooses_the_tokenizer(target: str, tokenizer: str) -> None:
+    assert f"|tok:{tokenizer}" in Bleu(target).signature
+
+
+def test_another_tokenizer_can_be_chosen() -> None:
+    options = MetricOptions(tokenizer="char")
+    assert "|tok:char|" in metric("bleu", target="zh", options=options).signature
+
+
+def test_languages_without_spaces_use_flores200(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("utils", "tokenizers.tokenizer_spm"):
+        monkeypatch.setattr(f"sacrebleu.{module}.SACREBLEU_DIR", str(tmp_path))
+    with pytest.raises(EvalError, match=r"needs the tokenizer flores200, whose model is missing; `sacrebleu"):
+        Bleu("th")
+    (tmp_path / "models").mkdir()
+    text = write_lines(tmp_path / "text", ["วันนี้อากาศดีมาก", "เขาไปกรุงเทพ", "สุนัขนอนอยู่ในสวน"] * 9)
+    sentencepiece.SentencePieceTrainer.train(
+        input=text, model_prefix=str(tmp_path / "tiny"), vocab_size=32, hard_vocab_limit=False, minloglevel=2
+    )
+    (tmp_path / "tiny.model").rename(tmp_path / "models/flores200sacrebleuspm")
+    score = Bleu("th").score(["วันนี้อากาศดี"], [["วันนี้อากาศดีมาก"]])
+    assert "|tok:flores200|" in score.signature
+    assert 0 < score.value < 100
+
+
+def test_the_signature_is_the_same_before_and_after_scoring() -> None:
+    for name in SACREBLEUS:
+        made = of_sacrebleu(name, "de", 2)
+        before = made.signature
+        assert made.score(GERMAN.hypotheses, GERMAN.references).signature == before == made.signature
+
+
+def test_only_edits_are_better_if_fewer() -> None:
+    assert [name for name in SACREBLEUS if not of_sacrebleu(name, "de", 1).higher_is_better] == ["ter"]
+
+
+def test_a_perfect_translation_is_best() -> None:
+    for name in SACREBLEUS:
+        best = 0 if name == "ter" else 100
+        score = of_sacrebleu(name, "de", 2).score(GERMAN.references[1], GERMAN.references)
+        assert score.value == pytest.approx(best)
+
+
+@pytest.mark.parametrize(("language", "module"), [("ja", "ja_mecab"), ("ko", "ko_mecab")])
+def test_a_missing_tokenizer_names_its_extra(
+    monkeypatch: pytest.MonkeyPatch, language: str, module: str
+) -> None:
+    monkeypatch.setattr(f"sacrebleu.tokenizers.tokenizer_{module}.MeCab", None)
+    message = (
+        rf"the tokenizer {language}-mecab for {language} is missing; `pip install 'mnmt-eval\[{language}\]'`"
+    )
+    with pytest.raises(EvalError, match=message):
+        Bleu(language)
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "sources", "message"),
     [
-        (["a"], ["a", "b"], r"chrf: must have as many hypotheses as references \(2\), but has 1\."),
-        ([], [], r"chrf: must have at least one hypothesis and reference, but has none\."),
+        ([], [[]], [], r"chrf: must have at least one sentence, but has none\."),
+        (["a"], [["a", "b"]], [], r"as many sentences in reference 1 as hypotheses \(1\), but has 2\."),
+        (["a"], [["a"]], ["a", "b"], r"as many sources as hypotheses \(1\), but has 2\."),
+        (["a"], [["a"], ["b"]], [], r"must have 1 reference\(s\) a sentence, but has 2\."),
+        (["a", "b"], [["a", " "]], [], r"but has none in line\(s\) 2\."),
+        (["a", "", "c"], [["a", "", ""]], ["x", "y", ""], r"but has none in line\(s\) 2\."),
+        (["a"] * 9, [[""] * 8 + ["b"]], [], r"in line\(s\) 1, 2, 3, 4, 5 and 3 more\."),
     ],
 )
-def test_what_cannot_be_scored_is_told(hypotheses: list[str], references: list[str], message: str) -> None:
+def test_texts_that_do_not_belong_together_are_told(
+    hypotheses: list[str], references: list[list[str]], sources: list[str], message: str
+) -> None:
     with pytest.raises(EvalError, match=message):
-        chrf().score(hypotheses, references)
+        Chrf().score(hypotheses, references, sources)
+
+
+def test_one_reference_is_enough() -> None:
+    assert Ter(num_references=2).score(["a", "b"], [["a", ""], ["", "b"]]).value == 0
+
+
+def test_references_are_not_sentences() -> None:
+    with pytest.raises(TypeError, match="must hold a sequence of sentences for each reference"):
+        Chrf().score(["a", "b"], ["a", "b"])
 
 
 def test_an_unknown_metric_is_told() -> None:
-    with pytest.raises(EvalError, match=r"unknown metric 'bleurt'; must be one of bleu, chrf\."):
-        metric("bleurt", target="de")
+    message = r"unknown metric 'meteor'; must be one of bleu, chrf, chrf\+\+, ter, bleurt, comet, language\."
+    with pytest.raises(EvalError, match=message):
+        metric("meteor", target="de")
+    assert set(SACREBLEUS) < set(METRICS)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "references", "message"),
+    [
+        ("moses", 1, r"`tokenizer` must be one of none, zh, 13a, .*, but is 'moses'\."),
+        (None, -1, r"`num_references` must be at least 0, but is -1\."),
+    ],
+)
+def test_wrong_options_are_told(tokenizer: str | None, references: int, message: str) -> None:
+    with pytest.raises(EvalError, match=message):
+        metric("bleu", target="de", options=MetricOptions(tokenizer=tokenizer, num_references=references))
 
 
 def test_metrics_need_no_torch() -> None:
-    program = "import sys; sys.modules['torch'] = None; from mnmt_eval.metrics import bleu; bleu('de')"
+    program = "import sys; sys.modules['torch'] = None; import mnmt_eval.metrics as m; m.Bleu('de')"
     subprocess.run([sys.executable, "-c", program], check=True)

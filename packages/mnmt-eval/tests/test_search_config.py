@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig
+from mnmt_eval.search import LengthPenalty, MaxLength, Sampling, SearchConfig
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,27 @@ def test_max_length_counts_all_but_padding(limit: MaxLength, lengths: list[int])
     ("make", "message"),
     [
         (lambda: SearchConfig(beam=0), "`beam` must be at least 1, but is 0."),
+        (lambda: SearchConfig(n_best=0), "`n_best` must be at least 1, but is 0."),
+        (lambda: SearchConfig(beam=2, n_best=3), "`n_best` must be at most `beam` (2), but is 3."),
+        (lambda: SearchConfig(min_length=-1), "`min_length` must be at least 0, but is -1."),
+        (lambda: SearchConfig(no_repeat_ngram=-1), "`no_repeat_ngram` must be at least 0, but is -1."),
+        (
+            lambda: SearchConfig(early_stopping="never"),  # type: ignore[arg-type]
+            "`early_stopping` must be exact or filled, but is 'never'.",
+        ),
+        (
+            lambda: SearchConfig(cache="static"),  # type: ignore[arg-type]
+            "`cache` must be flat or reorder, but is 'static'.",
+        ),
+        (
+            lambda: SearchConfig(beam=4, sampling=Sampling()),
+            "`beam` must be 1 with `sampling`, but is 4.",
+        ),
+        (lambda: Sampling(temperature=0.0), "`temperature` must be above 0, but is 0.0."),
+        (lambda: Sampling(temperature=float("nan")), "`temperature` must be above 0, but is nan."),
+        (lambda: Sampling(top_k=0), "`top_k` must be at least 1, but is 0."),
+        (lambda: Sampling(top_p=0.0), "`top_p` must be above 0 and at most 1, but is 0.0."),
+        (lambda: Sampling(top_p=1.5), "`top_p` must be above 0 and at most 1, but is 1.5."),
         (lambda: LengthPenalty(alpha=-0.1), "`alpha` must be at least 0, but is -0.1."),
         (lambda: LengthPenalty(alpha=float("nan")), "`alpha` must be at least 0, but is nan."),
         (
@@ -62,14 +83,22 @@ def test_what_is_out_of_range_is_told(make: Callable[[], object], message: str) 
     [
         (SearchConfig(), "beam:1|maxlen:2x+20"),
         (SearchConfig(length_penalty=LengthPenalty(alpha=1.0)), "beam:1|maxlen:2x+20"),
-        (SearchConfig(beam=4), "beam:4|lp:gnmt-0.6|maxlen:2x+20"),
+        (SearchConfig(beam=4), "beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20"),
+        (SearchConfig(beam=4, n_best=2, cache="reorder"), "beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20"),
+        (SearchConfig(min_length=3, no_repeat_ngram=2), "beam:1|maxlen:2x+20|minlen:3|norepeat:2"),
+        (SearchConfig(sampling=Sampling()), "sample:t1-seed0|maxlen:2x+20"),
+        (
+            SearchConfig(n_best=3, sampling=Sampling(temperature=0.7, top_k=9, top_p=0.9, seed=4)),
+            "sample:t0.7-k9-p0.9-seed4|lp:gnmt-0.6|maxlen:2x+20",
+        ),
         (
             SearchConfig(
                 beam=8,
                 length_penalty=LengthPenalty(kind="power", alpha=1.0),
                 max_length=MaxLength(ratio=1.5, extra=3),
+                early_stopping="filled",
             ),
-            "beam:8|lp:power-1|maxlen:1.5x+3",
+            "beam:8|lp:power-1|stop:filled|maxlen:1.5x+3",
         ),
     ],
 )

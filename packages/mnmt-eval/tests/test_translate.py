@@ -1,99 +1,163 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from letters import LetterVocabulary
 from table_model import TableModel, TableState
 from torch import Tensor
 
-from mnmt_data.ragged import Ragged
+from mnmt_data.errors import DataError
 from mnmt_data.vocab import TargetTag, Vocabulary, train_vocabulary
 from mnmt_eval.errors import EvalError
 from mnmt_eval.protocol import EOS, PAD
-from mnmt_eval.search import MaxLength, SearchConfig
-from mnmt_eval.translate import translate, translate_stream
+from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
+from mnmt_eval.translate import Line, Translation, Translator, translate
 
 CONFIG = SearchConfig(beam=2, max_length=MaxLength(ratio=1, extra=2))
-MODEL = TableModel(seed=3, vocab_size=8)
-
-
-class LetterVocabulary:
-    """One letter a token, ids from 4."""
-
-    letters = "abc\n"
-
-    def encode_sources(self, lines: Sequence[str], *, target: str) -> Ragged:
-        tag = {"xx": 2, "yy": 3}[target]
-        words = [[4 + self.letters.index(letter) for letter in line.replace(" ", "")] for line in lines]
-        return Ragged.from_rows([[tag, *word, EOS] for word in words])
-
-    def decode(self, ids: Iterable[int]) -> str:
-        return "".join(self.letters[i - 4] for i in ids if i >= 4)
-
-
-def translated(lines: list[str], *, batch_sentences: int, target: str = "xx") -> list[str]:
-    return translate(
-        MODEL, LetterVocabulary(), lines, target=target, config=CONFIG, batch_sentences=batch_sentences
-    )
-
+MODEL = TableModel(seed=3, vocab_size=10)
+VOCAB = LetterVocabulary()
 
 texts = st.lists(st.text("abc ", max_size=6), max_size=9)
 
 
-@given(lines=texts, batch_sentences=st.integers(1, 10))
-def test_lines_keep_their_order_whatever_the_batches(lines: list[str], batch_sentences: int) -> None:
-    alone = [translated([line], batch_sentences=1)[0] for line in lines]
-    assert translated(lines, batch_sentences=batch_sentences) == alone
+def translated(lines: list[str], *, batch_tokens: int = 4096, target: str = "xx") -> list[Translation]:
+    return translate(MODEL, VOCAB, lines, target=target, config=CONFIG, batch_tokens=batch_tokens)
 
 
-@given(lines=texts, buffer_sentences=st.integers(1, 10))
-def test_a_stream_has_the_translations_of_the_list(lines: list[str], buffer_sentences: int) -> None:
-    stream = translate_stream(
-        MODEL,
-        LetterVocabulary(),
-        iter(lines),
-        target="xx",
-        config=CONFIG,
-        batch_sentences=2,
-        buffer_sentences=buffer_sentences,
-    )
-    assert list(stream) == translated(lines, batch_sentences=64)
+def translator(**options: int) -> Translator[TableState]:
+    return Translator(model=MODEL, vocab=VOCAB, config=CONFIG, **options)
+
+
+def streamed(lines: Iterable[Line], **options: int) -> list[tuple[Line, Translation]]:
+    return list(chain.from_iterable(translator(**options).translate(lines)))
+
+
+@given(lines=texts, batch_tokens=st.integers(1, 40))
+def test_lines_keep_their_order_whatever_the_batches(lines: list[str], batch_tokens: int) -> None:
+    alone = [translated([line])[0] for line in lines]
+    assert translated(lines, batch_tokens=batch_tokens) == alone
+
+
+@given(
+    lines=st.lists(st.tuples(st.text("abc ", max_size=6), st.sampled_from(["xx", "yy"])), max_size=9),
+    window_lines=st.integers(1, 10),
+)
+def test_a_stream_of_several_languages_has_the_translations_of_each_line_alone(
+    lines: list[tuple[str, str]], window_lines: int
+) -> None:
+    sources = [Line(text=text, target=target) for text, target in lines]
+    stream = streamed(sources, batch_tokens=20, window_lines=window_lines)
+    assert stream == [(line, *translated([line.text], target=line.target)) for line in sources]
 
 
 @given(lines=texts)
 def test_blank_lines_have_empty_translations_and_no_translation_has_two_lines(lines: list[str]) -> None:
-    for line, translation in zip(lines, translated(lines, batch_sentences=4), strict=True):
-        assert line.strip() or translation == ""
-        assert "\n" not in translation
+    for line, translation in zip(lines, translated(lines), strict=True):
+        assert (translation.parts == 0) == (not line.strip())
+        assert translation.parts or (translation.text, translation.score) == ("", 0.0)
+        assert "\n" not in translation.text
 
 
-def test_a_stream_reads_no_further_than_its_buffer() -> None:
+def test_scores_and_n_best_are_those_of_the_search() -> None:
+    config = SearchConfig(
+        beam=3,
+        n_best=2,
+        length_penalty=LengthPenalty(kind="power", alpha=1.0),
+        max_length=CONFIG.max_length,
+    )
+    (found,) = search(MODEL, torch.tensor([[2, 4, 5, EOS]]), config)
+    (translation,) = translate(MODEL, VOCAB, ["ab"], target="xx", config=config)
+    assert [c.score for c in translation.n_best] == [h.score for h in found]
+    assert [c.log_prob for c in translation.n_best] == [h.log_prob for h in found]
+    assert [c.text for c in translation.n_best] == [VOCAB.decode(h.tokens).replace("\n", " ") for h in found]
+    assert (translation.text, translation.score) == (translation.n_best[0].text, found[0].score)
+
+
+def test_a_translation_that_the_maximal_length_cuts_off_is_truncated() -> None:
+    lines = ["a", "ab", "abc", "b", "c", "ca"]
+    short = SearchConfig(max_length=MaxLength(ratio=0, extra=2))
+    for line, translation in zip(
+        lines, translate(MODEL, VOCAB, lines, target="xx", config=short), strict=True
+    ):
+        sources = torch.tensor(VOCAB.encode_sources([line], target="xx")[0])[None]
+        ((best,),) = search(MODEL, sources, short)
+        assert translation.truncated == (best.tokens[-1] != EOS)
+    assert {t.truncated for t in translate(MODEL, VOCAB, lines, target="xx", config=short)} == {False, True}
+
+
+def test_a_line_that_is_too_long_is_the_translations_of_its_parts() -> None:
+    line = "abc. abcabc, cbacba."
+    (whole,) = translate(MODEL, VOCAB, [line], target="xx", config=CONFIG, max_source=14)
+    parts = translated(["abc.", "abcabc,", "cbacba."])
+    assert whole.parts == 3
+    assert whole.text == " ".join(part.text for part in parts if part.text)
+    assert whole.score == pytest.approx(sum(part.score for part in parts) / 3)
+    assert whole.n_best[0].log_prob == pytest.approx(sum(part.n_best[0].log_prob for part in parts))
+
+
+@given(lines=texts, max_source=st.integers(8, 12), window_lines=st.integers(1, 4))
+def test_parts_find_back_to_their_lines(lines: list[str], max_source: int, window_lines: int) -> None:
+    longer = [line * 5 for line in lines]
+    alone = [
+        translate(MODEL, VOCAB, [line], target="xx", config=CONFIG, max_source=max_source)[0]
+        for line in longer
+    ]
+    sources = [Line(text=line, target="xx") for line in longer]
+    stream = streamed(sources, batch_tokens=20, window_lines=window_lines, max_source=max_source)
+    assert [translation for _, translation in stream] == alone
+
+
+def test_a_stream_reads_no_further_than_its_window() -> None:
     read = []
 
-    def lines() -> Iterable[str]:
-        for line in ("a", "b", "c", "a"):
-            read.append(line)
-            yield line
+    def lines() -> Iterator[Line]:
+        for text in ("a", " ", "b", "c", "a"):
+            read.append(text)
+            yield Line(text=text, target="xx")
 
-    stream = translate_stream(
-        MODEL, LetterVocabulary(), lines(), target="xx", config=CONFIG, buffer_sentences=2
-    )
+    stream = (pair for group in translator(window_lines=2).translate(lines()) for pair in group)
     next(stream)
-    assert read == ["a", "b"]
+    assert read == ["a", " "]
+
+
+def test_a_window_of_blank_lines_is_answered_before_more_is_read() -> None:
+    def lines() -> Iterator[Line]:
+        yield Line(text=" ", target="xx")
+        raise AssertionError("read too far")
+
+    group = next(translator(window_lines=1).translate(lines()))
+    assert [translation.text for _, translation in group] == [""]
+
+
+def test_what_comes_before_a_line_that_cannot_be_read_is_translated() -> None:
+    def lines() -> Iterator[Line]:
+        yield Line(text="a", target="xx")
+        yield Line(text="b", target="xx")
+        raise EvalError("line 3")
+
+    ready = translator().translate(lines())
+    assert [line.text for line, _ in next(ready)] == ["a", "b"]
+    with pytest.raises(EvalError, match="line 3"):
+        next(ready)
 
 
 class Listening(TableModel):
-    """A table that keeps the sources it is given."""
+    """A table that keeps the sources it is given, and has room for so many at a time."""
 
-    def __init__(self) -> None:
-        super().__init__(seed=3, vocab_size=7)
+    def __init__(self, *, room: int = 100) -> None:
+        super().__init__(seed=3, vocab_size=10)
         self.heard: list[Tensor] = []
+        self.room = room
 
     def encode(self, src: Tensor, padding_mask: Tensor) -> TableState:
+        if src.numel() > self.room:
+            raise torch.OutOfMemoryError("out of memory")
         self.heard.append(src)
         return super().encode(src, padding_mask)
 
@@ -114,34 +178,52 @@ def test_the_vocabulary_puts_the_tag_where_the_model_has_read_it(
     vocab = Vocabulary.load(path, target_tag=target_tag)
     assert [ids.tolist() for ids in vocab.encode(["a", "a b"])] == [[5], [5, 6]]
     model = Listening()
+    model.table = model.table[..., :7]
     translate(model, vocab, ["a", "", "a b"], target="xx", config=CONFIG)
     (heard,) = model.heard
     assert heard.dtype == torch.int64
     assert heard.tolist() == sources
 
 
+def test_a_batch_has_at_most_so_many_tokens_with_its_padding() -> None:
+    model = Listening()
+    translate(model, VOCAB, ["a", "abcabc", "b", "abc", "c"], target="xx", config=CONFIG, batch_tokens=9)
+    assert [tuple(src.shape) for src in model.heard] == [(1, 8), (1, 5), (3, 3)]
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_halved() -> None:
+    lines = ["a", "b", "c", "ab", "bc"]
+    config = SearchConfig(beam=1, max_length=CONFIG.max_length)
+    expected = translate(MODEL, VOCAB, lines, target="xx", config=config)
+    model = Listening(room=8)
+    assert translate(model, VOCAB, lines, target="xx", config=config) == expected
+    with pytest.raises(EvalError, match=r"a source of 9 tokens does not fit into memory; .*`max_source`"):
+        translate(model, VOCAB, ["abcabca"], target="xx", config=config)
+
+
 def test_the_target_language_chooses_the_tag() -> None:
     lines = ["a", "ab", "abc", "cab", "bc"]
-    assert translated(lines, batch_sentences=4) != translated(lines, batch_sentences=4, target="yy")
+    assert translated(lines) != translated(lines, target="yy")
+    with pytest.raises(DataError, match="no tag of zz"):
+        translated([], target="zz")
 
 
 def test_sentences_are_counted_as_they_are_translated() -> None:
     counted: list[int] = []
     lines = ["a", "", "b", "cc"]
-    translate(
-        MODEL,
-        LetterVocabulary(),
-        lines,
-        target="xx",
-        config=CONFIG,
-        batch_sentences=2,
-        on_batch=counted.append,
-    )
-    assert counted == [2, 1]
+    translate(MODEL, VOCAB, lines, target="xx", config=CONFIG, batch_tokens=7, on_batch=counted.append)
+    assert counted == [1, 2]
 
 
-def test_sizes_must_be_positive() -> None:
-    with pytest.raises(EvalError, match=r"`batch_sentences` must be at least 1, but is 0\."):
-        translated(["a"], batch_sentences=0)
-    with pytest.raises(EvalError, match=r"`buffer_sentences` must be at least 1, but is 0\."):
-        translate_stream(MODEL, LetterVocabulary(), ["a"], target="xx", config=CONFIG, buffer_sentences=0)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_tokens": 0}, "`batch_tokens` must be at least 1, but is 0."),
+        ({"window_lines": 0}, "`window_lines` must be at least 1, but is 0."),
+        ({"max_source": 7}, "`max_source` must be at least 8, but is 7."),
+    ],
+)
+def test_sizes_must_be_in_their_ranges(options: dict[str, int], message: str) -> None:
+    with pytest.raises(EvalError) as told:
+        translator(**options)
+    assert str(told.value) == message

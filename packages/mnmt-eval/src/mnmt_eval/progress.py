@@ -6,7 +6,7 @@ import sys
 
 from tqdm import tqdm
 
-from mnmt_eval.runs import Measured
+from mnmt_eval.score_run import Measured
 
 
 class ScoreProgress:

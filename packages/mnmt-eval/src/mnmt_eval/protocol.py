@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar, runtime_checkable
 
 from torch import Tensor
 
@@ -48,6 +48,55 @@ class TranslationModel(Protocol[State]):
 
         Returns:
             `(rows, vocab_size)` float32 log-probabilities, and the state after `tokens`.
+        """
+        ...
+
+
+class FlatState(Protocol):
+    """What a model knows of sources and of every hypothesis there ever was, a row a source.
+
+    Keys and values lie in a buffer of `beam * max_steps` slots a source that is made once: step `t` writes
+    those of its `beam` tokens into slots `t * beam` to `(t + 1) * beam - 1`, and nothing is moved after that.
+    """
+
+    def keep(self, rows: Tensor) -> Self:
+        """The state of the given sources `(n,)` int64, ascending; the others have left."""
+        ...
+
+
+Flat = TypeVar("Flat", bound=FlatState)
+
+
+@runtime_checkable
+class FlatModel(Protocol[Flat]):
+    """A model that translates left to right without moving what it knows when hypotheses branch."""
+
+    def start_flat(self, src: Tensor, padding_mask: Tensor, *, beam: int, max_steps: int) -> Flat:
+        """The state before the first target token.
+
+        Args:
+            src: `(batch, src_len)` int64 token ids.
+            padding_mask: `(batch, src_len)`, True at padding.
+            beam: hypotheses of a source.
+            max_steps: how often `step_flat` may be called.
+        """
+        ...
+
+    def step_flat(
+        self, state: Flat, tokens: Tensor, ancestors: Tensor, positions: Tensor
+    ) -> tuple[Tensor, Flat]:
+        """Log-probabilities of what comes next, and the state there; the earlier one must not be used again.
+
+        Args:
+            state: of every source.
+            tokens: `(batch, beam)` int64, the token each hypothesis is continued by; `PAD` at first.
+            ancestors: `(batch, beam, beam * max_steps)` bool, the slots each hypothesis consists of: its
+                token's own, which this step writes, and those of the tokens before.
+            positions: `(batch, beam)` int64, the place of each token in its hypothesis, from 0: how many
+                ancestors it has but itself.
+
+        Returns:
+            `(batch, beam, vocab_size)` float32 log-probabilities, and the state after `tokens`.
         """
         ...
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics import METRICS
+from mnmt_eval.metric_choice import MetricChoice
 from mnmt_eval.search import SearchConfig
-from mnmt_eval.translate import BATCH_SENTENCES
+from mnmt_eval.translate import BATCH_TOKENS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Scoring:
     testsets: tuple[str, ...] = ()
     """Test sets; all of them if none is named."""
 
-    metrics: tuple[str, ...] = METRICS
+    metrics: MetricChoice = field(default_factory=MetricChoice)
     """Metrics."""
 
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -30,17 +30,17 @@ class Scoring:
     max_sentences: int | None = None
     """Sentences of each test set, from its start; all by default."""
 
-    batch_sentences: int = BATCH_SENTENCES
-    """Sentences translated at a time."""
+    batch_tokens: int = BATCH_TOKENS
+    """Source tokens translated at a time, padding included."""
+
+    device: str = "cpu"
+    """Where to translate."""
 
     def __post_init__(self) -> None:
-        for name in self.metrics or ("",):
-            if name not in METRICS:
-                raise EvalError(f"`metrics` must be of {', '.join(METRICS)}, but has {name!r}.")
         if self.max_sentences is not None and self.max_sentences < 1:
             raise EvalError(f"`max_sentences` must be at least 1, but is {self.max_sentences}.")
-        if self.batch_sentences < 1:
-            raise EvalError(f"`batch_sentences` must be at least 1, but is {self.batch_sentences}.")
+        if self.batch_tokens < 1:
+            raise EvalError(f"`batch_tokens` must be at least 1, but is {self.batch_tokens}.")
 
     @property
     def signature(self) -> str:

@@ -10,10 +10,10 @@ class Score:
     """The value of a metric on a corpus."""
 
     name: str
-    """`bleu` or `chrf`."""
+    """The metric's name, such as `chrf++`."""
 
     value: float
-    """From 0 to 100."""
+    """On the metric's own scale: from 0 to 100 but for `bleurt` and `comet`; `ter` may exceed 100."""
 
     signature: str
-    """sacreBLEU's: references, case, tokenizer, smoothing, version."""
+    """The metric's signature."""

@@ -2,50 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from mnmt_eval.protocol import PAD
-from mnmt_eval.search.hypothesis import Hypothesis, hypothesis
+from mnmt_eval.search.hypothesis import Hypothesis
+from mnmt_eval.search.length import LengthPenalty
+from mnmt_eval.search.targets import Targets, empty_targets, joined
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class NBest:
-    """The `count` best finished hypotheses of each sentence, best first; -∞ marks places yet empty."""
+    """As many finished hypotheses of each of b sentences, best first; some places may be empty."""
 
-    def __init__(self, *, batch: int, count: int, max_length: int, device: torch.device) -> None:
-        empty = torch.full((batch, count), -torch.inf, dtype=torch.float64, device=device)
-        self._scores = empty
-        self._normalised = empty.clone()
-        self._tokens = torch.full((batch, count, max_length), PAD, device=device)
+    targets: Targets
+    """`(b, n)` of them."""
 
-    def offer(self, sentences: Tensor, tokens: Tensor, scores: Tensor, normalised: Tensor) -> None:
-        """Keep those of some newly finished hypotheses that are among the best.
+    scores: Tensor
+    """`(b, n)` float64, what they are ranked by; -∞ where there is no hypothesis."""
+
+    def of(self, sentences: Tensor) -> NBest:
+        """Those of some sentences `(n,)`."""
+        return NBest(targets=self.targets.of(sentences), scores=self.scores[sentences])
+
+    def with_(self, ended: Targets, penalty: Tensor) -> NBest:
+        """The best of these and of newly `ended (b, k)` ones; of equal ones, those that ended first.
 
         Args:
-            sentences: `(b,)` the sentences they are of.
-            tokens: `(b, c, length)`.
-            scores: `(b, c)` log-probabilities.
-            normalised: `(b, c)` what they are ranked by; -∞ where there is no hypothesis.
+            ended: hypotheses of one length.
+            penalty: its length penalty.
         """
-        padded = torch.nn.functional.pad(tokens, (0, self._tokens.size(2) - tokens.size(2)), value=PAD)
-        all_normalised = torch.cat([self._normalised[sentences], normalised], dim=1)
-        all_scores = torch.cat([self._scores[sentences], scores], dim=1)
-        all_tokens = torch.cat([self._tokens[sentences], padded], dim=1)
-        best, order = all_normalised.sort(dim=1, descending=True, stable=True)
-        count = self._scores.size(1)
-        order = order[:, :count]
-        self._normalised[sentences] = best[:, :count]
-        self._scores[sentences] = all_scores.gather(1, order)
-        self._tokens[sentences] = all_tokens.take_along_dim(order[..., None], dim=1)
-
-    def to_beat(self, sentences: Tensor) -> Tensor:
-        """Normalised score `(b,)` that a further hypothesis must exceed to enter."""
-        return self._normalised[sentences, -1]
+        scores = torch.cat([self.scores, ended.log_probs / penalty], dim=1)
+        best, places = scores.sort(dim=1, descending=True, stable=True)
+        count = self.scores.size(1)
+        return NBest(targets=joined(self.targets, ended).take(places[:, :count]), scores=best[:, :count])
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence, best first."""
-        columns = zip(self._tokens.tolist(), self._scores.tolist(), self._normalised.tolist(), strict=True)
+        found = self.targets
+        columns = (found.tokens, found.token_log_probs, found.log_probs, self.scores)
+        sentences = zip(*(column.tolist() for column in columns), strict=True)
         return [
-            [hypothesis(*row) for row in zip(*sentence, strict=True) if row[2] > -torch.inf]
-            for sentence in columns
+            [_hypothesis(*place) for place in zip(*sentence, strict=True) if place[-1] > -torch.inf]
+            for sentence in sentences
         ]
+
+
+def no_n_best(like: Tensor, count: int) -> NBest:
+    """`count` empty places for each sentence of `like (b, ...)`."""
+    targets = empty_targets(like, count, log_prob=-torch.inf)
+    return NBest(targets=targets, scores=targets.log_probs)
+
+
+def ranked(targets: Targets, penalty: LengthPenalty) -> NBest:
+    """Finished hypotheses `(b, k)`, best first."""
+    lengths = (targets.tokens != PAD).sum(dim=2)
+    scores = targets.log_probs / penalty.of(lengths)
+    best, places = scores.sort(dim=1, descending=True, stable=True)
+    return NBest(targets=targets.take(places), scores=best)
+
+
+def _hypothesis(tokens: list[int], token_log_probs: list[float], log_prob: float, score: float) -> Hypothesis:
+    length = tokens.index(PAD) if PAD in tokens else len(tokens)
+    return Hypothesis(
+        tokens=tuple(tokens[:length]),
+        token_log_probs=tuple(token_log_probs[:length]),
+        log_prob=log_prob,
+        score=score,
+    )

@@ -6,7 +6,7 @@ from functools import partial
 
 from torch import Tensor
 
-from mnmt_model.transformer.cache import DecoderState, KeysValues, LayerCache
+from mnmt_model.transformer.cache import KeysValues
 from mnmt_model.transformer.expert_ranks import ExpertRanks
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.masks import padding_mask
@@ -50,13 +50,11 @@ class EncoderDecoder(TranslationModel):
         output = self.decoder.finish(self.decoder(x, own, cross, routes=routes and routes.targets))
         return Predictions(states=output, tokens=tgt.tokens, pairs=tgt.rows)
 
-    def start(self, src: Sentences) -> DecoderState:
+    def read(self, src: Sentences) -> list[KeysValues]:
         """The sources' keys and values for each layer's cross-attention."""
         states = self.encode(src)
-        layers = []
-        for layer in self.decoder.layers:
-            assert isinstance(layer, Layer)
-            keys, values = project(layer.cross_attention, src, states)
-            cross = KeysValues(keys=keys, values=values)
-            layers.append(LayerCache(own=cross.empty(), cross=cross))
-        return DecoderState(layers=tuple(layers), src_hidden=src.hidden)
+        return [
+            project(layer.cross_attention, src, states).packed()
+            for layer in self.decoder.layers
+            if isinstance(layer, Layer)
+        ]

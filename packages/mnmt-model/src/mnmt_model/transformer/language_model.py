@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer.cache import DecoderState, KeysValues, LayerCache
+from mnmt_model.transformer.cache import KeysValues
 from mnmt_model.transformer.expert_ranks import ExpertRanks
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.masks import padding_mask
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.patterns import Joint, Own, Prefixed, project
+from mnmt_model.transformer.patterns import Joint, Kept, Own, Prefixed, project
 from mnmt_model.transformer.routes import Routes
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
@@ -65,20 +65,19 @@ class LanguageModel(TranslationModel):
             pairs=torch.cat([tgt.rows, src.rows[followed]]),
         )
 
-    def start(self, src: Sentences) -> DecoderState:
+    def read(self, src: Sentences) -> list[KeysValues]:
         """The sources' keys and values in each layer."""
         x = self.embed_sources(src)
         pattern = self._source_pattern(src, x)
+        layers = [layer for layer in self.stack.layers if isinstance(layer, Layer)]
         if self.config.top_only:
             top = self.stack(x, pattern)
-            seen = [_seen(layer, src, top) for layer in self.stack.layers if isinstance(layer, Layer)]
-        else:
-            seen = []
-            for layer in self.stack.layers:
-                assert isinstance(layer, Layer)
-                seen.append(_seen(layer, src, x))
-                x = layer(x, pattern)
-        return DecoderState(layers=tuple(LayerCache(own=own) for own in seen), src_hidden=src.hidden)
+            return [_seen(layer, src, top) for layer in layers]
+        kept = Kept(pattern)
+        for layer in layers[:-1]:
+            x = layer(x, kept)
+        # Nobody sees what the last layer makes of sources.
+        return [*(seen.packed() for seen in kept.seen), _seen(layers[-1], src, x)]
 
     def _source_pattern(self, src: Sentences, like: Tensor) -> Own:
         bias = self.stack.bias(src, causal=self.config.source_is_causal, like=like)
@@ -93,5 +92,5 @@ class LanguageModel(TranslationModel):
 
 def _seen(layer: Layer, src: Sentences, x: Tensor) -> KeysValues:
     """Keys and values that the layer's attention makes of source states `x (num_tokens, d_model)`."""
-    keys, values = project(layer.attention, src, layer.attention_norm(x) if layer.is_pre_norm else x)
-    return KeysValues(keys=keys, values=values)
+    states = layer.attention_norm(x) if layer.is_pre_norm else x
+    return project(layer.attention, src, states).packed()

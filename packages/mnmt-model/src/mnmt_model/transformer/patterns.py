@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mnmt_model.transformer.attention import Attention
+from mnmt_model.transformer.cache import KeysValues
 from mnmt_model.transformer.sentences import Sentences
 
 
@@ -21,9 +22,25 @@ class Own:
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (num_tokens, d_model)`."""
-        keys, values = project(attention, self.sentences, x)
+        return self.attend(attention, x, project(attention, self.sentences, x))
+
+    def attend(self, attention: Attention, x: Tensor, seen: KeysValues) -> Tensor:
+        """Attend from `x (num_tokens, d_model)` to its own keys and values."""
         queries = attention.heads(self.sentences.pad(attention.q(x)))
-        return self.sentences.flatten(attention.attend(queries, keys, values, self.bias))
+        return self.sentences.flatten(attention.attend(queries, seen.keys, seen.values, self.bias))
+
+
+class Kept:
+    """`Own`, that keeps the keys and values of each attention that uses it."""
+
+    def __init__(self, own: Own) -> None:
+        self.own = own
+        self.seen: list[KeysValues] = []
+
+    def __call__(self, attention: Attention, x: Tensor) -> Tensor:
+        """Attend within `x (num_tokens, d_model)`."""
+        self.seen.append(project(attention, self.own.sentences, x))
+        return self.own.attend(attention, x, self.seen[-1])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,9 +57,9 @@ class Memory:
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend from `x (target tokens, d_model)`."""
-        keys, values = project(attention, self.src, self.states)
+        seen = project(attention, self.src, self.states)
         queries = attention.heads(self.sentences.pad(attention.q(x)))
-        return self.sentences.flatten(attention.attend(queries, keys, values, self.bias))
+        return self.sentences.flatten(attention.attend(queries, seen.keys, seen.values, self.bias))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,10 +76,10 @@ class Joint:
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (source and then target tokens, d_model)`."""
         src, tgt = torch.split(x, [self.src.num_tokens, self.tgt.num_tokens])
-        keys, values = project(attention, self.src, src)
+        seen = project(attention, self.src, src)
         queries = attention.heads(self.src.pad(attention.q(src)))
-        attended = self.src.flatten(attention.attend(queries, keys, values, self.src_bias))
-        targets = _from_targets(attention, self.tgt, tgt, keys, values, self.tgt_bias)
+        attended = self.src.flatten(attention.attend(queries, seen.keys, seen.values, self.src_bias))
+        targets = _from_targets(attention, self.tgt, tgt, seen, self.tgt_bias)
         return torch.cat([attended, targets])
 
 
@@ -78,20 +95,18 @@ class Prefixed:
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend from the targets in `x (source and then target tokens, d_model)`."""
         src, tgt = torch.split(x, [self.src.num_tokens, self.tgt.num_tokens])
-        keys, values = project(attention, self.src, src)
-        return _from_targets(attention, self.tgt, tgt, keys, values, self.bias)
+        seen = project(attention, self.src, src)
+        return _from_targets(attention, self.tgt, tgt, seen, self.bias)
 
 
-def project(attention: Attention, sentences: Sentences, x: Tensor) -> tuple[Tensor, Tensor]:
+def project(attention: Attention, sentences: Sentences, x: Tensor) -> KeysValues:
     """Keys and values `(batch, num_heads, width, d_head)` of `x (num_tokens, d_model)`."""
     keys = attention.heads(sentences.pad(attention.k(x)))
-    return keys, attention.heads(sentences.pad(attention.v(x)))
+    return KeysValues(keys=keys, values=attention.heads(sentences.pad(attention.v(x))))
 
 
-def _from_targets(
-    attention: Attention, tgt: Sentences, x: Tensor, src_keys: Tensor, src_values: Tensor, bias: Tensor
-) -> Tensor:
-    keys, values = project(attention, tgt, x)
-    keys, values = torch.cat([src_keys, keys], dim=2), torch.cat([src_values, values], dim=2)
+def _from_targets(attention: Attention, tgt: Sentences, x: Tensor, src: KeysValues, bias: Tensor) -> Tensor:
+    own = project(attention, tgt, x)
+    keys, values = torch.cat([src.keys, own.keys], dim=2), torch.cat([src.values, own.values], dim=2)
     queries = attention.heads(tgt.pad(attention.q(x)))
     return tgt.flatten(attention.attend(queries, keys, values, bias))

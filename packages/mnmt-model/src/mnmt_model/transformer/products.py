@@ -16,7 +16,11 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Product x Wᵀ (+ bias), `(rows, columns)`, of `x (rows, inner)` and `weight (columns, inner)`."""
     if not _is_faster_in_onednn(x, weight):
         return torch.nn.functional.linear(x, weight, bias)
-    y: Tensor = _Linear.apply(x, weight)  # type: ignore[no-untyped-call]
+    if torch.is_grad_enabled():
+        y: Tensor = _Linear.apply(x, weight)  # type: ignore[no-untyped-call]
+    else:
+        # A Function costs more than a small product.
+        y = product(x, weight)
     return y if bias is None else y + bias
 
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.cache import DecoderState, Fixed, Growing, LayerCache
+from mnmt_model.transformer.cache import KeysValues
+from mnmt_model.transformer.decoder_state import DecoderState
 from mnmt_model.transformer.expert_ranks import ALONE, ExpertRanks
+from mnmt_model.transformer.flat_state import FlatState
 from mnmt_model.transformer.loss import Losses
-from mnmt_model.transformer.masks import padding_mask
 from mnmt_model.transformer.mixture_of_experts import MixtureOfExperts
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.positions import sinusoids
+from mnmt_model.transformer.products import linear
 from mnmt_model.transformer.routes import Gating, Routes
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.softmax_loss import softmax_loss
 from mnmt_model.transformer.stack import Stack
+from mnmt_model.transformer.step_patterns import LayerPatterns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,8 +134,8 @@ class TranslationModel(nn.Module, ABC):
         """The states from which the targets' tokens are predicted; `routes` in training with experts."""
 
     @abstractmethod
-    def start(self, src: Sentences) -> DecoderState:
-        """What is remembered of `src` before the first target token."""
+    def read(self, src: Sentences) -> list[KeysValues]:
+        """The sources' keys and values that targets see, in each layer of the target stack."""
 
     @property
     @abstractmethod
@@ -156,23 +160,41 @@ class TranslationModel(nn.Module, ABC):
 
     def project(self, states: Tensor) -> Tensor:
         """Logits `(n, vocab_size)` of `states (n, d_model)`."""
-        return F.linear(states, self.softmax_weight.to(states.dtype))
+        return linear(states, self.softmax_weight.to(states.dtype))
+
+    def start(self, src: Sentences) -> DecoderState:
+        """What is remembered of `src` before the first target token."""
+        return DecoderState.start(self.read(src), src.hidden)
 
     def step(self, state: DecoderState, tokens: Tensor) -> tuple[Tensor, DecoderState]:
         """Logits `(rows, vocab_size)` of what follows `tokens (rows,)`, and what is remembered there."""
         x = self.embed_targets(tokens, torch.full_like(tokens, state.length))
-        bias = self.target_stack.causal_bias(1, state.length + 1, x)
-        padding = padding_mask(state.src_hidden, x.dtype)
-        if not self.target_stack.has_cross_attention:
-            heads = bias.size(1)
-            bias = torch.cat([padding.expand(-1, heads, -1, -1), bias.expand(len(tokens), -1, -1, -1)], dim=3)
-        layers = []
-        for layer, cache in zip(self.target_stack.layers, state.layers, strict=True):
-            own = Growing(cache.own, bias)
-            x = layer(x, own, cache.cross and Fixed(cache=cache.cross, bias=padding))
-            layers.append(LayerCache(own=own.cache, cross=cache.cross))
-        logits = self.project(self.target_stack.finish(x))
-        return logits, replace(state, layers=tuple(layers), length=state.length + 1)
+        patterns = state.patterns(self.target_stack, x)
+        return self._next_logits(x, patterns), state.after(patterns)
+
+    def start_flat(self, src: Sentences, *, beam: int) -> FlatState:
+        """What is remembered of `src` before the first target token of `beam` hypotheses each."""
+        cross = self.target_stack.has_cross_attention
+        return FlatState.start(self.read(src), src.hidden, beam=beam, cross=cross)
+
+    def step_flat(
+        self, state: FlatState, tokens: Tensor, ancestors: Tensor, positions: Tensor
+    ) -> tuple[Tensor, FlatState]:
+        """Logits `(batch, beam, vocab_size)` of what follows `tokens (batch, beam)`, and the state there.
+
+        `ancestors` and `positions` are those of `IncrementalModel.step_flat`.
+        """
+        x = self.embed_targets(tokens.flatten(), positions.flatten())
+        state = state.before(ancestors, positions)
+        patterns = state.patterns(self.target_stack, ancestors, x)
+        logits = self._next_logits(x, patterns).view(*tokens.shape, self.vocab_size)
+        return logits, state.after(patterns)
+
+    def _next_logits(self, x: Tensor, patterns: Sequence[LayerPatterns]) -> Tensor:
+        """Logits `(num_tokens, vocab_size)` of what follows embedded tokens `x (num_tokens, d_model)`."""
+        for layer, pattern in zip(self.target_stack.layers, patterns, strict=True):
+            x = layer(x, pattern.own, pattern.cross)
+        return self.project(self.target_stack.finish(x))
 
     def embed_sources(self, src: Sentences) -> Tensor:
         """`(num_tokens, d_model)` embedded source tokens."""

@@ -1,0 +1,102 @@
+"""Ways to decode the same exported T5 with beam search, for `decoding_speed.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import ctranslate2
+import torch
+from torch import Tensor
+from transformers import T5ForConditionalGeneration
+
+from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
+from mnmt_model.transformer.decoding import IncrementalModel
+from mnmt_model.transformer.translation_model import TranslationModel
+
+PAD, EOS = 0, 1
+
+Output = list[list[int]]
+"""Tokens of the best translation of each source, `</s>` included where there is one."""
+
+Way = Callable[[Tensor, int, int], Output]
+"""Translates `src (batch, src_len)` into from the fewest to the most tokens."""
+
+
+def ours(
+    model: TranslationModel, cache: Literal["flat", "reorder"], *, beam: int, device: str, exact: bool
+) -> Way:
+    """`mnmt_eval.search` with the given cache."""
+    incremental = IncrementalModel(model.to(device))
+
+    def translate(src: Tensor, fewest: int, most: int) -> Output:
+        config = SearchConfig(
+            beam=beam,
+            cache=cache,
+            length_penalty=LengthPenalty(kind="power", alpha=1.0),
+            max_length=MaxLength(ratio=0.0, extra=most),
+            min_length=fewest,
+            early_stopping="exact" if exact else "filled",
+        )
+        return [list(found[0].tokens) for found in search(incremental, src.to(device), config)]
+
+    return translate
+
+
+def transformers(folder: Path, *, beam: int, device: str, exact: bool) -> Way:
+    """`generate` of `T5ForConditionalGeneration`."""
+    model = T5ForConditionalGeneration.from_pretrained(folder).eval().to(device)
+
+    @torch.inference_mode()
+    def translate(src: Tensor, fewest: int, most: int) -> Output:
+        src = src.to(device)
+        found = model.generate(
+            input_ids=src,
+            attention_mask=(src != PAD).long(),
+            num_beams=beam,
+            length_penalty=1.0,
+            early_stopping="never" if exact else True,
+            min_new_tokens=fewest,
+            max_new_tokens=most,
+            do_sample=False,
+        )
+        return [_up_to_end(row[1:]) for row in found.tolist()]
+
+    return translate
+
+
+def ctranslate2_float32(folder: Path, *, beam: int, device: str, threads: int, n_best: int) -> Way:
+    """`Translator.translate_batch`.
+
+    It stops when `n_best` hypotheses have ended and the best of the beam is one of them: for 1, before the
+    others do, and for `beam`, about as they do.
+    """
+    translator = ctranslate2.Translator(
+        str(folder), device=device, compute_type="float32", inter_threads=1, intra_threads=threads
+    )
+    vocabulary = json.loads((folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
+    ids = {token: number for number, token in enumerate(vocabulary)}
+
+    def translate(src: Tensor, fewest: int, most: int) -> Output:
+        sources = [[vocabulary[token] for token in row if token != PAD] for row in src.tolist()]
+        results = translator.translate_batch(
+            sources,
+            beam_size=beam,
+            num_hypotheses=n_best,
+            length_penalty=1.0,
+            min_decoding_length=fewest,
+            max_decoding_length=most,
+            max_input_length=0,
+            return_end_token=True,
+        )
+        return [[ids[token] for token in result.hypotheses[0]] for result in results]
+
+    return translate
+
+
+def _up_to_end(tokens: list[int]) -> list[int]:
+    if EOS in tokens:
+        return tokens[: tokens.index(EOS) + 1]
+    return [token for token in tokens if token != PAD]

@@ -1,0 +1,98 @@
+"""Analyses as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mnmt_eval.analysing import Analyses, RunAnalysis
+from mnmt_eval.analysis import Interval, ResourceScore
+from mnmt_eval.text_table import aligned
+
+_RESOURCES = ("High", "Med", "Low", "All")
+
+
+def analyses_table(analyses: Analyses) -> str:
+    """The analyses that the runs allow, one below the other."""
+    sections = [_resources, _zero_shot, _transfer, _cost, _against_loss]
+    found = [lines for section in sections if (lines := list(section(analyses)))]
+    return "\n\n".join("\n".join(lines) for lines in found)
+
+
+def _resources(analyses: Analyses) -> Iterator[str]:
+    yield f"{analyses.metric} on {analyses.testset}, means over tasks by training pairs (number of tasks)"
+    yield from _resource_rows([(run.run, run.resources) for run in analyses.runs])
+
+
+def _transfer(analyses: Analyses) -> Iterator[str]:
+    runs = [run for run in analyses.runs if run.transfer]
+    if runs:
+        yield f"transfer: {analyses.metric} less the baseline's"
+        yield from _resource_rows([(run.run, run.transfer_by_resource) for run in runs])
+        yield ""
+        yield from aligned(list(_transfer_columns(runs)))
+
+
+def _transfer_columns(runs: Sequence[RunAnalysis]) -> Iterator[list[str]]:
+    tasks = dict.fromkeys(made.task for run in runs for made in run.transfer)
+    yield ["", *(run.run for run in runs)]
+    for task in tasks:
+        differences = [{made.task: made.difference for made in run.transfer} for run in runs]
+        yield [task, *(f"{own[task]:+.2f}" if task in own else "" for own in differences)]
+
+
+def _resource_rows(rows: Sequence[tuple[str, Sequence[ResourceScore]]]) -> Iterator[str]:
+    columns = [["", *(name for name, _ in rows)]]
+    for group in _RESOURCES:
+        found = [{score.group: score for score in scores}.get(group) for _, scores in rows]
+        if any(found):
+            cells = ["" if score is None else f"{score.value:.2f} ({len(score.tasks)})" for score in found]
+            columns.append([group, *cells])
+    return aligned(columns)
+
+
+def _zero_shot(analyses: Analyses) -> Iterator[str]:
+    found = [(run.run, run.zero_shot) for run in analyses.runs if run.zero_shot is not None]
+    if found:
+        yield "zero-shot: mean over directions without training pairs"
+        accuracies = [z.mean_language_accuracy for _, z in found]
+        yield from aligned(
+            [
+                ["", *(name for name, _ in found)],
+                ["directions", *(str(len(z.directions)) for _, z in found)],
+                [analyses.metric, *(f"{z.mean_value:.2f}" for _, z in found)],
+                ["right language", *("not measured" if a is None else f"{a:.1f}%" for a in accuracies)],
+            ]
+        )
+
+
+def _cost(analyses: Analyses) -> Iterator[str]:
+    if analyses.cost:
+        yield f"quality against cost; * no other run is as good for less {analyses.cost_unit}"
+        yield from aligned(
+            [
+                ["", *(row.name for row in analyses.cost)],
+                [analyses.metric, *(f"{row.value:.2f}" for row in analyses.cost)],
+                ["Δ", *(f"{row.difference:+.2f}" for row in analyses.cost)],
+                [analyses.cost_unit, *(f"{row.cost:.3g}" for row in analyses.cost)],
+                ["", *("*" if row.efficient else "" for row in analyses.cost)],
+            ]
+        )
+
+
+def _against_loss(analyses: Analyses) -> Iterator[str]:
+    if analyses.against_loss:
+        lines = analyses.against_loss
+        yield f"{analyses.metric} = intercept + slope · loss [95% interval over runs]"
+        yield from aligned(
+            [
+                ["", *lines],
+                ["runs", *(str(line.count) for line in lines.values())],
+                ["slope", *(_with(line.slope, line.slope_interval) for line in lines.values())],
+                ["intercept", *(_with(line.intercept, line.intercept_interval) for line in lines.values())],
+                ["r", *(_with(line.correlation, line.correlation_interval, 3) for line in lines.values())],
+            ]
+        )
+
+
+def _with(value: float, interval: Interval, digits: int = 2) -> str:
+    return f"{value:.{digits}f} [{interval.lower:.{digits}f}, {interval.upper:.{digits}f}]"

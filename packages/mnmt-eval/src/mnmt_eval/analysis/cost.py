@@ -1,0 +1,81 @@
+"""Quality over baselines against what it costs: the M4 table of the GShard slides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemCost:
+    """A system's quality on each task, and what it cost."""
+
+    name: str
+    values: Mapping[str, float]
+    """{task: metric}."""
+
+    cost: float
+    """In whatever unit all systems share: training FLOPs, seconds, or weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityAtCost:
+    """A row of the table."""
+
+    name: str
+    value: float
+    """Mean of the metric over the tasks."""
+
+    difference: float
+    """Mean over the tasks of the metric less the baseline's; the slides' ΔBLEU."""
+
+    cost: float
+
+    efficient: bool
+    """Whether no other system is at least as good at no more cost, and better in one of the two."""
+
+
+def quality_at_cost(
+    systems: Sequence[SystemCost], baselines: Mapping[str, float]
+) -> tuple[QualityAtCost, ...]:
+    """Mean quality, mean gain over the tasks' baselines, and cost of each system.
+
+    Args:
+        systems: what is compared.
+        baselines: {task: metric of the baseline}; tasks are those of the baselines.
+
+    Returns:
+        A row a system, in their order.
+
+    Raises:
+        ValueError: if there is no baseline, or a system has no value of a baseline's task.
+    """
+    if not baselines:
+        raise ValueError("`baselines` must have at least one task, but has none.")
+    for system in systems:
+        if missing := [task for task in baselines if task not in system.values]:
+            raise ValueError(
+                f"{system.name} must have a value of every baseline's task, but lacks {missing[0]}."
+            )
+    means = [float(np.mean([system.values[task] for task in baselines])) for system in systems]
+    baseline = float(np.mean(list(baselines.values())))
+    costs = [system.cost for system in systems]
+    return tuple(
+        QualityAtCost(
+            name=system.name,
+            value=mean,
+            difference=mean - baseline,
+            cost=system.cost,
+            efficient=not _dominated(mean, system.cost, means, costs),
+        )
+        for system, mean in zip(systems, means, strict=True)
+    )
+
+
+def _dominated(value: float, cost: float, values: Sequence[float], costs: Sequence[float]) -> bool:
+    return any(
+        other >= value and price <= cost and (other > value or price < cost)
+        for other, price in zip(values, costs, strict=True)
+    )

@@ -1,0 +1,58 @@
+"""`mnmt-eval analyse`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mnmt_eval.analyse_table import analyses_table
+from mnmt_eval.analysing import Analysing, analyse_runs
+from mnmt_eval.analysis import Resources
+from mnmt_eval.cli.app import Json, app
+from mnmt_eval.errors import EvalError
+from mnmt_eval.run_scores import RunScores, read_run_scores
+from mnmt_eval.systems import name_systems
+
+
+@app.command
+def analyse(
+    runs: Annotated[list[str], Parameter(negative="")],
+    /,
+    *,
+    baselines: Annotated[list[str] | None, Parameter(negative="", consume_multiple=True)] = None,
+    testset: str = "test",
+    metric: str = "bleu",
+    cost: str = "flops",
+    high: int = Resources.high,
+    low: int = Resources.low,
+    as_json: Json = False,
+) -> None:
+    """Print what scored runs say together: by resource, zero-shot, transfer, cost, and against the loss.
+
+    Args:
+        runs: runs, or folders of runs; `NAME=RUN` gives one a name.
+        baselines: runs to measure transfer and gains from, such as bilingual ones, one a task.
+        testset: the test set.
+        metric: the metric, as `mnmt-eval score` has measured it.
+        cost: what quality is set against, training `flops` or `seconds`.
+        high: tasks with more training pairs than these are High.
+        low: tasks with fewer training pairs than these are Low; all others are Med.
+        as_json: print the analyses as JSON.
+    """
+    try:
+        resources = Resources(high=high, low=low)
+    except ValueError as error:
+        raise EvalError(str(error)) from None
+    analysing = Analysing(testset=testset, metric=metric, cost=cost, resources=resources)
+    analyses = analyse_runs(_read(runs), analysing, baselines=_read(baselines or []))
+    if as_json:
+        print(json.dumps(asdict(analyses), ensure_ascii=False))
+    else:
+        print(analyses_table(analyses))
+
+
+def _read(arguments: list[str]) -> list[RunScores]:
+    return [read_run_scores(system.path, name=system.name) for system in name_systems(arguments)]

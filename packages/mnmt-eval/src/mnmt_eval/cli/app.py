@@ -1,0 +1,25 @@
+"""The command line `mnmt-eval`: its commands are in the other modules of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter, Token
+
+app = App(
+    name="mnmt-eval",
+    help="Translate with trained runs, and measure their translations.",
+    version=version("mnmt-eval"),
+)
+
+Json = Annotated[bool, Parameter("--json", negative="")]
+
+
+def _split_at_commas(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    return tuple(name for token in tokens for name in token.value.split(","))
+
+
+Names = Annotated[tuple[str, ...], Parameter(converter=_split_at_commas, negative="")]
+"""Names divided by commas, or given one by one."""

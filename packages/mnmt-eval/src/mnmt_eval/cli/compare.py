@@ -1,0 +1,75 @@
+"""`mnmt-eval compare`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mnmt_eval.cli.app import Json, app
+from mnmt_eval.cli.metric_options import NO_FLAGS, MetricFlags
+from mnmt_eval.compare_document import comparison_document
+from mnmt_eval.compare_table import comparison_table
+from mnmt_eval.comparing import Comparing, compare_systems
+from mnmt_eval.metrics.bootstrap import BOOTSTRAP_SAMPLES, SEED
+from mnmt_eval.metrics.paired import PERMUTATION_SAMPLES
+from mnmt_eval.reference_text import text_files
+from mnmt_eval.systems import name_systems, open_systems
+
+
+@app.command
+def compare(
+    systems: Annotated[list[str], Parameter(negative="")],
+    /,
+    *,
+    reference: Annotated[list[Path] | None, Parameter(negative="", consume_multiple=True)] = None,
+    source: Path | None = None,
+    pair: str | None = None,
+    testset: str = "test",
+    baseline: str | None = None,
+    metric: MetricFlags = NO_FLAGS,
+    by: str | None = None,
+    test: str = "bootstrap",
+    samples: int = BOOTSTRAP_SAMPLES,
+    permutations: int = PERMUTATION_SAMPLES,
+    seed: int = SEED,
+    as_json: Json = False,
+) -> None:
+    """Print systems side by side: every metric with its interval, and significance against a baseline.
+
+    A system is a file with a translation a line, whatever made it, or a run that `mnmt-eval score` has
+    measured. `NAME=FILE` gives it a name.
+
+    Args:
+        systems: files, runs, or folders of runs.
+        reference: a file with a reference a line, or several; by default the references of the runs' data.
+        source: a file with a source sentence a line, for comet and for groups by length.
+        pair: the language pair, such as `en-de`; of runs all pairs by default.
+        testset: the runs' test set.
+        baseline: the system that others are tested against; by default the first.
+        metric: metrics and their options.
+        by: score groups of sentences apart: `origin` (which side was written first), `length`, or `thirds`.
+        test: of significance: paired `bootstrap` or `permutation`.
+        samples: resamples of the bootstrap.
+        permutations: random exchanges of the permutation test.
+        seed: of both.
+        as_json: print the comparisons as JSON.
+    """
+    comparing = Comparing(
+        metrics=metric.choice,
+        test=test,
+        samples=samples,
+        permutations=permutations,
+        seed=seed,
+        grouping=by,
+    )
+    files = text_files(references=reference or (), source=source, pair=pair)
+    opened = open_systems(name_systems(systems), testset=testset, pair=pair, files=files)
+    comparisons = [compare_systems(translated, comparing, baseline=baseline) for translated in opened]
+    if as_json:
+        documents = [comparison_document(each) for each in comparisons]
+        print(json.dumps({"comparisons": documents}, ensure_ascii=False))
+    else:
+        print("\n\n".join(map(comparison_table, comparisons)))

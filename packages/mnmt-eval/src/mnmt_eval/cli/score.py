@@ -1,0 +1,103 @@
+"""`mnmt-eval score`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mnmt_eval.cli.app import Json, Names, app
+from mnmt_eval.cli.metric_options import NO_FLAGS, MetricFlags
+from mnmt_eval.progress import ScoreProgress
+from mnmt_eval.runs import open_run, run_status
+from mnmt_eval.score_run import Measured, score_run
+from mnmt_eval.scoring import Scoring
+from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig
+from mnmt_eval.testsets import read_testsets
+from mnmt_eval.translate import BATCH_TOKENS
+from mnmt_eval.translate_run import find_devices
+from mnmt_model.run_record import find_runs
+
+_DEFAULT_PENALTY = LengthPenalty()
+_DEFAULT_LENGTH = MaxLength()
+
+
+@app.command
+def score(
+    runs: Annotated[list[Path], Parameter(negative="")],
+    /,
+    *,
+    testset: Names = (),
+    metric: MetricFlags = NO_FLAGS,
+    beam: int = 1,
+    length_penalty: LengthPenalty = _DEFAULT_PENALTY,
+    max_length: MaxLength = _DEFAULT_LENGTH,
+    min_length: int = 0,
+    no_repeat_ngram: int = 0,
+    max_sentences: int | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+    device: str | None = None,
+    as_json: Json = False,
+) -> None:
+    """Measure every finished run on its test sets and append the metrics to its evals.jsonl.
+
+    What is there already, made with the same options, is not computed again.
+
+    Args:
+        runs: runs, or folders of runs.
+        testset: test sets, as `test` or `test,debian`; all by default.
+        metric: metrics and their options.
+        beam: hypotheses kept at a time; 1 is greedy search.
+        length_penalty: how hypotheses of different lengths are compared.
+        max_length: where translations are cut off.
+        min_length: fewest tokens of a translation, `</s>` included.
+        no_repeat_ngram: length of the n-grams that no translation may hold twice; 0 allows all.
+        max_sentences: sentences of each test set, from its start; all by default.
+        batch_tokens: source tokens translated at a time, padding included.
+        device: `cpu`, `cuda` or `cuda:0`, …; the first GPU, or the CPU, by default.
+        as_json: print the metrics as JSON.
+    """
+    scoring = Scoring(
+        testsets=testset,
+        metrics=metric.choice,
+        search=SearchConfig(
+            beam=beam,
+            length_penalty=length_penalty,
+            max_length=max_length,
+            min_length=min_length,
+            no_repeat_ngram=no_repeat_ngram,
+        ),
+        max_sentences=max_sentences,
+        batch_tokens=batch_tokens,
+        device=find_devices(device)[0],
+    )
+    rows, computed = [], 0
+    for folder, measured in _score_finished(find_runs(runs), scoring):
+        rows += [{"run": folder.name, **asdict(made)} for made in measured.evals]
+        computed += measured.computed
+    if as_json:
+        print(json.dumps({"evals": rows}, ensure_ascii=False))
+    else:
+        print(f"scored: {computed} metrics computed, {len(rows) - computed} there before")
+
+
+def _score_finished(folders: Sequence[Path], scoring: Scoring) -> Iterator[tuple[Path, Measured]]:
+    progress = ScoreProgress(len(folders))
+    try:
+        for folder in folders:
+            progress.begin(folder.name)
+            if (status := run_status(folder)) != "finished":
+                progress.skip(f"is {status}")
+                continue
+            run = open_run(folder)
+            texts = read_testsets(run.data, testsets=scoring.testsets, max_sentences=scoring.max_sentences)
+            progress.expect(sum(len(text.src) for text in texts))
+            for measured in score_run(run, texts, scoring, on_batch=progress.advance):
+                progress.measured(measured)
+                yield folder, measured
+    finally:
+        progress.close()

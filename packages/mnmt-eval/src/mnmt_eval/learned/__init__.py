@@ -1,0 +1,1 @@
+"""Learned metrics' models; needs torch, and the extra of each."""

@@ -1,0 +1,77 @@
+"""Which metrics to compute, and their options for one system and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics import METRICS, Metric, MetricOptions, metric
+from mnmt_eval.testsets import target_of
+
+DEFAULT_METRICS = ("bleu", "chrf")
+"""The metrics that are computed where none is named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricChoice:
+    """Metrics by name, with their options for every text.
+
+    Raises:
+        EvalError: if a name is none of a metric's.
+    """
+
+    names: tuple[str, ...] = DEFAULT_METRICS
+
+    options: MetricOptions = field(default_factory=MetricOptions)
+    """In the path of COMET's scores, `{system}`, `{testset}` and `{task}` stand for what is measured."""
+
+    def __post_init__(self) -> None:
+        for name in self.names or ("",):
+            if name not in METRICS:
+                raise EvalError(f"`metrics` must be of {', '.join(METRICS)}, but has {name!r}.")
+
+    def of(
+        self, *, system: str, testset: str, task: str, tasks: Iterable[str], num_references: int = 1
+    ) -> list[Metric]:
+        """The metrics of one system's translations of one text.
+
+        Args:
+            system: its name.
+            testset: the test set.
+            task: the language pair.
+            tasks: all pairs of the study: translations may be in their languages, if options name none.
+            num_references: references of every sentence.
+
+        Raises:
+            EvalError: if a metric needs an extra or an option.
+        """
+        languages = dict.fromkeys(language for pair in [task, *tasks] for language in pair.split("-"))
+        spoken = replace(
+            self.options.language, candidates=self.options.language.candidates or tuple(languages)
+        )
+        comet = replace(self.options.comet, scores=self._comet_scores(system, testset, task))
+        options = replace(self.options, num_references=num_references, language=spoken, comet=comet)
+        return [metric(name, target=target_of(task), options=options) for name in self.names]
+
+    def _comet_scores(self, system: str, testset: str, task: str) -> Path | None:
+        if self.options.comet.scores is None:
+            return None
+        places = {"{system}": system, "{testset}": testset, "{task}": task}
+        path = str(self.options.comet.scores)
+        for place, name in places.items():
+            path = path.replace(place, name)
+        return Path(path)
+
+    def check_systems(self, count: int) -> None:
+        """Refuse one file of scores for several systems.
+
+        Raises:
+            EvalError: if COMET's scores would be the same for all.
+        """
+        scores = self.options.comet.scores
+        if "comet" in self.names and scores is not None and count > 1 and "{system}" not in str(scores):
+            raise EvalError(
+                f"{scores}: cannot hold scores of {count} systems; write {{system}} where their names differ."
+            )

@@ -1,0 +1,100 @@
+"""BLEURT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import file_digest
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics.mean_metric import MeanMetric
+from mnmt_eval.metrics.options import BleurtOptions
+from mnmt_eval.metrics.signature import signature
+
+if TYPE_CHECKING:
+    from mnmt_eval.learned.bleurt import BleurtScorer
+
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+
+
+class Bleurt(MeanMetric):
+    """The mean of BLEURT's scores (Sellam et al. 2020; Pu et al. 2021), by bleurt-pytorch.
+
+    A learned regression of human judgements from hypothesis and reference, about 0 to 1 for BLEURT-20, not
+    confined to them. Texts longer than the model's positions are cut at the end, the longer of the two first.
+    """
+
+    def __init__(self, options: BleurtOptions) -> None:
+        """BLEURT with a checkpoint; the model is loaded when the first sentences are scored.
+
+        Raises:
+            EvalError: if no checkpoint is named or none is there, or the extra is not installed.
+        """
+        super().__init__(num_references=1)
+        self._options = options
+        self._version = _version()
+        self._checkpoint, self._weights = _find_weights(options.checkpoint)
+
+    @property
+    def name(self) -> str:
+        """`bleurt`."""
+        return "bleurt"
+
+    @property
+    def signature(self) -> str:
+        """The checkpoint's folder, the first digits of its weights' SHA-256, and bleurt-pytorch's version."""
+        digest = _digest(self._weights, self._weights.stat().st_mtime_ns)
+        return signature(
+            nrefs=1, model=self._checkpoint.name, sha256=digest, version=f"bleurt-pytorch-{self._version}"
+        )
+
+    def _scores(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
+    ) -> Sequence[float]:
+        options = self._options
+        scorer = _load(self._checkpoint, options.batch_sentences, options.device)
+        return scorer.score(hypotheses, references[0])
+
+
+# A model serves all systems and texts of a command.
+@lru_cache(maxsize=1)
+def _load(checkpoint: Path, batch_sentences: int, device: str) -> BleurtScorer:
+    from mnmt_eval.learned.bleurt import BleurtScorer
+
+    return BleurtScorer(checkpoint, batch_sentences=batch_sentences, device=device)
+
+
+@lru_cache(maxsize=1)
+def _digest(weights: Path, modified: int) -> str:
+    with weights.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()[:12]
+
+
+def _version() -> str:
+    try:
+        major = int(version("transformers").partition(".")[0])
+        installed = version("bleurt-pytorch")
+    except PackageNotFoundError as error:
+        raise EvalError(
+            f"bleurt: {error.name} is missing; `pip install 'mnmt-eval[bleurt]'` installs it."
+        ) from None
+    if major >= 5:
+        raise EvalError(
+            f"bleurt: bleurt-pytorch needs transformers below 5, but {version('transformers')} is installed; "
+            "`pip install 'mnmt-eval[bleurt]'` installs one that fits."
+        )
+    return installed
+
+
+def _find_weights(checkpoint: Path | None) -> tuple[Path, Path]:
+    if checkpoint is None:
+        raise EvalError("bleurt: must have a `checkpoint`, the folder of a model such as BLEURT-20.")
+    found = [path for path in (checkpoint / name for name in _WEIGHTS) if path.is_file()]
+    if not found or not (checkpoint / "config.json").is_file():
+        raise EvalError(
+            f"{checkpoint}: no BLEURT checkpoint, which has config.json and {' or '.join(_WEIGHTS)}."
+        )
+    return checkpoint.resolve(), found[0]

@@ -1,0 +1,90 @@
+"""Sums of statistics over resampled sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics.metric import Floats
+
+_CHUNK_DRAWS = 2**22
+# Draws of whole 32-bit words, so that those of several chunks are those of one call.
+_CHUNK_SAMPLES = 32
+
+
+def bootstrap_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> list[Floats]:
+    """Sums over as many sentences as there are, drawn with replacement: the same sentences for each system.
+
+    The draws are those of sacreBLEU with the same seed.
+
+    Args:
+        systems: statistics of each system, (sentences, k).
+        samples: resamples.
+        seed: of the draws.
+
+    Returns:
+        For each system the sums, (samples, k).
+
+    Raises:
+        EvalError: if the systems' statistics are not of the same sentences, or `samples` is not positive.
+    """
+    statistics = _side_by_side(systems, samples)
+    sentences = len(statistics)
+    rng = np.random.default_rng(seed)
+    totals = [
+        _counts(rng.choice(sentences, size=(rows, sentences), replace=True)) @ statistics
+        for rows in _chunks(samples, sentences)
+    ]
+    return np.split(np.concatenate(totals), len(systems), axis=1)
+
+
+def permutation_totals(baseline: Floats, system: Floats, *, samples: int, seed: int) -> tuple[Floats, Floats]:
+    """Sums after exchanging the two systems' outputs of each sentence with probability ½, both (samples, k).
+
+    The draws are those of sacreBLEU with the same seed.
+
+    Args:
+        baseline: statistics of one system, (sentences, k).
+        system: statistics of the other, (sentences, k).
+        samples: random exchanges.
+        seed: of the draws.
+
+    Raises:
+        EvalError: if the two are not of the same sentences, or `samples` is not positive.
+    """
+    _side_by_side([baseline, system], samples)
+    sentences = len(baseline)
+    rng = np.random.default_rng(seed)
+    first, second = [], []
+    for rows in _chunks(samples, sentences):
+        kept = rng.integers(2, size=(rows, sentences), dtype=bool).astype(np.float64)
+        first.append(kept @ baseline + (1.0 - kept) @ system)
+        second.append((1.0 - kept) @ baseline + kept @ system)
+    return np.concatenate(first), np.concatenate(second)
+
+
+def _side_by_side(systems: Sequence[Floats], samples: int) -> Floats:
+    if samples < 1:
+        raise EvalError(f"`samples` must be at least 1, but is {samples}.")
+    shapes = {statistics.shape for statistics in systems}
+    if len(shapes) > 1 or not len(systems[0]):
+        counts = ", ".join(str(len(statistics)) for statistics in systems)
+        raise EvalError(f"systems must be measured on the same sentences, but have {counts}.")
+    return np.hstack(systems)
+
+
+def _chunks(samples: int, sentences: int) -> Iterator[int]:
+    """How many samples to draw at a time."""
+    rows = max(_CHUNK_DRAWS // sentences // _CHUNK_SAMPLES, 1) * _CHUNK_SAMPLES
+    for start in range(0, samples, rows):
+        yield min(rows, samples - start)
+
+
+def _counts(drawn: NDArray[np.int64]) -> Floats:
+    """How often each sentence was drawn, (samples, sentences)."""
+    samples, sentences = drawn.shape
+    places = drawn + sentences * np.arange(samples)[:, None]
+    return np.bincount(places.ravel(), minlength=drawn.size).reshape(samples, sentences).astype(np.float64)

@@ -1,0 +1,161 @@
+"""The text that systems are compared on: in plain files, or in the data that runs were trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mnmt_data.groups import LENGTHS_IN_CHARACTERS, LENGTHS_IN_WORDS, UNSPACED
+from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_eval.analysis import length_groups, length_thirds, origin_groups
+from mnmt_eval.errors import EvalError
+from mnmt_eval.kept_translations import read_lines
+from mnmt_eval.testsets import target_of
+from mnmt_model.run_record import read_run
+
+GROUPINGS = ("origin", "length", "thirds")
+"""What sentences can be grouped by: the side written first, ranges of source length, thirds by length."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceText:
+    """References of one task and test set, and what else is known of each sentence."""
+
+    testset: str
+    task: str
+    references: Sequence[Sequence[str]]
+    """The sentences of the first reference, those of the second, …"""
+
+    tasks: Sequence[str]
+    """All language pairs of the study, for the languages that translations may be in."""
+
+    src: Sequence[str] = ()
+    """Sources; empty where they are not known."""
+
+    origins: Sequence[str] | None = None
+    """The language that each pair was written in; None where nobody knows."""
+
+    def __len__(self) -> int:
+        return len(self.references[0])
+
+    def first(self, count: int) -> ReferenceText:
+        """Its first sentences."""
+        return replace(
+            self,
+            references=[lines[:count] for lines in self.references],
+            src=self.src[:count],
+            origins=None if self.origins is None else self.origins[:count],
+        )
+
+    def groups(self, grouping: str) -> list[str]:
+        """The group of each sentence.
+
+        Raises:
+            EvalError: if the grouping is none of `GROUPINGS`, or not known of this text.
+        """
+        if grouping == "origin":
+            if self.origins is None:
+                raise EvalError(f"{self.testset} {self.task}: where its pairs were written is not known.")
+            return origin_groups(self.origins, task=self.task)
+        if grouping not in GROUPINGS:
+            raise EvalError(f"sentences are grouped by {', '.join(GROUPINGS)}, but not by {grouping!r}.")
+        if not self.src:
+            raise EvalError(f"groups by {grouping} need the sources; name them with --source.")
+        spaced = self.task.partition("-")[0].partition("_")[0] not in UNSPACED
+        lengths = [len(line.split()) if spaced else len(line) for line in self.src]
+        if grouping == "thirds":
+            return length_thirds(lengths)
+        return length_groups(lengths, bounds=LENGTHS_IN_WORDS if spaced else LENGTHS_IN_CHARACTERS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFiles:
+    """A text in plain files, a sentence a line."""
+
+    pair: str
+    """The language pair, such as `en-de`."""
+
+    references: tuple[Path, ...]
+    """A file, or several with a reference each."""
+
+    source: Path | None = None
+
+    def read(self, testset: str) -> ReferenceText:
+        """The text, under the name of a test set.
+
+        Raises:
+            EvalError: if there are no lines, files differ in their number, or they are not UTF-8.
+            OSError: if a file is missing.
+        """
+        target_of(self.pair)
+        first = self.references[0]
+        references = [read_lines(path) for path in self.references]
+        if not references[0]:
+            raise EvalError(f"{first}: must have at least one line, but is empty.")
+        src = [] if self.source is None else read_lines(self.source)
+        sides = list(zip(self.references, references, strict=True))
+        sides += [] if self.source is None else [(self.source, src)]
+        count = len(references[0])
+        for path, lines in sides:
+            if len(lines) != count:
+                raise EvalError(f"{path}: must have as many lines as {first}, {count}, but has {len(lines)}.")
+        return ReferenceText(
+            testset=testset, task=self.pair, tasks=(self.pair,), references=references, src=src
+        )
+
+
+def text_files(*, references: Sequence[Path], source: Path | None, pair: str | None) -> TextFiles | None:
+    """The text that options name; None if they name no reference.
+
+    Raises:
+        EvalError: if a source is named without a reference, or references without their pair.
+    """
+    if not references:
+        if source is not None:
+            raise EvalError(f"{source}: a source is of use only with references; name them with --reference.")
+        return None
+    if pair is None:
+        raise EvalError("references need their language pair; name it with --pair, as in --pair en-de.")
+    return TextFiles(pair=pair, references=tuple(references), source=source)
+
+
+def run_texts(runs: Sequence[Path], testset: str, task: str) -> ReferenceText:
+    """The text of a task in the data of some runs.
+
+    Raises:
+        EvalError: if the data have no such test set or task, or two runs have different text.
+        DataError: if it cannot be read.
+    """
+    folders = list(dict.fromkeys(_data_folder(run) for run in runs))
+    texts = [_prepared_text(open_prepared(folder), testset, task) for folder in folders]
+    for folder, text in zip(folders, texts, strict=True):
+        if (text.references, text.src) != (texts[0].references, texts[0].src):
+            raise EvalError(f"{testset} {task}: {folders[0]} and {folder} hold different text.")
+    return texts[0]
+
+
+def tasks_of_run(run: Path, testset: str) -> list[str]:
+    """Tasks that a run's data have in a test set.
+
+    Raises:
+        RunError, DataError: if its record or data cannot be read.
+    """
+    data = open_prepared(_data_folder(run))
+    return [task for task in data.evaluated if testset in data.testsets(task)]
+
+
+def _data_folder(run: Path) -> Path:
+    return (run / str(read_run(run)["data"])).resolve()
+
+
+def _prepared_text(data: Prepared, testset: str, task: str) -> ReferenceText:
+    known = [name for name in data.evaluated if testset in data.testsets(name)]
+    if task not in known:
+        raise EvalError(f"{data.folder}: has no {testset} {task}; it has {', '.join(known) or 'none'}.")
+    src, references = data.text(testset, task)
+    groups = data.groups(testset, task)
+    origins = None if groups is None else groups.origins
+    return ReferenceText(
+        testset=testset, task=task, tasks=data.evaluated, references=[references], src=src, origins=origins
+    )

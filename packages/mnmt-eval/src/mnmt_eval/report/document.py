@@ -1,0 +1,208 @@
+"""What a report holds: of each text the sentences that some system translated worst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_eval.analysis import symptoms
+from mnmt_eval.comparing import Statistics, system_statistics
+from mnmt_eval.errors import EvalError
+from mnmt_eval.metric_choice import MetricChoice
+from mnmt_eval.metrics import Metric
+from mnmt_eval.metrics.bootstrap import bootstrap
+from mnmt_eval.systems import TranslatedText
+
+_DIGITS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reporting:
+    """What to report.
+
+    Raises:
+        EvalError: if a field is out of its range.
+    """
+
+    metrics: MetricChoice = field(default_factory=MetricChoice)
+    """Metrics of whole texts, and that which sentences are sorted by."""
+
+    worst_by: str = "chrf"
+    """The metric that says which translations are worst, one of `metrics`."""
+
+    sentences: int = 200
+    """Sentences of each text; those that some system translated worst."""
+
+    def __post_init__(self) -> None:
+        if self.worst_by not in self.metrics.names:
+            names = ", ".join(self.metrics.names)
+            raise EvalError(f"`worst_by` must be one of the metrics, {names}, but is {self.worst_by!r}.")
+        if self.sentences < 1:
+            raise EvalError(f"`sentences` must be at least 1, but is {self.sentences}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedScore:
+    """A metric of one system on a whole text, with its 95% interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedSystem:
+    """One system's translations of the sentences that are reported."""
+
+    name: str
+    scores: Mapping[str, ReportedScore]
+    """{metric: its value on all sentences}."""
+
+    translations: Sequence[str]
+    sentence_scores: Sequence[float | None]
+    """Of each translation by the metric that sentences are sorted by; None where it is rightly blank."""
+
+    symptoms: Sequence[Sequence[str]]
+    """What each translation shows of `SYMPTOMS`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedText:
+    """The reported sentences of one text."""
+
+    testset: str
+    task: str
+    total: int
+    """Sentences of the text."""
+
+    numbers: Sequence[int]
+    """Places of the reported sentences in the text, from 1."""
+
+    sources: Sequence[str]
+    """Empty where they are not known."""
+
+    references: Sequence[Sequence[str]]
+    """The sentences of the first reference, those of the second, …"""
+
+    systems: Sequence[ReportedSystem]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """All that a page shows."""
+
+    metrics: Sequence[str]
+    signatures: Mapping[str, Sequence[str]]
+    """{metric: its signatures, which may differ with the target language}."""
+
+    worst_by: str
+    higher_is_better: bool
+    """Of `worst_by`."""
+
+    texts: Sequence[ReportedText]
+
+
+def document(translated: Sequence[TranslatedText], reporting: Reporting) -> Document:
+    """Measure what systems made of texts, and choose the sentences to show.
+
+    Args:
+        translated: the texts.
+        reporting: what to report.
+
+    Raises:
+        EvalError: if a metric lacks what it needs.
+    """
+    measured = [system_statistics(each, reporting.metrics) for each in translated]
+    metrics = [[metric for metric, _ in each] for each in measured]
+    sorting = metrics[0][reporting.metrics.names.index(reporting.worst_by)]
+    return Document(
+        metrics=reporting.metrics.names,
+        signatures={
+            name: list(dict.fromkeys(of_text[place].signature for of_text in metrics))
+            for place, name in enumerate(reporting.metrics.names)
+        },
+        worst_by=reporting.worst_by,
+        higher_is_better=sorting.higher_is_better,
+        texts=[
+            _text(each, statistics, reporting) for each, statistics in zip(translated, measured, strict=True)
+        ],
+    )
+
+
+def worst_rows(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """The sentences that some system did worst on.
+
+    Args:
+        badness: (systems, sentences), higher where a translation is worse.
+        count: how many.
+
+    Returns:
+        Rows in ascending order, chosen by each sentence's best place on any system's list of its worst.
+    """
+    places = np.argsort(np.argsort(-badness, axis=1, kind="stable"), axis=1, kind="stable")
+    chosen = np.argsort(places.min(axis=0), kind="stable")[:count]
+    return np.sort(chosen)
+
+
+def _text(
+    translated: TranslatedText,
+    measured: Sequence[tuple[Metric, Mapping[str, Statistics]]],
+    reporting: Reporting,
+) -> ReportedText:
+    text = translated.text
+    sorting, statistics = measured[reporting.metrics.names.index(reporting.worst_by)]
+    scores = np.stack([sorting.sentence_scores(statistics[name]) for name in translated.names])
+    scores[_rightly_blank(translated)] = np.nan  # to which metrics give no fair score
+    badness = -scores if sorting.higher_is_better else scores
+    rows = worst_rows(np.nan_to_num(badness, nan=-np.inf), reporting.sentences)
+    return ReportedText(
+        testset=text.testset,
+        task=text.task,
+        total=len(text),
+        numbers=(rows + 1).tolist(),
+        sources=_take(text.src, rows),
+        references=[_take(lines, rows) for lines in text.references],
+        systems=[
+            _system(translated, place, scores[place][rows], rows, measured)
+            for place in range(len(translated.names))
+        ],
+    )
+
+
+def _rightly_blank(translated: TranslatedText) -> NDArray[np.bool_]:
+    """Which translations are blank as their references are, (systems, sentences)."""
+    references = [any(map(str.strip, lines)) for lines in zip(*translated.text.references, strict=True)]
+    lines = [[bool(line.strip()) for line in made.lines] for made in translated.translations]
+    return np.logical_not(np.logical_or(lines, references))
+
+
+def _system(
+    translated: TranslatedText,
+    place: int,
+    scores: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    measured: Sequence[tuple[Metric, Mapping[str, Statistics]]],
+) -> ReportedSystem:
+    name, text = translated.names[place], translated.text
+    lines = _take(translated.translations[place].lines, rows)
+    sources = _take(text.src, rows) or [""] * len(rows)
+    references = _take(text.references[0], rows)
+    return ReportedSystem(
+        name=name,
+        scores={metric.name: _score(metric, statistics[name]) for metric, statistics in measured},
+        translations=lines,
+        sentence_scores=[None if np.isnan(score) else round(float(score), _DIGITS) for score in scores],
+        symptoms=[symptoms(*each) for each in zip(sources, references, lines, strict=True)],
+    )
+
+
+def _score(metric: Metric, statistics: Statistics) -> ReportedScore:
+    interval = bootstrap(metric, statistics)
+    return ReportedScore(value=interval.value, lower=interval.lower, upper=interval.upper)
+
+
+def _take(lines: Sequence[str], rows: NDArray[np.int64]) -> list[str]:
+    return [lines[row] for row in rows] if lines else []

@@ -1,0 +1,55 @@
+"""The page: one HTML file that needs nothing from outside."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+import jinja2
+
+from mnmt_data.whole_file import whole_file
+from mnmt_eval.analysis import SYMPTOMS
+from mnmt_eval.metrics.bootstrap import BOOTSTRAP_SAMPLES
+from mnmt_eval.report.document import Document
+
+SCRIPTS = ("words.js", "page.js")
+
+
+def write_report(document: Document, out: Path) -> Path:
+    """Write `index.html` into a folder, which is made if need be.
+
+    Returns:
+        The page's path.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    index = out / "index.html"
+    with whole_file(index) as file:
+        file.write(render(document).encode("utf-8"))
+    return index
+
+
+def render(document: Document) -> str:
+    """The page as HTML; text of any kind in it is shown as it is and never run."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("mnmt_eval", "report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html.j2").render(
+        document=document,
+        data=asdict(document),
+        systems=[system.name for system in document.texts[0].systems],
+        samples=BOOTSTRAP_SAMPLES,
+        symptoms=SYMPTOMS,
+        style=_read("page.css"),
+        script="\n".join(map(_read, SCRIPTS)),
+        version=version("mnmt-eval"),
+    )
+
+
+def _read(name: str) -> str:
+    return files("mnmt_eval.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,81 @@
+"""What a run's record says of its quality and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mnmt_data.prepared import open_prepared
+from mnmt_eval.errors import EvalError
+from mnmt_model.run_record import Eval, read_evals, read_run
+
+LOSS = "loss"
+LANGUAGE = "language"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunScores:
+    """The measurements of a run's newest model that count: the last of each task, test set and metric."""
+
+    name: str
+    mixture: Mapping[str, float]
+    evals: tuple[Eval, ...]
+    wall_seconds: float | None
+
+    training_pairs: Mapping[str, int]
+    """{task: pairs in the data} of the tasks it was trained on."""
+
+    zero_shot: tuple[str, ...]
+    """Tasks with test sets that it was not trained on."""
+
+    def values(self, testset: str, metric: str) -> dict[str, float]:
+        """{task: value} of a metric on a test set."""
+        return {
+            made.task: made.value for made in self.evals if (made.testset, made.metric) == (testset, metric)
+        }
+
+    def cost(self, unit: str) -> float:
+        """Training FLOPs (`flops`), or seconds of training (`seconds`).
+
+        Raises:
+            EvalError: if the unit is neither, or the record does not say.
+        """
+        if unit == "flops":
+            return float(max((made.flops for made in self.evals), default=0))
+        if unit != "seconds":
+            raise EvalError(f"cost is in flops or seconds, but not in {unit!r}.")
+        if self.wall_seconds is None:
+            raise EvalError(f"{self.name}: its record does not say how long training took.")
+        return self.wall_seconds
+
+
+def read_run_scores(folder: Path, *, name: str | None = None) -> RunScores:
+    """Read a run's record, and the numbers of training pairs from its data.
+
+    Args:
+        folder: the run's.
+        name: what to call it; by default as its record does.
+
+    Raises:
+        RunError, DataError: if record or data cannot be read.
+    """
+    record = read_run(folder)
+    data = open_prepared(folder / str(record["data"]))
+    mixture = {task: weight for task, weight in record["mixture"].items() if weight > 0}
+    counts = data.description["counts"]["train"]
+    seconds = record.get("wall_seconds")
+    return RunScores(
+        name=name or str(record["run"]),
+        mixture=mixture,
+        evals=_counting(read_evals(folder)),
+        wall_seconds=None if seconds is None else float(seconds),
+        training_pairs={task: int(counts[task]["pairs"]) for task in mixture if task in counts},
+        zero_shot=tuple(task for task in data.evaluated if task not in mixture),
+    )
+
+
+def _counting(evals: list[Eval]) -> tuple[Eval, ...]:
+    newest = max((made.step for made in evals), default=0)
+    last = {(made.task, made.testset, made.metric): made for made in evals if made.step == newest}
+    return tuple(last.values())

@@ -1,0 +1,172 @@
+"""Measuring trained runs on test sets, and writing the metrics into their records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_eval.history import EvalHistory
+from mnmt_eval.kept_translations import KeptTranslations, digest
+from mnmt_eval.metrics import Metric
+from mnmt_eval.runs import TrainedRun
+from mnmt_eval.scoring import Scoring
+from mnmt_eval.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
+from mnmt_eval.testsets import ParallelText
+from mnmt_eval.translate import OnBatch, translate
+from mnmt_model.run_record import Eval, append_evals, read_evals
+
+Statistics = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """The metrics of one run, task and test set."""
+
+    evals: Sequence[Eval]
+    computed: int
+    """How many of them were computed now."""
+
+
+def score_run(
+    run: TrainedRun,
+    texts: Sequence[ParallelText],
+    scoring: Scoring,
+    *,
+    on_batch: OnBatch = lambda sentences: None,
+) -> Iterator[Measured]:
+    """Measure a run on test sets and append what is new to its evals.jsonl, one test set after the other.
+
+    What the record and `scores/` hold already, of the same step and signature, is not computed again; where
+    another signature has replaced it since, it is appended once more, so that the last asked for counts.
+    Translations go to `translations/TESTSET.TASK.txt`, what each metric found in each sentence to
+    `scores/TESTSET.TASK.METRIC.npz`. Each file is on the disk before what is made from it, so a run killed at
+    any moment loses at most the chunk of sentences in hand.
+
+    Args:
+        run: the run.
+        texts: the test sets.
+        scoring: what to measure.
+        on_batch: called with the number of sentences after each batch, or at once if none need translating.
+
+    Yields:
+        The metrics of a test set, once they are written.
+
+    Raises:
+        EvalError: if a metric's extra is missing, or the model has diverged.
+        RunError: if evals.jsonl is broken.
+    """
+    run.loaded.model.model.to(scoring.device)
+    history = EvalHistory(read_evals(run.folder))
+    for text in texts:
+        measured = _TestSet(run=run, text=text, scoring=scoring).measure(history, on_batch)
+        append_evals(run.folder, [made for made in measured.evals if not history.counts(made)])
+        yield measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TestSet:
+    """A test set of a run, to be measured."""
+
+    run: TrainedRun
+    text: ParallelText
+    scoring: Scoring
+
+    def measure(self, history: EvalHistory, on_batch: OnBatch) -> Measured:
+        """The metrics, from the run's folder where it holds them."""
+        metrics = self.scoring.metrics.of(
+            system=self.run.folder.name,
+            testset=self.text.testset,
+            task=self.text.task,
+            tasks=self.run.data.evaluated,
+        )
+        kept = {m.name: self._read(m) for m in metrics}
+        missing = [m for m in metrics if kept[m.name] is None]
+        hypotheses = self._translate(on_batch) if missing else []
+        if not missing:
+            on_batch(len(self.text.src))
+        evals = []
+        for m in metrics:
+            statistics = kept[m.name]
+            if statistics is None:
+                made = self._eval(m, self._write(m, hypotheses))
+            else:
+                made = self._recorded(m, history) or self._eval(m, statistics)
+            evals.append(made)
+        return Measured(evals=evals, computed=len(missing))
+
+    def _translate(self, on_batch: OnBatch) -> list[str]:
+        """Translations, kept in the run's folder."""
+        kept = KeptTranslations(
+            folder=self.run.folder, text=self.text, step=self._step, search=self.scoring.signature
+        )
+
+        def translate_lines(lines: Sequence[str]) -> list[str]:
+            translations = translate(
+                self.run.loaded.model,
+                self.run.data.vocab,
+                lines,
+                target=self.text.target,
+                config=self.scoring.search,
+                batch_tokens=self.scoring.batch_tokens,
+                device=self.scoring.device,
+                on_batch=on_batch,
+            )
+            return [translation.text for translation in translations]
+
+        return kept.get(translate_lines, on_kept=on_batch)
+
+    def _read(self, metric: Metric) -> Statistics | None:
+        """What `scores/` holds of a metric, if it was made with these settings."""
+        kept = read_scores(self._path(metric))
+        made_with = (metric.signature, self._step, self.scoring.signature)
+        if kept is None or (kept.metric, kept.step, kept.search) != made_with:
+            return None
+        return kept.statistics if len(kept.statistics) == len(self.text.src) else None
+
+    def _write(self, metric: Metric, hypotheses: Sequence[str]) -> Statistics:
+        """What a metric finds in each sentence, kept in `scores/`."""
+        statistics = metric.sentence_statistics(hypotheses, [self.text.references], self.text.src)
+        scores = SentenceScores(
+            statistics=statistics,
+            metric=metric.signature,
+            step=self._step,
+            search=self.scoring.signature,
+            translations=digest(hypotheses),
+        )
+        write_scores(self._path(metric), scores)
+        return statistics
+
+    def _recorded(self, metric: Metric, history: EvalHistory) -> Eval | None:
+        return history.find(
+            step=self._step,
+            task=self.text.task,
+            testset=self.text.testset,
+            metric=metric.name,
+            signature=self._signature(metric),
+        )
+
+    def _eval(self, metric: Metric, statistics: Statistics) -> Eval:
+        return Eval(
+            step=self._step,
+            tokens=self.run.loaded.record.tokens,
+            flops=self.run.loaded.record.flops,
+            task=self.text.task,
+            testset=self.text.testset,
+            metric=metric.name,
+            value=metric.corpus(statistics).value,
+            signature=self._signature(metric),
+        )
+
+    def _path(self, metric: Metric) -> Path:
+        return scores_path(self.run.folder, self.text.testset, self.text.task, metric.name)
+
+    def _signature(self, metric: Metric) -> str:
+        return f"{metric.signature}|{self.scoring.signature}"
+
+    @property
+    def _step(self) -> int:
+        return self.run.loaded.record.step

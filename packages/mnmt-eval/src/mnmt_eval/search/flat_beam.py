@@ -1,0 +1,103 @@
+"""Beam search in a flat buffer: nothing is moved when hypotheses branch.
+
+Lepikhin et al. 2021 (GShard) decode so. Every step writes the keys and values of a sentence's hypotheses into
+slots of their own; which slots a hypothesis consists of is a row of a mask. Where two hypotheses continue the
+same one, a row of the mask is copied in place of the keys and values of all layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from mnmt_eval.protocol import PAD, Flat, FlatModel
+from mnmt_eval.search.beginning import beginnings
+from mnmt_eval.search.config import SearchConfig
+from mnmt_eval.search.hypothesis import Hypothesis
+from mnmt_eval.search.live_beam import first_beam, grow, settle
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ancestors:
+    """Which slots of its sentence's buffer each hypothesis consists of."""
+
+    mask: Tensor
+    """`(b, beam, beam * max_steps)` bool."""
+
+    step: int = 0
+    """Slots of each hypothesis so far."""
+
+    @property
+    def positions(self) -> Tensor:
+        """`(b, beam)` place of the last token of each, from 0."""
+        b, beam, _ = self.mask.shape
+        return torch.full((b, beam), self.step - 1, device=self.mask.device)
+
+    def with_own_slots(self) -> Ancestors:
+        """Each with the slot that the next step writes for it: slot `step * beam + i` for hypothesis i."""
+        beam, mask = self.mask.size(1), self.mask.clone()
+        own = torch.eye(beam, dtype=torch.bool, device=mask.device)
+        mask[:, :, self.step * beam : (self.step + 1) * beam] = own
+        return Ancestors(mask=mask, step=self.step + 1)
+
+    def branched(self, sentences: Tensor, parents: Tensor) -> Ancestors:
+        """What continuations of the hypotheses `parents (n, beam)` of `sentences (n,)` inherit from them."""
+        return replace(self, mask=self.mask[sentences[:, None], parents])
+
+
+@torch.inference_mode()
+def flat_beam_search(
+    model: FlatModel[Flat], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
+) -> list[list[Hypothesis]]:
+    """Find what `beam_search` finds, without reordering any keys and values.
+
+    Attention runs over all slots, of which most are masked: up to `config.beam` times as many scores, for no
+    copies of the cache.
+
+    Args:
+        model: what gives the log-probabilities.
+        src: `(batch, src_len)` int64 token ids, padded with 0.
+        config: how to search.
+        prefix: `(batch, prefix_len)` tokens that targets are forced to begin with, see `beam_search`.
+
+    Returns:
+        At most `config.n_best` hypotheses of each source, best score first.
+
+    Raises:
+        EvalError: if `prefix` does not fit, or the model's log-probabilities are not finite.
+    """
+    begun = beginnings(src, prefix)
+    if not len(src):
+        return []
+    found: dict[int, list[Hypothesis]] = {}
+    beam = first_beam(src, begun, config)
+    state, ancestors = _begin(model, src, begun, config)
+    while len(beam.sentences):
+        ancestors = ancestors.with_own_slots()
+        last = beam.last.expand(-1, config.beam)
+        log_probs, state = model.step_flat(state, last, ancestors.mask, ancestors.positions)
+        # Before the first step all hypotheses of a sentence are one.
+        grown = grow(beam, log_probs[:, : beam.width], config)
+        done, kept = settle(grown, config)
+        found |= done
+        state = state.keep(kept) if done else state
+        beam = grown.of(kept)
+        ancestors = ancestors.branched(kept, beam.parents)
+    return [found[sentence] for sentence in range(len(src))]
+
+
+def _begin(
+    model: FlatModel[Flat], src: Tensor, begun: Tensor, config: SearchConfig
+) -> tuple[Flat, Ancestors]:
+    """The state before the last token of `begun`, and the slots of those before it."""
+    max_steps = begun.size(1) - 1 + int(config.max_length.of(src).max())
+    state = model.start_flat(src, src == PAD, beam=config.beam, max_steps=max_steps)
+    mask = torch.zeros((len(src), config.beam, config.beam * max_steps), dtype=torch.bool, device=src.device)
+    ancestors = Ancestors(mask=mask)
+    for tokens in begun[:, :-1].unbind(1):
+        ancestors = ancestors.with_own_slots()
+        tokens = tokens[:, None].expand(-1, config.beam)
+        _, state = model.step_flat(state, tokens, ancestors.mask, ancestors.positions)
+    return state, ancestors

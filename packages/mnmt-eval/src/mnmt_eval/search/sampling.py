@@ -1,0 +1,88 @@
+"""Drawing translations at random."""
+
+from __future__ import annotations
+
+from functools import partial
+from hashlib import blake2b
+
+import torch
+from torch import Tensor
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.protocol import PAD, State, TranslationModel
+from mnmt_eval.search.beginning import begin, beginnings
+from mnmt_eval.search.best_tokens import check_finite
+from mnmt_eval.search.config import SearchConfig
+from mnmt_eval.search.hypothesis import Hypothesis
+from mnmt_eval.search.left_to_right import left_to_right
+from mnmt_eval.search.n_best import ranked
+from mnmt_eval.search.sampling_config import Sampling
+from mnmt_eval.search.targets import Targets
+
+
+@torch.inference_mode()
+def sample(
+    model: TranslationModel[State], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
+) -> list[list[Hypothesis]]:
+    """Draw `config.n_best` translations of each source, token by token.
+
+    What is drawn depends on the seed, the source and the sample's number alone, not on batch-mates; equal
+    sources have equal samples. Log-probabilities are the model's, not those it was drawn with.
+
+    Args:
+        model: what gives the log-probabilities.
+        src: `(batch, src_len)` int64 token ids, padded with 0.
+        config: how to draw: its `sampling`, and what bounds lengths and repeats.
+        prefix: `(batch, prefix_len)` tokens that targets are forced to begin with, see `beam_search`.
+
+    Returns:
+        The samples of each source, best score first; some may be equal.
+
+    Raises:
+        EvalError: if `config` has no `sampling`, `prefix` does not fit, or the model's log-probabilities are
+            not finite.
+    """
+    if config.sampling is None:
+        raise EvalError("`sampling` must be set to draw translations, but is None.")
+    begun = beginnings(src, prefix)
+    if not len(src):
+        return []
+    n, limits = config.n_best, config.max_length.of(src)
+    rows = torch.arange(len(src), device=src.device).repeat_interleave(n)
+    uniforms = _uniforms(src, n, int(limits.max()), config.sampling.seed)
+    choose = partial(_draw, uniforms=uniforms, sampling=config.sampling)
+    state = begin(model, src, begun).select(rows)
+    drawn = left_to_right(model, state, begun[rows], limits[rows], config, choose)
+    by_sentence = Targets(
+        tokens=drawn.tokens.view(len(src), n, -1),
+        token_log_probs=drawn.token_log_probs.view(len(src), n, -1),
+        log_probs=drawn.log_probs.view(len(src), n),
+    )
+    return ranked(by_sentence, config.length_penalty).hypotheses()
+
+
+def _uniforms(src: Tensor, count: int, steps: int, seed: int) -> Tensor:
+    """`(batch * count, steps)` float64 numbers from 0 to 1, those of a sample by a generator of its own."""
+    sources = [row[row != PAD].tolist() for row in src.cpu()]
+    names = [f"{seed} {number} {source}" for source in sources for number in range(count)]
+    return torch.stack([_random_row(name, steps) for name in names]).to(src.device)
+
+
+def _random_row(name: str, steps: int) -> Tensor:
+    digest = blake2b(name.encode(), digest_size=7).digest()
+    generator = torch.Generator().manual_seed(int.from_bytes(digest, "little"))
+    return torch.rand(steps, dtype=torch.float64, generator=generator)
+
+
+def _draw(log_probs: Tensor, rows: Tensor, length: int, *, uniforms: Tensor, sampling: Sampling) -> Tensor:
+    """The token at which the cumulative probability, likeliest first, passes the random number."""
+    check_finite(log_probs[:, PAD + 1 :].amax(dim=1))
+    scaled = log_probs[:, PAD + 1 :].double() / sampling.temperature
+    probs, tokens = scaled.softmax(dim=1).sort(dim=1, descending=True, stable=True)
+    before = probs.cumsum(dim=1) - probs
+    probs = probs.masked_fill(before >= sampling.top_p, 0)
+    if sampling.top_k is not None:
+        probs[:, sampling.top_k :] = 0
+    cumulative = probs.cumsum(dim=1)
+    passed = cumulative <= uniforms[rows, length, None] * cumulative[:, -1:]
+    return tokens.gather(1, passed.sum(dim=1, keepdim=True)).squeeze(1) + PAD + 1

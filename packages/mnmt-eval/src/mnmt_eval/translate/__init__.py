@@ -1,0 +1,17 @@
+"""Translating text: any model that can be searched, any vocabulary, lines back in their order."""
+
+from mnmt_eval.translate.batches import BATCH_TOKENS
+from mnmt_eval.translate.translation import Candidate, Translation
+from mnmt_eval.translate.translator import WINDOW_LINES, OnBatch, Translator, translate
+from mnmt_eval.translate.window import Line
+
+__all__ = [
+    "BATCH_TOKENS",
+    "WINDOW_LINES",
+    "Candidate",
+    "Line",
+    "OnBatch",
+    "Translation",
+    "Translator",
+    "translate",
+]

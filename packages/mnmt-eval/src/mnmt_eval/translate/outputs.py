@@ -1,0 +1,210 @@
+"""Where translations go: a stream, or a file that an interrupted command takes up again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from mnmt_data.whole_file import write_json
+from mnmt_eval.errors import EvalError
+from mnmt_eval.translate.formats import FORMATS, Format
+from mnmt_eval.translate.remarks import Remarks
+from mnmt_eval.translate.translation import Translation
+from mnmt_eval.translate.window import Line
+
+Group = Sequence[tuple[Line, Translation]]
+
+
+class Output(Protocol):
+    """Where translations go."""
+
+    @property
+    def remarks(self) -> Remarks:
+        """On all translations that are there."""
+        ...
+
+    def remaining(self, lines: Iterator[Line]) -> Iterator[Line]:
+        """Those of `lines` of which the translations are not there yet."""
+        ...
+
+    def write(self, group: Group) -> None:
+        """Add translations; once this returns, nothing that happens to the process can lose them."""
+        ...
+
+
+class StreamOutput:
+    """A stream such as stdout.
+
+    Args:
+        stream: takes bytes.
+        form: how translations are written.
+        name: what messages call it.
+    """
+
+    def __init__(self, stream: BinaryIO, form: Format, *, name: str) -> None:
+        self._stream, self._form, self._name = stream, FORMATS[form], name
+        self.remarks = Remarks()
+
+    def remaining(self, lines: Iterator[Line]) -> Iterator[Line]:
+        """All of them."""
+        return lines
+
+    def write(self, group: Group) -> None:
+        """Write translations and flush them.
+
+        Raises:
+            OSError: naming the stream; a BrokenPipeError if nobody reads it any more.
+        """
+        with _naming(self._name):
+            self._stream.write(_written(group, self._form))
+            self._stream.flush()
+        self.remarks = self.remarks.after(group)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputRecord:
+    """What `OUTPUT.record.json` says: how the output was made, and how far it has come."""
+
+    made_with: Mapping[str, Any]
+    """All that decides what a line's translation is, and how it is written."""
+
+    lines: int = 0
+    """Source lines of which the translations are there."""
+
+    digest: str = ""
+    """Of those lines."""
+
+    bytes: int = 0
+    """Length of the output; what comes after it was being written when the process was killed."""
+
+    remarks: Remarks = field(default_factory=Remarks)
+
+
+class FileOutput:
+    """A file, and beside it a record that tells how far it has come and of which input.
+
+    Args:
+        path: the file; what is there is kept, if its record says that it was made in the same way.
+        form: how translations are written.
+        made_with: what decides what a line's translation is.
+
+    Raises:
+        EvalError: if there is something that was not made in the same way.
+        OSError: if the file cannot be written.
+    """
+
+    def __init__(self, path: Path, form: Format, made_with: Mapping[str, Any]) -> None:
+        self._path, self._form = path, FORMATS[form]
+        self._record_path = path.with_name(path.name + ".record.json")
+        self._record = self._begun({**made_with, "format": form})
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("r+b" if path.exists() else "wb")
+        self._file.truncate(self._record.bytes)
+        self._file.seek(self._record.bytes)
+        self._keep(self._record)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    @property
+    def remarks(self) -> Remarks:
+        """On all translations that are there."""
+        return self._record.remarks
+
+    @property
+    def lines(self) -> int:
+        """How many source lines have their translations there."""
+        return self._record.lines
+
+    def remaining(self, lines: Iterator[Line]) -> Iterator[Line]:
+        """Those of `lines` of which the translations are not there yet.
+
+        Raises:
+            EvalError: if the others are not those that the file was made of.
+        """
+        last = Line(text="", target="")
+        for line in islice(lines, self._record.lines):
+            last = line
+        if (last.number, last.digest) != (self._record.lines, self._record.digest):
+            raise EvalError(
+                f"{self._path}: holds translations of {self._record.lines} lines that do not begin this "
+                "input; name another output, or remove it."
+            )
+        return lines
+
+    def write(self, group: Group) -> None:
+        """Add translations, on the disk before the record counts them."""
+        if not group:
+            return
+        content = _written(group, self._form)
+        with _naming(str(self._path)):
+            self._file.write(content)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        last, _ = group[-1]
+        self._keep(
+            replace(
+                self._record,
+                lines=last.number,
+                digest=last.digest,
+                bytes=self._record.bytes + len(content),
+                remarks=self.remarks.after(group),
+            )
+        )
+
+    def _keep(self, record: OutputRecord) -> None:
+        write_json(self._record_path, asdict(record))
+        self._record = record
+
+    def _begun(self, made_with: Mapping[str, Any]) -> OutputRecord:
+        """The record of what is there, or of nothing."""
+        if not self._path.exists() or (self._path.is_file() and not self._path.stat().st_size):
+            return OutputRecord(made_with=made_with)
+        if not self._path.is_file():
+            raise EvalError(
+                f"{self._path}: is not a regular file; leave `--output` out and redirect stdout to it."
+            )
+        record = self._read_record()
+        for name, value in made_with.items():
+            if (before := record.made_with.get(name)) != value:
+                raise EvalError(
+                    f"{self._path}: was made with {name} {before}, and is now asked for with {value}; "
+                    "name another output, or remove it."
+                )
+        if self._path.stat().st_size < record.bytes:
+            raise EvalError(f"{self._path}: is shorter than it was when it was written; remove it.")
+        return record
+
+    def _read_record(self) -> OutputRecord:
+        try:
+            content = json.loads(self._record_path.read_text(encoding="utf-8"))
+            return OutputRecord(**{**content, "remarks": Remarks(**content["remarks"])})
+        except FileNotFoundError:
+            raise EvalError(
+                f"{self._path}: exists, and no {self._record_path.name} beside it says how it was made; "
+                "name another output, or remove it."
+            ) from None
+        except (ValueError, TypeError, KeyError):
+            raise EvalError(
+                f"{self._record_path}: does not say how {self._path.name} was made; remove both."
+            ) from None
+
+
+def _written(group: Group, form: Callable[[Line, Translation], str]) -> bytes:
+    return "".join(form(line, translation) for line, translation in group).encode("utf-8")
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Puts a name into what the system says of a failure."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name) from None

@@ -1,0 +1,84 @@
+"""What translating a line gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_WITHOUT_SPACES = frozenset(
+    ["zh", "zho", "cmn", "yue", "ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya"]
+)
+"""Languages that put no space between sentences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One translation of a line."""
+
+    text: str
+    """Without line breaks."""
+
+    score: float
+    """What candidates are ranked by: the log-probability divided by the length penalty."""
+
+    log_prob: float
+    """Sum of its tokens' log-probabilities, in nats."""
+
+    complete: bool = True
+    """Whether it ends by itself; if not, the maximal length cut it off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translation:
+    """The translations found of one line."""
+
+    n_best: tuple[Candidate, ...]
+    """Best score first; at least one."""
+
+    parts: int = 1
+    """In how many parts the line was translated: several of one that is too long, 0 of a blank one."""
+
+    @property
+    def text(self) -> str:
+        """The best translation."""
+        return self.n_best[0].text
+
+    @property
+    def score(self) -> float:
+        """Score of the best translation."""
+        return self.n_best[0].score
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the maximal length cut the best translation off."""
+        return not self.n_best[0].complete
+
+
+BLANK = Translation(n_best=(Candidate(text="", score=0.0, log_prob=0.0),), parts=0)
+"""The translation of a blank line."""
+
+
+def joined(parts: Sequence[tuple[Candidate, ...]], *, target: str) -> Translation:
+    """The translation of a line from those of its parts, of which there is at least one.
+
+    The i-th best of a line is the i-th best of each part, one after the other, for as many as every part has.
+    Its score is the mean of the parts' scores, its log-probability the sum.
+
+    Args:
+        parts: the candidates of each part, best first.
+        target: their language, which says whether sentences have a space between them.
+    """
+    if len(parts) == 1:
+        return Translation(n_best=parts[0])
+    space = "" if target.replace("_", "-").split("-")[0].lower() in _WITHOUT_SPACES else " "
+    n_best = tuple(_concatenated(candidates, space) for candidates in zip(*parts, strict=False))
+    return Translation(n_best=n_best, parts=len(parts))
+
+
+def _concatenated(candidates: Sequence[Candidate], space: str) -> Candidate:
+    return Candidate(
+        text=space.join(candidate.text for candidate in candidates if candidate.text),
+        score=sum(candidate.score for candidate in candidates) / len(candidates),
+        log_prob=sum(candidate.log_prob for candidate in candidates),
+        complete=all(candidate.complete for candidate in candidates),
+    )

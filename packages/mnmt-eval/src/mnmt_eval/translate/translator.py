@@ -1,0 +1,206 @@
+"""A model, its vocabulary and how to search, applied to lines."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic
+
+import torch
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.protocol import EOS, State, TranslationModel, Vocabulary
+from mnmt_eval.search import Hypothesis, SearchConfig, search
+from mnmt_eval.translate.batches import BATCH_TOKENS
+from mnmt_eval.translate.translation import Candidate, Translation
+from mnmt_eval.translate.window import Found, Line, Sources, Window
+
+WINDOW_LINES = 1024
+"""Lines read ahead and sorted by length, where nothing else is said."""
+
+WINDOW_CHARACTERS = 2**22
+"""Where a window of long lines ends before it has all its lines, to bound memory."""
+
+LEAST_MAX_SOURCE = 8
+"""Room for a tag, `</s>`, and any one character, in bytes if need be."""
+
+OnBatch = Callable[[int], object]
+
+SearchAll = Callable[[Iterable[Sources]], Iterator[list[Found]]]
+"""What searches batches of sources, and gives what it found in their order."""
+
+_LINE_BREAKS = str.maketrans("\n\r", "  ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translator(Generic[State]):
+    """What translates lines.
+
+    Raises:
+        EvalError: if a field is out of its range.
+    """
+
+    model: TranslationModel[State]
+    """What gives the log-probabilities."""
+    vocab: Vocabulary
+    """The vocabulary it was trained with, which knows where sources have their target tag."""
+    config: SearchConfig
+    """How to search."""
+    max_source: int | None = None
+    """Most tokens of a source, its tag and `</s>` included; longer lines are translated in parts."""
+    batch_tokens: int = BATCH_TOKENS
+    """Source tokens searched at a time, padding included."""
+    window_lines: int = WINDOW_LINES
+    """Lines read, and sorted by length, before the first is translated."""
+    device: str = "cpu"
+    """Where the model is."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch_tokens", "window_lines"):
+            if (value := getattr(self, name)) < 1:
+                raise EvalError(f"`{name}` must be at least 1, but is {value}.")
+        if self.max_source is not None and self.max_source < LEAST_MAX_SOURCE:
+            raise EvalError(f"`max_source` must be at least {LEAST_MAX_SOURCE}, but is {self.max_source}.")
+
+    def search(self, sources: Sources) -> list[Found]:
+        """Search a batch of sources, or its halves where memory does not suffice for all at a time.
+
+        Raises:
+            EvalError: if the model has diverged, or there is no memory for a single source.
+        """
+        if not len(sources):
+            return []
+        try:
+            n_bests = search(self.model, torch.from_numpy(sources).to(self.device), self.config)
+        except RuntimeError as error:
+            if not _wants_memory(error):
+                raise
+            middle = len(sources) // 2
+            if not middle:
+                raise EvalError(
+                    f"a source of {sources.shape[1]} tokens does not fit into memory; take a smaller "
+                    "`max_source` or `beam`."
+                ) from None
+        else:
+            return [tuple(map(self._candidate, n_best)) for n_best in n_bests]
+        return self.search(sources[:middle]) + self.search(sources[middle:])
+
+    def translate(
+        self, lines: Iterable[Line], *, search_all: SearchAll | None = None
+    ) -> Iterator[list[tuple[Line, Translation]]]:
+        """Translate lines, window by window.
+
+        Args:
+            lines: where the next is asked for once there is no more to do with those before.
+            search_all: what searches; by default `search`, here, a batch at a time.
+
+        Yields:
+            Lines in their order with their translations, as they get ready.
+
+        Raises:
+            EvalError: if the model has diverged.
+            DataError: if the vocabulary has no such target language.
+            Exception: what `lines` raises, after all lines before.
+        """
+        windows: deque[Window] = deque()
+        searched = (search_all or partial(map, self.search))(self._batches(lines, windows))
+        for found in searched:
+            windows[0].add(found)
+            yield windows[0].take()
+            if windows[0].is_done:
+                windows.popleft()
+
+    def _batches(self, lines: Iterable[Line], windows: deque[Window]) -> Iterator[Sources]:
+        """The batches of all windows, each of which is put into `windows` when its turn has come."""
+        for chosen in _cut_windows(lines, self.window_lines):
+            window = Window(self.vocab, chosen, batch_tokens=self.batch_tokens, max_source=self.max_source)
+            windows.append(window)
+            yield from window.batches()
+
+    def _candidate(self, hypothesis: Hypothesis) -> Candidate:
+        return Candidate(
+            text=self.vocab.decode(hypothesis.tokens).translate(_LINE_BREAKS),
+            score=hypothesis.score,
+            log_prob=hypothesis.log_prob,
+            complete=hypothesis.tokens[-1] == EOS,
+        )
+
+
+def translate(
+    model: TranslationModel[State],
+    vocab: Vocabulary,
+    lines: Sequence[str],
+    *,
+    target: str,
+    config: SearchConfig,
+    max_source: int | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+    device: str = "cpu",
+    on_batch: OnBatch = lambda sentences: None,
+) -> list[Translation]:
+    """Translate lines into one language.
+
+    Args:
+        model: what translates.
+        vocab: the vocabulary it was trained with, which knows where sources have their target tag.
+        lines: source sentences; a blank one has an empty translation.
+        target: the target language, such as `de`.
+        config: how to search.
+        max_source: most tokens of a source; longer lines are translated in parts. None: no such limit.
+        batch_tokens: source tokens searched at a time; sentences of similar length go together.
+        device: where the model is.
+        on_batch: called with the number of sentences after each batch.
+
+    Returns:
+        A translation a line, in the order of the lines; line breaks within one become spaces.
+
+    Raises:
+        EvalError: if an argument is out of its range, or the model has diverged.
+        DataError: if the vocabulary has no such target language.
+    """
+    translator = Translator(
+        model=model,
+        vocab=vocab,
+        config=config,
+        max_source=max_source,
+        batch_tokens=batch_tokens,
+        window_lines=max(1, len(lines)),
+        device=device,
+    )
+    vocab.encode_sources([], target=target)  # tells a wrong language though there be no line
+
+    def search_all(batches: Iterable[Sources]) -> Iterator[list[Found]]:
+        for batch in batches:
+            yield translator.search(batch)
+            on_batch(len(batch))
+
+    sources = (Line(text=line, target=target) for line in lines)
+    ready = translator.translate(sources, search_all=search_all)
+    return [translation for group in ready for _, translation in group]
+
+
+def _wants_memory(error: RuntimeError) -> bool:
+    """Whether memory did not suffice; on a CPU, torch has no exception of its own for that."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def _cut_windows(lines: Iterable[Line], window_lines: int) -> Iterator[list[Line]]:
+    """Lines in windows; what was read before `lines` fails comes before its exception."""
+    window: list[Line] = []
+    failure: Exception | None = None
+    characters = 0
+    try:
+        for line in lines:
+            window.append(line)
+            characters += len(line.text)
+            if len(window) == window_lines or characters >= WINDOW_CHARACTERS:
+                yield window
+                window, characters = [], 0
+    except Exception as error:
+        failure = error
+    if window:
+        yield window
+    if failure is not None:
+        raise failure

@@ -1,0 +1,129 @@
+"""Processes that search batches side by side."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.translate.taking import Taking
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+_AHEAD = 4
+"""Jobs a process that may wait, be under way, or have results that wait for those of earlier jobs."""
+
+
+class Workers(Generic[Job, Result]):
+    """Processes forked from this one, so that a model that is loaded here is in memory once.
+
+    They leave Ctrl-C to this process, and end when it does, however that is.
+
+    Args:
+        count: how many.
+        start: called once in each process, with its number from 0; gives what does the jobs.
+    """
+
+    def __init__(self, count: int, start: Callable[[int], Callable[[Job], Result]]) -> None:
+        context = get_context("fork")
+        self._idle: list[Connection] = []
+        self._busy: dict[Connection, int] = {}
+        self._processes: list[ForkProcess] = []
+        for number in range(count):
+            ours, theirs = context.Pipe()
+            self._idle.append(ours)
+            arguments = (start, number, theirs, list(self._idle))
+            process = context.Process(target=_work, args=arguments, daemon=True)
+            process.start()
+            theirs.close()
+            self._processes.append(process)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.join()
+
+    def map(self, jobs: Iterable[Job]) -> Iterator[Result]:
+        """What comes of each job, in their order.
+
+        Raises:
+            EvalError: if a process was killed.
+            Exception: what a job raised; or what `jobs` raised, after all results of the jobs before.
+        """
+        found: dict[int, Result] = {}
+        sent = given = 0
+        more = True
+        with Taking(jobs, ahead=_AHEAD * len(self._processes)) as taking:
+            while more or given < sent:
+                awaited = [*self._busy, taking.bell] if more and self._idle else [*self._busy]
+                for ready in wait(awaited):
+                    if isinstance(ready, Connection) and ready in self._busy:
+                        found.update(self._receive(ready))
+                    elif (job := taking.next()) is not None:
+                        self._send(sent, job)
+                        sent += 1
+                    else:
+                        more = False
+                while given in found:
+                    yield found.pop(given)
+                    taking.finished()
+                    given += 1
+        if taking.failure is not None:
+            raise taking.failure
+
+    def _send(self, number: int, job: Job) -> None:
+        pipe = self._idle.pop()
+        pipe.send(job)
+        self._busy[pipe] = number
+
+    def _receive(self, pipe: Connection) -> dict[int, Result]:
+        """The result that is there, by the number of its job."""
+        result, error = _answer(pipe)
+        if error is not None:
+            raise error
+        self._idle.append(pipe)
+        return {self._busy.pop(pipe): result}
+
+
+def _answer(pipe: Connection) -> Any:
+    try:
+        return pipe.recv()
+    except (EOFError, ConnectionResetError):
+        raise EvalError(
+            "a process of `--jobs` was killed, perhaps for want of memory; take fewer, or fewer "
+            "`--batch-tokens`."
+        ) from None
+
+
+def _work(
+    start: Callable[[int], Callable[[Any], Any]], number: int, pipe: Connection, others: Sequence[Connection]
+) -> None:
+    """Do what comes through `pipe` until it is closed, by the end of the process that holds its other end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for other in others:
+        other.close()  # or none of them would ever close
+    do = start(number)
+    try:
+        while True:
+            pipe.send(_outcome(do, pipe.recv()))
+    except (EOFError, OSError):
+        return
+
+
+def _outcome(do: Callable[[Any], Any], job: Any) -> tuple[Any, Exception | None]:
+    try:
+        return do(job), None
+    except Exception as error:
+        return None, error

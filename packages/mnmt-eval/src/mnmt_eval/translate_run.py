@@ -1,0 +1,148 @@
+"""Translating with a trained run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.runs import TrainedRun, open_run
+from mnmt_eval.search import SearchConfig
+from mnmt_eval.testsets import target_of
+from mnmt_eval.translate import BATCH_TOKENS, WINDOW_LINES, Translator
+from mnmt_eval.translate.translator import SearchAll
+from mnmt_eval.translate.window import Found, Sources
+from mnmt_eval.translate.workers import Workers
+from mnmt_model.checkpoints import newest, weights_checksum
+from mnmt_model.transformer.decoding import IncrementalModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTranslator:
+    """A trained run that translates."""
+
+    run: TrainedRun
+    translator: Translator[Any]
+
+    def target_of(self, pair: str) -> str:
+        """The target language of a pair that the run can translate.
+
+        Raises:
+            EvalError: if it is no pair, or its source language is in no task of the run's data.
+            DataError: if its target language is no task's.
+        """
+        target = target_of(pair)
+        data = self.run.data
+        data.vocab.tag(target)
+        known = sorted({language for task in (*data.tasks, *data.zero_shot) for language in task.split("-")})
+        if pair.split("-")[0] not in known:
+            raise EvalError(
+                f"{data.folder}: has no task of {pair.split('-')[0]}; its languages are {', '.join(known)}."
+            )
+        return target
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """All that decides what a line's translation is, but its pair."""
+        record = self.run.loaded.record
+        return {
+            "run": record.run,
+            "step": record.step,
+            "weights": weights_checksum(newest(self.run.folder)),
+            "data": self.run.data.fingerprint,
+            "search": self.translator.config.signature,
+            "max_source": self.translator.max_source,
+        }
+
+
+def open_translator(
+    path: Path,
+    *,
+    config: SearchConfig,
+    max_source: int | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+    window_lines: int = WINDOW_LINES,
+) -> RunTranslator:
+    """Load what a run translates with.
+
+    Args:
+        path: the run's folder, for its newest checkpoint; or a checkpoint, or an average of some.
+        config: how to search.
+        max_source: most tokens of a source; as many as the longest sentence it was trained on by default.
+        batch_tokens: source tokens searched at a time.
+        window_lines: lines read, and sorted by length, before the first is translated.
+
+    Raises:
+        RunError: if the run cannot be loaded.
+        DataError: if its data cannot be opened.
+        EvalError: if the vocabulary is not the one it was trained with, or an argument is out of its range.
+    """
+    run = open_run(path)
+    trained_on: int = run.data.description["config"]["max_length"]
+    translator = Translator(
+        model=run.loaded.model,
+        vocab=run.data.vocab,
+        config=config,
+        max_source=trained_on if max_source is None else max_source,
+        batch_tokens=batch_tokens,
+        window_lines=window_lines,
+    )
+    return RunTranslator(run=run, translator=translator)
+
+
+@contextmanager
+def searching(translator: Translator[Any], *, jobs: int, devices: tuple[str, ...]) -> Iterator[SearchAll]:
+    """What searches batches: this process, or several that are forked from it.
+
+    Args:
+        translator: what searches one batch, with a model of ours on the CPU.
+        jobs: processes; with more than 1 each has a core.
+        devices: where; the processes take them in turn.
+    """
+    start = partial(_start, translator, devices)
+    if jobs == 1:
+        yield partial(map, start(0))
+    else:
+        with Workers(jobs, partial(_start_alone, start)) as workers:
+            yield workers.map
+
+
+def _start(
+    translator: Translator[Any], devices: tuple[str, ...], number: int
+) -> Callable[[Sources], list[Found]]:
+    device = devices[number % len(devices)]
+    model = translator.model
+    assert isinstance(model, IncrementalModel)
+    model.model.to(device)
+    return replace(translator, device=device).search
+
+
+def _start_alone(
+    start: Callable[[int], Callable[[Sources], list[Found]]], number: int
+) -> Callable[[Sources], list[Found]]:
+    torch.set_num_threads(1)  # also since OpenMP's threads do not survive a fork
+    return start(number)
+
+
+def find_devices(name: str | None) -> tuple[str, ...]:
+    """The devices to search on: those named, or every GPU, or the CPU.
+
+    Nothing here initialises CUDA, which a process must not have done before others are forked from it.
+
+    Raises:
+        EvalError: if there is no such device.
+    """
+    count = torch.cuda.device_count()
+    every = tuple(f"cuda:{i}" for i in range(count))
+    choices: dict[str | None, tuple[str, ...]] = {None: every or ("cpu",), "cpu": ("cpu",)}
+    choices |= {"cuda": every} if every else {}
+    choices |= {device: (device,) for device in every}
+    if name not in choices:
+        raise EvalError(f"`device` must be one of {', '.join(filter(None, choices))}, but is {name!r}.")
+    return choices[name]

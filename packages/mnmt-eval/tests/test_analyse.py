@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import CommandLine
+
+from mnmt_eval.analysis import metric_line
+from mnmt_model.run_record import Eval, append_evals
+
+
+def add_evals(
+    run: Path, values: Mapping[str, Mapping[str, float]], *, step: int = 40, flops: int = 100
+) -> None:
+    """Give a run {metric: {task: value}}."""
+    append_evals(
+        run,
+        [
+            Eval(
+                step=step,
+                tokens=1,
+                flops=flops,
+                task=task,
+                testset="test",
+                metric=name,
+                value=value,
+                signature="",
+            )
+            for name, by_task in values.items()
+            for task, value in by_task.items()
+        ],
+    )
+
+
+def copied(run: Path, name: str, **record: object) -> Path:
+    folder = Path(shutil.copytree(run, run.with_name(name)))
+    (folder / "evals.jsonl").unlink()
+    path = folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"run": name} | record))
+    return folder
+
+
+@pytest.fixture
+def study(results: Path, tiny_run: Path) -> Path:
+    """Three runs of two tasks, and of each task a bilingual one."""
+    tasks = {"xx-aa": 0.5, "xx-bb": 0.5}
+    for name, loss, flops in (("small", 3.0, 100), ("middle", 2.0, 200), ("large", 1.0, 400)):
+        run = copied(tiny_run, name, mixture=tasks, wall_seconds=flops / 10)
+        bleu = {"xx-aa": 50 - 10 * loss, "xx-bb": 41 - 10 * loss}
+        add_evals(run, {"bleu": {"xx-aa": -1.0, "xx-bb": -1.0}}, flops=flops)  # replaced by what follows
+        add_evals(run, {"bleu": bleu, "loss": {"xx-aa": loss, "xx-bb": loss}}, flops=flops)
+    for task, value in (("xx-aa", 28.0), ("xx-bb", 30.0)):
+        add_evals(copied(tiny_run, f"only-{task}", mixture={task: 1.0}), {"bleu": {task: value}})
+    return results / "runs"
+
+
+def analysed(command_line: CommandLine, *arguments: str | Path) -> dict[str, Any]:
+    done = command_line.run("analyse", *arguments, "--json")
+    assert done.status == 0, done.stderr
+    analyses: dict[str, Any] = json.loads(done.stdout)
+    return analyses
+
+
+def test_the_analyses_are_of_the_runs_newest_measurements(command_line: CommandLine, study: Path) -> None:
+    runs = [study / name for name in ("small", "middle", "large")]
+    baselines = [study / "only-xx-aa", study / "only-xx-bb"]
+    found = analysed(
+        command_line, *runs, "--baselines", baselines[0], "--baselines", baselines[1], "--low", "2000"
+    )
+    small = found["runs"][0]
+    assert small["values"] == {"xx-aa": 20.0, "xx-bb": 11.0}
+    assert [(s["group"], s["value"]) for s in small["resources"]] == [("Low", 15.5), ("All", 15.5)]
+    assert [(t["task"], t["multilingual"] - t["bilingual"]) for t in small["transfer"]] == [
+        ("xx-aa", -8.0),
+        ("xx-bb", -19.0),
+    ]
+    assert small["transfer_by_resource"][-1]["value"] == -13.5
+    assert [(row["name"], row["difference"], row["cost"], row["efficient"]) for row in found["cost"]] == [
+        ("small", -13.5, 100.0, True),
+        ("middle", -3.5, 200.0, True),
+        ("large", 6.5, 400.0, True),
+    ]
+    line = found["against_loss"]["xx-bb"]
+    assert (line["slope"], line["intercept"]) == pytest.approx((-10, 41))
+    assert line["count"] == 3
+
+
+def test_cost_may_be_seconds_of_training(command_line: CommandLine, study: Path) -> None:
+    found = analysed(command_line, study / "small", "--baselines", study / "only-xx-bb", "--cost", "seconds")
+    assert [(row["difference"], row["cost"]) for row in found["cost"]] == [(-19.0, 10.0)]
+
+
+def test_tasks_a_run_was_not_trained_on_are_zero_shot(command_line: CommandLine, study: Path) -> None:
+    add_evals(study / "only-xx-aa", {"bleu": {"xx-bb": 4.0}, "language": {"xx-bb": 60.0}})
+    found = analysed(command_line, study / "only-xx-aa")
+    zero_shot = found["runs"][0]["zero_shot"]
+    assert zero_shot["directions"] == [{"task": "xx-bb", "value": 4.0, "language_accuracy": 60.0}]
+    assert [s["tasks"] for s in found["runs"][0]["resources"]] == [["xx-aa"], ["xx-aa"]]
+
+
+def test_the_tables_show_what_there_is(command_line: CommandLine, study: Path) -> None:
+    add_evals(study / "only-xx-aa", {"bleu": {"xx-bb": 4.0}})
+    done = command_line.run(
+        "analyse", study, "--baselines", study / "only-xx-aa", "--baselines", study / "only-xx-bb"
+    )
+    assert done.status == 2  # tiny-run, which has no bleu, is in the folder too
+    shutil.rmtree(study / "tiny-run")
+    runs = [study / name for name in ("small", "middle", "large", "only-xx-aa")]
+    done = command_line.run("analyse", *runs, "--baselines", study / "only-xx-aa")
+    printed = done.stdout.decode()
+    heads = [paragraph.split("\n")[0].split(":")[0] for paragraph in printed.split("\n\n")]
+    assert heads[0] == "bleu on test, means over tasks by training pairs (number of tasks)"
+    assert "zero-shot" in heads
+    assert "not measured" in printed
+    assert "* no other run is as good for less flops" in printed
+    (slope,) = [line for line in printed.splitlines() if line.startswith("xx-aa  3")]
+    assert "-10.00 [-10.00, -10.00]" in slope
+
+
+def test_the_line_needs_three_runs(command_line: CommandLine, study: Path) -> None:
+    assert analysed(command_line, study / "small", study / "large")["against_loss"] == {}
+    found = analysed(command_line, study / "small", study / "middle", study / "large")["against_loss"]
+    assert found["xx-aa"]["slope"] == metric_line([3.0, 2.0, 1.0], [20.0, 30.0, 40.0]).slope
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{runs}/small", "--metric", "comet"], "small: has no comet on test; run `mnmt-eval score`."),
+        (["{runs}/small", "--testset", "news"], "small: has no bleu on news"),
+        (["{runs}/small", "--high", "5", "--low", "6"], "`high` must be at least `low` (6), but is 5."),
+        (
+            ["{runs}/small", "--baselines", "{runs}/only-xx-aa", "--cost", "euros"],
+            "cost is in flops or seconds, but not in 'euros'.",
+        ),
+        (
+            ["{runs}/small", "--baselines", "{runs}/middle", "--baselines", "{runs}/large"],
+            "xx-aa has two baselines, middle and large; name one.",
+        ),
+        (["{runs}/only-xx-aa", "--baselines", "{runs}/only-xx-bb"], "have no task in common"),
+    ],
+)
+def test_what_cannot_be_analysed_is_one_line(
+    command_line: CommandLine, study: Path, arguments: list[str], message: str
+) -> None:
+    done = command_line.run("analyse", *(a.format(runs=study) for a in arguments))
+    assert done.status == 2
+    (complaint,) = done.stderr.splitlines()
+    assert message in complaint

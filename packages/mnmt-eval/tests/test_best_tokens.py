@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.search.best_tokens import best_tokens
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    rows=st.integers(0, 4),
+    vocab_size=st.one_of(st.integers(2, 40), st.integers(100, 3000)),
+    count=st.integers(1, 12),
+)
+def test_they_are_what_sorting_finds(seed: int, rows: int, vocab_size: int, count: int) -> None:
+    log_probs = torch.randn(rows, vocab_size, generator=torch.Generator().manual_seed(seed)).log_softmax(-1)
+    values, tokens = best_tokens(log_probs, count)
+    expected, places = log_probs[:, 1:].sort(dim=1, descending=True)
+    assert torch.equal(values, expected[:, :count].double())
+    assert torch.equal(tokens, places[:, :count] + 1)
+
+
+@pytest.mark.parametrize("vocab_size", [20, 2000])
+@pytest.mark.parametrize("token", [1, 7, -1])
+def test_padding_is_never_taken_and_what_is_not_a_number_is_told(vocab_size: int, token: int) -> None:
+    log_probs = torch.full((2, vocab_size), -torch.inf)
+    log_probs[:, 0] = 0.0
+    with pytest.raises(EvalError, match="not finite"):
+        best_tokens(log_probs, 1)
+    log_probs[:, token] = -5.0
+    assert best_tokens(log_probs, 1)[1].tolist() == [[token % vocab_size]] * 2
+    log_probs[1, token] = float("nan")
+    with pytest.raises(EvalError, match="not finite"):
+        best_tokens(log_probs, 1)
+
+
+@given(st.integers(0, 5000))
+def test_a_tie_is_broken_by_the_row_alone(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    row = torch.randint(-3, 0, (1, 900), generator=generator).float()
+    log_probs = torch.cat(
+        [torch.rand(2, 900, generator=generator), row, torch.rand(1, 900, generator=generator)]
+    )
+    assert torch.equal(best_tokens(log_probs, 4)[1][2:3], best_tokens(row, 4)[1])

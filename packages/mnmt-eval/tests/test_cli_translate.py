@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+
+def source_of(results: Path, pair: str = "xx-bb") -> bytes:
+    return (results / "data" / "text" / f"test.{pair}.xx").read_bytes()
+
+
+def translated(command_line: CommandLine, run: Path, *arguments: object, stdin: bytes) -> list[str]:
+    done = command_line.run("translate", "--run", run, *map(str, arguments), stdin=stdin)
+    assert done.status == 0, done.stderr
+    *lines, end = done.stdout.decode().split("\n")
+    assert end == ""
+    return lines
+
+
+def test_a_line_for_a_line_as_score_translates_them(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    command_line.scored(tiny_run, "--beam", "4", "--metrics", "chrf")
+    stdin = b"\n  \n" + source_of(results).replace(b"\n", b"\r\n").removesuffix(b"\r\n")
+    lines = translated(command_line, tiny_run, "--pair", "xx-bb", "--window-lines", 3, stdin=stdin)
+    expected = (tiny_run / "translations" / "test.xx-bb.txt").read_text(encoding="utf-8").splitlines()
+    assert lines == ["", "", *expected]
+    assert any(expected)
+
+
+@pytest.mark.parametrize(
+    "options", [["--jobs", "2"], ["--jobs", "3", "--batch-tokens", "1", "--window-lines", "2"]]
+)
+def test_jobs_and_batches_change_nothing(
+    command_line: CommandLine, results: Path, tiny_run: Path, options: list[str]
+) -> None:
+    arguments = ("--pair", "xx-aa", "--n-best", "3", "--json")
+    alone = translated(command_line, tiny_run, *arguments, stdin=source_of(results))
+    together = translated(command_line, tiny_run, *arguments, *options, stdin=source_of(results))
+    for one, other in zip(map(json.loads, alone), map(json.loads, together), strict=True):
+        assert [c["text"] for c in one["n_best"]] == [c["text"] for c in other["n_best"]]
+        assert [c["score"] for c in one["n_best"]] == pytest.approx([c["score"] for c in other["n_best"]])
+
+
+def test_the_forms_of_what_is_written_agree(command_line: CommandLine, results: Path, tiny_run: Path) -> None:
+    stdin = b"\n" + source_of(results)
+    text = translated(command_line, tiny_run, "--pair", "xx-aa", stdin=stdin)
+    scores = translated(command_line, tiny_run, "--pair", "xx-aa", "--scores", stdin=stdin)
+    assert [row.split("\t")[0] for row in scores] == [str(number + 1) for number in range(len(text))]
+    assert [row.split("\t")[2] for row in scores] == text
+    n_best = translated(command_line, tiny_run, "--pair", "xx-aa", "--n-best", 3, stdin=stdin)
+    objects = translated(command_line, tiny_run, "--pair", "xx-aa", "--n-best", 3, "--json", stdin=stdin)
+    assert [row.split("\t") for row in n_best] == [
+        [str(line["line"]), f"{found['score']:.6f}", found["text"]]
+        for line in map(json.loads, objects)
+        for found in line["n_best"]
+    ]
+    assert [json.loads(line)["text"] for line in objects] == text
+
+
+def test_a_checkpoint_can_be_named_and_drawn_from(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    arguments = ["--pair", "xx-aa", "--sampling.seed", "3"]
+    drawn = translated(command_line, tiny_run, *arguments, stdin=source_of(results))
+    checkpoint = tiny_run / "checkpoints" / "step-00000040"
+    done = command_line.run(
+        "translate", "--checkpoint", checkpoint, *arguments, "--window-lines", "1", stdin=source_of(results)
+    )
+    assert done.stdout.decode().splitlines() == drawn
+
+
+def test_lines_that_name_their_pair(command_line: CommandLine, results: Path, tiny_run: Path) -> None:
+    src = source_of(results).decode().splitlines()
+    tagged = "".join(f"xx-{'ab'[i % 2] * 2}\t{line}\n" for i, line in enumerate(src))
+    expected = {
+        pair: translated(command_line, tiny_run, "--pair", pair, stdin=source_of(results))
+        for pair in ("xx-aa", "xx-bb")
+    }
+    lines = translated(command_line, tiny_run, "--tagged", stdin=tagged.encode())
+    assert lines == [expected[f"xx-{'ab'[i % 2] * 2}"][i] for i in range(len(src))]
+    assert expected["xx-aa"] != expected["xx-bb"]
+
+
+def test_a_folder_of_many_pairs(
+    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
+) -> None:
+    text, out = results / "data" / "text", tmp_path / "new" / "out"
+    arguments = ["--pair", "xx-aa", "--pair", "xx-bb", "--input", text, "--output", out]
+    assert translated(command_line, tiny_run, *arguments, stdin=b"") == []
+    assert sorted(path.name for path in out.iterdir() if path.suffix != ".json") == [
+        f"{testset}.xx-{language}.{language}" for testset in ("dev", "test") for language in ("aa", "bb")
+    ]
+    expected = translated(command_line, tiny_run, "--pair", "xx-bb", stdin=source_of(results))
+    assert (out / "test.xx-bb.bb").read_text(encoding="utf-8").splitlines() == expected
+    done = command_line.run("translate", "--run", tiny_run, *arguments, "--json")
+    assert (done.status, done.stdout) == (2, b"")
+    assert "dev.xx-aa.aa: was made with format text, and is now asked for with json" in done.stderr
+
+
+def test_a_line_of_a_hundred_thousand_tokens_loses_nothing(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    word = source_of(results).split()[0]
+    stdin = source_of(results) + (word + b" ") * 100_000 + b"\n" + source_of(results)
+    arguments = ("translate", "--run", tiny_run, "--pair", "xx-aa", "--beam", "1", "--json")
+    done = command_line.run(*arguments, stdin=stdin)
+    assert done.status == 0
+    assert "stdin: longer than 128 tokens, so translated in parts: line 21\n" in done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["line"] for line in lines] == list(range(1, 42))
+    assert 100_000 / 126 <= lines[20]["parts"] <= len(lines[20]["text"].split())
+    assert [line["text"] for line in lines[:20]] == [line["text"] for line in lines[21:]]
+
+
+def test_an_output_that_is_complete_is_left_as_it_is(
+    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.bb"
+    arguments = ("--pair", "xx-bb", "--output", out)
+    assert translated(command_line, tiny_run, *arguments, stdin=source_of(results)) == []
+    written = out.read_bytes()
+    done = command_line.run("translate", "--run", tiny_run, *arguments, stdin=source_of(results))
+    assert done.status == 0
+    assert done.stderr.splitlines()[0] == "20 lines were translated before"
+    assert out.read_bytes() == written
+    record = json.loads((tmp_path / "out.bb.record.json").read_text(encoding="utf-8"))
+    assert record["made_with"]["search"] == "beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20"
+    assert (record["made_with"]["pair"], record["lines"]) == ("xx-bb", 20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--pair", "de"], "must be SRC-TGT, such as en-de"),
+        (["--pair", "xx-cc"], "has no tag <2cc>"),
+        (["--pair", "qq-aa"], "has no task of qq; its languages are aa, bb, xx."),
+        ([], "takes either `--pair SRC-TGT`, or `--tagged`"),
+        (["--pair", "xx-aa", "--tagged"], "takes either `--pair SRC-TGT`, or `--tagged`"),
+        (["--pair", "xx-aa,xx-bb"], "one text cannot be of several pairs (xx-aa, xx-bb)"),
+        (
+            ["--pair", "xx-aa", "--input", "{tmp}"],
+            "a folder takes `--pair` and, for the translations, `--output",
+        ),
+        (
+            ["--pair", "xx-aa", "--input", "{tmp}", "--output", "{tmp}/o"],
+            "holds neither NAME.xx nor NAME.xx-aa.xx",
+        ),
+        (["--pair", "xx-aa", "--input", "{tmp}/none"], "none: No such file or directory"),
+        (["--pair", "xx-aa", "--output", "{tmp}/file/out"], "file"),
+        (["--pair", "xx-aa", "--output", "{tmp}"], "is not a regular file"),
+        (["--pair", "xx-aa", "--output", "{tmp}/file"], "exists, and no file.record.json beside it says"),
+        (
+            ["--pair", "xx-aa", "--beam", "2", "--n-best", "3"],
+            "`n_best` must be at most `beam` (2), but is 3.",
+        ),
+        (["--pair", "xx-aa", "--jobs", "0"], "`jobs` must be at least 1, but is 0."),
+        (["--pair", "xx-aa", "--max-source", "3"], "`max_source` must be at least 8, but is 3."),
+        (["--pair", "xx-aa", "--device", "cuda:99"], "`device` must be one of cpu"),
+        (["--pair", "xx-aa", "--run", "{tmp}"], "holds no checkpoint"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(
+    command_line: CommandLine, tiny_run: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "file").write_text("precious\n", encoding="utf-8")
+    run = [] if "--run" in arguments else ["--run", tiny_run]
+    given = (argument.format(tmp=folder) for argument in arguments)
+    done = command_line.run("translate", *run, *given, stdin=b"a\n")
+    assert (done.status, done.stdout) == (2, b"")
+    (complaint,) = done.stderr.splitlines()
+    assert complaint.startswith("mnmt-eval: ")
+    assert message in complaint
+    assert [path.name for path in folder.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize(
+    ("arguments", "last", "message"),
+    [
+        (["--pair", "xx-aa"], b"\xff", "stdin:21: not valid UTF-8; convert the text to UTF-8."),
+        (["--tagged"], b"xx-cc\ta", "stdin:21: the vocabulary has no tag <2cc>; prepare a task into cc."),
+    ],
+)
+def test_what_comes_before_a_bad_line_is_translated(
+    command_line: CommandLine,
+    results: Path,
+    tiny_run: Path,
+    arguments: list[str],
+    last: bytes,
+    message: str,
+    jobs: str,
+) -> None:
+    source = source_of(results).splitlines(keepends=True)
+    tag = b"xx-aa\t" if arguments == ["--tagged"] else b""
+    good = b"".join(tag + line for line in source)
+    expected = translated(command_line, tiny_run, *arguments, stdin=good)
+    done = command_line.run(
+        "translate", "--run", tiny_run, *arguments, "--jobs", jobs, stdin=good + last + b"\n" + good
+    )
+    assert done.status == 2
+    assert done.stderr == f"mnmt-eval: {message}\n"
+    assert done.stdout.decode().splitlines() == expected
+
+
+def start(run: Path, *arguments: str | Path, **options: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "mnmt_eval", "translate", "--run", str(run), *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stderr=pipe, **{"stdout": pipe, **options})  # type: ignore[call-overload,no-any-return]
+
+
+def test_ctrl_c_leaves_what_the_next_command_goes_on_from(
+    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
+) -> None:
+    out, source = tmp_path / "out.aa", source_of(results)
+    arguments = ("--pair", "xx-aa", "--output", out, "--jobs", "2", "--window-lines", "3")
+    expected = translated(command_line, tiny_run, "--pair", "xx-aa", stdin=source)
+    with start(tiny_run, *arguments) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"".join(source.splitlines(keepends=True)[:10]))
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        while process.poll() is None and not (out.exists() and out.stat().st_size):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate()
+    assert process.returncode == 130
+    kept = out.read_text(encoding="utf-8").splitlines()
+    assert told.decode().splitlines() == [
+        f"{out}: has {len(kept)} lines; the same command goes on after them.",
+        "mnmt-eval: interrupted",
+    ]
+    assert kept == expected[: len(kept)]
+    assert translated(command_line, tiny_run, *arguments, stdin=source) == []
+    assert out.read_text(encoding="utf-8").splitlines() == expected
+
+
+def test_a_reader_that_goes_ends_the_command_quietly(results: Path, tiny_run: Path) -> None:
+    with start(tiny_run, "--pair", "xx-aa", "--window-lines", "1", "--jobs", "2") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, told = process.communicate(source_of(results))
+    assert (process.returncode, told) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line(results: Path, tiny_run: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        process = start(tiny_run, "--pair", "xx-aa", stdout=full)
+        _, told = process.communicate(source_of(results))
+    assert (process.returncode, told) == (2, b"mnmt-eval: stdout: No space left on device\n")

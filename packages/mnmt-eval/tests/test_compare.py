@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import CommandLine
+from corpora import CHINESE, GERMAN, Corpus
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest as SacrebleuTest
+from sacrebleu.significance import Result
+
+from mnmt_eval.metrics import MetricOptions, metric
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def german(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path, GERMAN)
+
+
+def write_corpus(folder: Path, corpus: Corpus) -> Path:
+    write(folder / "src", corpus.sources)
+    write(folder / "ref", corpus.references[0])
+    write(folder / "ref2", corpus.references[1])
+    write(folder / "one.txt", corpus.hypotheses)
+    write(folder / "two.txt", corpus.others)
+    return folder
+
+
+def compared(command_line: CommandLine, *arguments: str | Path) -> list[dict[str, Any]]:
+    done = command_line.run("compare", *arguments, "--json")
+    assert done.status == 0, done.stderr
+    comparisons: list[dict[str, Any]] = json.loads(done.stdout)["comparisons"]
+    return comparisons
+
+
+@pytest.mark.parametrize("corpus", [GERMAN, CHINESE], ids=["de", "zh"])
+@pytest.mark.parametrize(("test", "kind"), [("bootstrap", "bs"), ("permutation", "ar")])
+def test_plain_files_get_the_values_and_p_values_of_sacrebleu(
+    command_line: CommandLine, tmp_path: Path, corpus: Corpus, test: str, kind: str
+) -> None:
+    write_corpus(tmp_path, corpus)
+    tokenizer = {"de": "13a", "zh": "zh"}[corpus.target]
+    signatures, scores = SacrebleuTest(
+        [("one", corpus.hypotheses), ("two", corpus.others)],
+        {"bleu": BLEU(tokenize=tokenizer), "chrf": CHRF()},
+        references=corpus.references[:1],
+        test_type=kind,
+        n_samples=300,
+    )()
+    (ours,) = compared(
+        command_line,
+        *(tmp_path / "one.txt", tmp_path / "two.txt", "--reference", tmp_path / "ref"),
+        *("--source", tmp_path / "src", "--pair", f"en-{corpus.target}"),
+        *("--test", test, "--samples", "300", "--permutations", "300"),
+    )
+    assert ours["baseline"] == "one.txt"
+    assert len(ours["metrics"]) == 2
+    for made, name in zip(ours["metrics"], signatures, strict=True):
+        results = [result for result in scores[name] if isinstance(result, Result)]
+        baseline, system = made["systems"]
+        assert (baseline["value"], system["value"]) == tuple(result.score for result in results)
+        assert baseline["against_baseline"] is None
+        assert system["against_baseline"]["p_value"] == results[1].p_value
+        assert system["against_baseline"]["difference"] == system["value"] - baseline["value"]
+
+
+def test_several_references_are_taken_together(command_line: CommandLine, german: Path) -> None:
+    (ours,) = compared(
+        command_line,
+        german / "one.txt",
+        *("--reference", german / "ref", "--reference", german / "ref2", "--pair", "en-de"),
+    )
+    options = MetricOptions(num_references=2)
+    for made in ours["metrics"]:
+        score = metric(made["metric"], target="de", options=options).score(
+            GERMAN.hypotheses, GERMAN.references
+        )
+        assert (made["signature"], made["systems"][0]["value"]) == (score.signature, score.value)
+        assert "nrefs:2" in score.signature
+    assert ours["baseline"] is None
+
+
+def test_the_table_names_systems_intervals_and_signatures(command_line: CommandLine, german: Path) -> None:
+    done = command_line.run(
+        "compare",
+        *(
+            f"first={german / 'one.txt'}",
+            german / "two.txt",
+            "--reference",
+            german / "ref",
+            "--pair",
+            "en-de",
+        ),
+        *("--source", german / "src", "--baseline", "two.txt", "--metrics", "chrf,ter", "--samples", "200"),
+    )
+    head, _, columns, first, second, *rest = done.stdout.decode().splitlines()
+    assert head == "test en-de, 7 sentences"
+    assert columns.split("  ")[-1].strip() == "ter (lower is better)"
+    assert first.startswith("first ")
+    assert " p=0." in first
+    assert second.startswith("two.txt (baseline) ")
+    assert "p=" not in second
+    assert rest[1] == "[95% interval of 200 bootstrap samples, seed 12345]"
+    assert rest[3] == f"chrf: {metric('chrf', target='de').signature}"
+
+
+def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Path) -> None:
+    files = (german / "one.txt", "--reference", german / "ref", "--source", german / "src", "--pair", "en-de")
+    (ours,) = compared(command_line, *files, "--by", "length", "--metrics", "chrf")
+    groups = ours["metrics"][0]["systems"][0]["groups"]
+    assert [(group["group"], group["sentences"]) for group in groups] == [("0-9", 6), ("10-19", 1)]
+    long = [row for row, line in enumerate(GERMAN.sources) if len(line.split()) >= 10]
+    alone = metric("chrf", target="de").score(
+        [GERMAN.hypotheses[row] for row in long], [[GERMAN.references[0][row] for row in long]]
+    )
+    assert groups[1]["value"] == alone.value
+    (thirds,) = compared(command_line, *files, "--by", "thirds", "--metrics", "chrf")
+    sizes = [group["sentences"] for group in thirds["metrics"][0]["systems"][0]["groups"]]
+    assert sizes == [3, 2, 2]
+
+
+def test_runs_are_compared_on_all_tasks_with_what_they_keep(
+    command_line: CommandLine, results: Path, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Path(shutil.copytree(tiny_run, tiny_run.with_name("other")))
+    command_line.scored(tiny_run)
+    rows = command_line.scored(other, "--max-length.extra", "0")
+    with monkeypatch.context() as patched:
+        for made in ("Bleu", "Chrf"):
+            patched.setattr(f"mnmt_eval.metrics.{made}.sentence_statistics", None)
+        comparisons = compared(command_line, results / "runs", "--baseline", "tiny-run")
+    assert [(c["task"], c["sentences"]) for c in comparisons] == [("xx-aa", 20), ("xx-bb", 20)]
+    values = [score["value"] for c in comparisons for m in c["metrics"] for score in m["systems"][:1]]
+    assert values == [row["value"] for row in rows]
+
+
+def test_a_run_and_a_plain_file_are_compared_on_the_runs_references(
+    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
+) -> None:
+    command_line.scored(tiny_run)
+    references = results / "data" / "text" / "test.xx-aa.aa"
+    (ours,) = compared(command_line, tiny_run, f"perfect={references}", "--pair", "xx-aa")
+    assert [score["system"] for score in ours["metrics"][0]["systems"]] == ["tiny-run", "perfect"]
+    assert ours["metrics"][1]["systems"][1]["value"] == 100
+    assert ours["metrics"][1]["systems"][1]["against_baseline"]["p_value"] < 0.05
+
+
+def test_runs_scored_on_as_many_sentences_are_compared_on_those(
+    command_line: CommandLine, tiny_run: Path
+) -> None:
+    command_line.scored(tiny_run, "--max-sentences", "5")
+    assert {c["sentences"] for c in compared(command_line, tiny_run)} == {5}
+
+
+def test_edited_translations_are_measured_anew(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    command_line.scored(tiny_run)
+    shutil.copy(results / "data" / "text" / "test.xx-aa.aa", tiny_run / "translations" / "test.xx-aa.txt")
+    (ours,) = compared(command_line, tiny_run, "--pair", "xx-aa", "--metrics", "chrf")
+    assert ours["metrics"][0]["systems"][0]["value"] == 100
+
+
+def test_systems_of_one_file_name_are_told_apart_by_their_folders(
+    command_line: CommandLine, german: Path
+) -> None:
+    for folder in ("a", "b"):
+        (german / folder).mkdir()
+        shutil.copy(german / "one.txt", german / folder / "out.txt")
+    (ours,) = compared(
+        command_line,
+        *(german / "a" / "out.txt", german / "b" / "out.txt"),
+        *("--reference", german / "ref", "--pair", "en-de"),
+    )
+    assert [score["system"] for score in ours["metrics"][0]["systems"]] == ["a/out.txt", "b/out.txt"]
+    assert ours["metrics"][0]["systems"][1]["against_baseline"]["difference"] == 0
+
+
+REF = ("--reference", "{folder}/ref", "--pair", "en-de")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{folder}/none.txt", *REF], "none.txt: no such file or run."),
+        (["{folder}/one.txt"], "name them with --reference and --pair"),
+        (["{folder}/one.txt", "--reference", "{folder}/ref"], "name it with --pair, as in --pair en-de"),
+        (["{folder}/one.txt", "--source", "{folder}/src", "--pair", "en-de"], "only with references"),
+        (["{folder}/one.txt", "--reference", "{folder}/nothing", "--pair", "en-de"], "nothing: No such file"),
+        (
+            ["{folder}/one.txt", "--reference", "{folder}/empty", "--pair", "en-de"],
+            "must have at least one line",
+        ),
+        (["{folder}/one.txt", *REF[:3], "german"], "must be SRC-TGT, such as en-de, but is 'german'"),
+        (
+            ["{folder}/short.txt", *REF],
+            "short.txt: must have as many lines as there are references",
+        ),
+        (
+            ["{folder}/one.txt", *REF, "--source", "{folder}/short.txt"],
+            "short.txt: must have as many lines as",
+        ),
+        (["{folder}/one.txt", *REF, "--metrics", "bleu,rouge"], "but has 'rouge'."),
+        (["{folder}/one.txt", *REF, "--baseline", "three"], "must be one of one.txt, but is 'three'"),
+        (
+            ["{folder}/one.txt", *REF, "--test", "t"],
+            "must be one of bootstrap, permutation, but is 't'.",
+        ),
+        (["{folder}/one.txt", *REF, "--samples", "0"], "`samples` must be at least 1, but is 0."),
+        (["{folder}/one.txt", *REF, "--by", "length"], "need the sources; name them with --source"),
+        (["{folder}/one.txt", *REF, "--by", "mood"], "but not by 'mood'"),
+        (["{folder}/one.txt", *REF, "--by", "origin"], "where its pairs were written is not known"),
+        (["{folder}/one.txt", "{folder}/one.txt", *REF], "2 systems are called 'one.txt'; name them apart"),
+        (["{folder}", *REF], "no run here"),
+        (["{folder}/latin", *REF], "latin:1: not valid UTF-8"),
+        (
+            ["{folder}/one.txt", "{folder}/two.txt", *REF, "--metrics", "comet", "--comet.scores", "s"],
+            "s: cannot hold scores of 2 systems; write {system} where their names differ.",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(
+    command_line: CommandLine, german: Path, arguments: list[str], message: str
+) -> None:
+    write(german / "short.txt", ["x"])
+    write(german / "empty", [])
+    (german / "latin").write_bytes("für\n".encode("latin-1") * 7)
+    done = command_line.run("compare", *(a.replace("{folder}", str(german)) for a in arguments))
+    assert (done.status, done.stdout) == (2, b"")
+    (complaint,) = done.stderr.splitlines()
+    assert complaint.startswith("mnmt-eval: ")
+    assert message in complaint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{run}"], "no task of test set 'test' is translated by every run"),
+        (["{run}", "--pair", "xx-aa"], "no translations yet; run `mnmt-eval score"),
+        (["{run}", "--pair", "xx-zz"], "has no test xx-zz; it has xx-aa, xx-bb."),
+        (["{run}", "{results}/data/text/test.xx-aa.aa"], "a plain file is of one task"),
+        (["a={results}/runs"], "holds 2 runs, so one name is not enough"),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_told(
+    command_line: CommandLine, results: Path, tiny_run: Path, arguments: list[str], message: str
+) -> None:
+    shutil.copytree(tiny_run, tiny_run.with_name("other"))
+    done = command_line.run("compare", *(a.format(run=tiny_run, results=results) for a in arguments))
+    assert done.status == 2
+    (complaint,) = done.stderr.splitlines()
+    assert message in complaint

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mnmt_eval import kept_translations
+from mnmt_eval.errors import EvalError
+from mnmt_eval.kept_translations import KeptTranslations, read_lines
+from mnmt_eval.testsets import ParallelText
+
+SRC = [f"s{number}" for number in range(10)]
+EXPECTED = [f"T {line}" for line in SRC]
+
+
+class Killed(BaseException):
+    pass
+
+
+class Translator:
+    """Translates, and is killed after some chunks."""
+
+    def __init__(self, chunks: int | None = None) -> None:
+        self.chunks = chunks
+        self.lines: list[str] = []
+
+    def __call__(self, lines: Sequence[str]) -> list[str]:
+        if self.chunks is not None and len(self.lines) >= 4 * self.chunks:
+            raise Killed
+        self.lines += lines
+        return [f"T {line}" for line in lines]
+
+
+@pytest.fixture(autouse=True)
+def chunks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_translations, "CHUNK", 4)
+
+
+def kept(
+    folder: Path, *, step: int = 7, search: str = "beam:1", src: Sequence[str] = SRC
+) -> KeptTranslations:
+    text = ParallelText(testset="test", task="en-de", src=src, references=src)
+    return KeptTranslations(folder=folder, text=text, step=step, search=search)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "translations").iterdir())
+
+
+def test_translations_are_written_once_and_read_again(tmp_path: Path) -> None:
+    progress: list[int] = []
+    assert kept(tmp_path).get(Translator()) == EXPECTED
+    assert kept(tmp_path).get(Translator(chunks=0), on_kept=progress.append) == EXPECTED
+    assert progress == [10]
+    assert names(tmp_path) == ["test.en-de.json", "test.en-de.txt"]
+    assert read_lines(tmp_path / "translations" / "test.en-de.txt") == EXPECTED
+
+
+@pytest.mark.parametrize("chunks", [0, 1, 2])
+def test_what_was_translated_before_a_kill_is_not_translated_again(tmp_path: Path, chunks: int) -> None:
+    with pytest.raises(Killed):
+        kept(tmp_path).get(Translator(chunks))
+    again = Translator()
+    progress: list[int] = []
+    assert kept(tmp_path).get(again, on_kept=progress.append) == EXPECTED
+    assert again.lines == SRC[4 * chunks :]
+    assert progress == [4 * chunks]
+    assert names(tmp_path) == ["test.en-de.json", "test.en-de.txt"]
+
+
+@pytest.mark.parametrize("cut", [1, 3, 4, 7])
+def test_a_chunk_that_was_half_written_is_translated_again(tmp_path: Path, cut: int) -> None:
+    with pytest.raises(Killed):
+        kept(tmp_path).get(Translator(2))
+    (partial,) = (tmp_path / "translations").iterdir()
+    partial.write_bytes(partial.read_bytes()[:-cut])
+    again = Translator()
+    assert kept(tmp_path).get(again) == EXPECTED
+    assert again.lines == SRC[4:]
+
+
+def test_a_kill_between_description_and_translations_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(tmp_path, search="beam:4").get(Translator())
+    replace = Path.replace
+
+    def killed_at_the_end(path: Path, target: Path) -> Path:
+        if path.suffix == ".partial":
+            raise Killed
+        return replace(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", killed_at_the_end)
+        with pytest.raises(Killed):
+            kept(tmp_path).get(Translator())
+    assert kept(tmp_path).get(Translator(chunks=0)) == EXPECTED
+    assert names(tmp_path) == ["test.en-de.json", "test.en-de.txt"]
+
+
+@pytest.mark.parametrize(
+    "other", [{"step": 8}, {"search": "beam:4"}, {"src": [*SRC[:-1], "other"]}, {"src": SRC[:-1]}]
+)
+def test_translations_made_otherwise_are_not_taken(tmp_path: Path, other: dict[str, object]) -> None:
+    kept(tmp_path).get(Translator())
+    with pytest.raises(Killed):
+        kept(tmp_path, search="beam:9").get(Translator(1))
+    again = Translator()
+    changed = kept(tmp_path, **other)  # type: ignore[arg-type]
+    assert changed.get(again) == [f"T {line}" for line in changed.text.src]
+    assert again.lines == list(changed.text.src)
+    assert names(tmp_path) == ["test.en-de.json", "test.en-de.txt"]
+
+
+def test_translations_that_were_edited_are_made_again(tmp_path: Path) -> None:
+    kept(tmp_path).get(Translator())
+    (tmp_path / "translations" / "test.en-de.txt").write_text("mine\n" * 10, encoding="utf-8")
+    assert kept(tmp_path).get(Translator()) == EXPECTED
+
+
+def test_no_sentences_have_no_translations(tmp_path: Path) -> None:
+    assert kept(tmp_path, src=[]).get(Translator()) == []
+    assert kept(tmp_path, src=[]).get(Translator(chunks=0)) == []
+
+
+def test_two_processes_at_once_are_told(tmp_path: Path) -> None:
+    def translate_twice(lines: Sequence[str]) -> list[str]:
+        (tmp_path / "translations").mkdir(exist_ok=True)
+        own = kept(tmp_path)
+        with own._partial.open("a", encoding="utf-8") as file:
+            file.write("another's\n")
+        return [f"T {line}" for line in lines]
+
+    with pytest.raises(EvalError, match="another process writes these translations"):
+        kept(tmp_path).get(translate_twice)
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\r\nb", ["a", "b"]),
+        (b"\xef\xbb\xbfa\n\n", ["a", ""]),
+        ("a\u2028b\x0bc\x85\n".encode(), ["a\u2028b\x0bc\x85"]),
+    ],
+)
+def test_lines_end_with_line_feeds_alone(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    (tmp_path / "text").write_bytes(content)
+    assert read_lines(tmp_path / "text") == lines
+
+
+def test_text_that_is_not_utf8_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"a\n\xff\n")
+    with pytest.raises(EvalError, match=r"text:2: not valid UTF-8"):
+        read_lines(tmp_path / "text")

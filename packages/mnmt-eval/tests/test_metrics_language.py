@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.language import IDENTIFIERS, base_language, identifier
+from mnmt_eval.language.identifier import _load
+from mnmt_eval.metrics import LanguageAccuracy, LanguageOptions, MetricOptions, bootstrap, metric
+
+STUDY = ("de", "en", "fr", "zh_CN")
+SENTENCES = {
+    "de": [
+        "Der Hund schläft im Garten.",
+        "Wählen Sie die Zelle aus, die Sie löschen möchten.",
+        "GUTEN MORGEN",
+    ],
+    "en": ["The dog sleeps in the garden.", "Choose the cell that you want to delete.", "GOOD MORNING"],
+    "fr": ["Le chien dort dans le jardin.", "Choisissez la cellule à supprimer.", "BONJOUR À TOUS"],
+    "zh": ["狗在花园里睡觉。", "选择要删除的单元格。", "早上好"],
+}
+WITHOUT_LETTERS = ["", " ", "3.5", "— 12:30 —", "😀"]
+
+
+def accuracy(target: str = "de", name: str = "py3langid") -> LanguageAccuracy:
+    options = LanguageOptions(candidates=STUDY, identifier=name)
+    made = metric("language", target=target, options=MetricOptions(language=options))
+    assert isinstance(made, LanguageAccuracy)
+    return made
+
+
+@pytest.mark.parametrize("name", IDENTIFIERS)
+def test_sentences_are_identified(name: str) -> None:
+    made = identifier(name, STUDY)
+    assert made.candidates == ("de", "en", "fr", "zh")
+    for language, sentences in SENTENCES.items():
+        assert made.identify(sentences) == [language] * len(sentences)
+    assert made.identify(WITHOUT_LETTERS) == [""] * len(WITHOUT_LETTERS)
+
+
+@pytest.mark.parametrize("name", IDENTIFIERS)
+def test_only_candidates_are_found(name: str) -> None:
+    found = identifier(name, ["de", "fr"]).identify([*SENTENCES["en"], *SENTENCES["zh"]])
+    assert set(found) <= {"de", "fr", ""}
+
+
+@pytest.mark.parametrize("name", IDENTIFIERS)
+def test_the_share_in_the_target_language_and_the_confusion(name: str) -> None:
+    made = accuracy("de", name)
+    outputs = [*SENTENCES["de"], SENTENCES["en"][0], *SENTENCES["zh"][:2], "7", "!", ""]
+    sources = ["source"] * 7 + ["?", ""]
+    statistics = made.sentence_statistics(outputs, [], sources)
+    assert made.confusion(statistics) == {"de": 3, "en": 1, "fr": 0, "zh": 2, "": 1}
+    assert made.corpus(statistics).value == pytest.approx(100 * 3 / 7)
+    assert made.sentence_scores(statistics).tolist() == [100] * 3 + [0] * 6
+    assert bootstrap(made, statistics).lower < 100 * 3 / 7 < bootstrap(made, statistics).upper
+
+
+def test_without_sources_references_say_which_sentences_count() -> None:
+    made = accuracy()
+    outputs = ["Guten Tag, mein Herr", "12"]
+    assert made.score(outputs, [["Hallo, Herr", "12"]]).value == 100
+    assert made.score(outputs, [["Hallo, Herr", "zwölf"]]).value == 50
+    assert made.score(outputs, []).value == 50
+
+
+def test_where_nothing_counts_nothing_is_in_the_target_language() -> None:
+    assert accuracy().score(["1", ""], [["1", ""]]).value == 0
+
+
+def test_statistics_add_up_to_rows_of_a_confusion_table() -> None:
+    table = []
+    for target in ("de", "en", "fr", "zh"):
+        made = accuracy(target)
+        assert f"nrefs:0|target:{target}|candidates:de+en+fr+zh|version:py3langid-" in made.signature
+        table.append(list(made.confusion(made.sentence_statistics(SENTENCES[target], [])).values()))
+    assert (np.array(table)[:, :4] == 3 * np.eye(4)).all()
+
+
+@pytest.mark.parametrize(
+    ("target", "candidates", "name", "message"),
+    [
+        (
+            "de",
+            (),
+            "py3langid",
+            r"must have at least 2 candidates, the languages of the study, but has none\.",
+        ),
+        ("de", ("de", "de_AT"), "py3langid", r"must have at least 2 candidates, .*, but has de\."),
+        ("it", STUDY, "py3langid", r"must have the target it among the candidates, but has de, en, fr, zh\."),
+        ("de", ("de", "aa"), "py3langid", r"language: py3langid knows \d+ languages, but not aa\."),
+        ("de", ("de", "aa", "bb"), "lingua", r"language: lingua knows \d+ languages, but not aa, bb\."),
+        ("de", STUDY, "fasttext", r"`identifier` must be one of py3langid, lingua, but is 'fasttext'\."),
+    ],
+)
+def test_wrong_options_are_told(target: str, candidates: tuple[str, ...], name: str, message: str) -> None:
+    options = LanguageOptions(candidates=candidates, identifier=name)
+    with pytest.raises(EvalError, match=message):
+        metric("language", target=target, options=MetricOptions(language=options))
+
+
+@pytest.mark.parametrize("name", IDENTIFIERS)
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    _load.cache_clear()
+    monkeypatch.delitem(sys.modules, f"mnmt_eval.language.{name}_identifier", raising=False)
+    for module in (name, f"{name}.langid"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(
+        EvalError, match=rf"language: {name} is missing; `pip install 'mnmt-eval\[language\]'`"
+    ):
+        identifier(name, STUDY)
+
+
+def test_norwegian_has_one_code_for_both() -> None:
+    sentence = "Jeg vet ikke hvor boken er, men jeg skal lete etter den i morgen."
+    for name in IDENTIFIERS:
+        assert identifier(name, ["no", "en"]).identify([sentence]) == ["no"]
+
+
+@pytest.mark.parametrize(
+    ("code", "language"), [("zh_CN", "zh"), ("pt-BR", "pt"), ("DE", "de"), ("zho_Hans", "zho"), ("en", "en")]
+)
+def test_the_base_language(code: str, language: str) -> None:
+    assert base_language(code) == language

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpora import CORPORA
+from numpy.typing import NDArray
+from sacrebleu.metrics.base import Metric as SacrebleuScorer
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+from sacrebleu.significance import PairedTest as SacrebleuTest
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics import (
+    ConfidenceInterval,
+    Metric,
+    MetricOptions,
+    PairedTest,
+    Score,
+    bootstrap,
+    metric,
+    paired_bootstrap,
+    paired_permutation,
+)
+from mnmt_eval.metrics.resampling import bootstrap_totals, permutation_totals
+
+Floats = NDArray[np.float64]
+SINGLE_PRECISION = 1e-5
+SCORERS: dict[str, SacrebleuScorer] = {
+    "bleu": BLEU(),
+    "chrf": CHRF(),
+    "chrf++": CHRF(word_order=2),
+    "ter": TER(),
+}
+
+
+def texts(sentences: int, *, references: int = 1) -> tuple[list[str], list[str], list[list[str]]]:
+    """Outputs of a baseline and of a better system, and references, all drawn word by word."""
+    rng = np.random.default_rng(sentences)
+    words = np.array(
+        ["der", "die", "das", "Hund", "Katze", "Haus", "sieht", "hat", "nicht", "Garten", ",", "."]
+    )
+
+    def changed(line: list[str], share: float) -> list[str]:
+        return [str(rng.choice(words)) if rng.random() < share else word for word in line]
+
+    originals = [rng.choice(words, size=rng.integers(3, 12)).tolist() for _ in range(sentences)]
+    baseline, system = ([" ".join(changed(line, share)) for line in originals] for share in (0.45, 0.41))
+    made = [[" ".join(changed(line, 0.1)) for line in originals] for _ in range(references)]
+    return baseline, system, made
+
+
+def measured(name: str, sentences: int, references: int = 1) -> tuple[Metric, Floats, Floats]:
+    baseline, system, refs = texts(sentences, references=references)
+    made = metric(name, target="de", options=MetricOptions(num_references=references))
+    return made, made.sentence_statistics(baseline, refs), made.sentence_statistics(system, refs)
+
+
+@pytest.mark.parametrize("kind", ["bs", "ar"])
+@pytest.mark.parametrize(("sentences", "references"), [(5, 1), (60, 1), (40, 3)])
+@pytest.mark.parametrize("name", list(SCORERS))
+def test_paired_tests_are_sacrebleus(name: str, sentences: int, references: int, kind: str) -> None:
+    baseline, system, refs = texts(sentences, references=references)
+    theirs = SacrebleuTest(
+        [("baseline", baseline), ("system", system)],
+        {name: SCORERS[name]},
+        references=refs,
+        test_type=kind,
+        n_samples=300,
+    )
+    signatures, scores = theirs()
+    (their_signature,) = signatures.values()
+    of_baseline, of_system = scores[next(iter(signatures))]
+    made, *statistics = measured(name, sentences, references)
+    test = {"bs": paired_bootstrap, "ar": paired_permutation}[kind](made, *statistics, samples=300)
+    assert test.p_value == of_system.p_value
+    assert (test.baseline, test.system) == (of_baseline.score, of_system.score)
+    assert test.difference == test.system - test.baseline
+    assert sorted(test.signature.split("|")) == sorted(str(their_signature).split("|"))
+    if kind == "bs":
+        for result, of_one in zip((of_baseline, of_system), statistics, strict=True):
+            interval = bootstrap(made, of_one, samples=300)
+            assert interval.mean == pytest.approx(result.mean, rel=SINGLE_PRECISION)
+            assert interval.half_width == pytest.approx(result.ci, rel=SINGLE_PRECISION)
+
+
+def table_printed_by_sacrebleu(folder: Path, *options: str) -> list[list[float]]:
+    """The numbers in each line of the table that sacreBLEU's own command line prints of `texts(50)`."""
+    baseline, system, (reference,) = texts(50)
+    for name, lines in (("ref", reference), ("base", baseline), ("sys", system)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    command = [sys.executable, "-m", "sacrebleu", "ref", "-i", "base", "sys", "-m", "bleu", "chrf", "ter"]
+    done = subprocess.run(
+        [*command, *options, "-w", "4", "-f", "text", "-nc", "-q"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    table, _, _ = done.stdout.partition("---")
+    numbers = [re.findall(r"\d+\.\d{4}", line) for line in table.splitlines()]
+    return [list(map(float, line)) for line in numbers if line]
+
+
+def test_paired_bootstrap_is_that_of_sacrebleus_command_line(tmp_path: Path) -> None:
+    of_baseline, of_system, p_values = table_printed_by_sacrebleu(
+        tmp_path, "--paired-bs", "--paired-bs-n", "200"
+    )
+    for i, name in enumerate(("bleu", "chrf", "ter")):
+        made, baseline, system = measured(name, 50)
+        assert round(paired_bootstrap(made, baseline, system, samples=200).p_value, 4) == p_values[i]
+        for printed, statistics in ((of_baseline, baseline), (of_system, system)):
+            interval = bootstrap(made, statistics, samples=200)
+            value, *mean_and_half_width = printed[3 * i : 3 * i + 3]
+            assert round(interval.value, 4) == value
+            assert [interval.mean, interval.half_width] == pytest.approx(mean_and_half_width, abs=1e-4)
+
+
+def test_paired_permutation_is_that_of_sacrebleus_command_line(tmp_path: Path) -> None:
+    of_baseline, of_system, p_values = table_printed_by_sacrebleu(
+        tmp_path, "--paired-ar", "--paired-ar-n", "200"
+    )
+    for i, name in enumerate(("bleu", "chrf", "ter")):
+        made, baseline, system = measured(name, 50)
+        test = paired_permutation(made, baseline, system, samples=200)
+        said = [round(number, 4) for number in (test.baseline, test.system, test.p_value)]
+        assert said == [of_baseline[i], of_system[i], p_values[i]]
+
+
+@pytest.mark.parametrize("target", ["zh", "de"])
+def test_intervals_are_sacrebleus(target: str) -> None:
+    corpus = CORPORA[target]
+    scorer = BLEU(trg_lang=target)
+    expected = scorer.corpus_score(corpus.hypotheses, corpus.references, n_bootstrap=500)
+    made = metric("bleu", target=target, options=MetricOptions(num_references=2))
+    statistics = made.sentence_statistics(corpus.hypotheses, corpus.references, corpus.sources)
+    interval = bootstrap(made, statistics, samples=500)
+    assert interval.value == expected.score
+    assert interval.mean == pytest.approx(expected._mean, rel=SINGLE_PRECISION)
+    assert interval.half_width == pytest.approx(expected._ci, rel=SINGLE_PRECISION)
+
+
+def test_draws_do_not_depend_on_how_many_are_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, baseline, system = measured("ter", 7)
+    at_once = [
+        *bootstrap_totals([baseline, system], samples=100, seed=3),
+        *permutation_totals(baseline, system, samples=100, seed=3),
+    ]
+    monkeypatch.setattr("mnmt_eval.metrics.resampling._CHUNK_DRAWS", 1)
+    in_chunks = [
+        *bootstrap_totals([baseline, system], samples=100, seed=3),
+        *permutation_totals(baseline, system, samples=100, seed=3),
+    ]
+    for expected, got in zip(at_once, in_chunks, strict=True):
+        assert np.array_equal(expected, got)
+
+
+def test_totals_are_of_sentences_drawn_with_replacement() -> None:
+    numbered = np.array([[1.0, 1.0], [1.0, 10.0], [1.0, 100.0]])
+    (totals,) = bootstrap_totals([numbered], samples=200, seed=1)
+    assert (totals[:, 0] == 3).all()
+    assert {tuple(map(int, f"{int(total):03}")) for total in totals[:, 1]} == {
+        (i, j, 3 - i - j) for i in range(4) for j in range(4 - i)
+    }
+
+
+def test_exchanges_give_each_output_to_one_of_the_two() -> None:
+    baseline, system = np.array([[1.0], [2.0], [4.0]]), np.array([[8.0], [16.0], [32.0]])
+    first, second = permutation_totals(baseline, system, samples=200, seed=1)
+    assert (first + second == 63).all()
+    assert len(set(first.ravel().tolist())) == 2**3
+
+
+def test_a_system_does_not_differ_from_itself() -> None:
+    made, baseline, _ = measured("chrf", 20)
+    for test in (paired_bootstrap, paired_permutation):
+        result = test(made, baseline, baseline, samples=99)
+        assert (result.difference, result.p_value) == (0, 1)
+
+
+def test_exchanged_systems_differ_as_much_the_other_way() -> None:
+    made, baseline, system = measured("bleu", 30)
+    for test in (paired_bootstrap, paired_permutation):
+        there, back = test(made, baseline, system, samples=64), test(made, system, baseline, samples=64)
+        assert back.difference == -there.difference
+        assert back.p_value == there.p_value
+    there, back = paired_bootstrap(made, baseline, system), paired_bootstrap(made, system, baseline)
+    assert there.interval is not None
+    assert back.interval is not None
+    assert there.interval.lower == -back.interval.upper
+    assert there.interval.lower < there.interval.value < there.interval.upper
+
+
+def test_chance_is_found_to_be_chance_and_a_difference_to_be_none() -> None:
+    """Of two like systems a fifth or fewer should seem to differ at p < 0.1; of unlike ones most."""
+    rng = np.random.default_rng(0)
+    ones = np.ones(80)
+    mean = MeanOfColumn()
+    for gap, few in ((0.0, True), (0.6, False)):
+        found = 0
+        for _ in range(40):
+            baseline, system = (np.column_stack([rng.normal(shift, 1, 80), ones]) for shift in (0.0, gap))
+            found += paired_permutation(mean, baseline, system, samples=200).p_value < 0.1
+        assert (found <= 8) if few else (found >= 32)
+
+
+class MeanOfColumn(Metric):
+    name = "mean"
+    signature = "nrefs:0"
+
+    def sentence_statistics(self, hypotheses: object, references: object, sources: object = ()) -> Floats:
+        raise NotImplementedError
+
+    def values(self, totals: Floats) -> Floats:
+        return np.asarray(totals[..., 0] / totals[..., 1])
+
+
+def test_any_metric_of_sums_can_be_resampled() -> None:
+    statistics = np.column_stack([np.arange(100.0), np.ones(100)])
+    interval = bootstrap(MeanOfColumn(), statistics, samples=2000)
+    assert interval.value == 49.5
+    standard_error = np.arange(100).std() / np.sqrt(100)
+    assert interval.half_width == pytest.approx(1.96 * standard_error, rel=0.1)
+    assert interval.signature == "nrefs:0|bs:2000|seed:12345"
+
+
+@pytest.mark.parametrize("test", [paired_bootstrap, paired_permutation])
+def test_what_cannot_be_tested_is_told(test: object) -> None:
+    made, baseline, system = measured("ter", 5)
+    assert callable(test)
+    with pytest.raises(EvalError, match=r"must be measured on the same sentences, but have 5, 4\."):
+        test(made, baseline, system[:4])
+    with pytest.raises(EvalError, match=r"`samples` must be at least 1, but is 0\."):
+        test(made, baseline, system, samples=0)
+    with pytest.raises(EvalError, match=r"must be measured on the same sentences, but have 0, 0\."):
+        test(made, baseline[:0], system[:0])
+
+
+def test_results_are_values() -> None:
+    made, baseline, system = measured("chrf", 10)
+    assert paired_bootstrap(made, baseline, system) == paired_bootstrap(made, baseline, system)
+    assert isinstance(made.corpus(baseline), Score)
+    assert isinstance(paired_permutation(made, baseline, system, samples=9), PairedTest)
+    assert isinstance(bootstrap(made, baseline, samples=9), ConfidenceInterval)

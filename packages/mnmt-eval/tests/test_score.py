@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import CommandLine
+
+from mnmt_eval import score_run
+from mnmt_eval.metrics import metric
+from mnmt_eval.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
+from mnmt_model.run_record import read_evals
+
+
+class Killed(BaseException):
+    pass
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_each_metric_found_in_each_sentence_is_kept(command_line: CommandLine, tiny_run: Path) -> None:
+    rows = command_line.scored(tiny_run, "--metrics", "bleu,chrf++,ter")
+    for row in rows:
+        name, task = str(row["metric"]), str(row["task"])
+        kept = read_scores(scores_path(tiny_run, "test", task, name))
+        assert kept is not None
+        own = metric(name, target=task[3:])
+        assert len(kept.statistics) == 20
+        assert own.corpus(kept.statistics).value == row["value"]
+        assert f"{kept.metric}|{kept.search}" == row["signature"]
+        assert kept.metric == own.signature
+
+
+def test_a_metric_more_needs_no_translating(
+    command_line: CommandLine, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command_line.scored(tiny_run, "--metrics", "bleu")
+    translations = files(tiny_run / "translations")
+    with monkeypatch.context() as patched:
+        patched.setattr(score_run, "translate", None)
+        rows = command_line.scored(tiny_run, "--metrics", "bleu,chrf")
+    assert [row["metric"] for row in rows] == ["bleu", "chrf"] * 2
+    assert files(tiny_run / "translations") == translations
+
+
+def test_scoring_twice_changes_no_file(command_line: CommandLine, tiny_run: Path) -> None:
+    command_line.scored(tiny_run)
+    before = files(tiny_run)
+    command_line.scored(tiny_run)
+    assert files(tiny_run) == before
+
+
+@pytest.mark.parametrize("moment", ["write_scores", "append_evals"])
+@pytest.mark.parametrize("after", [0, 1, 2, 3])
+def test_a_kill_at_any_write_loses_nothing_and_repeats_nothing(
+    command_line: CommandLine,
+    tiny_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    after: int,
+) -> None:
+    undisturbed = Path(shutil.copytree(tiny_run, tiny_run.with_name("undisturbed")))
+    command_line.scored(undisturbed)
+    write, calls = getattr(score_run, moment), 0
+
+    def killed(*arguments: object) -> None:
+        nonlocal calls
+        if calls == after:
+            raise Killed
+        calls += 1
+        write(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(score_run, moment, killed)
+        if moment == "append_evals" and after > 1:  # there are two test sets
+            command_line.scored(tiny_run)
+        else:
+            with pytest.raises(Killed):
+                command_line.scored(tiny_run)
+    command_line.scored(tiny_run)
+    assert read_evals(tiny_run) == read_evals(undisturbed)
+    ours, theirs = files(tiny_run), files(undisturbed)
+    assert ours.keys() == theirs.keys()
+    translations = {name for name in ours if name.startswith("translations")}
+    assert {ours[name] for name in translations} == {theirs[name] for name in translations}
+
+
+def test_rows_of_an_older_version_get_their_sentence_scores_and_no_row_twice(
+    command_line: CommandLine, tiny_run: Path
+) -> None:
+    command_line.scored(tiny_run)
+    evals = (tiny_run / "evals.jsonl").read_bytes()
+    shutil.rmtree(tiny_run / "scores")
+    shutil.rmtree(tiny_run / "translations")
+    command_line.scored(tiny_run)
+    assert (tiny_run / "evals.jsonl").read_bytes() == evals
+    assert len(list((tiny_run / "scores").iterdir())) == 4
+
+
+def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, tiny_run: Path) -> None:
+    command_line.scored(tiny_run, "--metrics", "bleu")
+    path = scores_path(tiny_run, "test", "xx-aa", "bleu")
+    whole, content = read_scores(path), path.read_bytes()
+    for broken in (b"", b"no numbers", content[:-30]):
+        path.write_bytes(broken)
+        assert read_scores(path) is None
+        command_line.scored(tiny_run, "--metrics", "bleu")
+        again = read_scores(path)
+        assert whole is not None
+        assert again is not None
+        np.testing.assert_array_equal(again.statistics, whole.statistics)
+
+
+def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = scores_path(tmp_path, "news", "en-de", "chrf++")
+    assert read_scores(path) is None
+    written = SentenceScores(
+        statistics=np.arange(6.0).reshape(2, 3), metric="a|b", step=3, search="beam:1", translations="0f"
+    )
+    write_scores(path, written)
+    assert path.name == "news.en-de.chrf++.npz"
+    kept = read_scores(path)
+    assert kept is not None
+    np.testing.assert_array_equal(kept.statistics, written.statistics)
+    assert (kept.metric, kept.step, kept.search, kept.translations) == ("a|b", 3, "beam:1", "0f")
+
+
+def test_zero_shot_tasks_are_scored(command_line: CommandLine, results: Path, tiny_run: Path) -> None:
+    """A task that is moved out of the training data is measured all the same."""
+    path = results / "data" / "prepared.json"
+    description = json.loads(path.read_text(encoding="utf-8"))
+    description |= {"tasks": ["xx-aa"], "zero_shot": ["xx-bb"]}
+    path.write_text(json.dumps(description), encoding="utf-8")
+    assert {row["task"] for row in command_line.scored(tiny_run)} == {"xx-aa", "xx-bb"}

@@ -1,0 +1,150 @@
+"""What is found against Hugging Face's `generate`, on an exported model.
+
+Where definitions coincide: theirs divides by len^alpha, without the forced tokens, as `power` does, and takes
+those that end from among the `num_beams` best candidates. Its `early_stopping="never"` is our `exact`, its
+`True` our `filled`; its default, `False`, bounds what is attainable by the present length, which is only
+right without a penalty. `min_new_tokens` does not count `</s>`. Padding, which we never produce, must be
+suppressed there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mnmt_data.vocab import Vocabulary, train_vocabulary
+from mnmt_eval.protocol import EOS, PAD
+from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
+from mnmt_model.export import export_hugging_face
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.decoding import IncrementalModel
+from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.model_config import ModelConfig
+
+pytest.importorskip("google.protobuf", reason="the extra `export` of mnmt-model is not installed")
+transformers = pytest.importorskip("transformers", reason="the extra `export` of mnmt-model is not installed")
+
+T5 = ModelConfig(decoder_layers=2, d_model=32, num_heads=4, head_dim=6, d_ff=48)
+SRC = torch.tensor([[3, 7, 8, 9, 4, 1], [5, 1, 0, 0, 0, 0], [6, 6, 6, 1, 0, 0], [9, 8, 7, 6, 1, 0]])
+LONGEST = 14
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[IncrementalModel, Any]:
+    """A random model, and what `transformers` loads of its export."""
+    folder = tmp_path_factory.mktemp("export")
+    lines = [f"w{number} v{number % 7} and u{number % 13}" for number in range(60)]
+    train_vocabulary(lines, folder / "vocab.model", kind="word", size=60, languages=["de"])
+    model = build_model(T5, Vocabulary.load(folder / "vocab.model").size)
+    initialise(model, seed=3)
+    with torch.no_grad():
+        model.softmax_weight[EOS] *= 3  # so that targets end at different lengths
+    export_hugging_face(T5, model.state_dict(), folder / "vocab.model", folder / "out")
+    theirs = transformers.T5ForConditionalGeneration.from_pretrained(folder / "out")
+    return IncrementalModel(model), theirs.eval()
+
+
+def configure(beam: int, alpha: float) -> SearchConfig:
+    return SearchConfig(
+        beam=beam,
+        n_best=beam,
+        length_penalty=LengthPenalty(kind="power", alpha=alpha),
+        max_length=MaxLength(ratio=0, extra=LONGEST),
+    )
+
+
+def generate(theirs: Any, config: SearchConfig, **options: Any) -> Any:
+    """Their search with our settings."""
+    return theirs.generate(
+        input_ids=SRC,
+        attention_mask=(SRC != PAD).long(),
+        num_beams=config.beam,
+        num_return_sequences=config.n_best,
+        length_penalty=config.length_penalty.alpha,
+        max_new_tokens=LONGEST,
+        min_new_tokens=max(0, config.min_length - 1),
+        no_repeat_ngram_size=config.no_repeat_ngram,
+        suppress_tokens=[PAD],
+        do_sample=False,
+        return_dict_in_generate=True,
+        output_scores=True,
+        output_logits=True,
+        **options,
+    )
+
+
+def tokens_of(sequences: Tensor, begun: int = 1) -> list[tuple[int, ...]]:
+    """Generated tokens of each sequence, without what it was begun with, and up to its end."""
+    rows = [row[begun:] for row in sequences.tolist()]
+    return [tuple(row[: row.index(EOS) + 1] if EOS in row else row) for row in rows]
+
+
+def same_hypotheses(ours: IncrementalModel, theirs: Any, config: SearchConfig, **options: Any) -> None:
+    expected = generate(theirs, config, **options)
+    for cache in ("flat", "reorder"):
+        found = search(ours, SRC, replace(config, cache=cache))
+        assert [h.tokens for n_best in found for h in n_best] == tokens_of(expected.sequences)
+        scores = [h.score for n_best in found for h in n_best]
+        assert scores == pytest.approx(expected.sequences_scores.tolist(), rel=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("beam", [4, 8])
+def test_exact_stopping_is_their_never(models: tuple[Any, Any], beam: int, alpha: float) -> None:
+    same_hypotheses(*models, configure(beam, alpha), early_stopping="never")
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("beam", [4, 8])
+def test_stopping_when_filled_is_their_true(models: tuple[Any, Any], beam: int, alpha: float) -> None:
+    same_hypotheses(*models, replace(configure(beam, alpha), early_stopping="filled"), early_stopping=True)
+
+
+@pytest.mark.parametrize("beam", [4, 8])
+def test_exact_stopping_is_their_default_without_a_penalty(models: tuple[Any, Any], beam: int) -> None:
+    same_hypotheses(*models, configure(beam, 0.0), early_stopping=False)
+
+
+@pytest.mark.parametrize("constraints", [{"min_length": 6}, {"no_repeat_ngram": 1}, {"no_repeat_ngram": 2}])
+@pytest.mark.parametrize("beam", [4, 8])
+def test_constraints_are_theirs(models: tuple[Any, Any], beam: int, constraints: dict[str, int]) -> None:
+    same_hypotheses(*models, replace(configure(beam, 1.0), **constraints), early_stopping="never")
+
+
+@pytest.mark.parametrize("beam", [4, 8])
+def test_a_forced_prefix_is_their_decoder_input(models: tuple[Any, Any], beam: int) -> None:
+    ours, theirs = models
+    prefix = torch.tensor([[5, 6], [7, 8], [9, 9], [4, 3]])
+    config = replace(configure(beam, 1.0), no_repeat_ngram=2)
+    decoder_input_ids = torch.nn.functional.pad(prefix, (1, 0), value=PAD)
+    expected = generate(theirs, config, early_stopping="never", decoder_input_ids=decoder_input_ids)
+    found = search(ours, SRC, config, prefix=prefix)
+    assert [h.tokens for n_best in found for h in n_best] == tokens_of(expected.sequences, begun=3)
+    scores = [h.score for n_best in found for h in n_best]
+    assert scores == pytest.approx(expected.sequences_scores.tolist(), rel=1e-4)
+
+
+@pytest.mark.parametrize("constraints", [{}, {"min_length": 6}, {"no_repeat_ngram": 1}])
+def test_a_beam_of_one_is_their_greedy_search(models: tuple[Any, Any], constraints: dict[str, int]) -> None:
+    ours, theirs = models
+    config = replace(configure(1, 0.0), **constraints)
+    expected = generate(theirs, config)
+    log_probs = torch.stack(expected.logits, dim=1).log_softmax(-1)
+    for (best,), tokens, row in zip(
+        search(ours, SRC, config), tokens_of(expected.sequences), log_probs, strict=True
+    ):
+        assert best.tokens == tokens
+        assert best.token_log_probs == pytest.approx(
+            [float(row[i, token]) for i, token in enumerate(tokens)], rel=1e-3, abs=1e-5
+        )
+
+
+def test_the_lengths_compared_differ(models: tuple[Any, Any]) -> None:
+    ours, _ = models
+    found = [h for n_best in search(ours, SRC, configure(8, 1.0)) for h in n_best]
+    assert len({len(h.tokens) for h in found}) > 3
+    assert {h.is_complete for h in found} == {True, False}

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from letters import LetterVocabulary
+
+from mnmt_eval.translate.splitting import encode_parts, halves, sentences
+from mnmt_eval.translate.translation import Candidate, joined
+
+VOCAB = LetterVocabulary()
+
+
+@given(text=st.text("abc., ", max_size=200).filter(str.strip), max_source=st.integers(8, 30))
+def test_parts_have_all_the_tokens_and_none_is_too_long(text: str, max_source: int) -> None:
+    parts = encode_parts(VOCAB, text, target="xx", max_source=max_source)
+    assert all(2 < len(part) <= max_source for part in parts)
+    assert [part[0] for part in parts] == [2] * len(parts)
+    (whole,) = VOCAB.encode_sources([text], target="xx")
+    assert [token for part in parts for token in part[1:-1].tolist()] == whole[1:-1].tolist()
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "Eins zwei. |Drei, vier, fünf.",
+        "Er sagte: „Ja!“ |Sie sagte nein.",
+        'He said "Yes." |She said no (to it?). |Or not… |I forget.',
+        "Pi is 3.14159 or so.",
+        "Das ist z. B. ein Haus der U.S. Army.",
+        "今天天气很好。|我们去公园吧！”|好。",
+        "  eins.  |zwei  ",
+        "eins",
+    ],
+)
+def test_a_text_is_cut_where_sentences_end(cut: str) -> None:
+    assert "|".join(sentences(cut.replace("|", ""))) == cut
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "eins zwei drei, |vier fünf sechs",
+        "3,14159 |27,18281",
+        "今天天气很好，|我们去",
+        "今天天气很好|我们去公园吧",
+        "aaaa|bbbb",
+        "A, bcdefghijkl|mnopqrstuvw xyz",
+        "a，|b",
+    ],
+)
+def test_a_sentence_is_cut_in_two_where_a_clause_or_a_word_ends(cut: str) -> None:
+    assert "|".join(halves(cut.replace("|", ""))) == cut
+
+
+@given(text=st.text("ab.。, \u2028", min_size=2, max_size=30))
+def test_both_halves_have_something(text: str) -> None:
+    left, right = halves(text)
+    assert left
+    assert right
+    assert left + right == text
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("de", "eins zwei"),
+        ("zh", "einszwei"),
+        ("zh_TW", "einszwei"),
+        ("ja-JP", "einszwei"),
+        ("ko", "eins zwei"),
+    ],
+)
+def test_parts_are_joined_as_the_language_joins_sentences(target: str, text: str) -> None:
+    parts = [(candidate("eins"),), (candidate(""),), (candidate("zwei"),)]
+    assert joined(parts, target=target).text == text
+
+
+def candidate(text: str, score: float = -1.0, *, complete: bool = True) -> Candidate:
+    return Candidate(text=text, score=score, log_prob=2 * score, complete=complete)
+
+
+def test_the_n_best_of_parts_are_joined_place_by_place() -> None:
+    first = (candidate("a", -1.0), candidate("b", -3.0), candidate("c", -4.0))
+    second = (candidate("d", -2.0), candidate("e", -2.5, complete=False))
+    line = joined([first, second], target="de")
+    assert [(c.text, c.score, c.log_prob, c.complete) for c in line.n_best] == [
+        ("a d", -1.5, -6.0, True),
+        ("b e", -2.75, -11.0, False),
+    ]
+    assert (line.parts, line.truncated) == (2, False)
