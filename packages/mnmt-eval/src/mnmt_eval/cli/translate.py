@@ -45,7 +45,7 @@ class WorkOptions:
     """Processes that search; each has one core, or one GPU."""
 
     device: str | None = None
-    """`cpu`, `cuda` or `cuda:0`, …; every GPU that is there, or the CPU, by default."""
+    """Where to search, such as `cpu` or `cuda`; every GPU that is there, or the CPU, by default."""
 
     def __post_init__(self) -> None:
         if self.jobs < 1:

@@ -53,8 +53,8 @@ def paired_bootstrap(
 ) -> PairedTest:
     """Paired bootstrap resampling (Koehn 2004), two-sided: `sacrebleu --paired-bs`.
 
-    p = (1 + #{|d_i| − m > |d|}) / (1 + samples), d being the difference on all sentences, d_i that on the
-    i-th resample and m the mean of all |d_i|. With the same seed the p-value is sacreBLEU's.
+    p = (1 + #{abs(d_i) − m > abs(d)}) / (1 + samples), d being the difference on all sentences, d_i that on
+    the i-th resample and m the mean of all abs(d_i). With the same seed the p-value is sacreBLEU's.
 
     Args:
         metric: the metric.
@@ -83,7 +83,7 @@ def paired_permutation(
 ) -> PairedTest:
     """Approximate randomisation (Riezler and Maxwell 2005), two-sided: `sacrebleu --paired-ar`.
 
-    p = (1 + #{|d_i| > |d|}) / (1 + samples), d being the difference and d_i that after the i-th random
+    p = (1 + #{abs(d_i) > abs(d)}) / (1 + samples), d being the difference and d_i that after the i-th random
     exchange of the two systems' outputs. With the same seed the p-value is sacreBLEU's.
 
     Args:

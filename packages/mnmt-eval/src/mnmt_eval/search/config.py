@@ -63,7 +63,7 @@ class SearchConfig:
 
     @property
     def signature(self) -> str:
-        """All that changes what is found, as in `beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20`."""
+        """All that changes what is found, in a few letters, such as beam, penalty and lengths."""
         parts = {
             "beam": None if self.sampling else self.beam,
             "sample": self.sampling,
