@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -110,8 +110,9 @@ class FileOutput:
         self._keep(self._record)
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file, without lines that an interruption kept from being counted."""
+        with closing(self._file):
+            self._file.truncate(self._record.bytes)
 
     @property
     def remarks(self) -> Remarks:
@@ -160,8 +161,9 @@ class FileOutput:
         )
 
     def _keep(self, record: OutputRecord) -> None:
-        write_json(self._record_path, asdict(record))
+        # Interrupted in between, the record on the disk counts less than the file has, never more.
         self._record = record
+        write_json(self._record_path, asdict(record))
 
     def _begun(self, made_with: Mapping[str, Any]) -> OutputRecord:
         """The record of what is there, or of nothing."""
