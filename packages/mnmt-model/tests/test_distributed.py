@@ -196,8 +196,13 @@ def test_a_checkpoint_of_two_goes_on_alone(routed: RunPlan, tmp_path: Path, opti
 @pytest.mark.parametrize(
     ("experts", "together", "message"),
     [
-        (4, 2, r"`expert_parallel` \(2\) must divide the number of processes \(1\)"),
-        (0, 2, "`expert_parallel` is 2, but the model has no experts; leave it out"),
+        (
+            4,
+            2,
+            r"`devices` must be a multiple of `expert_parallel` \(2\), but is 1. Start processes with torch",
+        ),
+        (0, 2, r"`expert_parallel` must be 1 for a dense model, but is 2\."),
+        (4, 3, r"`num_experts` must be a multiple of `expert_parallel` \(3\), but is 4\."),
     ],
 )
 def test_what_cannot_be_divided_is_refused(

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mnmt_moe_ext
 from mnmt_model.planning.cost import Cost
 from mnmt_model.planning.exchange import exchange_bytes
-from mnmt_model.planning.experts import check_expert_parallel, expert_capacity
+from mnmt_model.planning.experts import check_expert_parallel, expert_slots
 from mnmt_model.planning.slots import slot_uses
 from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
+from mnmt_model.transformer.capacity import expert_capacity
 from mnmt_model.transformer.model_config import ModelConfig
 
 MIXTURE = ModelConfig(encoder_layers=4, decoder_layers=3, d_model=32, num_experts=8)
@@ -23,13 +25,26 @@ WORKLOAD = Workload(src_len=30, tgt_len=20, devices=4)
 
 @pytest.mark.parametrize(
     ("tokens", "num_experts", "factor", "capacity"),
-    [(8, 4, 2.0, 4), (8, 4, 2.1, 8), (1, 2048, 2.0, 4), (4096, 128, 2.0, 64), (990, 8, 1.25, 156)],
+    [
+        (8, 4, 2.0, 4),
+        (8, 4, 2.1, 8),
+        (1, 2048, 2.0, 4),
+        (4096, 128, 2.0, 64),
+        (990, 8, 1.25, 156),
+        (40, 11, 1.1, 4),  # 4.000000000000001 in floating point
+    ],
 )
-def test_a_capacity_is_a_multiple_of_four(
-    tokens: int, num_experts: int, factor: float, capacity: int
-) -> None:
+def test_slots_are_a_multiple_of_four(tokens: int, num_experts: int, factor: float, capacity: int) -> None:
     config = ModelConfig(num_experts=num_experts, capacity_factor=factor)
-    assert expert_capacity(config, tokens) == capacity
+    assert expert_slots(config, tokens) == num_experts * capacity
+
+
+@given(tokens=st.integers(1, 10**6), num_experts=st.integers(2, 4096), hundredths=st.integers(1, 400))
+def test_a_capacity_is_the_extensions(tokens: int, num_experts: int, hundredths: int) -> None:
+    factor = hundredths / 100
+    assert expert_capacity(tokens, num_experts, factor) == mnmt_moe_ext.expert_capacity(
+        num_tokens=tokens, num_experts=num_experts, capacity_factor=factor
+    )
 
 
 def test_every_slot_goes_to_its_expert_and_back_in_both_passes() -> None:

@@ -83,7 +83,7 @@ def test_training_with_room_for_all_is_the_same() -> None:
     mixture = make_mixture(replace(CONFIG, second_expert="always", capacity_factor=4.0))
     batch = sentences([5, 9])
     x = torch.randn(14, 16, requires_grad=True)
-    routed, expected = mixture(x, routes_for(batch).sources), best_two(mixture, x)
+    routed, expected = mixture(x, routes_for(batch).sources()), best_two(mixture, x)
     torch.testing.assert_close(routed, expected, rtol=1e-4, atol=1e-5)
     wanted = [x, *mixture.parameters()]
     for ours, theirs in zip(
@@ -102,7 +102,7 @@ def test_what_finds_no_slot_is_left_to_the_residual() -> None:
     routes = routes_for(batch)
     # All choose experts 0 and 1, which have 4 slots each: of 32 tokens the first four are served.
     x = 1 + torch.rand(32, 16)
-    y = mixture(x, routes.sources)
+    y = mixture(x, routes.sources())
     assert (y[4:] == 0).all()
     assert (y[:4] != 0).any(dim=1).all()
     torch.testing.assert_close(y[:4], best_two(mixture, x)[:4], rtol=1e-4, atol=1e-5)
@@ -129,7 +129,7 @@ def test_uniform_routing_spreads_tokens_evenly(step: int) -> None:
     mixture = make_mixture(replace(CONFIG, num_experts=5))
     batch = sentences([11, 12])
     routes = routes_for(batch, uniform=True, step=step)
-    mixture(torch.randn(23, 16), routes.sources)
+    mixture(torch.randn(23, 16), routes.sources())
     (load,) = routes.balance(1).load
     assert int(load.sum()) == 46
     assert int(load.max() - load.min()) <= 2
@@ -139,13 +139,13 @@ def test_random_choices_go_with_the_tokens_wherever_they_are() -> None:
     mixture = make_mixture(replace(CONFIG, capacity_factor=9.0))
     x = torch.randn(3, 4, 16, generator=torch.Generator().manual_seed(5))
     batch = sentences([4, 4, 4])
-    together = mixture(x.view(12, 16), routes_for(batch).sources).view(3, 4, 16)
+    together = mixture(x.view(12, 16), routes_for(batch).sources()).view(3, 4, 16)
     for row in (2, 0, 1):
         one = sentences([4])
         gating = Gating(pair_ids=torch.tensor([row]), seed_and_step=torch.tensor([3, 0]))
-        apart = mixture(x[row], Routes(gating, one, one, ALONE).sources)
+        apart = mixture(x[row], Routes(gating, one, one, ALONE).sources())
         torch.testing.assert_close(apart, together[row], rtol=1e-4, atol=1e-5)
-    later = mixture(x.view(12, 16), routes_for(batch, step=1).sources).view(3, 4, 16)
+    later = mixture(x.view(12, 16), routes_for(batch, step=1).sources()).view(3, 4, 16)
     assert not torch.allclose(later, together)
 
 
@@ -199,7 +199,7 @@ def test_the_auxiliary_loss_moves_the_gate_towards_balance() -> None:
 
     def auxiliary() -> Tensor:
         routes = routes_for(batch)
-        mixture(x, routes.sources)
+        mixture(x, routes.sources())
         return routes.balance(1).auxiliary
 
     before = float(auxiliary().detach())
@@ -216,7 +216,7 @@ def test_bfloat16_states_are_routed_in_float32() -> None:
     mixture = make_mixture(replace(CONFIG, second_expert="always", capacity_factor=9.0))
     x = torch.randn(12, 16).bfloat16()
     routes = routes_for(sentences([12]))
-    y = mixture(x, routes.sources)
+    y = mixture(x, routes.sources())
     assert y.dtype == torch.bfloat16
     expected = best_two(mixture, x.float())
     torch.testing.assert_close(y.float(), expected, rtol=0.1, atol=0.1)

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 from mnmt_model.train_config import TrainConfig
+from mnmt_model.transformer.capacity import expert_capacity
 from mnmt_model.transformer.model_config import ModelConfig
 
 EXPERTS_PER_TOKEN = 2
 """The top-2 gate of GShard (Lepikhin et al. 2020)."""
 
-SLOT_MULTIPLE = 4
-"""An expert's slots are a multiple of it."""
-
-
-def expert_capacity(config: ModelConfig, tokens: int) -> int:
-    """Slots C of each expert in training: 4 ceil(S · `capacity_factor` / 4E).
-
-    Args:
-        config: a model with experts.
-        tokens: S, those of a device that pass the layer together.
-    """
-    share = tokens * config.capacity_factor / (SLOT_MULTIPLE * config.num_experts)
-    return SLOT_MULTIPLE * ceil(share)
-
 
 def expert_slots(config: ModelConfig, tokens: int) -> int:
-    """Slots E · C of all experts of a layer for the tokens of one device."""
-    return config.num_experts * expert_capacity(config, tokens)
+    """Slots E · C of all experts of a layer in training, for the tokens of one device."""
+    return config.num_experts * expert_capacity(tokens, config.num_experts, config.capacity_factor)
 
 
 def check_expert_parallel(config: ModelConfig, train: TrainConfig, devices: int) -> None:

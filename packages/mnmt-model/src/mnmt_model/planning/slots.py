@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mnmt_model.planning.experts import EXPERTS_PER_TOKEN, expert_capacity
+from mnmt_model.planning.experts import EXPERTS_PER_TOKEN, expert_slots
 from mnmt_model.planning.passes import passes
 from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
@@ -31,6 +31,6 @@ def slot_uses(config: ModelConfig, train: TrainConfig, workload: Workload) -> tu
 
 
 def _slot_use(config: ModelConfig, tokens: int) -> SlotUse:
-    capacity = expert_capacity(config, tokens)
-    filled = min(1.0, EXPERTS_PER_TOKEN * tokens / (config.num_experts * capacity))
-    return SlotUse(tokens=tokens, capacity=capacity, filled=filled)
+    slots = expert_slots(config, tokens)
+    filled = min(1.0, EXPERTS_PER_TOKEN * tokens / slots)
+    return SlotUse(tokens=tokens, capacity=slots // config.num_experts, filled=filled)

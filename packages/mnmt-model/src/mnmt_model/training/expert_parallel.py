@@ -8,6 +8,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 
 from mnmt_model.errors import RunError
+from mnmt_model.planning.experts import check_expert_parallel
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.world import World
 from mnmt_model.transformer.expert_ranks import ALONE, EXPERTS, REPLICAS, ExpertRanks
@@ -21,20 +22,13 @@ def expert_ranks(model: ModelConfig, config: TrainConfig, world: World) -> Exper
     Raises:
         RunError: if the processes, or the experts, cannot be divided so.
     """
+    try:
+        check_expert_parallel(model, config, world.size)
+    except ValueError as error:
+        raise RunError(f"{error} Start processes with torchrun --nproc-per-node.") from None
     together = config.expert_parallel
     if together == 1:
         return ALONE
-    if not model.num_experts:
-        raise RunError(f"`expert_parallel` is {together}, but the model has no experts; leave it out")
-    if world.size % together:
-        raise RunError(
-            f"`expert_parallel` ({together}) must divide the number of processes ({world.size}); "
-            f"start so many with torchrun --nproc-per-node"
-        )
-    if model.num_experts % together:
-        raise RunError(
-            f"`expert_parallel` ({together}) must divide `num_experts` ({model.num_experts}) of the model"
-        )
     shape = (world.size // together, together)
     mesh = init_device_mesh(world.device.type, shape, mesh_dim_names=(REPLICAS, EXPERTS))
     return ExpertRanks(mesh=mesh, chunks=config.exchange_chunks)

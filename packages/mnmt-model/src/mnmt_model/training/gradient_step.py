@@ -25,7 +25,7 @@ EMPTY = Batch(
     tgt=np.ones((1, 1), dtype=np.int64),
     tasks=np.zeros(1, dtype=np.int64),
     loss_weights=np.zeros(1, dtype=np.float32),
-    ids=np.full(1, 2**20),
+    ids=np.zeros(1, dtype=np.int64),
 )
 """Takes the place of a part without pairs, since every process must take part; it weighs nothing."""
 

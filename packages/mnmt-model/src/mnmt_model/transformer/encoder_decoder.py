@@ -39,7 +39,7 @@ class EncoderDecoder(TranslationModel):
         """Source states `(num_tokens, d_model)`."""
         x = self.embed_sources(src)
         pattern = Own(sentences=src, bias=self.encoder.bias(src, causal=False, like=x))
-        return self.encoder.finish(self.encoder(x, pattern, routes=routes and routes.sources))
+        return self.encoder.finish(self.encoder(x, pattern, routes=routes and routes.sources()))
 
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
         """The decoder's states."""
@@ -47,7 +47,7 @@ class EncoderDecoder(TranslationModel):
         x = self.embed_targets(tgt.shifted(), tgt.positions)
         own = Own(sentences=tgt, bias=self.decoder.bias(tgt, causal=True, like=x))
         cross = Memory(sentences=tgt, src=src, states=states, bias=padding_mask(src.hidden, x.dtype))
-        output = self.decoder.finish(self.decoder(x, own, cross, routes=routes and routes.targets))
+        output = self.decoder.finish(self.decoder(x, own, cross, routes=routes and routes.targets()))
         return Predictions(states=output, tokens=tgt.tokens, pairs=tgt.rows)
 
     def read(self, src: Sentences) -> list[KeysValues]:

@@ -36,15 +36,7 @@ class ExpertRanks:
         return self.mesh[EXPERTS].get_group()
 
     def local(self, num_experts: int) -> range:
-        """The experts that this process holds.
-
-        Raises:
-            ValueError: if the processes cannot hold equally many.
-        """
-        if num_experts % self.size:
-            raise ValueError(
-                f"`num_experts` must be a multiple of `expert_parallel` ({self.size}), but is {num_experts}."
-            )
+        """The experts that this process holds, of a multiple of `size`."""
         here = num_experts // self.size
         rank = 0 if self.mesh is None else self.mesh[EXPERTS].get_local_rank()
         return range(rank * here, (rank + 1) * here)

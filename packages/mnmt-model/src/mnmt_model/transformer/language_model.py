@@ -40,9 +40,9 @@ class LanguageModel(TranslationModel):
         """The targets' states, and the sources' if the loss counts them."""
         sources, targets = self.embed_sources(src), self.embed_targets(tgt.shifted(), tgt.positions)
         if self.config.top_only:
-            top = self.stack(sources, self._source_pattern(src, sources), routes=routes and routes.sources)
+            top = self.stack(sources, self._source_pattern(src, sources), routes=routes and routes.sources())
             pattern = Prefixed(src=src, tgt=tgt, bias=self._target_bias(src, tgt, targets))
-            states = self.stack(targets, pattern, source=top, routes=routes and routes.targets)
+            states = self.stack(targets, pattern, source=top, routes=routes and routes.targets())
             return Predictions(states=self.stack.finish(states), tokens=tgt.tokens, pairs=tgt.rows)
         joint = Joint(
             src=src,
@@ -50,7 +50,7 @@ class LanguageModel(TranslationModel):
             src_bias=self._source_pattern(src, sources).bias,
             tgt_bias=self._target_bias(src, tgt, targets),
         )
-        states = self.stack(torch.cat([sources, targets]), joint, routes=routes and routes.both)
+        states = self.stack(torch.cat([sources, targets]), joint, routes=routes and routes.both())
         return self._predictions(src, tgt, states)
 
     def _predictions(self, src: Sentences, tgt: Sentences, states: Tensor) -> Predictions:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
+from mnmt_model.transformer.capacity import expert_capacity
 from mnmt_model.transformer.expert_operators import extension, operators
 from mnmt_model.transformer.expert_ranks import ExpertRanks
 from mnmt_model.transformer.experts import Experts
@@ -85,10 +86,7 @@ class MixtureOfExperts(nn.Module):
         }
 
     def _capacity(self, num_tokens: int, factor: float) -> int:
-        slots: int = extension().expert_capacity(
-            num_tokens=num_tokens, num_experts=self.config.num_experts, capacity_factor=factor
-        )
-        return slots
+        return expert_capacity(num_tokens, self.config.num_experts, factor)
 
     def _with_slots(self, x: Tensor, routing: Routing, *, bin_size: int) -> Tensor:
         """As many rows for every expert, in every process."""

@@ -99,19 +99,16 @@ class Routes:
         self._pairs = [src.rows, tgt.rows]
         self._log = _RouteLog()
 
-    @property
     def sources(self) -> TokenRoutes:
-        """A pass of the sources."""
+        """A pass of the sources; the processes agree on its size."""
         return self._tokens(self._ids[0], self._pairs[0])
 
-    @property
     def targets(self) -> TokenRoutes:
-        """A pass of the targets."""
+        """A pass of the targets, likewise."""
         return self._tokens(self._ids[1], self._pairs[1])
 
-    @property
     def both(self) -> TokenRoutes:
-        """A pass of the sources and then the targets."""
+        """A pass of the sources and then the targets, likewise."""
         return self._tokens(torch.cat(self._ids), torch.cat(self._pairs))
 
     def _tokens(self, ids: Tensor, pairs: Tensor) -> TokenRoutes:
