@@ -177,7 +177,7 @@ def unchanged(results: Path) -> None:
         (unequal, ["score", "{runs}"], "test.xx-aa.aa has 1"),
         (without_data, ["score", "{runs}"], "run `mnmt-data prepare` first"),
         (without_checkpoint, ["score", "{runs}"], "holds no checkpoint; name the folder of a trained run"),
-        (with_another_vocabulary, ["score", "{runs}"], "pieces, but"),
+        (with_another_vocabulary, ["score", "{runs}"], "was trained with another vocabulary than that of"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(

@@ -3,6 +3,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from mnmt_model.run_record import read_evals, read_run
 from mnmt_model.score import score_shard
 from mnmt_model.training.evaluate import pair_nats
 from mnmt_model.training.watcher import Watcher
+from mnmt_model.vocabulary import check_vocabulary
 
 TASK = "xx-aa"
 DEV_PAIRS = 20
@@ -175,14 +177,43 @@ def test_data_with_another_vocabulary_are_not_scored(base: Path, results: Path, 
     assert "\n" not in str(e.value)
 
 
-def test_a_run_whose_vocabulary_is_gone_is_not_taken_on_trust(
+def test_a_run_is_known_by_its_vocabulary_though_its_own_data_be_gone(
     plan: RunPlan, results: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(results / "data", tmp_path / "data")
     train(dataclasses.replace(plan, data=tmp_path / "data"), tmp_path / "run")
-    (tmp_path / "data" / VOCABULARY).unlink()
-    with pytest.raises(RunError, match=r"vocab\.model: is missing"):
-        score_shard(tmp_path / "run", results / "data", task=TASK, out=tmp_path / "s.parquet")
+    shutil.rmtree(tmp_path / "data")
+    score_shard(tmp_path / "run", results / "data", split="dev", task=TASK, out=tmp_path / "s.parquet")
+    data = other_vocabulary(results / "data", tmp_path / "other")
+    with pytest.raises(RunError, match="prepare the data as they were then"):
+        score_shard(tmp_path / "run", data, split="dev", task=TASK, out=tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "size", "message"),
+    [
+        (lambda record: record.pop("vocabulary"), 7, r"vocabulary of 7 pieces, but that of .* has \d+"),
+        (lambda record: record.update(vocabulary=None), None, "has no vocabulary; import it once more"),
+    ],
+)
+def test_a_record_without_a_vocabulary_is_taken_by_its_size_if_it_is_old(
+    base: Path,
+    results: Path,
+    tmp_path: Path,
+    change: Callable[[dict[str, object]], object],
+    size: int | None,
+    message: str,
+) -> None:
+    shutil.copytree(base, tmp_path / "run")
+    data = open_prepared(results / "data")
+    record = json.loads((base / "run.json").read_text())
+    change(record)
+    (tmp_path / "run" / "run.json").write_text(json.dumps(record))
+    if size is not None:
+        check_vocabulary(tmp_path / "run", data)
+        (tmp_path / "run" / "run.json").write_text(json.dumps({**record, "vocab_size": size}))
+    with pytest.raises(RunError, match=message):
+        check_vocabulary(tmp_path / "run", data)
 
 
 def test_the_command_scores_and_says_where(base: Path, tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.prepared import Prepared, open_prepared
-from mnmt_eval.errors import EvalError
+from mnmt_data.prepared import Prepared
 from mnmt_model import LoadedRun, load_run
 from mnmt_model.run_record import read_run
 
@@ -29,20 +28,15 @@ def run_status(folder: Path) -> str:
     return str(read_run(folder)["status"])
 
 
-def open_run(folder: Path) -> TrainedRun:
+def open_run(path: Path) -> TrainedRun:
     """Load a run and open its data.
 
+    Args:
+        path: the run's folder, for its newest checkpoint; or a checkpoint, or an average of some.
+
     Raises:
-        RunError: if the run cannot be loaded.
+        RunError: if the run cannot be loaded, or its data have another vocabulary by now.
         DataError: if its data cannot be opened.
-        EvalError: if the vocabulary is not the one it was trained with.
     """
-    loaded = load_run(folder)
-    data = open_prepared(loaded.data)
-    trained_size = loaded.model.model.vocab_size
-    if data.vocab.size != trained_size:
-        raise EvalError(
-            f"{data.folder}: has a vocabulary of {data.vocab.size} pieces, but {folder} was trained with "
-            f"{trained_size}; prepare the data as they were then, or train again."
-        )
-    return TrainedRun(folder=folder, loaded=loaded, data=data)
+    loaded = load_run(path)
+    return TrainedRun(folder=path, loaded=loaded, data=loaded.open_data())

@@ -79,9 +79,9 @@ def open_translator(
         window_lines: lines read, and sorted by length, before the first is translated.
 
     Raises:
-        RunError: if the run cannot be loaded.
+        RunError: if the run cannot be loaded, or its data have another vocabulary by now.
         DataError: if its data cannot be opened.
-        EvalError: if the vocabulary is not the one it was trained with, or an argument is out of its range.
+        EvalError: if an argument is out of its range.
     """
     run = open_run(path)
     trained_on: int = run.data.description["config"]["max_length"]

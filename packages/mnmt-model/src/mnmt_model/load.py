@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.prepared import open_prepared
+from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model.checkpoints import load_model, newest, read_progress
 from mnmt_model.run_record import read_run
 from mnmt_model.training.evaluate import losses, mean_dev_loss
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.decoding import IncrementalModel
 from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.vocabulary import check_vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,19 @@ class LoadedRun:
     record: Record
     data: Path
     """Folder of the prepared data it was trained on."""
+    folder: Path
+    """The run's."""
+
+    def open_data(self) -> Prepared:
+        """Open the data it was trained on.
+
+        Raises:
+            DataError: if they cannot be opened.
+            RunError: if their vocabulary is no longer the one it was trained with.
+        """
+        data = open_prepared(self.data)
+        check_vocabulary(self.folder, data)
+        return data
 
 
 def load_run(path: Path) -> LoadedRun:
@@ -64,17 +78,17 @@ def load_run(path: Path) -> LoadedRun:
         tokens=progress.tokens,
         flops=progress.flops,
     )
-    return LoadedRun(model=IncrementalModel(model), record=record, data=folder / run["data"])
+    return LoadedRun(model=IncrementalModel(model), record=record, data=folder / run["data"], folder=folder)
 
 
 def dev_loss(path: Path) -> float:
     """Mean dev loss of the model of a run or checkpoint over the tasks it was trained on, in nats per token.
 
     Raises:
-        RunError: if the record or the checkpoint is missing or broken.
+        RunError: if the record or the checkpoint is missing or broken, or the data have another vocabulary.
         DataError: if the run's prepared data are gone.
     """
     loaded = load_run(path)
-    batch_tokens = read_run(newest(path).parent.parent)["config"]["train"]["batch_tokens"]
-    found = losses(loaded.model.model, open_prepared(loaded.data), "dev", batch_tokens=batch_tokens)
+    batch_tokens = read_run(loaded.folder)["config"]["train"]["batch_tokens"]
+    found = losses(loaded.model.model, loaded.open_data(), "dev", batch_tokens=batch_tokens)
     return mean_dev_loss(dict(found), loaded.record.mixture)

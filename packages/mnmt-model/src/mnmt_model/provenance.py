@@ -13,7 +13,8 @@ from os import path
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.prepared import Prepared
+from mnmt_data.prepared import VOCABULARY, Prepared
+from mnmt_data.segments import checksum
 from mnmt_model import jsonl
 from mnmt_model.planning.parameter_count import count
 from mnmt_model.run_plan import RunPlan
@@ -21,7 +22,8 @@ from mnmt_model.run_record import RUN, SCHEMA
 
 
 def describe(plan: RunPlan, folder: Path, *, vocab_size: int, data: Prepared | None) -> dict[str, Any]:
-    """The run.json of a run about to start in `folder`."""
+    """The run.json of a run about to start in `folder`, from its data if it is trained here."""
+    vocabulary = plan.data / VOCABULARY
     counted = count(plan.model, vocab_size)
     return {
         "schema": SCHEMA,
@@ -37,6 +39,7 @@ def describe(plan: RunPlan, folder: Path, *, vocab_size: int, data: Prepared | N
         "active_size": counted.active_size,
         "num_params": counted.num_params,
         "vocab_size": vocab_size,
+        "vocabulary": checksum(vocabulary) if vocabulary.is_file() else None,
         "mixture": dict(plan.mixture),
         "irreducible": dict(data.irreducible) if data else {},
         "seed": plan.seed,

@@ -63,7 +63,7 @@ def score_shard(
     prepared = open_prepared(data or loaded.data)
     if task not in prepared.evaluated:
         raise RunError(f"`task` must be one of {', '.join(prepared.evaluated)}, but is {task!r}")
-    check_vocabulary(newest(run).parent.parent, prepared)
+    check_vocabulary(loaded.folder, prepared)
     shard = prepared.shard(split, task)
     check_pairs(shard, batch_tokens=batch_tokens)
     info = ScoresInfo(
