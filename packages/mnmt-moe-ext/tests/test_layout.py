@@ -62,6 +62,14 @@ def test_bins_have_the_size_of_the_capacity_by_default() -> None:
     assert capacity_layout(routing).bin_size == reference.capacity_layout(routing).bin_size == 2
 
 
+@PACKAGES
+def test_a_capacity_beyond_int32_drops_nothing_in_a_ragged_layout(package: object) -> None:
+    routing = make_routing(CHOICES, num_experts=3, capacity=None)
+    limited = dataclasses.replace(routing, capacity=2**40)
+    one, other = (RowCase(each, None, 1, torch.float32, 0).layout(package) for each in (routing, limited))
+    assert torch.equal(one.rows, other.rows)
+
+
 @given(row_cases())
 def test_reference_agrees(case: RowCase) -> None:
     actual, expected = case.layout(), case.layout(reference)
@@ -111,9 +119,10 @@ def test_rows_of_an_expert_lie_between_its_ends(case: RowCase) -> None:
 
 @pytest.mark.parametrize(("groups", "tokens"), [(0, 5), (2, 0)])
 @pytest.mark.parametrize("bin_size", [None, 4])
-def test_no_tokens(groups: int, tokens: int, bin_size: int | None) -> None:
+@PACKAGES
+def test_no_tokens(package: object, groups: int, tokens: int, bin_size: int | None) -> None:
     routing = make_routing(np.zeros((groups, tokens, 2), np.int32), num_experts=3, capacity=4)
-    layout = RowCase(routing, bin_size, 1, torch.float32, 0).layout()
+    layout = RowCase(routing, bin_size, 1, torch.float32, 0).layout(package)
     assert layout.rows.shape == (groups, tokens, 2)
     assert not layout.filled.any()
 

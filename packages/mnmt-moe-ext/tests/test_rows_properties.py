@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +18,11 @@ from hypothesis import given
 from row_cases import RowCase, assert_close, make_routing, random_routing, row_cases
 from torch import Tensor
 
-from mnmt_moe_ext import Layout, capacity_layout, combine, dispatch, ragged_layout
+import mnmt_moe_ext
+from mnmt_moe_ext import Layout, capacity_layout, combine, dispatch, ragged_layout, reference
 from mnmt_moe_ext.row_arguments import buffer_shape
+
+PACKAGES = pytest.mark.parametrize("package", [mnmt_moe_ext, reference], ids=["compiled", "reference"])
 
 
 @given(row_cases())
@@ -162,13 +166,14 @@ def test_instruction_sets_agree(instruction_set: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("groups", "tokens"), [(0, 5), (2, 0)])
 @pytest.mark.parametrize("bin_size", [None, 4])
-def test_no_tokens(groups: int, tokens: int, bin_size: int | None) -> None:
+@PACKAGES
+def test_no_tokens(package: Any, groups: int, tokens: int, bin_size: int | None) -> None:
     routing = make_routing(np.zeros((groups, tokens, 2), np.int32), num_experts=3, capacity=4)
     case = RowCase(routing, bin_size, 5, torch.float32, 0)
-    layout, x, weights = case.layout(), case.tokens(), case.weights()
-    buffers = dispatch(x, layout)
+    layout, x, weights = case.layout(package), case.tokens(), case.weights()
+    buffers = package.dispatch(x, layout)
     assert not buffers.any()
-    combined = combine(buffers, weights, layout)
+    combined = package.combine(buffers, weights, layout)
     assert combined.shape == x.shape
     assert [grad.shape for grad in torch.autograd.grad(combined.sum(), (x, weights))] == [
         x.shape,
@@ -176,12 +181,13 @@ def test_no_tokens(groups: int, tokens: int, bin_size: int | None) -> None:
     ]
 
 
-def test_an_empty_model_dimension() -> None:
+@PACKAGES
+def test_an_empty_model_dimension(package: Any) -> None:
     routing = random_routing(groups=1, tokens=3, num_experts=2, capacity=4)
-    layout = capacity_layout(routing)
-    buffers = dispatch(torch.zeros(1, 3, 0), layout)
+    layout = package.capacity_layout(routing)
+    buffers = package.dispatch(torch.zeros(1, 3, 0), layout)
     assert buffers.shape == (2, 4, 0)
-    assert combine(buffers, routing.weights, layout).shape == (1, 3, 0)
+    assert package.combine(buffers, routing.weights, layout).shape == (1, 3, 0)
 
 
 def test_strides_do_not_matter() -> None:

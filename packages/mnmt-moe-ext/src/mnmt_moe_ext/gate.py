@@ -61,8 +61,8 @@ def top2_gate(
     Raises:
         TypeError: An argument has the wrong dtype.
         ValueError: An argument has the wrong shape, device or value.
-        RuntimeError: The compiled operators for the device are missing, or, on the CPU, `choices` has numbers
-            that it must not have.
+        RuntimeError: The compiled operators for the device are missing; on the CPU, `choices` has numbers
+            that it must not have; on a GPU, `logits` are float64 or have more than 4,096 experts.
     """
     if padding_mask is None:
         padding_mask = torch.zeros(logits.shape[:2], dtype=torch.bool, device=logits.device)

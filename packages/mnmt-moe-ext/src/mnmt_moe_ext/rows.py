@@ -33,7 +33,8 @@ def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
 
     Raises:
         ValueError: `routing` has no capacity, or `bin_size` is below it or makes too many rows for int32.
-        RuntimeError: The compiled operators for the device are missing, or the routing contradicts its load.
+        RuntimeError: The compiled operators for the device are missing, or, on the CPU, the routing
+            contradicts its load.
     """
     capacity, bin_size = check_bin_size(routing, bin_size)
     native.require(routing.slots.device)
@@ -57,7 +58,8 @@ def ragged_layout(routing: Routing) -> Layout:
 
     Raises:
         ValueError: There are too many rows for int32.
-        RuntimeError: The compiled operators for the device are missing, or the routing contradicts its load.
+        RuntimeError: The compiled operators for the device are missing, or, on the CPU, the routing
+            contradicts its load.
     """
     check_choices(routing)
     native.require(routing.slots.device)
@@ -65,7 +67,7 @@ def ragged_layout(routing: Routing) -> Layout:
         routing.experts,
         routing.slots,
         routing.load,
-        MAX_ROWS if routing.capacity is None else routing.capacity,
+        MAX_ROWS if routing.capacity is None else min(routing.capacity, MAX_ROWS),
     )
     groups, tokens, _ = routing.experts.shape
     return Layout(
@@ -93,7 +95,7 @@ def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
     Raises:
         TypeError: `tokens` has another dtype.
         ValueError: `tokens` has another shape or is on another device than `layout`.
-        RuntimeError: The compiled operators for the device are missing.
+        RuntimeError: The compiled operators for the device are missing, or `tokens` are float64 on a GPU.
     """
     check_dispatch(tokens, layout)
     native.require(tokens.device)
@@ -121,7 +123,7 @@ def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
     Raises:
         TypeError: `outputs` or `weights` has another dtype.
         ValueError: One has another shape or is on another device than `layout`.
-        RuntimeError: The compiled operators for the device are missing.
+        RuntimeError: The compiled operators for the device are missing, or `outputs` are float64 on a GPU.
     """
     check_combine(outputs, weights, layout)
     native.require(outputs.device)

@@ -14,14 +14,13 @@ namespace emulator {
 
 inline uint64_t order = 0;
 inline Block* block = nullptr;
-inline Index3 block_index, block_size;
+inline Index3 block_index;
 inline std::vector<uint4> shared_memory;
 
 inline Index3 thread_index() { return {static_cast<unsigned>(block->current().index)}; }
 
 // Runs a grid of one dimension.
 inline void run_grid(int64_t blocks, int threads, size_t shared_bytes, const std::function<void()>& kernel) {
-    block_size = {static_cast<unsigned>(threads)};
     for (const int index : turn_order(static_cast<int>(blocks), order)) {
         shared_memory.assign((shared_bytes + sizeof(uint4) - 1) / sizeof(uint4), uint4{~0u, ~0u, ~0u, ~0u});
         block_index = {static_cast<unsigned>(index)};
@@ -81,7 +80,6 @@ uint32_t fold(const LaneValues& values, unsigned mask, uint32_t start, Function 
 
 #define threadIdx (emulator::thread_index())
 #define blockIdx (emulator::block_index)
-#define blockDim (emulator::block_size)
 
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int offset) {

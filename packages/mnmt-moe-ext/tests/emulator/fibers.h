@@ -17,7 +17,6 @@
 namespace emulator {
 
 constexpr int kWarpSize = 32;
-constexpr unsigned kAllLanes = 0xffffffffu;
 
 enum class Kind { none, warp, block };
 

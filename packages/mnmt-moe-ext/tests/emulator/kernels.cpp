@@ -1,4 +1,4 @@
-// The kernels of csrc/cuda as C functions on host memory, for test_cuda_emulated.py. Each returns null, or
+// The kernels of csrc/cuda as C functions on host memory, for test_emulated_*.py. Each returns null, or
 // what went wrong.
 #include <exception>
 #include <string>

@@ -80,7 +80,7 @@ def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
         return torch.einsum("gtk,gtkr,rd->gtd", weights, one_hot, rows).to(outputs.dtype)
     experts, slots = (one_hot.to(weights) for one_hot in _experts_and_slots(layout))
     shares = torch.einsum("gtk,gtke,gtkc->gtec", weights, experts, slots)
-    bins = rows.view(layout.num_experts, layout.rows.shape[0], layout.bin_size, -1)
+    bins = rows.view(layout.num_experts, layout.rows.shape[0], layout.bin_size, outputs.shape[-1])
     return torch.einsum("gtec,egcd->gtd", shares, bins).to(outputs.dtype)
 
 
