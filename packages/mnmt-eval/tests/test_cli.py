@@ -44,7 +44,10 @@ def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
         references = lines_of(results / "data" / "text" / f"test.{made.task}.{made.task[3:]}")
         score = metric(made.metric, target=made.task[3:]).score(hypotheses, [references])
         assert made.value == score.value
-        assert made.signature == f"{score.signature}|beam:1|maxlen:2x+20|sentences:all"
+        assert (
+            made.signature
+            == f"{score.signature}|beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20|maxsrc:128|sentences:all"
+        )
         assert (made.step, made.tokens, made.flops) == (40, before[-1].tokens, before[-1].flops)
 
 
@@ -72,9 +75,10 @@ def test_an_interrupted_score_goes_on_where_it_was(command_line: CommandLine, ti
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (["--max-sentences", "5"], "|beam:1|maxlen:2x+20|sentences:5"),
-        (["--beam", "3"], "|beam:3|lp:gnmt-0.6|stop:exact|maxlen:2x+20|sentences:all"),
-        (["--max-length.extra", "1"], "|beam:1|maxlen:2x+1|sentences:all"),
+        (["--max-sentences", "5"], "|stop:exact|maxlen:2x+20|maxsrc:128|sentences:5"),
+        (["--beam", "3"], "|beam:3|lp:gnmt-0.6|stop:exact|maxlen:2x+20|maxsrc:128|sentences:all"),
+        (["--beam", "1", "--max-length.extra", "1"], "|beam:1|maxlen:2x+1|maxsrc:128|sentences:all"),
+        (["--max-source", "9"], "|maxlen:2x+20|maxsrc:9|sentences:all"),
     ],
 )
 def test_other_options_measure_anew(
@@ -172,6 +176,7 @@ def unchanged(results: Path) -> None:
         ),
         (unchanged, ["score", "{runs}", "--batch-tokens", "0"], "`batch_tokens` must be at least 1"),
         (unchanged, ["score", "{runs}", "--length-penalty.alpha", "-1"], "`alpha` must be at least 0"),
+        (unchanged, ["score", "{runs}", "--max-source", "7"], "`max_source` must be at least 8, but is 7."),
         (unchanged, ["score", "{runs}", "--beams", "2"], "--beams"),
         (without_references, ["score", "{runs}"], "test.xx-aa.aa: no such file"),
         (unequal, ["score", "{runs}"], "test.xx-aa.aa has 1"),

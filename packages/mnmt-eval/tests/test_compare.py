@@ -84,7 +84,8 @@ def test_several_references_are_taken_together(command_line: CommandLine, german
         score = metric(made["metric"], target="de", options=options).score(
             GERMAN.hypotheses, GERMAN.references
         )
-        assert (made["signature"], made["systems"][0]["value"]) == (score.signature, score.value)
+        (system,) = made["systems"]
+        assert (system["signature"], system["value"]) == (score.signature, score.value)
         assert "nrefs:2" in score.signature
     assert ours["baseline"] is None
 
@@ -161,6 +162,60 @@ def test_runs_scored_on_as_many_sentences_are_compared_on_those(
     assert {c["sentences"] for c in compared(command_line, tiny_run)} == {5}
 
 
+def test_what_a_run_keeps_is_not_taken_for_scores_against_other_references(
+    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
+) -> None:
+    command_line.scored(tiny_run)
+    other = write(tmp_path / "ref", ["nothing alike"] * 20)
+    options = ("--reference", other, "--pair", "xx-aa", "--metrics", "chrf")
+    shutil.copy(tiny_run / "translations" / "test.xx-aa.txt", tmp_path / "same.txt")
+    (run,), (file,) = (
+        compared(command_line, system, *options) for system in (tiny_run, tmp_path / "same.txt")
+    )
+    assert run["metrics"][0]["systems"][0]["value"] == file["metrics"][0]["systems"][0]["value"]
+
+
+@pytest.mark.parametrize("many_files", [False, True])
+def test_comet_scores_of_several_systems_are_told_apart(
+    command_line: CommandLine, german: Path, many_files: bool
+) -> None:
+    scores = {"one.txt": (0.25, GERMAN.hypotheses), "two.txt": (0.75, GERMAN.others)}
+    if many_files:
+        for name, (score, _) in scores.items():
+            write(german / f"comet.{name}", [str(score)] * 7)
+        path = german / "comet.{system}"
+    else:
+        path = german / "comet.json"
+        segments = {
+            name: [{"mt": line, "COMET": score} for line in lines] for name, (score, lines) in scores.items()
+        }
+        path.write_text(json.dumps(segments), encoding="utf-8")
+    arguments = (
+        *(german / "one.txt", german / "two.txt", "--reference", german / "ref"),
+        *("--source", german / "src", "--pair", "en-de", "--metrics", "comet", "--comet.scores", path),
+    )
+    (ours,) = compared(command_line, *arguments)
+    systems = ours["metrics"][0]["systems"]
+    assert [system["value"] for system in systems] == [0.25, 0.75]
+    assert len({system["signature"] for system in systems}) == 1 + many_files
+    assert systems[1]["signature"].endswith(systems[1]["against_baseline"]["signature"].rpartition("|")[2])
+    table = command_line.run("compare", *arguments).stdout.decode().splitlines()
+    legend = [line for line in table if line.startswith("comet")]
+    assert legend == (
+        [f"comet of {system['system']}: {system['signature']}" for system in systems]
+        if many_files
+        else [f"comet: {systems[0]['signature']}"]
+    )
+
+
+def test_languages_are_named_with_commas_or_one_by_one(command_line: CommandLine, german: Path) -> None:
+    files = (german / "one.txt", "--reference", german / "ref", "--pair", "en-de", "--metrics", "language")
+    flag = "--language.candidates"
+    for options in ((flag, "de,fr,en"), (flag, "de", flag, "fr,en")):
+        (ours,) = compared(command_line, *files, *options)
+        assert "|candidates:de+en+fr|" in ours["metrics"][0]["systems"][0]["signature"]
+
+
 def test_edited_translations_are_measured_anew(
     command_line: CommandLine, results: Path, tiny_run: Path
 ) -> None:
@@ -224,7 +279,17 @@ REF = ("--reference", "{folder}/ref", "--pair", "en-de")
         (["{folder}/latin", *REF], "latin:1: not valid UTF-8"),
         (
             ["{folder}/one.txt", "{folder}/two.txt", *REF, "--metrics", "comet", "--comet.scores", "s"],
-            "s: cannot hold scores of 2 systems; write {system} where their names differ.",
+            "s: no such file of COMET scores.",
+        ),
+        (
+            [
+                *("{folder}/one.txt", "{folder}/two.txt", *REF),
+                "--metrics",
+                "comet",
+                "--comet.scores",
+                "{folder}/lines",
+            ],
+            "lines: a score a line is of one system, but there are 2; write {system} where",
         ),
     ],
 )
@@ -233,6 +298,7 @@ def test_a_mistake_is_one_line_and_status_2(
 ) -> None:
     write(german / "short.txt", ["x"])
     write(german / "empty", [])
+    write(german / "lines", ["0.5"] * 7)
     (german / "latin").write_bytes("für\n".encode("latin-1") * 7)
     done = command_line.run("compare", *(a.replace("{folder}", str(german)) for a in arguments))
     assert (done.status, done.stdout) == (2, b"")

@@ -7,8 +7,9 @@ import pytest
 
 from mnmt_eval import kept_translations
 from mnmt_eval.errors import EvalError
-from mnmt_eval.kept_translations import KeptTranslations, read_lines
+from mnmt_eval.kept_translations import KeptTranslations
 from mnmt_eval.testsets import ParallelText
+from mnmt_eval.text_lines import read_lines
 
 SRC = [f"s{number}" for number in range(10)]
 EXPECTED = [f"T {line}" for line in SRC]

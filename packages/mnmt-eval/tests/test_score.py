@@ -47,6 +47,37 @@ def test_a_metric_more_needs_no_translating(
     assert files(tiny_run / "translations") == translations
 
 
+def test_other_references_are_measured_without_translating_again(
+    command_line: CommandLine, results: Path, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command_line.scored(tiny_run, "--metrics", "chrf")
+    shutil.copy(tiny_run / "translations" / "test.xx-aa.txt", results / "data" / "text" / "test.xx-aa.aa")
+    with monkeypatch.context() as patched:
+        patched.setattr(score_run, "translate", None)
+        patched.setattr("mnmt_data.prepared.Prepared.check_sizes", lambda self: None)
+        rows = command_line.scored(tiny_run, "--metrics", "chrf")
+    assert {row["task"]: row["value"] for row in rows}["xx-aa"] == 100
+    assert [made.task for made in read_evals(tiny_run) if made.metric == "chrf"] == [
+        "xx-aa",
+        "xx-bb",
+        "xx-aa",
+    ]
+
+
+def test_long_sources_are_translated_as_by_translate(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    whole, parts = (
+        command_line.scored(tiny_run, "--metrics", "chrf", "--max-source", size) for size in ("128", "8")
+    )
+    assert whole != parts
+    out = tiny_run / "out"
+    text = results / "data" / "text" / "test.xx-aa.xx"
+    arguments = ("--pair", "xx-aa", "--input", text, "--output", out, "--max-source", "8")
+    assert command_line.run("translate", "--run", tiny_run, *arguments).status == 0
+    assert out.read_bytes() == (tiny_run / "translations" / "test.xx-aa.txt").read_bytes()
+
+
 def test_scoring_twice_changes_no_file(command_line: CommandLine, tiny_run: Path) -> None:
     command_line.scored(tiny_run)
     before = files(tiny_run)
@@ -120,14 +151,20 @@ def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
     path = scores_path(tmp_path, "news", "en-de", "chrf++")
     assert read_scores(path) is None
     written = SentenceScores(
-        statistics=np.arange(6.0).reshape(2, 3), metric="a|b", step=3, search="beam:1", translations="0f"
+        statistics=np.arange(6.0).reshape(2, 3),
+        metric="a|b",
+        step=3,
+        search="beam:1",
+        translations="0f",
+        text="1e",
     )
     write_scores(path, written)
     assert path.name == "news.en-de.chrf++.npz"
     kept = read_scores(path)
     assert kept is not None
     np.testing.assert_array_equal(kept.statistics, written.statistics)
-    assert (kept.metric, kept.step, kept.search, kept.translations) == ("a|b", 3, "beam:1", "0f")
+    assert (kept.metric, kept.step, kept.search) == ("a|b", 3, "beam:1")
+    assert (kept.translations, kept.text) == ("0f", "1e")
 
 
 def test_zero_shot_tasks_are_scored(command_line: CommandLine, results: Path, tiny_run: Path) -> None:

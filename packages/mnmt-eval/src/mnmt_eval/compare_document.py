@@ -28,7 +28,6 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
 def _metric(compared: MetricComparison) -> dict[str, Any]:
     return {
         "metric": compared.metric,
-        "signature": compared.signature,
         "higher_is_better": compared.higher_is_better,
         "systems": [_system(score) for score in compared.scores],
     }
@@ -37,6 +36,7 @@ def _metric(compared: MetricComparison) -> dict[str, Any]:
 def _system(score: SystemScore) -> dict[str, Any]:
     return {
         "system": score.system,
+        "signature": score.signature,
         "value": score.value,
         "interval": [score.lower, score.upper],
         "against_baseline": None if score.test is None else _test(score.test),

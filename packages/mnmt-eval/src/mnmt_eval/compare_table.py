@@ -53,4 +53,6 @@ def _legend(comparison: Comparison) -> Iterator[str]:
     if comparison.baseline is not None:
         yield f"difference from the baseline, with p of a paired {how.test} test; * p < {SIGNIFICANT}"
     for m in comparison.metrics:
-        yield f"{m.metric}: {m.signature}"
+        for signature, systems in m.signatures.items():
+            whose = f" of {', '.join(systems)}" if len(m.signatures) > 1 else ""
+            yield f"{m.metric}{whose}: {signature}"

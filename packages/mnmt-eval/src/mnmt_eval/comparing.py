@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from mnmt_eval.analysis import GroupScore, score_groups
 from mnmt_eval.errors import EvalError
-from mnmt_eval.kept_translations import digest
 from mnmt_eval.metric_choice import MetricChoice
 from mnmt_eval.metrics import Metric
-from mnmt_eval.metrics.bootstrap import BOOTSTRAP_SAMPLES, SEED, bootstrap
+from mnmt_eval.metrics.bootstrap import BOOTSTRAP_SAMPLES, SEED, ConfidenceInterval, bootstrap
 from mnmt_eval.metrics.paired import PERMUTATION_SAMPLES, PairedTest, paired_bootstrap, paired_permutation
 from mnmt_eval.reference_text import ReferenceText
 from mnmt_eval.sentence_scores import read_scores, scores_path
 from mnmt_eval.systems import TranslatedText, Translations
+from mnmt_eval.text_lines import digest
 
 Statistics = NDArray[np.float64]
 
@@ -55,11 +55,27 @@ class Comparing:
                 raise EvalError(f"`{name}` must be at least 1, but is {value}.")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """What a metric finds in one system's translations."""
+
+    metric: Metric
+    statistics: Statistics
+    """(sentences, k)."""
+
+    def interval(self, *, samples: int = BOOTSTRAP_SAMPLES, seed: int = SEED) -> ConfidenceInterval:
+        """The value with its 95% bootstrap interval."""
+        return bootstrap(self.metric, self.statistics, samples=samples, seed=seed)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SystemScore:
     """One metric of one system."""
 
     system: str
+    signature: str
+    """The metric's; COMET's holds the file of this system's scores."""
+
     value: float
     lower: float
     """Of the 95% bootstrap interval."""
@@ -77,9 +93,16 @@ class MetricComparison:
     """One metric of all systems."""
 
     metric: str
-    signature: str
     higher_is_better: bool
     scores: tuple[SystemScore, ...]
+
+    @property
+    def signatures(self) -> dict[str, list[str]]:
+        """{signature: the systems it is of}; mostly one."""
+        found: dict[str, list[str]] = {}
+        for score in self.scores:
+            found.setdefault(score.signature, []).append(score.system)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +124,7 @@ def compare_systems(
 ) -> Comparison:
     """Compare systems on one text.
 
-    Statistics that a run keeps of exactly these translations are used again.
+    Statistics that a run keeps of exactly these translations and references are used again.
 
     Args:
         translated: the text, and the systems' translations.
@@ -116,36 +139,32 @@ def compare_systems(
         raise EvalError(f"the baseline must be one of {', '.join(names)}, but is {baseline!r}.")
     chosen = (baseline or names[0]) if len(names) > 1 else None
     groups = None if comparing.grouping is None else translated.text.groups(comparing.grouping)
-    statistics = system_statistics(translated, comparing.metrics)
+    measured = measure_systems(translated, comparing.metrics)
     return Comparison(
         testset=translated.text.testset,
         task=translated.text.task,
         sentences=len(translated.text),
         baseline=chosen,
         comparing=comparing,
-        metrics=tuple(_compare(m, made, comparing, chosen, groups) for m, made in statistics),
+        metrics=tuple(_compare(systems, comparing, chosen, groups) for systems in measured),
     )
 
 
-def system_statistics(
-    translated: TranslatedText, choice: MetricChoice
-) -> list[tuple[Metric, dict[str, Statistics]]]:
-    """For each metric {system: what it finds in each sentence}, taken from runs that keep it.
+def measure_systems(translated: TranslatedText, choice: MetricChoice) -> list[dict[str, Measured]]:
+    """For each metric chosen, {system: what it finds}, taken from runs that keep it.
 
     Raises:
         EvalError: if a metric lacks what it needs.
     """
-    choice.check_systems(len(translated.translations))
-    columns = [(made, _metrics(translated, made, choice)) for made in translated.translations]
+    text, made = translated.text, translated.translations
+    metrics = [_metrics(translated, system, choice) for system in made]
+    choice.check_systems(translated.names, testset=text.testset, task=text.task)
     return [
-        (
-            columns[0][1][place],
-            {
-                made.system.name: _statistics(metrics[place], made, translated.text)
-                for made, metrics in columns
-            },
-        )
-        for place in range(len(choice.names))
+        {
+            system.system.name: Measured(metric=m, statistics=_statistics(m, system, text))
+            for m, system in zip(of_one_name, made, strict=True)
+        }
+        for of_one_name in zip(*metrics, strict=True)
     ]
 
 
@@ -163,47 +182,43 @@ def _metrics(translated: TranslatedText, made: Translations, choice: MetricChoic
 def _statistics(metric: Metric, made: Translations, text: ReferenceText) -> Statistics:
     if made.system.is_run:
         kept = read_scores(scores_path(made.system.path, text.testset, text.task, metric.name))
-        if kept and (kept.metric, kept.translations) == (metric.signature, digest(made.lines)):
+        measured = (metric.signature, digest(made.lines), text.digest)
+        if kept and (kept.metric, kept.translations, kept.text) == measured:
             return kept.statistics
     return metric.sentence_statistics(made.lines, text.references, text.src)
 
 
 def _compare(
-    metric: Metric,
-    statistics: Mapping[str, Statistics],
-    comparing: Comparing,
-    baseline: str | None,
-    groups: Sequence[str] | None,
+    systems: Mapping[str, Measured], comparing: Comparing, baseline: str | None, groups: Sequence[str] | None
 ) -> MetricComparison:
-    scores = tuple(_score(metric, name, statistics, comparing, baseline, groups) for name in statistics)
+    metric = next(iter(systems.values())).metric
     return MetricComparison(
         metric=metric.name,
-        signature=metric.signature,
         higher_is_better=metric.higher_is_better,
-        scores=scores,
+        scores=tuple(_score(name, systems, comparing, baseline, groups) for name in systems),
     )
 
 
 def _score(
-    metric: Metric,
     name: str,
-    statistics: Mapping[str, Statistics],
+    systems: Mapping[str, Measured],
     comparing: Comparing,
     baseline: str | None,
     groups: Sequence[str] | None,
 ) -> SystemScore:
-    own = statistics[name]
+    own, value = systems[name], systems[name].metric.corpus
     test = None
     if baseline is not None and baseline != name:
-        test = _test(metric, statistics[baseline], own, comparing)
-    interval = bootstrap(metric, own, samples=comparing.samples, seed=comparing.seed)
+        test = _test(own.metric, systems[baseline].statistics, own.statistics, comparing)
+    interval = own.interval(samples=comparing.samples, seed=comparing.seed)
     return SystemScore(
         system=name,
+        signature=own.metric.signature,
         value=interval.value,
         lower=interval.lower,
         upper=interval.upper,
         test=test,
-        groups=() if groups is None else score_groups(lambda rows: metric.corpus(rows).value, own, groups),
+        groups=() if groups is None else score_groups(lambda rows: value(rows).value, own.statistics, groups),
     )
 
 

@@ -97,7 +97,8 @@ class KeptTranslations:
             self._append([])
         if self._partial.read_bytes() != _bytes(lines):
             raise EvalError(f"{self._partial}: another process writes these translations; let one end first.")
-        description = {"step": self.step, "search": self.search, "key": self._key, "sha256": digest(lines)}
+        checksum = hashlib.sha256(_bytes(lines)).hexdigest()
+        description = {"step": self.step, "search": self.search, "key": self._key, "sha256": checksum}
         write_json(_description_path(self.path), description)
         self._partial.replace(self.path)
 
@@ -121,29 +122,6 @@ class KeptTranslations:
 def translations_path(folder: Path, testset: str, task: str) -> Path:
     """Where a run's translations of a test set are."""
     return folder / "translations" / f"{testset}.{task}.txt"
-
-
-def read_lines(path: Path) -> list[str]:
-    r"""The lines of a text file, which end with \n or \r\n and nothing else.
-
-    Raises:
-        EvalError: naming the line that is not UTF-8.
-    """
-    lines = path.read_bytes().split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    decoded = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            decoded.append(line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\r"))
-        except UnicodeDecodeError:
-            raise EvalError(f"{path}:{number}: not valid UTF-8; convert the text to UTF-8.") from None
-    return decoded
-
-
-def digest(lines: Sequence[str]) -> str:
-    """A checksum of lines."""
-    return hashlib.sha256(_bytes(lines)).hexdigest()
 
 
 def read_description(folder: Path, testset: str, task: str) -> dict[str, object] | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics import METRICS, Metric, MetricOptions, metric
+from mnmt_eval.metrics.comet_scores import names_outputs
 from mnmt_eval.testsets import target_of
 
 DEFAULT_METRICS = ("bleu", "chrf")
@@ -64,14 +65,16 @@ class MetricChoice:
             path = path.replace(place, name)
         return Path(path)
 
-    def check_systems(self, count: int) -> None:
-        """Refuse one file of scores for several systems.
+    def check_systems(self, systems: Sequence[str], *, testset: str, task: str) -> None:
+        """Refuse a file of scores that would be taken for those of several systems.
 
         Raises:
             EvalError: if COMET's scores would be the same for all.
         """
-        scores = self.options.comet.scores
-        if "comet" in self.names and scores is not None and count > 1 and "{system}" not in str(scores):
+        paths = [self._comet_scores(system, testset, task) for system in systems]
+        shared = next((path for path in paths if path and paths.count(path) > 1), None)
+        if "comet" in self.names and shared is not None and not names_outputs(shared):
             raise EvalError(
-                f"{scores}: cannot hold scores of {count} systems; write {{system}} where their names differ."
+                f"{shared}: a score a line is of one system, but there are {len(systems)}; write {{system}} "
+                "where their names differ, or name what `comet-score --to_json` wrote."
             )

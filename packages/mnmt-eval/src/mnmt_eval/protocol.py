@@ -55,8 +55,9 @@ class TranslationModel(Protocol[State]):
 class FlatState(Protocol):
     """What a model knows of sources and of every hypothesis there ever was, a row a source.
 
-    Keys and values lie in a buffer of `beam * max_steps` slots a source that is made once: step `t` writes
-    those of its `beam` tokens into slots `t * beam` to `(t + 1) * beam - 1`, and nothing is moved after that.
+    Keys and values lie in a buffer of `beam * max_steps` slots a source: step `t` writes those of its `beam`
+    tokens into slots `t * beam` to `(t + 1) * beam - 1`, and nothing is moved when hypotheses branch. What a
+    model keeps of slots that no hypothesis descends from is its own affair.
     """
 
     def keep(self, rows: Tensor) -> Self:

@@ -10,8 +10,8 @@ from mnmt_data.groups import LENGTHS_IN_CHARACTERS, LENGTHS_IN_WORDS, UNSPACED
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_eval.analysis import length_groups, length_thirds, origin_groups
 from mnmt_eval.errors import EvalError
-from mnmt_eval.kept_translations import read_lines
 from mnmt_eval.testsets import target_of
+from mnmt_eval.text_lines import digest, read_lines
 from mnmt_model.run_record import read_run
 
 GROUPINGS = ("origin", "length", "thirds")
@@ -38,6 +38,11 @@ class ReferenceText:
 
     def __len__(self) -> int:
         return len(self.references[0])
+
+    @property
+    def digest(self) -> str:
+        """A checksum of sources and references."""
+        return digest(self.src, *self.references)
 
     def first(self, count: int) -> ReferenceText:
         """Its first sentences."""

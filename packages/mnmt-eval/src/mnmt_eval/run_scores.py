@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mnmt_data.prepared import open_prepared
 from mnmt_eval.errors import EvalError
+from mnmt_eval.history import counting
 from mnmt_model.run_record import Eval, read_evals, read_run
 
 LOSS = "loss"
@@ -68,14 +69,13 @@ def read_run_scores(folder: Path, *, name: str | None = None) -> RunScores:
     return RunScores(
         name=name or str(record["run"]),
         mixture=mixture,
-        evals=_counting(read_evals(folder)),
+        evals=_of_newest_model(read_evals(folder)),
         wall_seconds=None if seconds is None else float(seconds),
         training_pairs={task: int(counts[task]["pairs"]) for task in mixture if task in counts},
         zero_shot=tuple(task for task in data.evaluated if task not in mixture),
     )
 
 
-def _counting(evals: list[Eval]) -> tuple[Eval, ...]:
+def _of_newest_model(evals: list[Eval]) -> tuple[Eval, ...]:
     newest = max((made.step for made in evals), default=0)
-    last = {(made.task, made.testset, made.metric): made for made in evals if made.step == newest}
-    return tuple(last.values())
+    return tuple(made for made in counting(evals) if made.step == newest)

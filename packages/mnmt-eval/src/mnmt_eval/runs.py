@@ -18,6 +18,11 @@ class TrainedRun:
     loaded: LoadedRun
     data: Prepared
 
+    @property
+    def max_length(self) -> int:
+        """Tokens of the longest sentences it was trained on."""
+        return int(self.data.description["config"]["max_length"])
+
 
 def run_status(folder: Path) -> str:
     """`running`, `finished` or `failed`.

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_eval.history import EvalHistory
-from mnmt_eval.kept_translations import KeptTranslations, digest
+from mnmt_eval.history import counting
+from mnmt_eval.kept_translations import KeptTranslations
 from mnmt_eval.metrics import Metric
 from mnmt_eval.runs import TrainedRun
 from mnmt_eval.scoring import Scoring
 from mnmt_eval.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
 from mnmt_eval.testsets import ParallelText
+from mnmt_eval.text_lines import digest
 from mnmt_eval.translate import OnBatch, translate
 from mnmt_model.run_record import Eval, append_evals, read_evals
 
@@ -40,8 +41,8 @@ def score_run(
 ) -> Iterator[Measured]:
     """Measure a run on test sets and append what is new to its evals.jsonl, one test set after the other.
 
-    What the record and `scores/` hold already, of the same step and signature, is not computed again; where
-    another signature has replaced it since, it is appended once more, so that the last asked for counts.
+    What `scores/` holds already, of the same step, signature and text, is not computed again. Where another
+    signature has replaced it in the record since, it is appended once more: the last asked for counts.
     Translations go to `translations/TESTSET.TASK.txt`, what each metric found in each sentence to
     `scores/TESTSET.TASK.METRIC.npz`. Each file is on the disk before what is made from it, so a run killed at
     any moment loses at most the chunk of sentences in hand.
@@ -60,10 +61,10 @@ def score_run(
         RunError: if evals.jsonl is broken.
     """
     run.loaded.model.model.to(scoring.device)
-    history = EvalHistory(read_evals(run.folder))
+    there = counting(read_evals(run.folder))
     for text in texts:
-        measured = _TestSet(run=run, text=text, scoring=scoring).measure(history, on_batch)
-        append_evals(run.folder, [made for made in measured.evals if not history.counts(made)])
+        measured = _TestSet(run=run, text=text, scoring=scoring).measure(on_batch)
+        append_evals(run.folder, [made for made in measured.evals if made not in there])
         yield measured
 
 
@@ -75,7 +76,7 @@ class _TestSet:
     text: ParallelText
     scoring: Scoring
 
-    def measure(self, history: EvalHistory, on_batch: OnBatch) -> Measured:
+    def measure(self, on_batch: OnBatch) -> Measured:
         """The metrics, from the run's folder where it holds them."""
         metrics = self.scoring.metrics.of(
             system=self.run.folder.name,
@@ -83,26 +84,18 @@ class _TestSet:
             task=self.text.task,
             tasks=self.run.data.evaluated,
         )
-        kept = {m.name: self._read(m) for m in metrics}
-        missing = [m for m in metrics if kept[m.name] is None]
+        kept = {m.name: found for m in metrics if (found := self._read(m)) is not None}
+        missing = [m for m in metrics if m.name not in kept]
         hypotheses = self._translate(on_batch) if missing else []
         if not missing:
             on_batch(len(self.text.src))
-        evals = []
-        for m in metrics:
-            statistics = kept[m.name]
-            if statistics is None:
-                made = self._eval(m, self._write(m, hypotheses))
-            else:
-                made = self._recorded(m, history) or self._eval(m, statistics)
-            evals.append(made)
+        kept |= {m.name: self._write(m, hypotheses) for m in missing}
+        evals = [self._eval(m, kept[m.name]) for m in metrics]
         return Measured(evals=evals, computed=len(missing))
 
     def _translate(self, on_batch: OnBatch) -> list[str]:
         """Translations, kept in the run's folder."""
-        kept = KeptTranslations(
-            folder=self.run.folder, text=self.text, step=self._step, search=self.scoring.signature
-        )
+        kept = KeptTranslations(folder=self.run.folder, text=self.text, step=self._step, search=self._search)
 
         def translate_lines(lines: Sequence[str]) -> list[str]:
             translations = translate(
@@ -111,6 +104,7 @@ class _TestSet:
                 lines,
                 target=self.text.target,
                 config=self.scoring.search,
+                max_source=self.scoring.max_source_of(self.run),
                 batch_tokens=self.scoring.batch_tokens,
                 device=self.scoring.device,
                 on_batch=on_batch,
@@ -122,10 +116,10 @@ class _TestSet:
     def _read(self, metric: Metric) -> Statistics | None:
         """What `scores/` holds of a metric, if it was made with these settings."""
         kept = read_scores(self._path(metric))
-        made_with = (metric.signature, self._step, self.scoring.signature)
-        if kept is None or (kept.metric, kept.step, kept.search) != made_with:
+        made_with = (metric.signature, self._step, self._search, self.text.digest)
+        if kept is None or (kept.metric, kept.step, kept.search, kept.text) != made_with:
             return None
-        return kept.statistics if len(kept.statistics) == len(self.text.src) else None
+        return kept.statistics
 
     def _write(self, metric: Metric, hypotheses: Sequence[str]) -> Statistics:
         """What a metric finds in each sentence, kept in `scores/`."""
@@ -134,20 +128,12 @@ class _TestSet:
             statistics=statistics,
             metric=metric.signature,
             step=self._step,
-            search=self.scoring.signature,
+            search=self._search,
             translations=digest(hypotheses),
+            text=self.text.digest,
         )
         write_scores(self._path(metric), scores)
         return statistics
-
-    def _recorded(self, metric: Metric, history: EvalHistory) -> Eval | None:
-        return history.find(
-            step=self._step,
-            task=self.text.task,
-            testset=self.text.testset,
-            metric=metric.name,
-            signature=self._signature(metric),
-        )
 
     def _eval(self, metric: Metric, statistics: Statistics) -> Eval:
         return Eval(
@@ -165,7 +151,11 @@ class _TestSet:
         return scores_path(self.run.folder, self.text.testset, self.text.task, metric.name)
 
     def _signature(self, metric: Metric) -> str:
-        return f"{metric.signature}|{self.scoring.signature}"
+        return f"{metric.signature}|{self._search}"
+
+    @property
+    def _search(self) -> str:
+        return self.scoring.signature(self.run)
 
     @property
     def _step(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metric_choice import MetricChoice
+from mnmt_eval.runs import TrainedRun
 from mnmt_eval.search import SearchConfig
 from mnmt_eval.translate import BATCH_TOKENS
 
@@ -27,6 +28,9 @@ class Scoring:
     search: SearchConfig = field(default_factory=SearchConfig)
     """How to translate."""
 
+    max_source: int | None = None
+    """Most tokens of a source; longer ones are translated in parts. By default as many as in training."""
+
     max_sentences: int | None = None
     """Sentences of each test set, from its start; all by default."""
 
@@ -42,8 +46,11 @@ class Scoring:
         if self.batch_tokens < 1:
             raise EvalError(f"`batch_tokens` must be at least 1, but is {self.batch_tokens}.")
 
-    @property
-    def signature(self) -> str:
-        """All beyond the metric's own signature that changes a value: `beam:1|maxlen:2x+20|sentences:200`."""
+    def signature(self, run: TrainedRun) -> str:
+        """All beyond a metric's own signature that changes its value: `beam:1|…|maxsrc:128|sentences:200`."""
         sentences = "all" if self.max_sentences is None else self.max_sentences
-        return f"{self.search.signature}|sentences:{sentences}"
+        return f"{self.search.signature}|maxsrc:{self.max_source_of(run)}|sentences:{sentences}"
+
+    def max_source_of(self, run: TrainedRun) -> int:
+        """Most tokens of a source that the run translates in one."""
+        return run.max_length if self.max_source is None else self.max_source

@@ -31,6 +31,9 @@ class SentenceScores:
     translations: str
     """Checksum of the translations."""
 
+    text: str
+    """Checksum of sources and references."""
+
 
 def scores_path(folder: Path, testset: str, task: str, metric: str) -> Path:
     """Where a run's statistics of a test set are."""
@@ -48,6 +51,7 @@ def write_scores(path: Path, scores: SentenceScores) -> None:
             step=np.array(scores.step),
             search=np.array(scores.search),
             translations=np.array(scores.translations),
+            text=np.array(scores.text),
         )
 
 
@@ -63,6 +67,7 @@ def read_scores(path: Path) -> SentenceScores | None:
                 step=int(kept["step"]),
                 search=str(kept["search"]),
                 translations=str(kept["translations"]),
+                text=str(kept["text"]),
             )
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None

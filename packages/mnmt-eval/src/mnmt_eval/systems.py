@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.kept_translations import read_lines, translations_path
+from mnmt_eval.kept_translations import translations_path
 from mnmt_eval.reference_text import ReferenceText, TextFiles, run_texts, tasks_of_run
+from mnmt_eval.text_lines import read_lines
 from mnmt_model.run_record import RUN, find_runs
 
 

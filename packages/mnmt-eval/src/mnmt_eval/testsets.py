@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mnmt_data.prepared import Prepared
 from mnmt_eval.errors import EvalError
+from mnmt_eval.text_lines import digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,11 @@ class ParallelText:
     def target(self) -> str:
         """The target language."""
         return target_of(self.task)
+
+    @property
+    def digest(self) -> str:
+        """A checksum of sources and references."""
+        return digest(self.src, self.references)
 
 
 def target_of(task: str) -> str:

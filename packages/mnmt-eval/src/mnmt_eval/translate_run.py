@@ -84,12 +84,11 @@ def open_translator(
         EvalError: if an argument is out of its range.
     """
     run = open_run(path)
-    trained_on: int = run.data.description["config"]["max_length"]
     translator = Translator(
         model=run.loaded.model,
         vocab=run.data.vocab,
         config=config,
-        max_source=trained_on if max_source is None else max_source,
+        max_source=run.max_length if max_source is None else max_source,
         batch_tokens=batch_tokens,
         window_lines=window_lines,
     )

@@ -21,5 +21,11 @@ def _split_at_commas(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(name for token in tokens for name in token.value.split(","))
 
 
-Names = Annotated[tuple[str, ...], Parameter(converter=_split_at_commas, negative="")]
+def _with_commas(names: Sequence[str]) -> str:
+    return ",".join(names) or "all"
+
+
+Names = Annotated[
+    tuple[str, ...], Parameter(converter=_split_at_commas, negative="", show_default=_with_commas)
+]
 """Names divided by commas, or given one by one."""

@@ -11,6 +11,17 @@ from mnmt_eval.metric_choice import DEFAULT_METRICS, MetricChoice
 from mnmt_eval.metrics.options import BleurtOptions, CometOptions, LanguageOptions, MetricOptions
 
 
+@dataclass(frozen=True, kw_only=True)
+class LanguageFlags:
+    """How languages are identified."""
+
+    candidates: Names = ()
+    """The languages that outputs may be in; by default those of all tasks."""
+
+    identifier: str = LanguageOptions.identifier
+    """`py3langid`, or `lingua` as a cross-check."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class MetricFlags:
@@ -24,7 +35,7 @@ class MetricFlags:
 
     bleurt: BleurtOptions = field(default_factory=BleurtOptions)
     comet: CometOptions = field(default_factory=CometOptions)
-    language: LanguageOptions = field(default_factory=LanguageOptions)
+    language: LanguageFlags = field(default_factory=LanguageFlags)
 
     @property
     def choice(self) -> MetricChoice:
@@ -33,8 +44,9 @@ class MetricFlags:
         Raises:
             EvalError: if one is unknown.
         """
+        language = LanguageOptions(candidates=self.language.candidates, identifier=self.language.identifier)
         options = MetricOptions(
-            tokenizer=self.tokenizer, bleurt=self.bleurt, comet=self.comet, language=self.language
+            tokenizer=self.tokenizer, bleurt=self.bleurt, comet=self.comet, language=language
         )
         return MetricChoice(names=self.metrics, options=options)
 

@@ -12,18 +12,17 @@ from cyclopts import Parameter
 
 from mnmt_eval.cli.app import Json, Names, app
 from mnmt_eval.cli.metric_options import NO_FLAGS, MetricFlags
+from mnmt_eval.cli.search_options import SearchOptions
 from mnmt_eval.progress import ScoreProgress
 from mnmt_eval.runs import open_run, run_status
 from mnmt_eval.score_run import Measured, score_run
 from mnmt_eval.scoring import Scoring
-from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig
 from mnmt_eval.testsets import read_testsets
 from mnmt_eval.translate import BATCH_TOKENS
 from mnmt_eval.translate_run import find_devices
 from mnmt_model.run_record import find_runs
 
-_DEFAULT_PENALTY = LengthPenalty()
-_DEFAULT_LENGTH = MaxLength()
+_DEFAULT_SEARCH = SearchOptions()
 
 
 @app.command
@@ -33,11 +32,7 @@ def score(
     *,
     testset: Names = (),
     metric: MetricFlags = NO_FLAGS,
-    beam: int = 1,
-    length_penalty: LengthPenalty = _DEFAULT_PENALTY,
-    max_length: MaxLength = _DEFAULT_LENGTH,
-    min_length: int = 0,
-    no_repeat_ngram: int = 0,
+    search: Annotated[SearchOptions, Parameter("*")] = _DEFAULT_SEARCH,
     max_sentences: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
     device: str | None = None,
@@ -51,11 +46,7 @@ def score(
         runs: runs, or folders of runs.
         testset: test sets, as `test` or `test,debian`; all by default.
         metric: metrics and their options.
-        beam: hypotheses kept at a time; 1 is greedy search.
-        length_penalty: how hypotheses of different lengths are compared.
-        max_length: where translations are cut off.
-        min_length: fewest tokens of a translation, `</s>` included.
-        no_repeat_ngram: length of the n-grams that no translation may hold twice; 0 allows all.
+        search: how to search.
         max_sentences: sentences of each test set, from its start; all by default.
         batch_tokens: source tokens translated at a time, padding included.
         device: `cpu`, `cuda` or `cuda:0`, …; the first GPU, or the CPU, by default.
@@ -64,13 +55,8 @@ def score(
     scoring = Scoring(
         testsets=testset,
         metrics=metric.choice,
-        search=SearchConfig(
-            beam=beam,
-            length_penalty=length_penalty,
-            max_length=max_length,
-            min_length=min_length,
-            no_repeat_ngram=no_repeat_ngram,
-        ),
+        search=search.config,
+        max_source=search.max_source,
         max_sentences=max_sentences,
         batch_tokens=batch_tokens,
         device=find_devices(device)[0],

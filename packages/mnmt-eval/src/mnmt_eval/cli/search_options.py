@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mnmt_eval.search import LengthPenalty, MaxLength, Sampling, SearchConfig
 
@@ -11,13 +11,10 @@ DEFAULT_BEAM = 4
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How to search."""
+    """How the best translation is searched."""
 
     beam: int | None = None
     """Hypotheses kept at a time; 1 is greedy search. 4 by default."""
-
-    n_best: int = 1
-    """Translations of each line."""
 
     length_penalty: LengthPenalty = field(default_factory=LengthPenalty)
     """How hypotheses of different lengths are compared."""
@@ -31,6 +28,32 @@ class SearchOptions:
     no_repeat_ngram: int = 0
     """Length of the n-grams that no translation may hold twice; 0 allows all."""
 
+    max_source: int | None = None
+    """Tokens of the longest source; longer lines are translated in parts. As in training by default."""
+
+    @property
+    def config(self) -> SearchConfig:
+        """The same for the search itself.
+
+        Raises:
+            EvalError: if an option is out of its range.
+        """
+        return SearchConfig(
+            beam=DEFAULT_BEAM if self.beam is None else self.beam,
+            length_penalty=self.length_penalty,
+            max_length=self.max_length,
+            min_length=self.min_length,
+            no_repeat_ngram=self.no_repeat_ngram,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationOptions(SearchOptions):
+    """Which translations are found, or drawn."""
+
+    n_best: int = 1
+    """Translations of each line."""
+
     sampling: Sampling | None = None
     """Draw translations in place of searching for the best."""
 
@@ -41,13 +64,5 @@ class SearchOptions:
         Raises:
             EvalError: if an option contradicts another.
         """
-        default = 1 if self.sampling else DEFAULT_BEAM
-        return SearchConfig(
-            beam=default if self.beam is None else self.beam,
-            n_best=self.n_best,
-            length_penalty=self.length_penalty,
-            max_length=self.max_length,
-            min_length=self.min_length,
-            no_repeat_ngram=self.no_repeat_ngram,
-            sampling=self.sampling,
-        )
+        beam = 1 if self.sampling and self.beam is None else super().config.beam
+        return replace(super().config, beam=beam, n_best=self.n_best, sampling=self.sampling)

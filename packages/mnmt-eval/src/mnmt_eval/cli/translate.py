@@ -14,7 +14,7 @@ import torch
 from cyclopts import Parameter
 
 from mnmt_eval.cli.app import Json, Names, app
-from mnmt_eval.cli.search_options import SearchOptions
+from mnmt_eval.cli.search_options import TranslationOptions
 from mnmt_eval.cli.translate_inputs import Transfer, find_transfers
 from mnmt_eval.errors import EvalError
 from mnmt_eval.translate import BATCH_TOKENS, WINDOW_LINES, Line
@@ -30,10 +30,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 
 @dataclass(frozen=True, kw_only=True)
 class WorkOptions:
-    """How the work is done, which changes no translation but for `max_source`."""
-
-    max_source: int | None = None
-    """Tokens of the longest source; longer lines are translated in parts. As in training by default."""
+    """How the work is done, which changes no translation."""
 
     batch_tokens: int = BATCH_TOKENS
     """Source tokens searched at a time, padding included."""
@@ -56,13 +53,13 @@ class WorkOptions:
 def translate(
     *,
     run: Annotated[Path, Parameter(("--run", "--checkpoint"))],
-    pair: Names = (),
+    pair: Annotated[Names, Parameter(show_default=False)] = (),
     tagged: Flag = False,
     source: Annotated[Path | None, Parameter("--input")] = None,
     output: Path | None = None,
     scores: Flag = False,
     as_json: Json = False,
-    search: Annotated[SearchOptions, Parameter("*")] = SearchOptions(),  # noqa: B008 - it is frozen
+    search: Annotated[TranslationOptions, Parameter("*")] = TranslationOptions(),  # noqa: B008 - it is frozen
     work: Annotated[WorkOptions, Parameter("*")] = WorkOptions(),
 ) -> None:
     """Translate text, a sentence a line, with a trained run: stdin to stdout, or files.
@@ -85,7 +82,7 @@ def translate(
     opened = open_translator(
         run,
         config=config,
-        max_source=work.max_source,
+        max_source=search.max_source,
         batch_tokens=work.batch_tokens,
         window_lines=work.window_lines,
     )

@@ -42,6 +42,12 @@ class CometScores:
         return read_comet_scores(self._path, hypotheses)
 
 
+def names_outputs(path: Path) -> bool:
+    """Whether a file of scores holds the outputs that were scored, so that it may be of several systems."""
+    with path.open("rb") as file:
+        return file.read(1) == b"{"
+
+
 def read_comet_scores(path: Path, hypotheses: Sequence[str]) -> list[float]:
     """The scores of `hypotheses`.
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_eval.analysis import symptoms
-from mnmt_eval.comparing import Statistics, system_statistics
+from mnmt_eval.comparing import Measured, measure_systems
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metric_choice import MetricChoice
-from mnmt_eval.metrics import Metric
-from mnmt_eval.metrics.bootstrap import bootstrap
 from mnmt_eval.systems import TranslatedText
 
 _DIGITS = 2
@@ -42,6 +40,11 @@ class Reporting:
             raise EvalError(f"`worst_by` must be one of the metrics, {names}, but is {self.worst_by!r}.")
         if self.sentences < 1:
             raise EvalError(f"`sentences` must be at least 1, but is {self.sentences}.")
+
+    @property
+    def place(self) -> int:
+        """Of `worst_by` among the metrics."""
+        return self.metrics.names.index(self.worst_by)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +99,7 @@ class Document:
 
     metrics: Sequence[str]
     signatures: Mapping[str, Sequence[str]]
-    """{metric: its signatures, which may differ with the target language}."""
+    """{metric: its signatures, which may differ with the target language, and COMET's with the system}."""
 
     worst_by: str
     higher_is_better: bool
@@ -115,21 +118,27 @@ def document(translated: Sequence[TranslatedText], reporting: Reporting) -> Docu
     Raises:
         EvalError: if a metric lacks what it needs.
     """
-    measured = [system_statistics(each, reporting.metrics) for each in translated]
-    metrics = [[metric for metric, _ in each] for each in measured]
-    sorting = metrics[0][reporting.metrics.names.index(reporting.worst_by)]
+    measured = [measure_systems(each, reporting.metrics) for each in translated]
+    (first, *_) = measured[0][reporting.place].values()
     return Document(
         metrics=reporting.metrics.names,
         signatures={
-            name: list(dict.fromkeys(of_text[place].signature for of_text in metrics))
+            name: list(
+                dict.fromkeys(
+                    made.metric.signature for of_text in measured for made in of_text[place].values()
+                )
+            )
             for place, name in enumerate(reporting.metrics.names)
         },
         worst_by=reporting.worst_by,
-        higher_is_better=sorting.higher_is_better,
-        texts=[
-            _text(each, statistics, reporting) for each, statistics in zip(translated, measured, strict=True)
-        ],
+        higher_is_better=first.metric.higher_is_better,
+        texts=[_text(each, of_text, reporting) for each, of_text in zip(translated, measured, strict=True)],
     )
+
+
+def _signatures(measured: Iterable[Mapping[str, Measured]]) -> list[str]:
+    """All different ones of a metric, over texts and systems."""
+    return list(dict.fromkeys(made.metric.signature for of_text in measured for made in of_text.values()))
 
 
 def worst_rows(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
@@ -149,14 +158,14 @@ def worst_rows(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
 
 def _text(
     translated: TranslatedText,
-    measured: Sequence[tuple[Metric, Mapping[str, Statistics]]],
+    measured: Sequence[Mapping[str, Measured]],
     reporting: Reporting,
 ) -> ReportedText:
     text = translated.text
-    sorting, statistics = measured[reporting.metrics.names.index(reporting.worst_by)]
-    scores = np.stack([sorting.sentence_scores(statistics[name]) for name in translated.names])
+    sorting = [measured[reporting.place][name] for name in translated.names]
+    scores = np.stack([made.metric.sentence_scores(made.statistics) for made in sorting])
     scores[_rightly_blank(translated)] = np.nan  # to which metrics give no fair score
-    badness = -scores if sorting.higher_is_better else scores
+    badness = -scores if sorting[0].metric.higher_is_better else scores
     rows = worst_rows(np.nan_to_num(badness, nan=-np.inf), reporting.sentences)
     return ReportedText(
         testset=text.testset,
@@ -184,7 +193,7 @@ def _system(
     place: int,
     scores: NDArray[np.float64],
     rows: NDArray[np.int64],
-    measured: Sequence[tuple[Metric, Mapping[str, Statistics]]],
+    measured: Sequence[Mapping[str, Measured]],
 ) -> ReportedSystem:
     name, text = translated.names[place], translated.text
     lines = _take(translated.translations[place].lines, rows)
@@ -192,15 +201,15 @@ def _system(
     references = _take(text.references[0], rows)
     return ReportedSystem(
         name=name,
-        scores={metric.name: _score(metric, statistics[name]) for metric, statistics in measured},
+        scores={of_metric[name].metric.name: _score(of_metric[name]) for of_metric in measured},
         translations=lines,
         sentence_scores=[None if np.isnan(score) else round(float(score), _DIGITS) for score in scores],
         symptoms=[symptoms(*each) for each in zip(sources, references, lines, strict=True)],
     )
 
 
-def _score(metric: Metric, statistics: Statistics) -> ReportedScore:
-    interval = bootstrap(metric, statistics)
+def _score(made: Measured) -> ReportedScore:
+    interval = made.interval()
     return ReportedScore(value=interval.value, lower=interval.lower, upper=interval.upper)
 
 

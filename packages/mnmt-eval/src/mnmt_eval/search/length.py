@@ -16,7 +16,7 @@ from mnmt_eval.protocol import PAD
 class LengthPenalty:
     """Divisor of a hypothesis' log-probability; long ones gain the more, the larger `alpha` is.
 
-    `power`: len^alpha. `gnmt`: ((len + 5) / 6)^alpha (Wu et al. 2016, eq. 14, with the usual + 1).
+    `power`: len^alpha. `gnmt`: ((len + 5) / 6)^alpha (Wu et al. 2016, eq. 14).
 
     Raises:
         EvalError: if a field is out of its range.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from mnmt_data.errors import DataError
 from mnmt_eval.errors import EvalError
+from mnmt_eval.text_lines import decode_line
 from mnmt_eval.translate.window import Line
 
 TargetOf = Callable[[str], str]
@@ -56,10 +57,6 @@ def _decoded(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, str, str
     """Number from 1, text and digest of each line."""
     digest = hashlib.blake2b(digest_size=16)
     for number, line in enumerate(stream, start=1):
-        content = line.removesuffix(b"\n").removesuffix(b"\r")
-        digest.update(content + b"\n")
-        try:
-            text = content.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError:
-            raise EvalError(f"{name}:{number}: not valid UTF-8; convert the text to UTF-8.") from None
+        text = decode_line(line, name=name, number=number)
+        digest.update(text.encode() + b"\n")
         yield number, text, digest.hexdigest()
