@@ -85,7 +85,9 @@ def forward_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_len
     """
     # A source token predicts the next one; nothing predicts the first.
     predicted = max(0, src_len - 1) if config.predicts_source else 0
-    source = _source_flops(config, src_len) + Flops(softmax=_softmax_flops(config, vocab_size, predicted))
+    source = _source_flops(config, src_len, layers=_source_layers(config)) + Flops(
+        softmax=_softmax_flops(config, vocab_size, predicted)
+    )
     return source + _target_flops(config, vocab_size, tgt_len, keys=tgt_len * (src_len + tgt_len))
 
 
@@ -96,7 +98,7 @@ def decoding_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_le
     """
     keys = tgt_len * src_len + tgt_len * (tgt_len + 1) // 2
     return DecodingFlops(
-        encoding=_source_flops(config, src_len),
+        encoding=_encoding_flops(config, src_len),
         generating=_target_flops(config, vocab_size, tgt_len, keys=keys),
     )
 
@@ -120,9 +122,22 @@ def slot_flops(config: ModelConfig, slots: int) -> int:
     return 2 * slots * 2 * config.d_model * config.d_ff
 
 
-def _source_flops(config: ModelConfig, tokens: int) -> Flops:
-    """Source tokens up to the keys and values that the targets attend to."""
-    layers = config.decoder_layers if config.is_language_model else config.num_encoder_layers
+def _encoding_flops(config: ModelConfig, tokens: int) -> Flops:
+    """Source tokens up to the keys and values that generating needs."""
+    layers = _source_layers(config)
+    if config.top_only:
+        return _source_flops(config, tokens, layers=layers)
+    # Of the last layer, nobody sees more of sources than their keys and values.
+    last = Flops(projections=tokens * _attention(config))
+    return _source_flops(config, tokens, layers=layers - 1) + last
+
+
+def _source_layers(config: ModelConfig) -> int:
+    return config.decoder_layers if config.is_language_model else config.num_encoder_layers
+
+
+def _source_flops(config: ModelConfig, tokens: int, *, layers: int) -> Flops:
+    """Source tokens through so many layers, and up to the keys and values that targets have of their top."""
     # Where targets attend to the top layer's states, each layer has keys and values of those too.
     top = config.decoder_layers * _attention(config) // 2 if config.top_only else 0
     return Flops(
