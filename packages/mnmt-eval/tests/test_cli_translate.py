@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import CommandLine
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.translate.workers import Workers
+from mnmt_eval.translate_run import find_devices
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -34,6 +40,56 @@ def test_a_line_for_a_line_as_score_translates_them(
     expected = (tiny_run / "translations" / "test.xx-bb.txt").read_text(encoding="utf-8").splitlines()
     assert lines == ["", "", *expected]
     assert any(expected)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "name", "expected"),
+    [
+        (0, None, ("cpu",)),
+        (2, None, ("cuda:0", "cuda:1")),
+        (2, "cuda", ("cuda:0", "cuda:1")),
+        (2, "cuda:1", ("cuda:1",)),
+        (2, "cpu", ("cpu",)),
+    ],
+)
+def test_every_gpu_that_is_there_is_used(
+    monkeypatch: pytest.MonkeyPatch, gpus: int, name: str | None, expected: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    assert find_devices(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("gpus", "name", "message"),
+    [
+        (1, "cuda:1", "`device` must be one of cpu, cuda, cuda:0, but is 'cuda:1'."),
+        (0, "cuda", "`device` must be one of cpu, but is 'cuda'."),
+    ],
+)
+def test_a_device_that_is_not_there_is_told(
+    monkeypatch: pytest.MonkeyPatch, gpus: int, name: str, message: str
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    with pytest.raises(EvalError, match=f"^{re.escape(message)}$"):
+        find_devices(name)
+
+
+def test_each_device_has_a_process(
+    command_line: CommandLine, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("translate", "--run", tiny_run, "--pair", "xx-aa")
+    alone = command_line.run(*arguments, stdin=b"a\nb\nc\n")
+    counts = []
+
+    class CountedWorkers(Workers[Any, Any]):
+        def __init__(self, count: int, start: Any) -> None:
+            counts.append(count)
+            super().__init__(count, start)
+
+    monkeypatch.setattr("mnmt_eval.translate_run.Workers", CountedWorkers)
+    monkeypatch.setattr("mnmt_eval.cli.translate.find_devices", lambda name: ("cpu", "cpu", "cpu"))
+    assert command_line.run(*arguments, stdin=b"a\nb\nc\n").stdout == alone.stdout
+    assert counts == [3]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
@@ -118,6 +119,7 @@ def test_what_is_written_of_a_translation() -> None:
 def test_remarks_name_the_lines() -> None:
     lines = [Line(text="x", target="de", number=number) for number in range(1, 31)]
     remarks = Remarks().after((line, translation("y", parts=2)) for line in lines[:25])
+    assert remarks == Remarks.read(json.loads(json.dumps(asdict(remarks))))
     remarks = remarks.after([(lines[25], translation("y")), (lines[26], translation("y", complete=False))])
     first = ", ".join(map(str, range(1, 21)))
     assert list(remarks.told(max_source=64)) == [
@@ -154,7 +156,7 @@ def test_a_file_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
     assert write(path, 9, source=SOURCE + b"e") == ["e"]
     assert path.read_bytes() == b"A\nB\nC\nD\nE\n"
     with closing(FileOutput(path, "text", MADE_WITH)) as output:
-        assert (output.lines, output.remarks.in_parts) == (5, [1, 2, 3, 4, 5])
+        assert (output.lines, output.remarks.in_parts.first) == (5, [1, 2, 3, 4, 5])
 
 
 def test_an_empty_file_or_one_that_was_removed_is_begun_anew(tmp_path: Path) -> None:

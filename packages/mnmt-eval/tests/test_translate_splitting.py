@@ -68,6 +68,7 @@ def test_both_halves_have_something(text: str) -> None:
         ("zh", "einszwei"),
         ("zh_TW", "einszwei"),
         ("ja-JP", "einszwei"),
+        ("th", "eins zwei"),
         ("ko", "eins zwei"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Self
 from mnmt_data.errors import DataError
 from mnmt_data.whole_file import whole_file
 
-UNSPACED = ("ja", "jpn", "khm", "km", "lao", "lo", "my", "mya", "th", "tha", "yue", "zh", "zho")
+_UNSPACED = ("ja", "jpn", "khm", "km", "lao", "lo", "my", "mya", "th", "tha", "yue", "zh", "zho")
 """Languages that put no space between words: their length is counted in characters."""
 
 LENGTHS_IN_WORDS = (0, 10, 20, 30, 40, 50)
@@ -32,11 +32,15 @@ class Groups:
     @classmethod
     def of(cls, src: Sequence[str], *, origins: list[str], language: str) -> Self:
         """Groups of pairs with these source sentences, in `language`."""
-        if language.partition("_")[0] in UNSPACED:
-            lengths = [_least(LENGTHS_IN_CHARACTERS, len(line)) for line in src]
-        else:
-            lengths = [_least(LENGTHS_IN_WORDS, len(line.split())) for line in src]
-        return cls(origins=origins, lengths=lengths)
+        lengths, bounds = count_lengths(src, language=language)
+        return cls(origins=origins, lengths=[_least(bounds, length) for length in lengths])
+
+
+def count_lengths(src: Sequence[str], *, language: str) -> tuple[list[int], tuple[int, ...]]:
+    """Lengths of sentences in a language, in words or in characters, and the least length of each group."""
+    if language.partition("_")[0] in _UNSPACED:
+        return [len(line) for line in src], LENGTHS_IN_CHARACTERS
+    return [len(line.split()) for line in src], LENGTHS_IN_WORDS
 
 
 def groups_path(folder: Path, testset: str, task: str) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mnmt_data.groups import LENGTHS_IN_CHARACTERS, LENGTHS_IN_WORDS, UNSPACED
+from mnmt_data.groups import count_lengths
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_eval.analysis import length_groups, length_thirds, origin_groups
 from mnmt_eval.errors import EvalError
@@ -67,11 +67,8 @@ class ReferenceText:
             raise EvalError(f"sentences are grouped by {', '.join(GROUPINGS)}, but not by {grouping!r}.")
         if not self.src:
             raise EvalError(f"groups by {grouping} need the sources; name them with --source.")
-        spaced = self.task.partition("-")[0].partition("_")[0] not in UNSPACED
-        lengths = [len(line.split()) if spaced else len(line) for line in self.src]
-        if grouping == "thirds":
-            return length_thirds(lengths)
-        return length_groups(lengths, bounds=LENGTHS_IN_WORDS if spaced else LENGTHS_IN_CHARACTERS)
+        lengths, bounds = count_lengths(self.src, language=self.task.partition("-")[0])
+        return length_thirds(lengths) if grouping == "thirds" else length_groups(lengths, bounds=bounds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,8 @@ class RelativeTransfer:
     multilingual: float
     bilingual: float
 
-    @property
-    def difference(self) -> float:
-        """Multilingual less bilingual (Zhang et al. 2022, fig. 16): above 0 where the other tasks help."""
-        return self.multilingual - self.bilingual
+    difference: float
+    """Multilingual less bilingual (Zhang et al. 2022, fig. 16): above 0 where the other tasks help."""
 
 
 def relative_transfer(
@@ -30,7 +28,12 @@ def relative_transfer(
         bilingual: {task: metric}, each of a model of that task alone.
     """
     return tuple(
-        RelativeTransfer(task=task, multilingual=value, bilingual=bilingual[task])
+        RelativeTransfer(
+            task=task,
+            multilingual=value,
+            bilingual=bilingual[task],
+            difference=value - bilingual[task],
+        )
         for task, value in multilingual.items()
         if task in bilingual
     )

@@ -38,14 +38,14 @@ class WorkOptions:
     window_lines: int = WINDOW_LINES
     """Lines read, and sorted by length, before the first is translated; 1 answers each at once."""
 
-    jobs: int = 1
-    """Processes that search; each has one core, or one GPU."""
+    jobs: int | None = None
+    """Processes that search; each has one core, or one GPU. By default one for each GPU, or one in all."""
 
     device: str | None = None
     """Where to search, such as `cpu` or `cuda`; every GPU that is there, or the CPU, by default."""
 
     def __post_init__(self) -> None:
-        if self.jobs < 1:
+        if self.jobs is not None and self.jobs < 1:
             raise EvalError(f"`jobs` must be at least 1, but is {self.jobs}.")
 
 
@@ -77,7 +77,8 @@ def translate(
     """
     config, devices = search.config, find_devices(work.device)
     transfers = find_transfers(pair, tagged=tagged, source=source, output=output)
-    if work.jobs > 1:
+    jobs = len(devices) if work.jobs is None else work.jobs
+    if jobs > 1:
         torch.set_num_threads(1)  # OpenMP's threads would not survive the fork
     opened = open_translator(
         run,
@@ -90,7 +91,7 @@ def translate(
         opened.target_of(name)
     form: Format = "json" if as_json else "table" if scores or config.n_best > 1 else "text"
     with (
-        searching(opened.translator, jobs=work.jobs, devices=devices) as search_all,
+        searching(opened.translator, jobs=jobs, devices=devices) as search_all,
         TranslateProgress() as progress,
     ):
         for transfer in transfers:

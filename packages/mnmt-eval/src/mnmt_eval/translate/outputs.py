@@ -187,13 +187,13 @@ class FileOutput:
     def _read_record(self) -> OutputRecord:
         try:
             content = json.loads(self._record_path.read_text(encoding="utf-8"))
-            return OutputRecord(**{**content, "remarks": Remarks(**content["remarks"])})
+            return OutputRecord(**{**content, "remarks": Remarks.read(content["remarks"])})
         except FileNotFoundError:
             raise EvalError(
                 f"{self._path}: exists, and no {self._record_path.name} beside it says how it was made; "
                 "name another output, or remove it."
             ) from None
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise EvalError(
                 f"{self._record_path}: does not say how {self._path.name} was made; remove both."
             ) from None

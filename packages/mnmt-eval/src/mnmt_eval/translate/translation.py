@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_WITHOUT_SPACES = frozenset(
-    ["zh", "zho", "cmn", "yue", "ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya"]
-)
-"""Languages that put no space between sentences."""
+from mnmt_eval.language.codes import base_language
+
+_WITHOUT_SPACES = ("zh", "zho", "cmn", "yue", "wuu", "ja", "jpn")
+"""Languages that put no space between sentences. Thai and Khmer put one there, though none between words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ def joined(parts: Sequence[tuple[Candidate, ...]], *, target: str) -> Translatio
     """
     if len(parts) == 1:
         return Translation(n_best=parts[0])
-    space = "" if target.replace("_", "-").split("-")[0].lower() in _WITHOUT_SPACES else " "
+    space = "" if base_language(target) in _WITHOUT_SPACES else " "
     n_best = tuple(_concatenated(candidates, space) for candidates in zip(*parts, strict=False))
     return Translation(n_best=n_best, parts=len(parts))
 
