@@ -200,6 +200,7 @@ def test_comet_scores_of_several_systems_are_told_apart(
     assert len({system["signature"] for system in systems}) == 1 + many_files
     assert systems[1]["signature"].endswith(systems[1]["against_baseline"]["signature"].rpartition("|")[2])
     table = command_line.run("compare", *arguments).stdout.decode().splitlines()
+    assert "0.7500 [0.7500, 0.7500] +0.5000 p=" in table[4]
     legend = [line for line in table if line.startswith("comet")]
     assert legend == (
         [f"comet of {system['system']}: {system['signature']}" for system in systems]

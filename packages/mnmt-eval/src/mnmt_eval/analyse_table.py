@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mnmt_eval.analysing import Analyses, RunAnalysis
 from mnmt_eval.analysis import Interval, ResourceScore
+from mnmt_eval.metrics.score import decimals, shown
 from mnmt_eval.text_table import aligned
 
 _RESOURCES = ("High", "Med", "Low", "All")
@@ -20,32 +21,35 @@ def analyses_table(analyses: Analyses) -> str:
 
 def _resources(analyses: Analyses) -> Iterator[str]:
     yield f"{analyses.metric} on {analyses.testset}, means over tasks by training pairs (number of tasks)"
-    yield from _resource_rows([(run.run, run.resources) for run in analyses.runs])
+    yield from _resource_rows([(run.run, run.resources) for run in analyses.runs], analyses.metric)
 
 
 def _transfer(analyses: Analyses) -> Iterator[str]:
     runs = [run for run in analyses.runs if run.transfer]
     if runs:
         yield f"transfer: {analyses.metric} less the baseline's"
-        yield from _resource_rows([(run.run, run.transfer_by_resource) for run in runs])
+        yield from _resource_rows([(run.run, run.transfer_by_resource) for run in runs], analyses.metric)
         yield ""
-        yield from aligned(list(_transfer_columns(runs)))
+        yield from aligned(list(_transfer_columns(runs, analyses.metric)))
 
 
-def _transfer_columns(runs: Sequence[RunAnalysis]) -> Iterator[list[str]]:
+def _transfer_columns(runs: Sequence[RunAnalysis], metric: str) -> Iterator[list[str]]:
     tasks = dict.fromkeys(made.task for run in runs for made in run.transfer)
     yield ["", *(run.run for run in runs)]
     for task in tasks:
         differences = [{made.task: made.difference for made in run.transfer} for run in runs]
-        yield [task, *(f"{own[task]:+.2f}" if task in own else "" for own in differences)]
+        yield [task, *(shown(own[task], metric, sign="+") if task in own else "" for own in differences)]
 
 
-def _resource_rows(rows: Sequence[tuple[str, Sequence[ResourceScore]]]) -> Iterator[str]:
+def _resource_rows(rows: Sequence[tuple[str, Sequence[ResourceScore]]], metric: str) -> Iterator[str]:
     columns = [["", *(name for name, _ in rows)]]
     for group in _RESOURCES:
         found = [{score.group: score for score in scores}.get(group) for _, scores in rows]
         if any(found):
-            cells = ["" if score is None else f"{score.value:.2f} ({len(score.tasks)})" for score in found]
+            cells = [
+                "" if score is None else f"{shown(score.value, metric)} ({len(score.tasks)})"
+                for score in found
+            ]
             columns.append([group, *cells])
     return aligned(columns)
 
@@ -59,7 +63,7 @@ def _zero_shot(analyses: Analyses) -> Iterator[str]:
             [
                 ["", *(name for name, _ in found)],
                 ["directions", *(str(len(z.directions)) for _, z in found)],
-                [analyses.metric, *(f"{z.mean_value:.2f}" for _, z in found)],
+                [analyses.metric, *(shown(z.mean_value, analyses.metric) for _, z in found)],
                 ["right language", *("not measured" if a is None else f"{a:.1f}%" for a in accuracies)],
             ]
         )
@@ -71,8 +75,8 @@ def _cost(analyses: Analyses) -> Iterator[str]:
         yield from aligned(
             [
                 ["", *(row.name for row in analyses.cost)],
-                [analyses.metric, *(f"{row.value:.2f}" for row in analyses.cost)],
-                ["Δ", *(f"{row.difference:+.2f}" for row in analyses.cost)],
+                [analyses.metric, *(shown(row.value, analyses.metric) for row in analyses.cost)],
+                ["Δ", *(shown(row.difference, analyses.metric, sign="+") for row in analyses.cost)],
                 [analyses.cost_unit, *(f"{row.cost:.3g}" for row in analyses.cost)],
                 ["", *("*" if row.efficient else "" for row in analyses.cost)],
             ]
@@ -81,18 +85,16 @@ def _cost(analyses: Analyses) -> Iterator[str]:
 
 def _against_loss(analyses: Analyses) -> Iterator[str]:
     if analyses.against_loss:
-        lines = analyses.against_loss
+        lines, digits = analyses.against_loss, decimals(analyses.metric)
+        columns = {
+            "runs": [str(line.count) for line in lines.values()],
+            "slope": [_with(line.slope, line.slope_interval, digits) for line in lines.values()],
+            "intercept": [_with(line.intercept, line.intercept_interval, digits) for line in lines.values()],
+            "r": [_with(line.correlation, line.correlation_interval, 3) for line in lines.values()],
+        }
         yield f"{analyses.metric} = intercept + slope · loss [95% interval over runs]"
-        yield from aligned(
-            [
-                ["", *lines],
-                ["runs", *(str(line.count) for line in lines.values())],
-                ["slope", *(_with(line.slope, line.slope_interval) for line in lines.values())],
-                ["intercept", *(_with(line.intercept, line.intercept_interval) for line in lines.values())],
-                ["r", *(_with(line.correlation, line.correlation_interval, 3) for line in lines.values())],
-            ]
-        )
+        yield from aligned([["", *lines], *([head, *cells] for head, cells in columns.items())])
 
 
-def _with(value: float, interval: Interval, digits: int = 2) -> str:
+def _with(value: float, interval: Interval, digits: int) -> str:
     return f"{value:.{digits}f} [{interval.lower:.{digits}f}, {interval.upper:.{digits}f}]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mnmt_eval.comparing import Comparison, MetricComparison, SystemScore
+from mnmt_eval.metrics.score import shown
 from mnmt_eval.text_table import aligned
 
 SIGNIFICANT = 0.05
@@ -16,7 +17,7 @@ def comparison_table(comparison: Comparison) -> str:
     lines = [f"{comparison.testset} {comparison.task}, {comparison.sentences:,} sentences", ""]
     names = [score.system for score in comparison.metrics[0].scores]
     columns = [["", *_marked(names, comparison.baseline)]]
-    columns += [[_head(m), *map(_cell, m.scores)] for m in comparison.metrics]
+    columns += [[_head(m), *(_cell(score, m.metric) for score in m.scores)] for m in comparison.metrics]
     lines += [*aligned(columns), ""]
     for m in comparison.metrics:
         if m.scores[0].groups:
@@ -32,18 +33,21 @@ def _head(m: MetricComparison) -> str:
     return m.metric if m.higher_is_better else f"{m.metric} (lower is better)"
 
 
-def _cell(score: SystemScore) -> str:
-    cell = f"{score.value:.2f} [{score.lower:.2f}, {score.upper:.2f}]"
+def _cell(score: SystemScore, metric: str) -> str:
+    lower, upper = shown(score.lower, metric), shown(score.upper, metric)
+    cell = f"{shown(score.value, metric)} [{lower}, {upper}]"
     if score.test is None:
         return cell
     star = " *" if score.test.p_value < SIGNIFICANT else ""
-    return f"{cell} {score.test.difference:+.2f} p={score.test.p_value:.4f}{star}"
+    return f"{cell} {shown(score.test.difference, metric, sign='+')} p={score.test.p_value:.4f}{star}"
 
 
 def _group_columns(m: MetricComparison, names: Sequence[str]) -> list[list[str]]:
     """A column a group: its number of sentences in the head, then the systems' values."""
     heads = [f"{group.group} ({group.sentences:,})" for group in m.scores[0].groups]
-    values = [[f"{score.groups[place].value:.2f}" for score in m.scores] for place in range(len(heads))]
+    values = [
+        [shown(score.groups[place].value, m.metric) for score in m.scores] for place in range(len(heads))
+    ]
     return [[m.metric, *names], *([head, *column] for head, column in zip(heads, values, strict=True))]
 
 

@@ -6,6 +6,7 @@ import sys
 
 from tqdm import tqdm
 
+from mnmt_eval.metrics.score import shown
 from mnmt_eval.score_run import Measured
 
 
@@ -39,7 +40,7 @@ class ScoreProgress:
     def measured(self, measured: Measured) -> None:
         """Say what was measured."""
         first = measured.evals[0]
-        values = ", ".join(f"{made.metric} {made.value:.1f}" for made in measured.evals)
+        values = ", ".join(f"{made.metric} {shown(made.value, made.metric)}" for made in measured.evals)
         again = "" if measured.computed else " (measured before)"
         self._write(f"{first.testset} {first.task}: {values}{again}")
 

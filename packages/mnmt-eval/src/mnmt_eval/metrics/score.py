@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_FROM_0_TO_1 = ("bleurt", "comet")
+
+
+def decimals(metric: str) -> int:
+    """How many decimals of a metric's values are worth reading."""
+    return 4 if metric in _FROM_0_TO_1 else 2
+
+
+def shown(value: float, metric: str, *, sign: str = "") -> str:
+    """A value, or with `sign="+"` a difference, with as many decimals."""
+    return f"{value:{sign}.{decimals(metric)}f}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Score:

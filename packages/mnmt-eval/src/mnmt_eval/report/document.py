@@ -12,9 +12,8 @@ from mnmt_eval.analysis import symptoms
 from mnmt_eval.comparing import Measured, measure_systems
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metric_choice import MetricChoice
+from mnmt_eval.metrics.score import decimals
 from mnmt_eval.systems import TranslatedText
-
-_DIGITS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +100,9 @@ class Document:
     signatures: Mapping[str, Sequence[str]]
     """{metric: its signatures, which may differ with the target language, and COMET's with the system}."""
 
+    decimals: Mapping[str, int]
+    """{metric: decimals of its values that are worth reading}."""
+
     worst_by: str
     higher_is_better: bool
     """Of `worst_by`."""
@@ -130,6 +132,7 @@ def document(translated: Sequence[TranslatedText], reporting: Reporting) -> Docu
             )
             for place, name in enumerate(reporting.metrics.names)
         },
+        decimals={name: decimals(name) for name in reporting.metrics.names},
         worst_by=reporting.worst_by,
         higher_is_better=first.metric.higher_is_better,
         texts=[_text(each, of_text, reporting) for each, of_text in zip(translated, measured, strict=True)],
@@ -167,6 +170,7 @@ def _text(
     scores[_rightly_blank(translated)] = np.nan  # to which metrics give no fair score
     badness = -scores if sorting[0].metric.higher_is_better else scores
     rows = worst_rows(np.nan_to_num(badness, nan=-np.inf), reporting.sentences)
+    kept = scores[:, rows].round(decimals(reporting.worst_by))
     return ReportedText(
         testset=text.testset,
         task=text.task,
@@ -175,8 +179,7 @@ def _text(
         sources=_take(text.src, rows),
         references=[_take(lines, rows) for lines in text.references],
         systems=[
-            _system(translated, place, scores[place][rows], rows, measured)
-            for place in range(len(translated.names))
+            _system(translated, place, kept[place], rows, measured) for place in range(len(translated.names))
         ],
     )
 
@@ -203,7 +206,7 @@ def _system(
         name=name,
         scores={of_metric[name].metric.name: _score(of_metric[name]) for of_metric in measured},
         translations=lines,
-        sentence_scores=[None if np.isnan(score) else round(float(score), _DIGITS) for score in scores],
+        sentence_scores=[None if np.isnan(score) else float(score) for score in scores],
         symptoms=[symptoms(*each) for each in zip(sources, references, lines, strict=True)],
     )
 

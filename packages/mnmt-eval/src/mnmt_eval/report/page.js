@@ -28,7 +28,7 @@ function appendWords(cell, words, marks) {
 
 function appendLine(terms, label, line, { className = "", language = "", words, marks, score } = {}) {
   const term = element("dt", "", label);
-  if (score !== undefined) term.append(element("span", "score", score === null ? "–" : score.toFixed(1)));
+  if (score !== undefined) term.append(element("span", "score", score === null ? "–" : score.toFixed(data.decimals[data.worst_by])));
   const cell = element("dd", className);
   cell.dir = "auto";
   if (language) cell.lang = language.replace("_", "-");
