@@ -228,7 +228,7 @@ def test_the_command_scores_and_says_where(base: Path, tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--task", "xx-cc"], "`task` must be one of xx-aa, xx-bb, but is 'xx-cc'"),
-        (["--task", TASK, "--batch-tokens", "3"], "must have at most `batch_tokens` (3)"),
+        (["--task", TASK, "--batch-tokens", "0"], "`batch_tokens` must be at least 1, but is 0"),
         (["--task", TASK, "--split", "dve"], "dve.xx-aa: no such"),
     ],
 )

@@ -18,23 +18,36 @@ def check_pairs(corpus: Corpus, *, batch_tokens: int) -> None:
     Raises:
         DataError: naming the corpus, and the length of its longest pair.
     """
-    where = f"{corpus.path}: " if isinstance(corpus, Shard) else ""
-    if corpus.info.pairs == 0:
-        raise DataError(f"{where}the shard holds no sentence pairs; at least one is needed.")
+    check_not_empty(corpus)
     if corpus.info.longest > batch_tokens:
         raise DataError(
-            f"{where}the longest pair has {corpus.info.longest} tokens; "
+            f"{_where(corpus)}the longest pair has {corpus.info.longest} tokens; "
             f"it must have at most `batch_tokens` ({batch_tokens})."
         )
+
+
+def check_not_empty(corpus: Corpus) -> None:
+    """Checks that there are pairs.
+
+    Raises:
+        DataError: naming the corpus.
+    """
+    if corpus.info.pairs == 0:
+        raise DataError(f"{_where(corpus)}the shard holds no sentence pairs; at least one is needed.")
+
+
+def _where(corpus: Corpus) -> str:
+    return f"{corpus.path}: " if isinstance(corpus, Shard) else ""
 
 
 def cut_batches(src_lengths: Lengths, tgt_lengths: Lengths, *, batch_tokens: int) -> list[NDArray[np.int64]]:
     """Cuts pairs, sorted by target and then by source length, into batches within the budget.
 
-    A batch of b pairs costs b · (longest source + longest target) tokens, padding included.
+    A batch of b pairs costs b · (longest source + longest target) tokens, padding included. A pair that costs
+    more than the budget is a batch of its own.
 
     Args:
-        src_lengths: (n,) source lengths; no pair is longer than `batch_tokens`.
+        src_lengths: (n,) source lengths.
         tgt_lengths: (n,) target lengths.
         batch_tokens: the budget.
 
@@ -53,7 +66,7 @@ def cut_batches(src_lengths: Lengths, tgt_lengths: Lengths, *, batch_tokens: int
 
 def _count_fitting(src_lengths: Lengths, tgt_lengths: Lengths, batch_tokens: int) -> int:
     """How many of the first pairs fit into one batch."""
-    most = batch_tokens // max(1, int(src_lengths[0] + tgt_lengths[0]))
+    most = max(1, batch_tokens // max(1, int(src_lengths[0] + tgt_lengths[0])))
     widths = np.maximum.accumulate(src_lengths[:most]) + np.maximum.accumulate(tgt_lengths[:most])
     costs = widths * np.arange(1, len(widths) + 1)
-    return int(np.searchsorted(costs, batch_tokens, side="right"))
+    return max(1, int(np.searchsorted(costs, batch_tokens, side="right")))

@@ -16,7 +16,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.prepared import open_prepared
 from mnmt_data.ragged import Ragged
 from mnmt_data.selection import ScoreFile, ScoresInfo, score_table, scores_schema
-from mnmt_data.token_budget import check_pairs, cut_batches
+from mnmt_data.token_budget import check_not_empty, cut_batches
 from mnmt_data.whole_file import whole_file
 from mnmt_model.checkpoints import newest, weights_checksum
 from mnmt_model.errors import RunError
@@ -51,21 +51,24 @@ def score_shard(
         split: which of the task's splits.
         task: whose pairs.
         out: Parquet file to write.
-        batch_tokens: source and target tokens of a batch, padding included; it does not change the scores.
+        batch_tokens: source and target tokens of a batch, padding included, which does not change the scores;
+            a pair that has more is a batch of its own.
         part_pairs: pairs of a part.
         on_pairs: called with the pairs done and those to do after each part.
 
     Raises:
-        RunError: if the run has no checkpoint, or another vocabulary.
-        DataError: if the data have no such shard, or it holds a pair longer than `batch_tokens`.
+        RunError: if the run has no checkpoint or another vocabulary, or an argument is out of its range.
+        DataError: if the data have no such shard, or it holds no pairs.
     """
+    if batch_tokens < 1:
+        raise RunError(f"`batch_tokens` must be at least 1, but is {batch_tokens}")
     loaded = load_run(run)
     prepared = open_prepared(data or loaded.data)
     if task not in prepared.evaluated:
         raise RunError(f"`task` must be one of {', '.join(prepared.evaluated)}, but is {task!r}")
     check_vocabulary(loaded.folder, prepared)
     shard = prepared.shard(split, task)
-    check_pairs(shard, batch_tokens=batch_tokens)
+    check_not_empty(shard)
     info = ScoresInfo(
         run=loaded.record.run,
         step=loaded.record.step,
@@ -98,7 +101,7 @@ def shard_nats(
         model: in evaluation mode.
         src: token ids of the sources.
         tgt: token ids of the targets.
-        batch_tokens: source and target tokens of a batch, padding included; no pair has more.
+        batch_tokens: source and target tokens of a batch, padding included; a longer pair is one alone.
     """
     nats = np.empty(len(src), dtype=np.float32)
     for rows in cut_batches(src.lengths, tgt.lengths, batch_tokens=batch_tokens):

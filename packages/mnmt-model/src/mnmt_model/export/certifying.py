@@ -121,9 +121,8 @@ def _compare(
     scorers: Mapping[str, Scorer], testset: str, task: str, rows: Ids, src: Ragged, tgt: Ragged
 ) -> list[PairScores]:
     """The pairs under every scorer, in order."""
-    longest = int((src.lengths + tgt.lengths).max())
     found: dict[int, PairScores] = {}
-    for places in cut_batches(src.lengths, tgt.lengths, batch_tokens=max(_BATCH_TOKENS, longest)):
+    for places in cut_batches(src.lengths, tgt.lengths, batch_tokens=_BATCH_TOKENS):
         padded = src.padded(places), tgt.padded(places)
         log_probs = {engine: score(*padded) for engine, score in scorers.items()}
         for number, place in enumerate(places.tolist()):
