@@ -30,7 +30,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import ctranslate2
 import cyclopts
@@ -129,7 +129,7 @@ def main(
     *,
     run: Path | None = None,
     task: str = "en-de",
-    sizes: tuple[str, ...] = ("d256", "d512"),
+    sizes: Annotated[tuple[str, ...], cyclopts.Parameter(consume_multiple=True)] = ("d256", "d512"),
     sentences: int = 128,
     batch: int = 32,
     beam: int = 8,

@@ -5,12 +5,12 @@
 # Figures go to benchmarks/results, logs to .gpu/logs.
 #
 #   bash benchmarks/on_gpu.sh             # all parts
-#   bash benchmarks/on_gpu.sh tests moe   # some: build tests sanitizer moe exchange training
+#   bash benchmarks/on_gpu.sh tests moe   # some: build tests sanitizer moe exchange training decoding
 # shellcheck disable=SC1091,SC2329 # the environment's script; functions that `run` calls
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 export PIP_CONSTRAINT=""
-PARTS=" ${*:-build tests sanitizer moe exchange training} "
+PARTS=" ${*:-build tests sanitizer moe exchange training decoding} "
 LOGS=.gpu/logs
 RESULTS=benchmarks/results
 PATH=$PATH:/usr/local/cuda/bin
@@ -57,8 +57,8 @@ sanitized() {
 
 build() {
     python -m pip install --quiet scikit-build-core pybind11 cmake ninja pytest hypothesis hatchling cyclopts \
-        "transformers>=4.57,<5" &&
-        python -m pip install --quiet --no-build-isolation packages/mnmt-data packages/mnmt-model &&
+        "transformers>=4.57,<5" ctranslate2 "protobuf>=5" &&
+        python -m pip install --quiet --no-build-isolation packages/mnmt-data packages/mnmt-model packages/mnmt-eval &&
         python -m pip install --quiet --no-build-isolation --force-reinstall --no-deps \
             --config-settings=cmake.define.MNMT_MOE_CUDA=ON packages/mnmt-moe-ext
 }
@@ -78,7 +78,7 @@ if wanted build; then
 fi
 if wanted tests; then
     run kernels kernels
-    for package in mnmt-model mnmt-moe-ext; do
+    for package in mnmt-model mnmt-moe-ext mnmt-eval; do
         run "tests-$package" cuda_tests "$package"
     done
 fi
@@ -105,6 +105,10 @@ if wanted exchange; then
 fi
 if wanted training; then
     run training_speed python benchmarks/training_speed_gpu.py --out "$RESULTS/training_speed_gpu.json"
+fi
+if wanted decoding; then
+    run decoding_speed python benchmarks/decoding_speed.py --device cuda --sizes d256 d512 d512-v128k \
+        --sentences 512 --batch 128 --out "$RESULTS/decoding_speed_cuda.json"
 fi
 
 printf '\n'
