@@ -195,6 +195,23 @@ document.title = JSON.stringify(seen);
 """
 
 
+def test_translations_into_another_language_are_marked_where_languages_are_measured(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    out = ["Der Hund schläft heute im Garten.", "The dog is sleeping in the garden today.", "", "Gut."]
+    ref = ["Der Hund schläft heute im Garten.", "Der Hund schläft heute im Garten.", "", "Gut."]
+    arguments = (
+        *("report", write(tmp_path / "out", out), "--reference", write(tmp_path / "ref", ref)),
+        *("--pair", "en-de", "--out", tmp_path / "report"),
+    )
+    for metrics, expected in (("chrf", []), ("chrf,language", [1])):
+        assert command_line.run(*arguments, "--metrics", metrics).status == 0
+        page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+        signs = data_of(page)["texts"][0]["systems"][0]["symptoms"]
+        assert [row for row, found in enumerate(signs) if "wrong language" in found] == expected
+        assert ("<option>wrong language</option>" in page) == bool(expected)
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 def test_a_browser_sorts_and_filters(page: str, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(page.replace("</body>", f"{ACT}</body>"), encoding="utf-8")

@@ -12,7 +12,7 @@ from mnmt_eval.analysis import length_groups, length_thirds, origin_groups
 from mnmt_eval.errors import EvalError
 from mnmt_eval.testsets import target_of
 from mnmt_eval.text_lines import digest, read_lines
-from mnmt_model.run_record import read_run
+from mnmt_model.run_record import data_folder, read_run
 
 GROUPINGS = ("origin", "length", "thirds")
 """What sentences can be grouped by: the side written first, ranges of source length, thirds by length."""
@@ -148,7 +148,7 @@ def tasks_of_run(run: Path, testset: str) -> list[str]:
 
 
 def _data_folder(run: Path) -> Path:
-    return (run / str(read_run(run)["data"])).resolve()
+    return data_folder(run, read_run(run))
 
 
 def _prepared_text(data: Prepared, testset: str, task: str) -> ReferenceText:

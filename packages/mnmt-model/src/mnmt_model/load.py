@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model.checkpoints import load_model, newest, read_progress
-from mnmt_model.run_record import read_run
+from mnmt_model.run_record import data_folder, read_run
 from mnmt_model.training.evaluate import losses, mean_dev_loss
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.decoding import IncrementalModel
@@ -78,7 +78,9 @@ def load_run(path: Path) -> LoadedRun:
         tokens=progress.tokens,
         flops=progress.flops,
     )
-    return LoadedRun(model=IncrementalModel(model), record=record, data=folder / run["data"], folder=folder)
+    return LoadedRun(
+        model=IncrementalModel(model), record=record, data=data_folder(folder, run), folder=folder
+    )
 
 
 def dev_loss(path: Path) -> float:

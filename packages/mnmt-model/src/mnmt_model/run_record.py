@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from os.path import relpath
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,11 @@ def read_run(folder: Path) -> dict[str, Any]:
     if record.get("schema") != SCHEMA:
         raise RunError(f"{folder / RUN}: schema is {record.get('schema')!r}, but must be {SCHEMA}")
     return record
+
+
+def data_folder(run: Path, record: Mapping[str, Any]) -> Path:
+    """Where the prepared data are that the `record` of a run names, relative to the working directory."""
+    return Path(relpath((run / record["data"]).resolve()))
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from mnmt_data.prepared import VOCABULARY, Prepared
 from mnmt_data.segments import checksum
 from mnmt_model.errors import RunError
-from mnmt_model.run_record import read_run
+from mnmt_model.run_record import data_folder, read_run
 
 FIELD = "vocabulary"
 """Of run.json: checksum of the vocabulary's file, null where there is none. Records before 0.3 lack it."""
@@ -31,7 +31,7 @@ def check_vocabulary(run: Path, data: Prepared) -> None:
     elif record[FIELD] != checksum(data.folder / VOCABULARY):
         raise RunError(
             f"{run}: was trained with another vocabulary than that of {data.folder}; "
-            f"prepare the data {_as_then(run / record['data'] / VOCABULARY, record[FIELD])}"
+            f"prepare the data {_as_then(data_folder(run, record) / VOCABULARY, record[FIELD])}"
         )
 
 

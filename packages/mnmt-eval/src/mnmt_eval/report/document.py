@@ -12,8 +12,12 @@ from mnmt_eval.analysis import symptoms
 from mnmt_eval.comparing import Measured, measure_systems
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metric_choice import MetricChoice
+from mnmt_eval.metrics import LanguageAccuracy
 from mnmt_eval.metrics.score import decimals
 from mnmt_eval.systems import TranslatedText
+
+WRONG_LANGUAGE = "wrong language"
+"""A symptom that the metric `language` tells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +72,7 @@ class ReportedSystem:
     """Of each translation by the metric that sentences are sorted by; None where it is rightly blank."""
 
     symptoms: Sequence[Sequence[str]]
-    """What each translation shows of `SYMPTOMS`."""
+    """What each translation shows of `SYMPTOMS`; and `WRONG_LANGUAGE`, if languages are measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,11 +129,7 @@ def document(translated: Sequence[TranslatedText], reporting: Reporting) -> Docu
     return Document(
         metrics=reporting.metrics.names,
         signatures={
-            name: list(
-                dict.fromkeys(
-                    made.metric.signature for of_text in measured for made in of_text[place].values()
-                )
-            )
+            name: _signatures(of_text[place] for of_text in measured)
             for place, name in enumerate(reporting.metrics.names)
         },
         decimals={name: decimals(name) for name in reporting.metrics.names},
@@ -202,13 +202,28 @@ def _system(
     lines = _take(translated.translations[place].lines, rows)
     sources = _take(text.src, rows) or [""] * len(rows)
     references = _take(text.references[0], rows)
+    is_wrong = _in_wrong_language(name, measured, len(text))[rows].tolist()
+    signs = [
+        (*symptoms(source, reference, line), *[WRONG_LANGUAGE] * wrong)
+        for source, reference, line, wrong in zip(sources, references, lines, is_wrong, strict=True)
+    ]
     return ReportedSystem(
         name=name,
         scores={of_metric[name].metric.name: _score(of_metric[name]) for of_metric in measured},
         translations=lines,
         sentence_scores=[None if np.isnan(score) else float(score) for score in scores],
-        symptoms=[symptoms(*each) for each in zip(sources, references, lines, strict=True)],
+        symptoms=signs,
     )
+
+
+def _in_wrong_language(
+    name: str, measured: Sequence[Mapping[str, Measured]], sentences: int
+) -> NDArray[np.bool_]:
+    """Which outputs, (sentences,), are in another language than the target; none where none is identified."""
+    for made in (systems[name] for systems in measured):
+        if isinstance(made.metric, LanguageAccuracy):
+            return np.asarray(made.statistics.any(axis=1) & (made.metric.values(made.statistics) == 0))
+    return np.zeros(sentences, dtype=bool)
 
 
 def _score(made: Measured) -> ReportedScore:

@@ -12,7 +12,7 @@ import jinja2
 from mnmt_data.whole_file import whole_file
 from mnmt_eval.analysis import SYMPTOMS
 from mnmt_eval.metrics.bootstrap import BOOTSTRAP_SAMPLES
-from mnmt_eval.report.document import Document
+from mnmt_eval.report.document import WRONG_LANGUAGE, Document
 
 SCRIPTS = ("words.js", "page.js")
 
@@ -44,11 +44,16 @@ def render(document: Document) -> str:
         data=asdict(document),
         systems=[system.name for system in document.texts[0].systems],
         samples=BOOTSTRAP_SAMPLES,
-        symptoms=SYMPTOMS,
+        symptoms=_symptoms(document),
         style=_read("page.css"),
         script="\n".join(map(_read, SCRIPTS)),
         version=version("mnmt-eval"),
     )
+
+
+def _symptoms(document: Document) -> tuple[str, ...]:
+    """What can be chosen from."""
+    return (*SYMPTOMS, WRONG_LANGUAGE) if "language" in document.metrics else SYMPTOMS
 
 
 def _read(name: str) -> str:
