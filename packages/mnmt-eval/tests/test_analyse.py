@@ -89,6 +89,16 @@ def test_the_analyses_are_of_the_runs_newest_measurements(command_line: CommandL
     assert line["count"] == 3
 
 
+def test_metrics_of_which_lower_is_better_are_taken_so(command_line: CommandLine, study: Path) -> None:
+    for name, ter in {"small": 70.0, "middle": 60.0, "large": 65.0, "only-xx-aa": 80.0}.items():
+        add_evals(study / name, {"ter": {"xx-aa": ter}}, flops={"small": 100, "middle": 200}.get(name, 400))
+    runs = [study / name for name in ("small", "middle", "large")]
+    arguments = (*runs, "--baselines", study / "only-xx-aa", "--metric", "ter")
+    assert [row["efficient"] for row in analysed(command_line, *arguments)["cost"]] == [True, True, False]
+    table = command_line.run("analyse", *arguments).stdout.decode().splitlines()
+    assert table[0].startswith("ter (lower is better) on test, means over tasks")
+
+
 def test_cost_may_be_seconds_of_training(command_line: CommandLine, study: Path) -> None:
     found = analysed(command_line, study / "small", "--baselines", study / "only-xx-bb", "--cost", "seconds")
     assert [(row["difference"], row["cost"]) for row in found["cost"]] == [(-19.0, 10.0)]

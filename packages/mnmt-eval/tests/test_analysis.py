@@ -39,6 +39,19 @@ def test_the_m4_tables_differences_follow_from_its_averages() -> None:
     assert {row.name for row in rows if not row.efficient} == {"MoE(2048E, 12L)", "MoE(128E, 12L)"}
 
 
+def test_where_lower_is_better_a_system_is_efficient_for_its_low_value() -> None:
+    systems = [
+        SystemCost(name=name, values={"de": ter}, cost=cost)
+        for name, ter, cost in [("good", 40.0, 2.0), ("cheap", 50.0, 1.0), ("neither", 60.0, 3.0)]
+    ]
+    rows = quality_at_cost(systems, {"de": 70.0}, higher_is_better=False)
+    assert [(row.name, row.difference, row.efficient) for row in rows] == [
+        ("good", -30.0, True),
+        ("cheap", -20.0, True),
+        ("neither", -10.0, False),
+    ]
+
+
 def test_quality_is_averaged_over_the_baselines_tasks_alone() -> None:
     system = SystemCost(name="all", values={"en-de": 30.0, "en-fr": 40.0, "de-fr": 1.0}, cost=1.0)
     (row,) = quality_at_cost([system], {"en-de": 20.0, "en-fr": 38.0})

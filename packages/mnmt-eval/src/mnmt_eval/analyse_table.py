@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mnmt_eval.analysing import Analyses, RunAnalysis
 from mnmt_eval.analysis import Interval, ResourceScore
-from mnmt_eval.metrics.score import decimals, shown
+from mnmt_eval.metrics.score import decimals, shown, titled
 from mnmt_eval.text_table import aligned
 
 _RESOURCES = ("High", "Med", "Low", "All")
@@ -20,14 +20,15 @@ def analyses_table(analyses: Analyses) -> str:
 
 
 def _resources(analyses: Analyses) -> Iterator[str]:
-    yield f"{analyses.metric} on {analyses.testset}, means over tasks by training pairs (number of tasks)"
+    metric = titled(analyses.metric)
+    yield f"{metric} on {analyses.testset}, means over tasks by training pairs (number of tasks)"
     yield from _resource_rows([(run.run, run.resources) for run in analyses.runs], analyses.metric)
 
 
 def _transfer(analyses: Analyses) -> Iterator[str]:
     runs = [run for run in analyses.runs if run.transfer]
     if runs:
-        yield f"transfer: {analyses.metric} less the baseline's"
+        yield f"transfer: {titled(analyses.metric)} less the baseline's"
         yield from _resource_rows([(run.run, run.transfer_by_resource) for run in runs], analyses.metric)
         yield ""
         yield from aligned(list(_transfer_columns(runs, analyses.metric)))

@@ -20,6 +20,7 @@ from mnmt_eval.analysis import (
     zero_shot,
 )
 from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics.score import higher_is_better
 from mnmt_eval.run_scores import LANGUAGE, LOSS, RunScores
 
 FEWEST_MODELS = 3
@@ -147,7 +148,7 @@ def _cost(
     systems = [
         SystemCost(name=run.name, values=values[run.name], cost=run.cost(analysing.cost)) for run in runs
     ]
-    return quality_at_cost(systems, shared)
+    return quality_at_cost(systems, shared, higher_is_better=higher_is_better(analysing.metric))
 
 
 def _against_loss(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mnmt_eval.comparing import Comparison, MetricComparison, SystemScore
-from mnmt_eval.metrics.score import shown
+from mnmt_eval.metrics.score import shown, titled
 from mnmt_eval.text_table import aligned
 
 SIGNIFICANT = 0.05
@@ -17,7 +17,9 @@ def comparison_table(comparison: Comparison) -> str:
     lines = [f"{comparison.testset} {comparison.task}, {comparison.sentences:,} sentences", ""]
     names = [score.system for score in comparison.metrics[0].scores]
     columns = [["", *_marked(names, comparison.baseline)]]
-    columns += [[_head(m), *(_cell(score, m.metric) for score in m.scores)] for m in comparison.metrics]
+    columns += [
+        [titled(m.metric), *(_cell(score, m.metric) for score in m.scores)] for m in comparison.metrics
+    ]
     lines += [*aligned(columns), ""]
     for m in comparison.metrics:
         if m.scores[0].groups:
@@ -27,10 +29,6 @@ def comparison_table(comparison: Comparison) -> str:
 
 def _marked(names: Sequence[str], baseline: str | None) -> list[str]:
     return [f"{name} (baseline)" if name == baseline else name for name in names]
-
-
-def _head(m: MetricComparison) -> str:
-    return m.metric if m.higher_is_better else f"{m.metric} (lower is better)"
 
 
 def _cell(score: SystemScore, metric: str) -> str:

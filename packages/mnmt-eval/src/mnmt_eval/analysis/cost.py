@@ -38,13 +38,14 @@ class QualityAtCost:
 
 
 def quality_at_cost(
-    systems: Sequence[SystemCost], baselines: Mapping[str, float]
+    systems: Sequence[SystemCost], baselines: Mapping[str, float], *, higher_is_better: bool = True
 ) -> tuple[QualityAtCost, ...]:
     """Mean quality, mean gain over the tasks' baselines, and cost of each system.
 
     Args:
         systems: what is compared.
         baselines: {task: metric of the baseline}; tasks are those of the baselines.
+        higher_is_better: whether better systems have higher values.
 
     Returns:
         A row a system, in their order.
@@ -61,6 +62,7 @@ def quality_at_cost(
             )
     means = [float(np.mean([system.values[task] for task in baselines])) for system in systems]
     baseline = float(np.mean(list(baselines.values())))
+    quality = means if higher_is_better else [-mean for mean in means]
     costs = [system.cost for system in systems]
     return tuple(
         QualityAtCost(
@@ -68,9 +70,9 @@ def quality_at_cost(
             value=mean,
             difference=mean - baseline,
             cost=system.cost,
-            efficient=not _dominated(mean, system.cost, means, costs),
+            efficient=not _dominated(good, system.cost, quality, costs),
         )
-        for system, mean in zip(systems, means, strict=True)
+        for system, mean, good in zip(systems, means, quality, strict=True)
     )
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_eval.metrics.score import Score
+from mnmt_eval.metrics.score import Score, higher_is_better
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Metric(Protocol):
     @property
     def higher_is_better(self) -> bool:
         """Whether a better translation has a higher value."""
-        return True
+        return higher_is_better(self.name)
 
     @abstractmethod
     def sentence_statistics(

@@ -24,11 +24,6 @@ class Ter(SacrebleuMetric):
             "ter", TER(references=blank_references(num_references)), num_references=num_references
         )
 
-    @property
-    def higher_is_better(self) -> bool:
-        """No: edits are what has to be mended."""
-        return False
-
     def values(self, totals: Floats) -> Floats:
         """The rate of corpora, as in `Metric`; 100 where only the hypotheses have words."""
         edits, length = totals[..., 0], totals[..., 1]
