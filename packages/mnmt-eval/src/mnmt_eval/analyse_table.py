@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mnmt_eval.analysing import Analyses, RunAnalysis
 from mnmt_eval.analysis import Interval, ResourceScore
-from mnmt_eval.metrics.score import decimals, shown, titled
+from mnmt_eval.metrics.scale import decimals, shown, titled
 from mnmt_eval.text_table import aligned
 
 _RESOURCES = ("High", "Med", "Low", "All")

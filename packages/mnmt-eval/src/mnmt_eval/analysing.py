@@ -20,7 +20,7 @@ from mnmt_eval.analysis import (
     zero_shot,
 )
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.score import higher_is_better
+from mnmt_eval.metrics.scale import higher_is_better
 from mnmt_eval.run_scores import LANGUAGE, LOSS, RunScores
 
 FEWEST_MODELS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mnmt_eval.comparing import Comparison, MetricComparison, SystemScore
-from mnmt_eval.metrics.score import shown, titled
+from mnmt_eval.metrics.scale import shown, titled
 from mnmt_eval.text_table import aligned
 
 SIGNIFICANT = 0.05

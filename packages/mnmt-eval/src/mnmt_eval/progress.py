@@ -6,7 +6,7 @@ import sys
 
 from tqdm import tqdm
 
-from mnmt_eval.metrics.score import shown
+from mnmt_eval.metrics.scale import shown
 from mnmt_eval.score_run import Measured
 
 

@@ -9,7 +9,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_eval.metrics.score import Score, higher_is_better
+from mnmt_eval.metrics.scale import higher_is_better
+from mnmt_eval.metrics.score import Score
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from mnmt_eval.comparing import Measured, measure_systems
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metric_choice import MetricChoice
 from mnmt_eval.metrics import LanguageAccuracy
-from mnmt_eval.metrics.score import decimals
+from mnmt_eval.metrics.scale import decimals
 from mnmt_eval.systems import TranslatedText
 
 WRONG_LANGUAGE = "wrong language"
