@@ -90,7 +90,8 @@ class FlatTableModel(TableModel):
     def step_flat(
         self, state: FlatTableState, tokens: Tensor, ancestors: Tensor, positions: Tensor
     ) -> tuple[Tensor, FlatTableState]:
-        batch, steps, beam = state.tokens.shape
+        batch, _, beam = state.tokens.shape
+        steps = state.step + 1
         slots = ancestors.view(batch, beam, steps, beam)
         own = torch.eye(beam, dtype=torch.bool).expand(batch, -1, -1)
         assert torch.equal(slots[:, :, state.step], own), "each sees the slot that this step writes for it"

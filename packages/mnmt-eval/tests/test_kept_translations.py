@@ -125,18 +125,6 @@ def test_no_sentences_have_no_translations(tmp_path: Path) -> None:
     assert kept(tmp_path, src=[]).get(Translator(chunks=0)) == []
 
 
-def test_two_processes_at_once_are_told(tmp_path: Path) -> None:
-    def translate_twice(lines: Sequence[str]) -> list[str]:
-        (tmp_path / "translations").mkdir(exist_ok=True)
-        own = kept(tmp_path)
-        with own._partial.open("a", encoding="utf-8") as file:
-            file.write("another's\n")
-        return [f"T {line}" for line in lines]
-
-    with pytest.raises(EvalError, match="another process writes these translations"):
-        kept(tmp_path).get(translate_twice)
-
-
 @pytest.mark.parametrize(
     ("content", "lines"),
     [

@@ -89,7 +89,7 @@ def test_what_is_out_of_range_is_told(make: Callable[[], object], message: str) 
         (SearchConfig(sampling=Sampling()), "sample:t1-seed0|maxlen:2x+20"),
         (
             SearchConfig(n_best=3, sampling=Sampling(temperature=0.7, top_k=9, top_p=0.9, seed=4)),
-            "sample:t0.7-k9-p0.9-seed4|lp:gnmt-0.6|maxlen:2x+20",
+            "sample:t0.7-k9-p0.9-seed4|of:3|lp:gnmt-0.6|maxlen:2x+20",
         ),
         (
             SearchConfig(

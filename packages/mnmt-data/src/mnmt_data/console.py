@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import NoReturn
@@ -25,6 +26,8 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
         prog: name of the script, which opens every message.
         errors: the exceptions that are the user's to mend.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it: no result is lost to a locale
     user_errors: tuple[type[Exception], ...] = (CycloptsError, OSError, *errors)
     app.suppress_keyboard_interrupt = False
     try:

@@ -10,7 +10,10 @@ from typing import Self
 from mnmt_data.errors import DataError
 from mnmt_data.whole_file import whole_file
 
-_UNSPACED = ("ja", "jpn", "khm", "km", "lao", "lo", "my", "mya", "th", "tha", "yue", "zh", "zho")
+_UNSPACED = (
+    *("bo", "bod", "cmn", "dz", "dzo", "ja", "jpn", "khm", "km", "lao", "lo", "my", "mya"),
+    *("shn", "th", "tha", "wuu", "yue", "zh", "zho"),
+)
 """Languages that put no space between words: their length is counted in characters."""
 
 LENGTHS_IN_WORDS = (0, 10, 20, 30, 40, 50)
@@ -38,7 +41,7 @@ class Groups:
 
 def count_lengths(src: Sequence[str], *, language: str) -> tuple[list[int], tuple[int, ...]]:
     """Lengths of sentences in a language, in words or in characters, and the least length of each group."""
-    if language.partition("_")[0] in _UNSPACED:
+    if language.partition("_")[0].lower() in _UNSPACED:
         return [len(line) for line in src], LENGTHS_IN_CHARACTERS
     return [len(line.split()) for line in src], LENGTHS_IN_WORDS
 

@@ -14,7 +14,7 @@ _RESOURCES = ("High", "Med", "Low", "All")
 
 def analyses_table(analyses: Analyses) -> str:
     """The analyses that the runs allow, one below the other."""
-    sections = [_resources, _zero_shot, _transfer, _cost, _against_loss]
+    sections = [_resources, _zero_shot, _transfer, _cost, _against_loss, _differing]
     found = [lines for section in sections if (lines := list(section(analyses)))]
     return "\n\n".join("\n".join(lines) for lines in found)
 
@@ -95,6 +95,13 @@ def _against_loss(analyses: Analyses) -> Iterator[str]:
         }
         yield f"{analyses.metric} = intercept + slope · loss [95% interval over runs]"
         yield from aligned([["", *lines], *([head, *cells] for head, cells in columns.items())])
+
+
+def _differing(analyses: Analyses) -> Iterator[str]:
+    if analyses.differing:
+        yield "not measured in one way, so not to be compared; score all runs with the same options"
+        for task, signatures in analyses.differing.items():
+            yield from (f"{task}: {signature}" for signature in signatures)
 
 
 def _with(value: float, interval: Interval, digits: int) -> str:

@@ -72,6 +72,9 @@ class Analyses:
     against_loss: Mapping[str, MetricLine]
     """{task: the metric against the loss}, of tasks that three runs or more differ in."""
 
+    differing: Mapping[str, tuple[str, ...]]
+    """{task: signatures}, of tasks that runs or baselines have measured in more than one way."""
+
 
 def analyse_runs(
     runs: Sequence[RunScores], analysing: Analysing, *, baselines: Sequence[RunScores] = ()
@@ -95,7 +98,16 @@ def analyse_runs(
         cost_unit=analysing.cost,
         cost=_cost(runs, values, baseline, analysing) if baselines else (),
         against_loss=_against_loss(runs, values, analysing),
+        differing=_differing([*runs, *baselines], analysing),
     )
+
+
+def _differing(runs: Sequence[RunScores], analysing: Analysing) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for task, signature in run.signatures(analysing.testset, analysing.metric).items():
+            found.setdefault(task, {})[signature] = None
+    return {task: tuple(signatures) for task, signatures in found.items() if len(signatures) > 1}
 
 
 def _values(run: RunScores, analysing: Analysing) -> dict[str, float]:

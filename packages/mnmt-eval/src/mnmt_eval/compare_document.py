@@ -21,6 +21,7 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "samples": how.samples,
         "permutations": how.permutations,
         "seed": how.seed,
+        "searches": dict(comparison.searches),
         "metrics": [_metric(each) for each in comparison.metrics],
     }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from mnmt_eval.comparing import Comparison, MetricComparison, SystemScore
+from mnmt_eval.comparing import Comparison, MetricComparison, SystemScore, by_value
 from mnmt_eval.metrics.scale import shown, titled
 from mnmt_eval.text_table import aligned
 
@@ -55,6 +55,12 @@ def _legend(comparison: Comparison) -> Iterator[str]:
     if comparison.baseline is not None:
         yield f"difference from the baseline, with p of a paired {how.test} test; * p < {SIGNIFICANT}"
     for m in comparison.metrics:
-        for signature, systems in m.signatures.items():
-            whose = f" of {', '.join(systems)}" if len(m.signatures) > 1 else ""
-            yield f"{m.metric}{whose}: {signature}"
+        yield from _named(m.metric, m.signatures)
+    yield from _named("search", by_value(comparison.searches))
+
+
+def _named(what: str, signatures: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """A line a signature, with the systems that it is of if there are several."""
+    for signature, systems in signatures.items():
+        whose = f" of {', '.join(systems)}" if len(signatures) > 1 else ""
+        yield f"{what}{whose}: {signature}"

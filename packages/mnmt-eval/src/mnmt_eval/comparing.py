@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mnmt_eval.analysis import GroupScore, score_groups
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metric_choice import MetricChoice
 from mnmt_eval.metrics import Metric
 from mnmt_eval.metrics.bootstrap import BOOTSTRAP_SAMPLES, SEED, ConfidenceInterval, bootstrap
+from mnmt_eval.metrics.metric import Floats
 from mnmt_eval.metrics.paired import PERMUTATION_SAMPLES, PairedTest, paired_bootstrap, paired_permutation
 from mnmt_eval.reference_text import ReferenceText
 from mnmt_eval.sentence_scores import read_scores, scores_path
 from mnmt_eval.systems import TranslatedText, Translations
 from mnmt_eval.text_lines import digest
-
-Statistics = NDArray[np.float64]
 
 TESTS = ("bootstrap", "permutation")
 """Tests of significance: Koehn 2004, and approximate randomisation (Riezler and Maxwell 2005)."""
@@ -60,7 +56,7 @@ class Measured:
     """What a metric finds in one system's translations."""
 
     metric: Metric
-    statistics: Statistics
+    statistics: Floats
     """(sentences, k)."""
 
     def interval(self, *, samples: int = BOOTSTRAP_SAMPLES, seed: int = SEED) -> ConfidenceInterval:
@@ -99,10 +95,7 @@ class MetricComparison:
     @property
     def signatures(self) -> dict[str, list[str]]:
         """{signature: the systems it is of}; mostly one."""
-        found: dict[str, list[str]] = {}
-        for score in self.scores:
-            found.setdefault(score.signature, []).append(score.system)
-        return found
+        return by_value({score.system: score.signature for score in self.scores})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +109,18 @@ class Comparison:
     """The system that differences are from; None where there is only one system."""
 
     comparing: Comparing
+    searches: Mapping[str, str]
+    """{system: signature of its search}, of runs."""
+
     metrics: tuple[MetricComparison, ...]
+
+
+def by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
+    """{value: the names that have it}."""
+    found: dict[str, list[str]] = {}
+    for name, value in values.items():
+        found.setdefault(value, []).append(name)
+    return found
 
 
 def compare_systems(
@@ -124,7 +128,7 @@ def compare_systems(
 ) -> Comparison:
     """Compare systems on one text.
 
-    Statistics that a run keeps of exactly these translations and references are used again.
+    Floats that a run keeps of exactly these translations and references are used again.
 
     Args:
         translated: the text, and the systems' translations.
@@ -146,6 +150,7 @@ def compare_systems(
         sentences=len(translated.text),
         baseline=chosen,
         comparing=comparing,
+        searches=translated.searches,
         metrics=tuple(_compare(systems, comparing, chosen, groups) for systems in measured),
     )
 
@@ -179,7 +184,7 @@ def _metrics(translated: TranslatedText, made: Translations, choice: MetricChoic
     )
 
 
-def _statistics(metric: Metric, made: Translations, text: ReferenceText) -> Statistics:
+def _statistics(metric: Metric, made: Translations, text: ReferenceText) -> Floats:
     if made.system.is_run:
         kept = read_scores(scores_path(made.system.path, text.testset, text.task, metric.name))
         measured = (metric.signature, digest(made.lines), text.digest)
@@ -222,7 +227,7 @@ def _score(
     )
 
 
-def _test(metric: Metric, baseline: Statistics, system: Statistics, comparing: Comparing) -> PairedTest:
+def _test(metric: Metric, baseline: Floats, system: Floats, comparing: Comparing) -> PairedTest:
     if comparing.test == "permutation":
         return paired_permutation(
             metric, baseline, system, samples=comparing.permutations, seed=comparing.seed

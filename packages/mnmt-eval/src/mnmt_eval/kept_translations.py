@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_data.whole_file import write_json
-from mnmt_eval.errors import EvalError
 from mnmt_eval.testsets import ParallelText
 
 CHUNK = 1024
@@ -43,14 +43,12 @@ class KeptTranslations:
         """The translations: those kept, if they were made exactly so; else made now, chunk by chunk.
 
         Each chunk is on the disk once it is translated, and chunks start at the same sentences whether or not
-        there was an interruption, so an interrupted run ends with the same lines.
+        there was an interruption, so an interrupted run ends with the same lines. No other process may do so
+        at the same time.
 
         Args:
             translate: translates lines.
             on_kept: called with the number of sentences that need no translating.
-
-        Raises:
-            EvalError: if another process writes the same translations meanwhile.
         """
         if (kept := self._complete()) is not None:
             self._discard_begun()
@@ -79,24 +77,24 @@ class KeptTranslations:
         """Lines of whole chunks; what comes after them is cut off the file."""
         if not self._partial.is_file():
             return []
-        content = self._partial.read_bytes()
-        lines = content.split(b"\n")[:-1]
+        lines = self._partial.read_bytes().split(b"\n")[:-1]
         whole = lines if len(lines) == len(self.text.src) else lines[: len(lines) // CHUNK * CHUNK]
-        self._partial.write_bytes(b"".join(line + b"\n" for line in whole))
+        with self._partial.open("r+b") as file:
+            file.truncate(sum(len(line) + 1 for line in whole))
         return [line.decode("utf-8") for line in whole]
 
     def _append(self, lines: Sequence[str]) -> None:
         self.path.parent.mkdir(exist_ok=True)
         with self._partial.open("ab") as file:
             file.write(_bytes(lines))
+            file.flush()
+            os.fsync(file.fileno())
 
     def _finish(self, lines: Sequence[str]) -> None:
         """Give the translations their name; a kill between the two files leaves the partial one, complete."""
         self.path.parent.mkdir(exist_ok=True)
         if not self._partial.exists():  # there are no sentences
             self._append([])
-        if self._partial.read_bytes() != _bytes(lines):
-            raise EvalError(f"{self._partial}: another process writes these translations; let one end first.")
         checksum = hashlib.sha256(_bytes(lines)).hexdigest()
         description = {"step": self.step, "search": self.search, "key": self._key, "sha256": checksum}
         write_json(_description_path(self.path), description)

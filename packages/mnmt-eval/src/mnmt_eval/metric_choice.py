@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.language_pairs import languages_of
 from mnmt_eval.metrics import METRICS, Metric, MetricOptions, metric
 from mnmt_eval.metrics.comet_scores import names_outputs
-from mnmt_eval.testsets import target_of
 
 DEFAULT_METRICS = ("bleu", "chrf")
 """The metrics that are computed where none is named."""
@@ -48,13 +48,14 @@ class MetricChoice:
         Raises:
             EvalError: if a metric needs an extra or an option.
         """
-        languages = dict.fromkeys(language for pair in [task, *tasks] for language in pair.split("-"))
+        _, target = languages_of(task)
+        languages = dict.fromkeys(language for pair in [task, *tasks] for language in languages_of(pair))
         spoken = replace(
             self.options.language, candidates=self.options.language.candidates or tuple(languages)
         )
         comet = replace(self.options.comet, scores=self._comet_scores(system, testset, task))
         options = replace(self.options, num_references=num_references, language=spoken, comet=comet)
-        return [metric(name, target=target_of(task), options=options) for name in self.names]
+        return [metric(name, target=target, options=options) for name in self.names]
 
     def _comet_scores(self, system: str, testset: str, task: str) -> Path | None:
         if self.options.comet.scores is None:

@@ -7,7 +7,7 @@ import sys
 from tqdm import tqdm
 
 from mnmt_eval.metrics.scale import shown
-from mnmt_eval.score_run import Measured
+from mnmt_eval.score_run import TestSetScores
 
 
 class ScoreProgress:
@@ -37,7 +37,7 @@ class ScoreProgress:
         """Say that so many more are translated."""
         self._bar.update(sentences)
 
-    def measured(self, measured: Measured) -> None:
+    def measured(self, measured: TestSetScores) -> None:
         """Say what was measured."""
         first = measured.evals[0]
         values = ", ".join(f"{made.metric} {shown(made.value, made.metric)}" for made in measured.evals)

@@ -79,7 +79,7 @@ class FlatModel(Protocol[Flat]):
             src: `(batch, src_len)` int64 token ids.
             padding_mask: `(batch, src_len)`, True at padding.
             beam: hypotheses of a source.
-            max_steps: how often `step_flat` may be called.
+            max_steps: how often `step_flat` is called at most.
         """
         ...
 
@@ -91,8 +91,8 @@ class FlatModel(Protocol[Flat]):
         Args:
             state: of every source.
             tokens: `(batch, beam)` int64, the token each hypothesis is continued by; `PAD` at first.
-            ancestors: `(batch, beam, beam * max_steps)` bool, the slots each hypothesis consists of: its
-                token's own, which this step writes, and those of the tokens before.
+            ancestors: `(batch, beam, beam * steps)` bool with `steps` counting this one, the slots each
+                hypothesis consists of: its token's own, which this step writes, and those of tokens before.
             positions: `(batch, beam)` int64, the place of each token in its hypothesis, from 0: how many
                 ancestors it has but itself.
 

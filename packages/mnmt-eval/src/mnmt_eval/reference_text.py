@@ -10,7 +10,7 @@ from mnmt_data.groups import count_lengths
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_eval.analysis import length_groups, length_thirds, origin_groups
 from mnmt_eval.errors import EvalError
-from mnmt_eval.testsets import target_of
+from mnmt_eval.language_pairs import languages_of
 from mnmt_eval.text_lines import digest, read_lines
 from mnmt_model.run_record import data_folder, read_run
 
@@ -67,7 +67,7 @@ class ReferenceText:
             raise EvalError(f"sentences are grouped by {', '.join(GROUPINGS)}, but not by {grouping!r}.")
         if not self.src:
             raise EvalError(f"groups by {grouping} need the sources; name them with --source.")
-        lengths, bounds = count_lengths(self.src, language=self.task.partition("-")[0])
+        lengths, bounds = count_lengths(self.src, language=languages_of(self.task)[0])
         return length_thirds(lengths) if grouping == "thirds" else length_groups(lengths, bounds=bounds)
 
 
@@ -90,7 +90,7 @@ class TextFiles:
             EvalError: if there are no lines, files differ in their number, or they are not UTF-8.
             OSError: if a file is missing.
         """
-        target_of(self.pair)
+        languages_of(self.pair)
         first = self.references[0]
         references = [read_lines(path) for path in self.references]
         if not references[0]:

@@ -36,6 +36,11 @@ class RunScores:
             made.task: made.value for made in self.evals if (made.testset, made.metric) == (testset, metric)
         }
 
+    def signatures(self, testset: str, metric: str) -> dict[str, str]:
+        """{task: how `values` were measured}."""
+        wanted = (testset, metric)
+        return {made.task: made.signature for made in self.evals if (made.testset, made.metric) == wanted}
+
     def cost(self, unit: str) -> float:
         """Training FLOPs (`flops`), or seconds of training (`seconds`).
 

@@ -6,25 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnmt_eval.exclusive import hold
 from mnmt_eval.history import counting
-from mnmt_eval.kept_translations import KeptTranslations
+from mnmt_eval.kept_translations import KeptTranslations, translations_path
 from mnmt_eval.metrics import Metric
+from mnmt_eval.metrics.metric import Floats
 from mnmt_eval.runs import TrainedRun
 from mnmt_eval.scoring import Scoring
 from mnmt_eval.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
 from mnmt_eval.testsets import ParallelText
-from mnmt_eval.text_lines import digest
+from mnmt_eval.text_lines import digest, read_lines
 from mnmt_eval.translate import OnBatch, translate
-from mnmt_model.run_record import Eval, append_evals, read_evals
-
-Statistics = NDArray[np.float64]
+from mnmt_model.run_record import RUN, Eval, append_evals, read_evals
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class TestSetScores:
     """The metrics of one run, task and test set."""
 
     evals: Sequence[Eval]
@@ -38,7 +35,7 @@ def score_run(
     scoring: Scoring,
     *,
     on_batch: OnBatch = lambda sentences: None,
-) -> Iterator[Measured]:
+) -> Iterator[TestSetScores]:
     """Measure a run on test sets and append what is new to its evals.jsonl, one test set after the other.
 
     What `scores/` holds already, of the same step, signature and text, is not computed again. Where another
@@ -57,15 +54,18 @@ def score_run(
         The metrics of a test set, once they are written.
 
     Raises:
-        EvalError: if a metric's extra is missing, or the model has diverged.
+        EvalError: if a metric's extra is missing, the model has diverged, or another process measures
+            the run.
         RunError: if evals.jsonl is broken.
     """
     run.loaded.model.model.to(scoring.device)
-    there = counting(read_evals(run.folder))
-    for text in texts:
-        measured = _TestSet(run=run, text=text, scoring=scoring).measure(on_batch)
-        append_evals(run.folder, [made for made in measured.evals if made not in there])
-        yield measured
+    with (run.folder / RUN).open("rb") as record:
+        hold(record, str(run.folder))
+        there = counting(read_evals(run.folder))
+        for text in texts:
+            scores = _TestSet(run=run, text=text, scoring=scoring).measure(on_batch)
+            append_evals(run.folder, [made for made in scores.evals if made not in there])
+            yield scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class _TestSet:
     text: ParallelText
     scoring: Scoring
 
-    def measure(self, on_batch: OnBatch) -> Measured:
+    def measure(self, on_batch: OnBatch) -> TestSetScores:
         """The metrics, from the run's folder where it holds them."""
         metrics = self.scoring.metrics.of(
             system=self.run.folder.name,
@@ -91,7 +91,7 @@ class _TestSet:
             on_batch(len(self.text.src))
         kept |= {m.name: self._write(m, hypotheses) for m in missing}
         evals = [self._eval(m, kept[m.name]) for m in metrics]
-        return Measured(evals=evals, computed=len(missing))
+        return TestSetScores(evals=evals, computed=len(missing))
 
     def _translate(self, on_batch: OnBatch) -> list[str]:
         """Translations, kept in the run's folder."""
@@ -113,15 +113,18 @@ class _TestSet:
 
         return kept.get(translate_lines, on_kept=on_batch)
 
-    def _read(self, metric: Metric) -> Statistics | None:
+    def _read(self, metric: Metric) -> Floats | None:
         """What `scores/` holds of a metric, if it was made with these settings."""
         kept = read_scores(self._path(metric))
         made_with = (metric.signature, self._step, self._search, self.text.digest)
         if kept is None or (kept.metric, kept.step, kept.search, kept.text) != made_with:
             return None
+        there = translations_path(self.run.folder, self.text.testset, self.text.task)
+        if there.is_file() and digest(read_lines(there)) != kept.translations:
+            return None  # or what is measured would not be what is there to be read
         return kept.statistics
 
-    def _write(self, metric: Metric, hypotheses: Sequence[str]) -> Statistics:
+    def _write(self, metric: Metric, hypotheses: Sequence[str]) -> Floats:
         """What a metric finds in each sentence, kept in `scores/`."""
         statistics = metric.sentence_statistics(hypotheses, [self.text.references], self.text.src)
         scores = SentenceScores(
@@ -135,7 +138,7 @@ class _TestSet:
         write_scores(self._path(metric), scores)
         return statistics
 
-    def _eval(self, metric: Metric, statistics: Statistics) -> Eval:
+    def _eval(self, metric: Metric, statistics: Floats) -> Eval:
         return Eval(
             step=self._step,
             tokens=self.run.loaded.record.tokens,

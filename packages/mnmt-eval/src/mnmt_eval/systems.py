@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.kept_translations import translations_path
+from mnmt_eval.kept_translations import read_description, translations_path
 from mnmt_eval.reference_text import ReferenceText, TextFiles, run_texts, tasks_of_run
 from mnmt_eval.text_lines import read_lines
 from mnmt_model.run_record import RUN, find_runs
@@ -39,6 +39,9 @@ class Translations:
     system: System
     lines: Sequence[str]
 
+    search: str | None = None
+    """Signature of a run's search; None where nobody says."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TranslatedText:
@@ -51,6 +54,11 @@ class TranslatedText:
     def names(self) -> list[str]:
         """Of the systems."""
         return [made.system.name for made in self.translations]
+
+    @property
+    def searches(self) -> dict[str, str]:
+        """{system: signature of its search}, of runs that say so."""
+        return {made.system.name: made.search for made in self.translations if made.search is not None}
 
 
 def name_systems(arguments: Sequence[str]) -> list[System]:
@@ -104,7 +112,12 @@ def open_systems(
 
 def _open(text: ReferenceText, systems: Sequence[System]) -> TranslatedText:
     translations = tuple(
-        Translations(system=system, lines=_read(system, text.testset, text.task)) for system in systems
+        Translations(
+            system=system,
+            lines=_read(system, text.testset, text.task),
+            search=_search(system, text.testset, text.task),
+        )
+        for system in systems
     )
     counts = {len(made.lines) for made in translations}
     if all(system.is_run for system in systems) and len(counts) == 1 and 0 < min(counts) < len(text):
@@ -124,6 +137,11 @@ def _read(system: System, testset: str, task: str) -> list[str]:
     if system.is_run and not path.is_file():
         raise EvalError(f"{path}: no translations yet; run `mnmt-eval score {system.path}` first.")
     return read_lines(path)
+
+
+def _search(system: System, testset: str, task: str) -> str | None:
+    description = read_description(system.path, testset, task) if system.is_run else None
+    return str(description["search"]) if description and "search" in description else None
 
 
 def _common_tasks(runs: Sequence[Path], testset: str) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mnmt_data.prepared import Prepared
 from mnmt_eval.errors import EvalError
+from mnmt_eval.language_pairs import languages_of
 from mnmt_eval.text_lines import digest
 
 
@@ -22,24 +23,12 @@ class ParallelText:
     @property
     def target(self) -> str:
         """The target language."""
-        return target_of(self.task)
+        return languages_of(self.task)[1]
 
     @property
     def digest(self) -> str:
         """A checksum of sources and references."""
         return digest(self.src, self.references)
-
-
-def target_of(task: str) -> str:
-    """The target language of a task: `de` of `en-de`.
-
-    Raises:
-        EvalError: if it is not a language pair.
-    """
-    languages = task.split("-")
-    if len(languages) != 2 or not all(languages):
-        raise EvalError(f"a language pair must be SRC-TGT, such as en-de, but is {task!r}.")
-    return languages[1]
 
 
 def read_testsets(

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.language_pairs import languages_of
 from mnmt_eval.runs import TrainedRun, open_run
 from mnmt_eval.search import SearchConfig
-from mnmt_eval.testsets import target_of
 from mnmt_eval.translate import BATCH_TOKENS, WINDOW_LINES, Translator
 from mnmt_eval.translate.translator import SearchAll
 from mnmt_eval.translate.window import Found, Sources
 from mnmt_eval.translate.workers import Workers
-from mnmt_model.checkpoints import newest, weights_checksum
+from mnmt_model.checkpoints import weights_checksum
 from mnmt_model.transformer.decoding import IncrementalModel
 
 
@@ -37,14 +37,12 @@ class RunTranslator:
             EvalError: if it is no pair, or its source language is in no task of the run's data.
             DataError: if its target language is no task's.
         """
-        target = target_of(pair)
+        src, target = languages_of(pair)
         data = self.run.data
         data.vocab.tag(target)
-        known = sorted({language for task in (*data.tasks, *data.zero_shot) for language in task.split("-")})
-        if pair.split("-")[0] not in known:
-            raise EvalError(
-                f"{data.folder}: has no task of {pair.split('-')[0]}; its languages are {', '.join(known)}."
-            )
+        known = sorted({language for task in data.evaluated for language in languages_of(task)})
+        if src not in known:
+            raise EvalError(f"{data.folder}: has no task of {src}; its languages are {', '.join(known)}.")
         return target
 
     @property
@@ -54,9 +52,10 @@ class RunTranslator:
         return {
             "run": record.run,
             "step": record.step,
-            "weights": weights_checksum(newest(self.run.folder)),
+            "weights": weights_checksum(self.run.loaded.checkpoint),
             "data": self.run.data.fingerprint,
             "search": self.translator.config.signature,
+            "n_best": self.translator.config.n_best,
             "max_source": self.translator.max_source,
         }
 

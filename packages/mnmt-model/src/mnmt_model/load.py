@@ -40,6 +40,8 @@ class LoadedRun:
     """Folder of the prepared data it was trained on."""
     folder: Path
     """The run's."""
+    checkpoint: Path
+    """Whose weights the model has."""
 
     def open_data(self) -> Prepared:
         """Open the data it was trained on.
@@ -79,7 +81,11 @@ def load_run(path: Path) -> LoadedRun:
         flops=progress.flops,
     )
     return LoadedRun(
-        model=IncrementalModel(model), record=record, data=data_folder(folder, run), folder=folder
+        model=IncrementalModel(model),
+        record=record,
+        data=data_folder(folder, run),
+        folder=folder,
+        checkpoint=saved,
     )
 
 

@@ -9,6 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mnmt_eval.language_pairs import languages_of
+
 SOURCE_ORIGINAL = "source-original"
 TARGET_ORIGINAL = "target-original"
 OTHER_ORIGINAL = "other-original"
@@ -38,7 +40,7 @@ def origin_groups(origins: Sequence[str], *, task: str) -> list[str]:
     Returns:
         `source-original`, `target-original`, `other-original` or `unknown`, for each pair.
     """
-    src, _, tgt = task.partition("-")
+    src, tgt = languages_of(task)
     names = {"": UNKNOWN, src: SOURCE_ORIGINAL, tgt: TARGET_ORIGINAL}
     return [names.get(origin, OTHER_ORIGINAL) for origin in origins]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -31,23 +32,28 @@ _DEFAULT = Thresholds()
 
 
 def symptoms(
-    source: str, reference: str, translation: str, *, thresholds: Thresholds = _DEFAULT
+    source: str, references: Sequence[str], translation: str, *, thresholds: Thresholds = _DEFAULT
 ) -> tuple[str, ...]:
-    """The signs that one translation shows.
+    """The signs that one translation shows, against each of its references.
 
-    `empty`: nothing, where the source has something. `copy`: the source, where the reference is another.
-    `repetition`: the same two words again and again. `too short`, `too long`: against the reference.
+    `empty`: nothing, where the source has something. `copy`: the source, where no reference is. `repetition`:
+    the same two words again and again. `too short`, `too long`: against the reference.
     """
     if not translation.strip():
         return ("empty",) if source.strip() else ()
-    length, expected = len(translation.strip()), len(reference.strip())
+    found = [_signs(source.strip(), line.strip(), translation.strip(), thresholds) for line in references]
+    return tuple(name for name in SYMPTOMS if all(name in signs for signs in found))
+
+
+def _signs(source: str, reference: str, translation: str, thresholds: Thresholds) -> set[str]:
+    length, expected = len(translation), len(reference)
     signs = {
-        "copy": translation.strip() == source.strip() != reference.strip(),
+        "copy": translation == source != reference,
         "repetition": _repeats(translation) >= max(thresholds.repeats, _repeats(reference) + 1),
         "too short": length * thresholds.ratio + thresholds.slack < expected,
         "too long": length > expected * thresholds.ratio + thresholds.slack,
     }
-    return tuple(name for name, found in signs.items() if found)
+    return {name for name, shown in signs.items() if shown}
 
 
 def _repeats(text: str) -> int:

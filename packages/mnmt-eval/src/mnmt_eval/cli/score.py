@@ -15,7 +15,7 @@ from mnmt_eval.cli.metric_options import NO_FLAGS, MetricFlags
 from mnmt_eval.cli.search_options import SearchOptions
 from mnmt_eval.progress import ScoreProgress
 from mnmt_eval.runs import open_run, run_status
-from mnmt_eval.score_run import Measured, score_run
+from mnmt_eval.score_run import TestSetScores, score_run
 from mnmt_eval.scoring import Scoring
 from mnmt_eval.testsets import read_testsets
 from mnmt_eval.translate import BATCH_TOKENS
@@ -71,7 +71,7 @@ def score(
         print(f"scored: {computed} metrics computed, {len(rows) - computed} there before")
 
 
-def _score_finished(folders: Sequence[Path], scoring: Scoring) -> Iterator[tuple[Path, Measured]]:
+def _score_finished(folders: Sequence[Path], scoring: Scoring) -> Iterator[tuple[Path, TestSetScores]]:
     progress = ScoreProgress(len(folders))
     try:
         for folder in folders:

@@ -124,6 +124,8 @@ def _read(opened: RunTranslator, transfer: Transfer, stream: BinaryIO) -> Iterat
 @contextmanager
 def _open_input(transfer: Transfer) -> Iterator[BinaryIO]:
     if transfer.source is None:
+        if sys.stdin is None:
+            raise EvalError("stdin is closed; name a file with `--input`.")
         yield sys.stdin.buffer
     else:
         with transfer.source.open("rb") as stream:

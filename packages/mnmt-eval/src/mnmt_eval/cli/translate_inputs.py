@@ -39,7 +39,7 @@ def find_transfers(
         output: a file, or a folder if `source` is one; stdout if None.
 
     Raises:
-        EvalError: if these do not fit together, or a folder holds nothing to translate.
+        EvalError: if these do not fit together, a pair is none, or a folder holds nothing to translate.
     """
     if tagged == bool(pairs):
         raise EvalError(

@@ -104,6 +104,9 @@ class Document:
     signatures: Mapping[str, Sequence[str]]
     """{metric: its signatures, which may differ with the target language, and COMET's with the system}."""
 
+    searches: Sequence[str]
+    """Signatures of the runs' searches."""
+
     decimals: Mapping[str, int]
     """{metric: decimals of its values that are worth reading}."""
 
@@ -132,6 +135,7 @@ def document(translated: Sequence[TranslatedText], reporting: Reporting) -> Docu
             name: _signatures(of_text[place] for of_text in measured)
             for place, name in enumerate(reporting.metrics.names)
         },
+        searches=list(dict.fromkeys(search for each in translated for search in each.searches.values())),
         decimals={name: decimals(name) for name in reporting.metrics.names},
         worst_by=reporting.worst_by,
         higher_is_better=first.metric.higher_is_better,
@@ -201,11 +205,11 @@ def _system(
     name, text = translated.names[place], translated.text
     lines = _take(translated.translations[place].lines, rows)
     sources = _take(text.src, rows) or [""] * len(rows)
-    references = _take(text.references[0], rows)
+    references = zip(*(_take(lines, rows) for lines in text.references), strict=True)
     is_wrong = _in_wrong_language(name, measured, len(text))[rows].tolist()
     signs = [
-        (*symptoms(source, reference, line), *[WRONG_LANGUAGE] * wrong)
-        for source, reference, line, wrong in zip(sources, references, lines, is_wrong, strict=True)
+        (*symptoms(source, meant, line), *[WRONG_LANGUAGE] * wrong)
+        for source, meant, line, wrong in zip(sources, references, lines, is_wrong, strict=True)
     ]
     return ReportedSystem(
         name=name,

@@ -31,7 +31,7 @@ function appendLine(terms, label, line, { className = "", language = "", words, 
   if (score !== undefined) term.append(element("span", "score", score === null ? "–" : score.toFixed(data.decimals[data.worst_by])));
   const cell = element("dd", className);
   cell.dir = "auto";
-  if (language) cell.lang = language.replace("_", "-");
+  if (language) cell.lang = language.replaceAll("_", "-");
   if (!line.trim()) {
     cell.classList.add("empty");
     cell.textContent = "(empty)";

@@ -63,10 +63,11 @@ class SearchConfig:
 
     @property
     def signature(self) -> str:
-        """All that changes what is found, in a few letters, such as beam, penalty and lengths."""
+        """All that changes which translation is best, in a few letters, such as beam, penalty and lengths."""
         parts = {
             "beam": None if self.sampling else self.beam,
             "sample": self.sampling,
+            "of": self.n_best if self.sampling and self.n_best > 1 else None,
             "lp": self.length_penalty if self.beam > 1 or self.n_best > 1 else None,
             "stop": self.early_stopping if self.beam > 1 else None,
             "maxlen": self.max_length,

@@ -7,7 +7,7 @@ same one, a row of the mask is copied in place of the keys and values of all lay
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -24,27 +24,23 @@ class Ancestors:
     """Which slots of its sentence's buffer each hypothesis consists of."""
 
     mask: Tensor
-    """`(b, beam, beam * max_steps)` bool."""
-
-    step: int = 0
-    """Slots of each hypothesis so far."""
+    """`(b, beam, beam * steps)` bool, after so many steps."""
 
     @property
     def positions(self) -> Tensor:
         """`(b, beam)` place of the last token of each, from 0."""
-        b, beam, _ = self.mask.shape
-        return torch.full((b, beam), self.step - 1, device=self.mask.device)
+        b, beam, slots = self.mask.shape
+        return torch.full((b, beam), slots // beam - 1, device=self.mask.device)
 
     def with_own_slots(self) -> Ancestors:
-        """Each with the slot that the next step writes for it: slot `step * beam + i` for hypothesis i."""
-        beam, mask = self.mask.size(1), self.mask.clone()
-        own = torch.eye(beam, dtype=torch.bool, device=mask.device)
-        mask[:, :, self.step * beam : (self.step + 1) * beam] = own
-        return Ancestors(mask=mask, step=self.step + 1)
+        """Each with the slot that the next step writes for it: slot `steps * beam + i` for hypothesis i."""
+        b, beam, _ = self.mask.shape
+        own = torch.eye(beam, dtype=torch.bool, device=self.mask.device)
+        return Ancestors(mask=torch.cat([self.mask, own.expand(b, -1, -1)], dim=2))
 
     def branched(self, sentences: Tensor, parents: Tensor) -> Ancestors:
         """What continuations of the hypotheses `parents (n, beam)` of `sentences (n,)` inherit from them."""
-        return replace(self, mask=self.mask[sentences[:, None], parents])
+        return Ancestors(mask=self.mask[sentences[:, None], parents])
 
 
 @torch.inference_mode()
@@ -94,8 +90,7 @@ def _begin(
     """The state before the last token of `begun`, and the slots of those before it."""
     max_steps = begun.size(1) - 1 + int(config.max_length.of(src).max())
     state = model.start_flat(src, src == PAD, beam=config.beam, max_steps=max_steps)
-    mask = torch.zeros((len(src), config.beam, config.beam * max_steps), dtype=torch.bool, device=src.device)
-    ancestors = Ancestors(mask=mask)
+    ancestors = Ancestors(mask=src.new_empty((len(src), config.beam, 0), dtype=torch.bool))
     for tokens in begun[:, :-1].unbind(1):
         ancestors = ancestors.with_own_slots()
         tokens = tokens[:, None].expand(-1, config.beam)

@@ -12,6 +12,11 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.protocol import PAD
 
 
+def written(number: float) -> str:
+    """A number in a signature: all its digits, and no more."""
+    return repr(float(number)).removesuffix(".0")
+
+
 @dataclass(frozen=True, kw_only=True)
 class LengthPenalty:
     """Divisor of a hypothesis' log-probability; long ones gain the more, the larger `alpha` is.
@@ -35,7 +40,7 @@ class LengthPenalty:
             raise EvalError(f"`alpha` must be at least 0, but is {self.alpha}.")
 
     def __str__(self) -> str:
-        return f"{self.kind}-{self.alpha:g}"
+        return f"{self.kind}-{written(self.alpha)}"
 
     def of(self, lengths: Tensor) -> Tensor:
         """The divisors, float64, of hypotheses of `lengths` tokens, `</s>` included."""
@@ -66,7 +71,7 @@ class MaxLength:
             raise EvalError(f"`extra` must be at least 0, but is {self.extra}.")
 
     def __str__(self) -> str:
-        return f"{self.ratio:g}x+{self.extra}"
+        return f"{written(self.ratio)}x+{self.extra}"
 
     def of(self, src: Tensor) -> Tensor:
         """Maximal lengths `(batch,)` of the translations of `src (batch, src_len)`."""

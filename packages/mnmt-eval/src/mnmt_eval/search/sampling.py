@@ -76,8 +76,10 @@ def _random_row(name: str, steps: int) -> Tensor:
 
 def _draw(log_probs: Tensor, rows: Tensor, length: int, *, uniforms: Tensor, sampling: Sampling) -> Tensor:
     """The token at which the cumulative probability, likeliest first, passes the random number."""
-    check_finite(log_probs[:, PAD + 1 :].amax(dim=1))
-    scaled = log_probs[:, PAD + 1 :].double() / sampling.temperature
+    log_probs = log_probs[:, PAD + 1 :].double()
+    best = log_probs.amax(dim=1, keepdim=True)
+    check_finite(best)
+    scaled = (log_probs - best) / sampling.temperature
     probs, tokens = scaled.softmax(dim=1).sort(dim=1, descending=True, stable=True)
     before = probs.cumsum(dim=1) - probs
     probs = probs.masked_fill(before >= sampling.top_p, 0)

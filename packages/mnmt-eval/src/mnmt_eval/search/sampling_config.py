@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.search.length import written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,5 +38,5 @@ class Sampling:
 
     def __str__(self) -> str:
         kept = "" if self.top_k is None else f"-k{self.top_k}"
-        kept += "" if self.top_p == 1 else f"-p{self.top_p:g}"
-        return f"t{self.temperature:g}{kept}-seed{self.seed}"
+        kept += "" if self.top_p == 1 else f"-p{written(self.top_p)}"
+        return f"t{written(self.temperature)}{kept}-seed{self.seed}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.language_pairs import languages_of
 
 
 def sources_of(folder: Path, pair: str) -> dict[str, Path]:
@@ -14,9 +15,9 @@ def sources_of(folder: Path, pair: str) -> dict[str, Path]:
     `NAME.de-en.en` and `NAME.en-fr.en` are of other pairs.
 
     Raises:
-        EvalError: if there is none, or two have translations of one name.
+        EvalError: if `pair` is none, there is no source, or two have translations of one name.
     """
-    src, tgt = pair.split("-")
+    src, tgt = languages_of(pair)
     found: dict[str, Path] = {}
     for path in sorted(folder.glob(f"*.{src}")):
         name, dot, of_pair = path.stem.rpartition(".")

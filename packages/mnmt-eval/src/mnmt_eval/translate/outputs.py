@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Protocol
 
 from mnmt_data.whole_file import write_json
 from mnmt_eval.errors import EvalError
+from mnmt_eval.exclusive import hold
 from mnmt_eval.translate.formats import FORMATS, Format
 from mnmt_eval.translate.remarks import Remarks
 from mnmt_eval.translate.translation import Translation
@@ -95,16 +96,20 @@ class FileOutput:
         made_with: what decides what a line's translation is.
 
     Raises:
-        EvalError: if there is something that was not made in the same way.
+        EvalError: if there is something that was not made in the same way, or another process writes it.
         OSError: if the file cannot be written.
     """
 
     def __init__(self, path: Path, form: Format, made_with: Mapping[str, Any]) -> None:
         self._path, self._form = path, FORMATS[form]
         self._record_path = path.with_name(path.name + ".record.json")
-        self._record = self._begun({**made_with, "format": form})
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("r+b" if path.exists() else "wb")
+        self._file = _opened(path)
+        try:
+            hold(self._file, str(path))
+            self._record = self._begun({**made_with, "format": form})
+        except BaseException:
+            self._file.close()
+            raise
         self._file.truncate(self._record.bytes)
         self._file.seek(self._record.bytes)
         self._keep(self._record)
@@ -167,12 +172,8 @@ class FileOutput:
 
     def _begun(self, made_with: Mapping[str, Any]) -> OutputRecord:
         """The record of what is there, or of nothing."""
-        if not self._path.exists() or (self._path.is_file() and not self._path.stat().st_size):
+        if not self._path.stat().st_size:
             return OutputRecord(made_with=made_with)
-        if not self._path.is_file():
-            raise EvalError(
-                f"{self._path}: is not a regular file; leave `--output` out and redirect stdout to it."
-            )
         record = self._read_record()
         for name, value in made_with.items():
             if (before := record.made_with.get(name)) != value:
@@ -197,6 +198,14 @@ class FileOutput:
             raise EvalError(
                 f"{self._record_path}: does not say how {self._path.name} was made; remove both."
             ) from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file, made if need be, with what it holds."""
+    if path.exists() and not path.is_file():
+        raise EvalError(f"{path}: is not a regular file; leave `--output` out and redirect stdout to it.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("r+b" if path.exists() else "xb")
 
 
 def _written(group: Group, form: Callable[[Line, Translation], str]) -> bytes:

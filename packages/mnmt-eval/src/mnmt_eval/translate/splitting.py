@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from mnmt_eval.protocol import Vocabulary
 
-_SENTENCE_END = re.compile(r"""(?<=[^\s.]{2})[.!?…]['"“»”’)\]]*\s+|[。！？｡]['"」』”’）]*""")
+_SENTENCE_END = re.compile(
+    r"""(?<=[^\s.]{2})[.!?…]['"“»”’)\]]*\s+|[。！？｡]['"」』”’）]*|[।॥؟۔።፧։။។]+['"”’»]*\s*"""
+)
 """Full stops after a single letter end abbreviations more often than sentences."""
 
 _CLAUSE_END = re.compile(r"[,;:–—]\s+|[，、；：]")

@@ -11,7 +11,7 @@ from typing import Generic
 import torch
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.protocol import EOS, State, TranslationModel, Vocabulary
+from mnmt_eval.protocol import State, TranslationModel, Vocabulary
 from mnmt_eval.search import Hypothesis, SearchConfig, search
 from mnmt_eval.translate.batches import BATCH_TOKENS
 from mnmt_eval.translate.translation import Candidate, Translation
@@ -124,7 +124,7 @@ class Translator(Generic[State]):
             text=self.vocab.decode(hypothesis.tokens).translate(_LINE_BREAKS),
             score=hypothesis.score,
             log_prob=hypothesis.log_prob,
-            complete=hypothesis.tokens[-1] == EOS,
+            complete=hypothesis.is_complete,
         )
 
 

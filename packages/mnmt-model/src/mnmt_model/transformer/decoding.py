@@ -46,7 +46,7 @@ class IncrementalModel:
             src: `(batch, src_len)` token ids.
             padding_mask: `(batch, src_len)`, True at padding.
             beam: hypotheses of a source.
-            max_steps: how often `step_flat` may be called.
+            max_steps: how often `step_flat` is called at most.
         """
         # Buffers grow step by step, so that short translations take no room for long ones.
         return self.model.start_flat(_sentences(src, padding_mask), beam=beam)
@@ -60,8 +60,9 @@ class IncrementalModel:
         Args:
             state: of every source.
             tokens: `(batch, beam)` int64, the token each hypothesis is continued by; 0 at first.
-            ancestors: `(batch, beam, beam * max_steps)` bool, the slots each hypothesis consists of: its
-                token's own, `beam` times the steps so far plus its place in the beam, and those before.
+            ancestors: `(batch, beam, beam * steps)` bool with `steps` counting this one, the slots each
+                hypothesis consists of: its token's own, the last `beam` in the order of the beam, and those
+                before.
             positions: `(batch, beam)` int64, the place of each token in its hypothesis, from 0.
 
         Returns:

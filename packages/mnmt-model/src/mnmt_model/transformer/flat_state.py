@@ -84,7 +84,8 @@ class FlatState:
         """The state with places for the next tokens, which are the last `beam` of `slots` and `positions`.
 
         Args:
-            ancestors: `(batch, beam, beam * max_steps)` bool, the slots each hypothesis consists of.
+            ancestors: `(batch, beam, beam * steps)` bool with `steps` counting the next one, the slots each
+                hypothesis consists of.
             positions: `(batch, beam)` int64, where the next token of each stands in it.
         """
         state = self if self.layers[0].own.has_room(self.beam) else self._without_dead(ancestors)

@@ -1,0 +1,17 @@
+"""Language pairs, as tasks are named."""
+
+from __future__ import annotations
+
+from mnmt_eval.errors import EvalError
+
+
+def languages_of(pair: str) -> tuple[str, str]:
+    """Source and target language: `en` and `de` of `en-de`.
+
+    Raises:
+        EvalError: if it is no language pair.
+    """
+    src, dash, tgt = pair.partition("-")
+    if not (src and dash and tgt) or "-" in tgt:
+        raise EvalError(f"a language pair must be SRC-TGT, such as en-de, but is {pair!r}.")
+    return src, tgt
