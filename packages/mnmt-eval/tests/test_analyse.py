@@ -99,6 +99,30 @@ def test_metrics_of_which_lower_is_better_are_taken_so(command_line: CommandLine
     assert table[0].startswith("ter (lower is better) on test, means over tasks")
 
 
+def test_what_was_not_measured_in_one_way_is_told(command_line: CommandLine, study: Path) -> None:
+    other = copied(study / "small", "other", mixture={"xx-aa": 1.0})
+    append_evals(
+        other,
+        [
+            Eval(
+                step=40,
+                tokens=1,
+                flops=100,
+                task="xx-aa",
+                testset="test",
+                metric="bleu",
+                value=30.0,
+                signature="beam:1",
+            )
+        ],
+    )
+    arguments = (study / "small", other)
+    assert analysed(command_line, study / "small")["differing"] == {}
+    assert analysed(command_line, *arguments)["differing"] == {"xx-aa": ["", "beam:1"]}
+    table = command_line.run("analyse", *arguments).stdout.decode()
+    assert "not measured in one way, so not to be compared; score all runs with the same options" in table
+
+
 def test_cost_may_be_seconds_of_training(command_line: CommandLine, study: Path) -> None:
     found = analysed(command_line, study / "small", "--baselines", study / "only-xx-bb", "--cost", "seconds")
     assert [(row["difference"], row["cost"]) for row in found["cost"]] == [(-19.0, 10.0)]
@@ -145,7 +169,7 @@ def test_the_line_needs_three_runs(command_line: CommandLine, study: Path) -> No
         (["{runs}/small", "--high", "5", "--low", "6"], "`high` must be at least `low` (6), but is 5."),
         (
             ["{runs}/small", "--baselines", "{runs}/only-xx-aa", "--cost", "euros"],
-            "cost is in flops or seconds, but not in 'euros'.",
+            "`cost` must be flops or seconds, but is 'euros'.",
         ),
         (
             ["{runs}/small", "--baselines", "{runs}/middle", "--baselines", "{runs}/large"],

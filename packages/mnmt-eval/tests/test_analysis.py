@@ -228,3 +228,4 @@ def test_points_that_make_no_line_are_told(losses: list[float], values: list[flo
 )
 def test_symptoms(source: str, reference: str, translation: str, found: tuple[str, ...]) -> None:
     assert symptoms(source, [reference], translation) == found
+    assert symptoms(source, [reference, translation], translation) == tuple(s for s in found if s == "empty")

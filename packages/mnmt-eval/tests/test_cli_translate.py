@@ -193,10 +193,23 @@ def test_an_output_that_is_complete_is_left_as_it_is(
     assert (record["made_with"]["pair"], record["lines"]) == ("xx-bb", 20)
 
 
+def test_an_output_is_not_gone_on_with_another_n_best(
+    command_line: CommandLine, tiny_run: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ("translate", "--run", tiny_run, "--pair", "xx-aa", "--output", out, "--scores", "--n-best")
+    assert command_line.run(*arguments, "2", stdin=b"a\nb\n").status == 0
+    before = out.read_bytes()
+    done = command_line.run(*arguments, "3", stdin=b"a\nb\nc\n")
+    assert (done.status, out.read_bytes()) == (2, before)
+    assert "was made with n_best 2, and is now asked for with 3" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--pair", "de"], "must be SRC-TGT, such as en-de"),
+        (["--pair", "xxaa", "--input", "{tmp}", "--output", "{tmp}/o"], "must be SRC-TGT, such as en-de"),
         (["--pair", "xx-cc"], "has no tag <2cc>"),
         (["--pair", "qq-aa"], "has no task of qq; its languages are aa, bb, xx."),
         ([], "takes either `--pair SRC-TGT`, or `--tagged`"),
@@ -222,6 +235,7 @@ def test_an_output_that_is_complete_is_left_as_it_is(
         (["--pair", "xx-aa", "--max-source", "3"], "`max_source` must be at least 8, but is 3."),
         (["--pair", "xx-aa", "--device", "cuda:99"], "`device` must be one of cpu"),
         (["--pair", "xx-aa", "--run", "{tmp}"], "holds no checkpoint"),
+        (["--pair", "xx-aa", "--run", "{tmp}/none"], "none: no such run or checkpoint"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(

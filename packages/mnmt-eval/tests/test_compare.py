@@ -226,6 +226,52 @@ def test_edited_translations_are_measured_anew(
     assert ours["metrics"][0]["systems"][0]["value"] == 100
 
 
+def test_runs_tell_how_they_searched(command_line: CommandLine, tiny_run: Path) -> None:
+    other = Path(shutil.copytree(tiny_run, tiny_run.with_name("other")))
+    command_line.scored(tiny_run)
+    command_line.scored(other, "--beam", "1")
+    arguments = (tiny_run, other, "--pair", "xx-aa", "--metrics", "chrf")
+    (ours,) = compared(command_line, *arguments)
+    signatures = ours["searches"]
+    assert [signatures[name].partition("|")[0] for name in ("tiny-run", "other")] == ["beam:4", "beam:1"]
+    legend = command_line.run("compare", *arguments).stdout.decode().splitlines()[-2:]
+    assert legend == [f"search of {name}: {signatures[name]}" for name in ("tiny-run", "other")]
+
+
+def test_a_translation_that_has_lost_lines_is_refused(command_line: CommandLine, tiny_run: Path) -> None:
+    command_line.scored(tiny_run, "--max-sentences", "5")
+    path = tiny_run / "translations" / "test.xx-aa.txt"
+    path.write_bytes(path.read_bytes().partition(b"\n")[2])
+    done = command_line.run("compare", tiny_run, "--pair", "xx-aa")
+    assert done.status == 2
+    assert "must have as many lines as there are references (5), but has 4." in done.stderr
+
+
+def test_runs_scored_on_different_sentences_are_told(command_line: CommandLine, tiny_run: Path) -> None:
+    other = Path(shutil.copytree(tiny_run, tiny_run.with_name("other")))
+    command_line.scored(tiny_run)
+    command_line.scored(other, "--max-sentences", "5")
+    done = command_line.run("compare", tiny_run, other)
+    assert done.status == 2
+    assert "were scored on different sentences; score them with the same --max-sentences." in done.stderr
+
+
+def test_languages_of_plain_files_are_those_of_the_runs_or_must_be_named(
+    command_line: CommandLine, results: Path, tiny_run: Path, german: Path
+) -> None:
+    files = (german / "one.txt", "--reference", german / "ref", "--pair", "en-de", "--metrics", "language")
+    done = command_line.run("compare", *files)
+    assert done.status == 2
+    assert "must have at least 2 `candidates`, all the languages that outputs may be in" in done.stderr
+    command_line.scored(tiny_run)
+    reference = results / "data" / "text" / "test.xx-aa.aa"
+    done = command_line.run(
+        *("compare", tiny_run, f"perfect={reference}", "--reference", reference),
+        *("--pair", "xx-aa", "--metrics", "language"),
+    )
+    assert "languages, but not aa, bb, xx." in done.stderr
+
+
 def test_systems_of_one_file_name_are_told_apart_by_their_folders(
     command_line: CommandLine, german: Path
 ) -> None:
@@ -269,9 +315,10 @@ REF = ("--reference", "{folder}/ref", "--pair", "en-de")
         (["{folder}/one.txt", *REF, "--baseline", "three"], "must be one of one.txt, but is 'three'"),
         (
             ["{folder}/one.txt", *REF, "--test", "t"],
-            "must be one of bootstrap, permutation, but is 't'.",
+            "must be one of permutation, bootstrap, but is 't'.",
         ),
         (["{folder}/one.txt", *REF, "--samples", "0"], "`samples` must be at least 1, but is 0."),
+        (["{folder}/one.txt", *REF, "--seed", "-1"], "`seed` must be at least 0, but is -1."),
         (["{folder}/one.txt", *REF, "--by", "length"], "need the sources; name them with --source"),
         (["{folder}/one.txt", *REF, "--by", "mood"], "but not by 'mood'"),
         (["{folder}/one.txt", *REF, "--by", "origin"], "where its pairs were written is not known"),

@@ -205,7 +205,8 @@ def test_translations_into_another_language_are_marked_where_languages_are_measu
         *("--pair", "en-de", "--out", tmp_path / "report"),
     )
     for metrics, expected in (("chrf", []), ("chrf,language", [1])):
-        assert command_line.run(*arguments, "--metrics", metrics).status == 0
+        flags = ("--metrics", metrics, "--language.candidates", "de,en")
+        assert command_line.run(*arguments, *flags).status == 0
         page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
         signs = data_of(page)["texts"][0]["systems"][0]["symptoms"]
         assert [row for row, found in enumerate(signs) if "wrong language" in found] == expected

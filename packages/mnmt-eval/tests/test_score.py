@@ -9,6 +9,7 @@ import pytest
 from command_line import CommandLine
 
 from mnmt_eval import score_run
+from mnmt_eval.exclusive import hold
 from mnmt_eval.metrics import metric
 from mnmt_eval.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
 from mnmt_model.run_record import read_evals
@@ -85,8 +86,10 @@ def test_scoring_twice_changes_no_file(command_line: CommandLine, tiny_run: Path
     assert files(tiny_run) == before
 
 
-@pytest.mark.parametrize("moment", ["write_scores", "append_evals"])
-@pytest.mark.parametrize("after", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    ("moment", "after"),
+    [*(("write_scores", after) for after in range(4)), ("append_evals", 0), ("append_evals", 1)],
+)
 def test_a_kill_at_any_write_loses_nothing_and_repeats_nothing(
     command_line: CommandLine,
     tiny_run: Path,
@@ -108,11 +111,8 @@ def test_a_kill_at_any_write_loses_nothing_and_repeats_nothing(
 
     with monkeypatch.context() as patched:
         patched.setattr(score_run, moment, killed)
-        if moment == "append_evals" and after > 1:  # there are two test sets
+        with pytest.raises(Killed):
             command_line.scored(tiny_run)
-        else:
-            with pytest.raises(Killed):
-                command_line.scored(tiny_run)
     command_line.scored(tiny_run)
     assert read_evals(tiny_run) == read_evals(undisturbed)
     ours, theirs = files(tiny_run), files(undisturbed)
@@ -131,6 +131,40 @@ def test_rows_of_an_older_version_get_their_sentence_scores_and_no_row_twice(
     command_line.scored(tiny_run)
     assert (tiny_run / "evals.jsonl").read_bytes() == evals
     assert len(list((tiny_run / "scores").iterdir())) == 4
+
+
+def test_what_is_measured_is_what_is_there_to_be_read(command_line: CommandLine, tiny_run: Path) -> None:
+    first = command_line.scored(tiny_run, "--metrics", "chrf")
+    translations = files(tiny_run / "translations")
+    command_line.scored(tiny_run, "--metrics", "bleu", "--beam", "1", "--max-length.extra", "0")
+    assert files(tiny_run / "translations") != translations
+    assert command_line.scored(tiny_run, "--metrics", "chrf") == first
+    assert files(tiny_run / "translations") == translations
+
+
+def test_two_do_not_measure_a_run_at_once(command_line: CommandLine, tiny_run: Path) -> None:
+    with (tiny_run / "run.json").open("rb") as record:
+        hold(record, "run")
+        done = command_line.run("score", tiny_run)
+    assert done.status == 2
+    assert done.stderr.endswith("tiny-run: another process is writing it; wait for it or stop it.\n")
+    assert command_line.run("score", tiny_run).status == 0
+
+
+def test_a_metric_named_twice_is_measured_once(command_line: CommandLine, tiny_run: Path) -> None:
+    rows = command_line.scored(tiny_run, "--metrics", "chrf, chrf", "--metrics", "chrf")
+    assert [row["task"] for row in rows] == ["xx-aa", "xx-bb"]
+
+
+def test_damaged_statistics_are_never_taken(command_line: CommandLine, tiny_run: Path) -> None:
+    command_line.scored(tiny_run, "--metrics", "bleu")
+    path = scores_path(tiny_run, "test", "xx-aa", "bleu")
+    whole, content = read_scores(path), path.read_bytes()
+    assert whole is not None
+    for place in range(0, len(content), 7):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        found = read_scores(path)  # None, or as it was where zip has bytes that nobody reads
+        assert found is None or (found.statistics == whole.statistics).all()
 
 
 def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, tiny_run: Path) -> None:

@@ -57,18 +57,18 @@ def test_max_length_counts_all_but_padding(limit: MaxLength, lengths: list[int])
             lambda: SearchConfig(beam=4, sampling=Sampling()),
             "`beam` must be 1 with `sampling`, but is 4.",
         ),
-        (lambda: Sampling(temperature=0.0), "`temperature` must be above 0, but is 0.0."),
-        (lambda: Sampling(temperature=float("nan")), "`temperature` must be above 0, but is nan."),
+        (lambda: Sampling(temperature=0.0), "`temperature` must be above 0 and finite, but is 0.0."),
+        (lambda: Sampling(temperature=float("nan")), "`temperature` must be above 0 and finite, but is nan."),
         (lambda: Sampling(top_k=0), "`top_k` must be at least 1, but is 0."),
         (lambda: Sampling(top_p=0.0), "`top_p` must be above 0 and at most 1, but is 0.0."),
         (lambda: Sampling(top_p=1.5), "`top_p` must be above 0 and at most 1, but is 1.5."),
-        (lambda: LengthPenalty(alpha=-0.1), "`alpha` must be at least 0, but is -0.1."),
-        (lambda: LengthPenalty(alpha=float("nan")), "`alpha` must be at least 0, but is nan."),
+        (lambda: LengthPenalty(alpha=-0.1), "`alpha` must be from 0 to 10, but is -0.1."),
+        (lambda: LengthPenalty(alpha=float("nan")), "`alpha` must be from 0 to 10, but is nan."),
         (
             lambda: LengthPenalty(kind="log"),  # type: ignore[arg-type]
             "`kind` must be power or gnmt, but is 'log'.",
         ),
-        (lambda: MaxLength(ratio=-1.0), "`ratio` must be at least 0, but is -1.0."),
+        (lambda: MaxLength(ratio=-1.0), "`ratio` must be from 0 to 1000, but is -1.0."),
         (lambda: MaxLength(extra=-1), "`extra` must be at least 0, but is -1."),
     ],
 )

@@ -159,6 +159,16 @@ def test_a_file_is_taken_up_where_it_was_left(tmp_path: Path) -> None:
         assert (output.lines, output.remarks.in_parts.first) == (5, [1, 2, 3, 4, 5])
 
 
+def test_two_cannot_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "out.de"
+    with closing(FileOutput(path, "text", MADE_WITH)) as output:
+        with pytest.raises(EvalError, match=r"out\.de: another process is writing it"):
+            FileOutput(path, "text", MADE_WITH)
+        output.write([(line, translation("x")) for line in lines_of(b"a\n")])
+    assert write(path, 9) == ["b", "c", "d"]
+    assert path.read_bytes() == b"X\nB\nC\nD\n".replace(b"X", b"x")
+
+
 def test_an_empty_file_or_one_that_was_removed_is_begun_anew(tmp_path: Path) -> None:
     path = tmp_path / "out.de"
     path.touch()

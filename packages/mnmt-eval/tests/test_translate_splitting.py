@@ -53,6 +53,19 @@ def test_a_sentence_is_cut_in_two_where_a_clause_or_a_word_ends(cut: str) -> Non
     assert "|".join(halves(cut.replace("|", ""))) == cut
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "यह पहला वाक्य है। |यह दूसरा है।",
+        "هل هذا سؤال؟ |نعم۔",
+        "ይህ ነው። |ሌላ ነው።",
+        "Այո։ |Ոչ։",
+    ],
+)
+def test_sentences_end_as_their_script_ends_them(text: str) -> None:
+    assert "|".join(sentences(text.replace("|", ""))) == text
+
+
 @given(text=st.text("ab.。, \u2028", min_size=2, max_size=30))
 def test_both_halves_have_something(text: str) -> None:
     left, right = halves(text)

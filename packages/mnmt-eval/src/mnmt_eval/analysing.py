@@ -27,9 +27,17 @@ FEWEST_MODELS = 3
 """A line needs so many."""
 
 
+COSTS = ("flops", "seconds")
+"""What quality can be set against."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Analysing:
-    """What to analyse."""
+    """What to analyse.
+
+    Raises:
+        EvalError: if a field is out of its range.
+    """
 
     testset: str = "test"
     metric: str = "bleu"
@@ -37,6 +45,10 @@ class Analysing:
     """What quality is set against: training `flops` or `seconds`."""
 
     resources: Resources = field(default_factory=Resources)
+
+    def __post_init__(self) -> None:
+        if self.cost not in COSTS:
+            raise EvalError(f"`cost` must be {' or '.join(COSTS)}, but is {self.cost!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mnmt_eval.analysis import GroupScore, score_groups
 from mnmt_eval.errors import EvalError
@@ -17,8 +17,8 @@ from mnmt_eval.sentence_scores import read_scores, scores_path
 from mnmt_eval.systems import TranslatedText, Translations
 from mnmt_eval.text_lines import digest
 
-TESTS = ("bootstrap", "permutation")
-"""Tests of significance: Koehn 2004, and approximate randomisation (Riezler and Maxwell 2005)."""
+TESTS = ("permutation", "bootstrap")
+"""Tests of significance: approximate randomisation (Riezler and Maxwell 2005), and Koehn 2004."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,8 @@ class Comparing:
     """
 
     metrics: MetricChoice = field(default_factory=MetricChoice)
-    test: str = "bootstrap"
-    """The test of significance, one of `TESTS`."""
+    test: str = "permutation"
+    """The test of significance, one of `TESTS`; the bootstrap's p-values are too small for some metrics."""
 
     samples: int = BOOTSTRAP_SAMPLES
     """Resamples of the bootstrap, for intervals and test."""
@@ -46,9 +46,9 @@ class Comparing:
     def __post_init__(self) -> None:
         if self.test not in TESTS:
             raise EvalError(f"`test` must be one of {', '.join(TESTS)}, but is {self.test!r}.")
-        for name in ("samples", "permutations"):
-            if (value := getattr(self, name)) < 1:
-                raise EvalError(f"`{name}` must be at least 1, but is {value}.")
+        for name, least in {"samples": 1, "permutations": 1, "seed": 0}.items():
+            if (value := getattr(self, name)) < least:
+                raise EvalError(f"`{name}` must be at least {least}, but is {value}.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -228,8 +228,10 @@ def _score(
 
 
 def _test(metric: Metric, baseline: Floats, system: Floats, comparing: Comparing) -> PairedTest:
-    if comparing.test == "permutation":
-        return paired_permutation(
-            metric, baseline, system, samples=comparing.permutations, seed=comparing.seed
-        )
-    return paired_bootstrap(metric, baseline, system, samples=comparing.samples, seed=comparing.seed)
+    """The test asked for, with the bootstrap's interval of the difference."""
+    seed = comparing.seed
+    resampled = paired_bootstrap(metric, baseline, system, samples=comparing.samples, seed=seed)
+    if comparing.test == "bootstrap":
+        return resampled
+    exchanged = paired_permutation(metric, baseline, system, samples=comparing.permutations, seed=seed)
+    return replace(exchanged, interval=resampled.interval)

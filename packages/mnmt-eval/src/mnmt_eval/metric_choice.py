@@ -49,7 +49,7 @@ class MetricChoice:
             EvalError: if a metric needs an extra or an option.
         """
         _, target = languages_of(task)
-        languages = dict.fromkeys(language for pair in [task, *tasks] for language in languages_of(pair))
+        languages = dict.fromkeys(language for pair in tasks for language in languages_of(pair))
         spoken = replace(
             self.options.language, candidates=self.options.language.candidates or tuple(languages)
         )

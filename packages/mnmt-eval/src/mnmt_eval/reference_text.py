@@ -28,7 +28,7 @@ class ReferenceText:
     """The sentences of the first reference, those of the second, …"""
 
     tasks: Sequence[str]
-    """All language pairs of the study, for the languages that translations may be in."""
+    """All language pairs of the study, for the languages that translations may be in; none where unknown."""
 
     src: Sequence[str] = ()
     """Sources; empty where they are not known."""
@@ -102,9 +102,7 @@ class TextFiles:
         for path, lines in sides:
             if len(lines) != count:
                 raise EvalError(f"{path}: must have as many lines as {first}, {count}, but has {len(lines)}.")
-        return ReferenceText(
-            testset=testset, task=self.pair, tasks=(self.pair,), references=references, src=src
-        )
+        return ReferenceText(testset=testset, task=self.pair, tasks=(), references=references, src=src)
 
 
 def text_files(*, references: Sequence[Path], source: Path | None, pair: str | None) -> TextFiles | None:
@@ -145,6 +143,16 @@ def tasks_of_run(run: Path, testset: str) -> list[str]:
     """
     data = open_prepared(_data_folder(run))
     return [task for task in data.evaluated if testset in data.testsets(task)]
+
+
+def tasks_of_runs(runs: Sequence[Path]) -> tuple[str, ...]:
+    """All language pairs of some runs' data.
+
+    Raises:
+        RunError, DataError: if a record or data cannot be read.
+    """
+    folders = dict.fromkeys(map(_data_folder, runs))
+    return tuple(dict.fromkeys(task for folder in folders for task in open_prepared(folder).evaluated))
 
 
 def _data_folder(run: Path) -> Path:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.kept_translations import read_description, translations_path
-from mnmt_eval.reference_text import ReferenceText, TextFiles, run_texts, tasks_of_run
+from mnmt_eval.reference_text import ReferenceText, TextFiles, run_texts, tasks_of_run, tasks_of_runs
+from mnmt_eval.scoring import scored_sentences
 from mnmt_eval.text_lines import read_lines
 from mnmt_model.run_record import RUN, find_runs
 
@@ -79,7 +80,8 @@ def name_systems(arguments: Sequence[str]) -> list[System]:
     systems = [System(name=name or next(shortest), path=path) for name, path in paths]
     for name, count in Counter(system.name for system in systems).items():
         if count > 1:
-            raise EvalError(f"{count} systems are called {name!r}; name them apart, as in ours={name}.")
+            path = next(system.path for system in systems if system.name == name)
+            raise EvalError(f"{count} systems are called {name!r}; name them apart, as in ours={path}.")
     return systems
 
 
@@ -99,13 +101,13 @@ def open_systems(
         DataError: if the runs' data cannot be read.
         OSError: if a file is missing.
     """
+    runs = [system.path for system in systems if system.is_run]
     if files is not None:
-        return [_open(files.read(testset), systems)]
+        return [_open(replace(files.read(testset), tasks=tasks_of_runs(runs)), systems)]
     if not any(system.is_run for system in systems):
         raise EvalError("plain files are compared with references; name them with --reference and --pair.")
     if pair is None and not all(system.is_run for system in systems):
         raise EvalError("a plain file is of one task; name it with --pair, as in --pair en-de.")
-    runs = [system.path for system in systems if system.is_run]
     tasks = [pair] if pair is not None else _common_tasks(runs, testset)
     return [_open(run_texts(runs, testset, task), systems) for task in tasks]
 
@@ -119,9 +121,14 @@ def _open(text: ReferenceText, systems: Sequence[System]) -> TranslatedText:
         )
         for system in systems
     )
-    counts = {len(made.lines) for made in translations}
-    if all(system.is_run for system in systems) and len(counts) == 1 and 0 < min(counts) < len(text):
-        text = text.first(min(counts))  # all were scored with the same --max-sentences
+    scored = {scored_sentences(search) for search in (made.search for made in translations)}
+    if len(scored) > 1 and all(system.is_run for system in systems):
+        raise EvalError(
+            f"{text.testset} {text.task}: the runs were scored on different sentences; score them with the "
+            "same --max-sentences."
+        )
+    if len(scored) == 1 and (count := scored.pop()) is not None:
+        text = text.first(count)
     for made in translations:
         if len(made.lines) != len(text):
             path = made.system.translations_path(text.testset, text.task)
@@ -168,7 +175,7 @@ def _split_name(argument: str) -> tuple[str, Path]:
 def _systems_at(path: Path, *, named: bool) -> list[Path]:
     if not path.exists():
         raise EvalError(f"{path}: no such file or run.")
-    if path.is_file():
+    if not path.is_dir():
         return [path]
     runs = find_runs([path])
     if named and len(runs) > 1:

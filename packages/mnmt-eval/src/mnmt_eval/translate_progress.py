@@ -63,7 +63,8 @@ class TranslateProgress:
     @property
     def _counted(self) -> str:
         seconds = time.monotonic() - self._started
-        return f"{self._lines:,} lines in {seconds:.0f} s ({self._lines / seconds:.1f} lines/s)"
+        lines = f"{self._lines:,} line{'s' * (self._lines != 1)}"
+        return f"{lines} in {seconds:.0f} s ({self._lines / seconds:.1f} lines/s)"
 
 
 def _count_lines(stream: BinaryIO) -> int | None:

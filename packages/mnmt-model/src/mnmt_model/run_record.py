@@ -44,8 +44,18 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def data_folder(run: Path, record: Mapping[str, Any]) -> Path:
-    """Where the prepared data are that the `record` of a run names, relative to the working directory."""
-    return Path(relpath((run / record["data"]).resolve()))
+    """Where the prepared data are that the `record` of a run names, relative to the working directory.
+
+    Raises:
+        RunError: if they are not there.
+    """
+    folder = (run / record["data"]).resolve()
+    if not folder.is_dir():
+        raise RunError(
+            f"{run / RUN}: its data should be at {record['data']} from there, and are not; keep the run "
+            "where they are, or change `data`"
+        )
+    return Path(relpath(folder))
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:

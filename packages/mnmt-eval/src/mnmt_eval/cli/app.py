@@ -18,7 +18,7 @@ Json = Annotated[bool, Parameter("--json", negative="")]
 
 
 def _split_at_commas(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for token in tokens for name in token.value.split(",")))
+    return tuple(dict.fromkeys(name for token in tokens for name in map(str.strip, token.value.split(","))))
 
 
 def _with_commas(names: Sequence[str]) -> str:

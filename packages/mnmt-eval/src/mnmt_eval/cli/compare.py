@@ -31,7 +31,7 @@ def compare(
     baseline: str | None = None,
     metric: MetricFlags = NO_FLAGS,
     by: str | None = None,
-    test: str = "bootstrap",
+    test: str = Comparing.test,
     samples: int = BOOTSTRAP_SAMPLES,
     permutations: int = PERMUTATION_SAMPLES,
     seed: int = SEED,
@@ -51,7 +51,7 @@ def compare(
         baseline: the system that others are tested against; by default the first.
         metric: metrics and their options.
         by: score groups of sentences apart: `origin` (which side was written first), `length`, or `thirds`.
-        test: of significance: paired `bootstrap` or `permutation`.
+        test: of significance: paired `permutation` or `bootstrap`.
         samples: resamples of the bootstrap.
         permutations: random exchanges of the permutation test.
         seed: of both.

@@ -47,7 +47,8 @@ def identifier(name: str, candidates: Sequence[str]) -> Identifier:
     if len(languages) < 2:
         named = ", ".join(languages) or "none"
         raise EvalError(
-            f"language: must have at least 2 candidates, the languages of the study, but has {named}."
+            "language: must have at least 2 `candidates`, all the languages that outputs may be in, such as "
+            f"de,en,fr, but has {named}."
         )
     try:
         return _load(name, languages)

@@ -11,6 +11,11 @@ from torch import Tensor
 from mnmt_eval.errors import EvalError
 from mnmt_eval.protocol import PAD
 
+LARGEST_ALPHA = 10
+"""Larger exponents would overflow for long translations."""
+
+LARGEST_RATIO = 1000
+
 
 def written(number: float) -> str:
     """A number in a signature: all its digits, and no more."""
@@ -31,13 +36,13 @@ class LengthPenalty:
     """Formula."""
 
     alpha: float = 0.6
-    """Exponent; 0 turns the penalty off."""
+    """Exponent; 0 turns the penalty off, and more than 10 is refused."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("power", "gnmt"):
             raise EvalError(f"`kind` must be power or gnmt, but is {self.kind!r}.")
-        if not 0 <= self.alpha < float("inf"):
-            raise EvalError(f"`alpha` must be at least 0, but is {self.alpha}.")
+        if not 0 <= self.alpha <= LARGEST_ALPHA:
+            raise EvalError(f"`alpha` must be from 0 to {LARGEST_ALPHA}, but is {self.alpha}.")
 
     def __str__(self) -> str:
         return f"{self.kind}-{written(self.alpha)}"
@@ -65,8 +70,8 @@ class MaxLength:
     """Further target tokens."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ratio < float("inf"):
-            raise EvalError(f"`ratio` must be at least 0, but is {self.ratio}.")
+        if not 0 <= self.ratio <= LARGEST_RATIO:
+            raise EvalError(f"`ratio` must be from 0 to {LARGEST_RATIO}, but is {self.ratio}.")
         if self.extra < 0:
             raise EvalError(f"`extra` must be at least 0, but is {self.extra}.")
 

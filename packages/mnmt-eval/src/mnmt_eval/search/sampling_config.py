@@ -30,7 +30,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not 0 < self.temperature < float("inf"):
-            raise EvalError(f"`temperature` must be above 0, but is {self.temperature}.")
+            raise EvalError(f"`temperature` must be above 0 and finite, but is {self.temperature}.")
         if self.top_k is not None and self.top_k < 1:
             raise EvalError(f"`top_k` must be at least 1, but is {self.top_k}.")
         if not 0 < self.top_p <= 1:

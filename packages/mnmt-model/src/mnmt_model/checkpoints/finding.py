@@ -41,6 +41,8 @@ def newest(path: Path) -> Path:
     Raises:
         RunError: if it is neither.
     """
+    if not path.exists():
+        raise RunError(f"{path}: no such run or checkpoint")
     saved = [path] if (path / STATE).is_file() else find_checkpoints(path / CHECKPOINTS)
     if not saved:
         raise RunError(
