@@ -156,8 +156,10 @@ def test_a_run_or_a_checkpoint_names_the_newest(tmp_path: Path) -> None:
     run = trained(Adafactor, 0)
     older, newer = (save(tmp_path / "checkpoints", *run, progress(step), keep=2) for step in (1, 2))
     assert (newest(tmp_path), newest(older)) == (newer, older)
+    with pytest.raises(RunError, match="nowhere: no such run or checkpoint"):
+        newest(tmp_path / "nowhere")
     with pytest.raises(RunError, match="holds no checkpoint; name the folder of a trained run"):
-        newest(tmp_path / "checkpoints" / "nowhere")
+        newest(tmp_path / "checkpoints")
 
 
 def test_weights_have_a_checksum(tmp_path: Path) -> None:

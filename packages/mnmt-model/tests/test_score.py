@@ -301,7 +301,7 @@ def test_another_vocabulary_is_refused_with_the_one_needed(
 
 
 def test_a_start_without_a_checkpoint_is_refused(plan: RunPlan, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"nowhere: holds no checkpoint; name the folder of a trained run"):
+    with pytest.raises(RunError, match=r"nowhere: no such run or checkpoint"):
         train(tuned_from(plan, tmp_path / "nowhere"), tmp_path / "run")
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mnmt_data.groups import count_lengths
-from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_data.prepared import Prepared
 from mnmt_eval.analysis import length_groups, length_thirds, origin_groups
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language_pairs import languages_of
 from mnmt_eval.text_lines import digest, read_lines
-from mnmt_model.run_record import data_folder, read_run
+from mnmt_model.run_data import open_data
 
 GROUPINGS = ("origin", "length", "thirds")
 """What sentences can be grouped by: the side written first, ranges of source length, thirds by length."""
@@ -127,11 +127,11 @@ def run_texts(runs: Sequence[Path], testset: str, task: str) -> ReferenceText:
         EvalError: if the data have no such test set or task, or two runs have different text.
         DataError: if it cannot be read.
     """
-    folders = list(dict.fromkeys(_data_folder(run) for run in runs))
-    texts = [_prepared_text(open_prepared(folder), testset, task) for folder in folders]
-    for folder, text in zip(folders, texts, strict=True):
-        if (text.references, text.src) != (texts[0].references, texts[0].src):
-            raise EvalError(f"{testset} {task}: {folders[0]} and {folder} hold different text.")
+    opened = _data_of(runs)
+    texts = [_prepared_text(data, testset, task) for data in opened]
+    for data, text in zip(opened, texts, strict=True):
+        if text.digest != texts[0].digest:
+            raise EvalError(f"{testset} {task}: {opened[0].folder} and {data.folder} hold different text.")
     return texts[0]
 
 
@@ -141,7 +141,7 @@ def tasks_of_run(run: Path, testset: str) -> list[str]:
     Raises:
         RunError, DataError: if its record or data cannot be read.
     """
-    data = open_prepared(_data_folder(run))
+    data = open_data(run)
     return [task for task in data.evaluated if testset in data.testsets(task)]
 
 
@@ -151,12 +151,12 @@ def tasks_of_runs(runs: Sequence[Path]) -> tuple[str, ...]:
     Raises:
         RunError, DataError: if a record or data cannot be read.
     """
-    folders = dict.fromkeys(map(_data_folder, runs))
-    return tuple(dict.fromkeys(task for folder in folders for task in open_prepared(folder).evaluated))
+    return tuple(dict.fromkeys(task for data in _data_of(runs) for task in data.evaluated))
 
 
-def _data_folder(run: Path) -> Path:
-    return data_folder(run, read_run(run))
+def _data_of(runs: Sequence[Path]) -> list[Prepared]:
+    """The data of some runs, each once."""
+    return list({data.folder: data for data in map(open_data, runs)}.values())
 
 
 def _prepared_text(data: Prepared, testset: str, task: str) -> ReferenceText:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.prepared import open_prepared
 from mnmt_eval.errors import EvalError
 from mnmt_eval.history import counting
-from mnmt_model.run_record import Eval, data_folder, read_evals, read_run
+from mnmt_model.run_data import open_data
+from mnmt_model.run_record import Eval, read_evals, read_run
 
 LOSS = "loss"
 LANGUAGE = "language"
@@ -65,7 +65,7 @@ def read_run_scores(folder: Path, *, name: str | None = None) -> RunScores:
         RunError, DataError: if record or data cannot be read.
     """
     record = read_run(folder)
-    data = open_prepared(data_folder(folder, record))
+    data = open_data(folder)
     mixture = {task: weight for task, weight in record["mixture"].items() if weight > 0}
     counts = data.description["counts"]["train"]
     seconds = record.get("wall_seconds")

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_data.prepared import Prepared
 from mnmt_model.checkpoints import load_model, newest, read_progress
-from mnmt_model.run_record import data_folder, read_run
+from mnmt_model.run_data import data_folder, open_data
+from mnmt_model.run_record import read_run
 from mnmt_model.training.evaluate import losses, mean_dev_loss
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.decoding import IncrementalModel
@@ -48,9 +49,9 @@ class LoadedRun:
 
         Raises:
             DataError: if they cannot be opened.
-            RunError: if their vocabulary is no longer the one it was trained with.
+            RunError: if they are gone, or have another vocabulary than the one it was trained with.
         """
-        data = open_prepared(self.data)
+        data = open_data(self.folder)
         check_vocabulary(self.folder, data)
         return data
 

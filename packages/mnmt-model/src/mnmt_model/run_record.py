@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from os.path import relpath
 from pathlib import Path
 from typing import Any
 
@@ -41,21 +40,6 @@ def read_run(folder: Path) -> dict[str, Any]:
     if record.get("schema") != SCHEMA:
         raise RunError(f"{folder / RUN}: schema is {record.get('schema')!r}, but must be {SCHEMA}")
     return record
-
-
-def data_folder(run: Path, record: Mapping[str, Any]) -> Path:
-    """Where the prepared data are that the `record` of a run names, relative to the working directory.
-
-    Raises:
-        RunError: if they are not there.
-    """
-    folder = (run / record["data"]).resolve()
-    if not folder.is_dir():
-        raise RunError(
-            f"{run / RUN}: its data should be at {record['data']} from there, and are not; keep the run "
-            "where they are, or change `data`"
-        )
-    return Path(relpath(folder))
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:

@@ -21,6 +21,7 @@ from mnmt_data.whole_file import whole_file
 from mnmt_model.checkpoints import newest, weights_checksum
 from mnmt_model.errors import RunError
 from mnmt_model.load import load_run
+from mnmt_model.run_data import open_data
 from mnmt_model.training.evaluate import pair_nats
 from mnmt_model.transformer.translation_model import TranslationModel
 from mnmt_model.vocabulary import check_vocabulary
@@ -63,7 +64,7 @@ def score_shard(
     if batch_tokens < 1:
         raise RunError(f"`batch_tokens` must be at least 1, but is {batch_tokens}")
     loaded = load_run(run)
-    prepared = open_prepared(data or loaded.data)
+    prepared = open_prepared(data) if data else open_data(loaded.folder)
     if task not in prepared.evaluated:
         raise RunError(f"`task` must be one of {', '.join(prepared.evaluated)}, but is {task!r}")
     check_vocabulary(loaded.folder, prepared)

@@ -7,7 +7,8 @@ from pathlib import Path
 from mnmt_data.prepared import VOCABULARY, Prepared
 from mnmt_data.segments import checksum
 from mnmt_model.errors import RunError
-from mnmt_model.run_record import data_folder, read_run
+from mnmt_model.run_data import data_folder
+from mnmt_model.run_record import read_run
 
 FIELD = "vocabulary"
 """Of run.json: checksum of the vocabulary's file, null where there is none. Records before 0.3 lack it."""

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from mnmt_data import whole_file
-from mnmt_data.prepared import VOCABULARY, open_prepared
+from mnmt_data.prepared import VOCABULARY
 from mnmt_model.checkpoints import load_model, newest
 from mnmt_model.errors import RunError
 from mnmt_model.export.certificate import Certificate, describe
@@ -15,7 +15,8 @@ from mnmt_model.export.certifying import PAIRS, certify
 from mnmt_model.export.engines import convert_to_ctranslate2
 from mnmt_model.export.hugging_face import export_hugging_face
 from mnmt_model.export.t5_config import check_exportable
-from mnmt_model.run_record import data_folder, read_run
+from mnmt_model.run_data import open_data
+from mnmt_model.run_record import read_run
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -53,7 +54,7 @@ def export_run(
     record = read_run(run)
     config, vocab_size = ModelConfig(**record["config"]["model"]), record["vocab_size"]
     check_exportable(config)
-    data = open_prepared(data_folder(run, record))
+    data = open_data(run)
     model = build_model(config, vocab_size)
     load_model(newest(checkpoint or run), model)
     written = out.with_name(out.name + FAILED)
