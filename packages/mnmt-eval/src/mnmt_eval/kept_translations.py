@@ -15,6 +15,9 @@ from mnmt_eval.testsets import ParallelText
 CHUNK = 1024
 """Sentences translated between one time that translations are written and the next."""
 
+SENTENCES = "sentences"
+"""What the last part of a signature tells: `sentences:200`, or `sentences:all`."""
+
 TranslateLines = Callable[[Sequence[str]], Sequence[str]]
 
 
@@ -115,6 +118,12 @@ class KeptTranslations:
     @property
     def _partial(self) -> Path:
         return self.path.with_name(f".{self.path.stem}.{self._key}.partial")
+
+
+def scored_sentences(signature: str | None) -> int | None:
+    """How many sentences of a test set a run was scored on, as its signature says; None for all of them."""
+    name, _, count = (signature or "").rpartition("|")[2].partition(":")
+    return int(count) if name == SENTENCES and count.isdecimal() else None
 
 
 def translations_path(folder: Path, testset: str, task: str) -> Path:

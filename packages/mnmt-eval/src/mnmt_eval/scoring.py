@@ -5,18 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.kept_translations import SENTENCES
 from mnmt_eval.metric_choice import MetricChoice
 from mnmt_eval.runs import TrainedRun
 from mnmt_eval.search import SearchConfig
 from mnmt_eval.translate import BATCH_TOKENS
-
-_SENTENCES = "sentences"
-
-
-def scored_sentences(signature: str | None) -> int | None:
-    """How many sentences of a test set a run was scored on, as its signature says; None for all of them."""
-    name, _, count = (signature or "").rpartition("|")[2].partition(":")
-    return int(count) if name == _SENTENCES and count.isdecimal() else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +50,7 @@ class Scoring:
     def signature(self, run: TrainedRun) -> str:
         """All beyond a metric's own signature that changes its value: `beam:1|…|maxsrc:128|sentences:200`."""
         sentences = "all" if self.max_sentences is None else self.max_sentences
-        return f"{self.search.signature}|maxsrc:{self.max_source_of(run)}|{_SENTENCES}:{sentences}"
+        return f"{self.search.signature}|maxsrc:{self.max_source_of(run)}|{SENTENCES}:{sentences}"
 
     def max_source_of(self, run: TrainedRun) -> int:
         """Most tokens of a source that the run translates in one."""
