@@ -208,11 +208,19 @@ def test_the_target_language_chooses_the_tag() -> None:
         translated([], target="zz")
 
 
-def test_sentences_are_counted_as_they_are_translated() -> None:
+def test_lines_are_counted_as_they_are_translated() -> None:
     counted: list[int] = []
     lines = ["a", "", "b", "cc"]
-    translate(MODEL, VOCAB, lines, target="xx", config=CONFIG, batch_tokens=7, on_batch=counted.append)
-    assert counted == [1, 2]
+    translate(MODEL, VOCAB, lines, target="xx", config=CONFIG, batch_tokens=7, on_lines=counted.append)
+    assert counted == [2, 2]  # blank ones with the first batch
+
+
+@pytest.mark.parametrize("lines", [["ab" * 20, "", "a"], ["", " "], ["a b " * 30] * 3])
+def test_a_line_in_parts_counts_once_and_a_blank_one_too(lines: list[str]) -> None:
+    counted: list[int] = []
+    options = {"max_source": 8, "batch_tokens": 9, "on_lines": counted.append}
+    translate(MODEL, VOCAB, lines, target="xx", config=CONFIG, **options)
+    assert sum(counted) == len(lines)
 
 
 @pytest.mark.parametrize(

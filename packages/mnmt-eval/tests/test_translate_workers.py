@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from multiprocessing import active_children
+from multiprocessing import active_children, get_context
 
 import pytest
 
@@ -28,14 +28,26 @@ def squares(number: int) -> Callable[[int], tuple[int, int]]:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_results_have_the_order_of_the_jobs_and_every_process_works(count: int) -> None:
+def test_results_have_the_order_of_the_jobs(count: int) -> None:
     with Workers(count, squares) as workers:
         assert list(workers.map([])) == []
-        results = list(workers.map(range(30)))
-        assert [result for _, result in results] == [job**2 for job in range(30)]
-        assert {number for number, _ in results} == set(range(count))
+        assert [result for _, result in workers.map(range(30))] == [job**2 for job in range(30)]
         assert [result for _, result in workers.map([5])] == [25]
     assert active_children() == []
+
+
+def test_every_process_works() -> None:
+    all_at_once = get_context("fork").Barrier(3)
+
+    def start(number: int) -> Callable[[int], int]:
+        def do(job: int) -> int:
+            all_at_once.wait(timeout=60)
+            return number
+
+        return do
+
+    with Workers(3, start) as workers:
+        assert set(workers.map(range(3))) == {0, 1, 2}
 
 
 def test_jobs_and_results_may_be_larger_than_a_pipe() -> None:

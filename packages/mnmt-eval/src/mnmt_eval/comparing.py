@@ -128,7 +128,7 @@ def compare_systems(
 ) -> Comparison:
     """Compare systems on one text.
 
-    Floats that a run keeps of exactly these translations and references are used again.
+    Statistics that a run keeps of exactly these translations and references are used again.
 
     Args:
         translated: the text, and the systems' translations.

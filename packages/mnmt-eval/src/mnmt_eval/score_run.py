@@ -16,7 +16,7 @@ from mnmt_eval.scoring import Scoring
 from mnmt_eval.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
 from mnmt_eval.testsets import ParallelText
 from mnmt_eval.text_lines import digest, read_lines
-from mnmt_eval.translate import OnBatch, translate
+from mnmt_eval.translate import OnLines, translate
 from mnmt_model.run_record import RUN, Eval, append_evals, read_evals
 
 
@@ -34,7 +34,7 @@ def score_run(
     texts: Sequence[ParallelText],
     scoring: Scoring,
     *,
-    on_batch: OnBatch = lambda sentences: None,
+    on_lines: OnLines = lambda lines: None,
 ) -> Iterator[TestSetScores]:
     """Measure a run on test sets and append what is new to its evals.jsonl, one test set after the other.
 
@@ -48,7 +48,7 @@ def score_run(
         run: the run.
         texts: the test sets.
         scoring: what to measure.
-        on_batch: called with the number of sentences after each batch, or at once if none need translating.
+        on_lines: called after each batch, or at once with all lines that need no translating.
 
     Yields:
         The metrics of a test set, once they are written.
@@ -63,7 +63,7 @@ def score_run(
         hold(record, str(run.folder))
         there = counting(read_evals(run.folder))
         for text in texts:
-            scores = _TestSet(run=run, text=text, scoring=scoring).measure(on_batch)
+            scores = _TestSet(run=run, text=text, scoring=scoring).measure(on_lines)
             append_evals(run.folder, [made for made in scores.evals if made not in there])
             yield scores
 
@@ -76,7 +76,7 @@ class _TestSet:
     text: ParallelText
     scoring: Scoring
 
-    def measure(self, on_batch: OnBatch) -> TestSetScores:
+    def measure(self, on_lines: OnLines) -> TestSetScores:
         """The metrics, from the run's folder where it holds them."""
         metrics = self.scoring.metrics.of(
             system=self.run.folder.name,
@@ -86,14 +86,14 @@ class _TestSet:
         )
         kept = {m.name: found for m in metrics if (found := self._read(m)) is not None}
         missing = [m for m in metrics if m.name not in kept]
-        hypotheses = self._translate(on_batch) if missing else []
+        hypotheses = self._translate(on_lines) if missing else []
         if not missing:
-            on_batch(len(self.text.src))
+            on_lines(len(self.text.src))
         kept |= {m.name: self._write(m, hypotheses) for m in missing}
         evals = [self._eval(m, kept[m.name]) for m in metrics]
         return TestSetScores(evals=evals, computed=len(missing))
 
-    def _translate(self, on_batch: OnBatch) -> list[str]:
+    def _translate(self, on_lines: OnLines) -> list[str]:
         """Translations, kept in the run's folder."""
         kept = KeptTranslations(folder=self.run.folder, text=self.text, step=self._step, search=self._search)
 
@@ -107,11 +107,11 @@ class _TestSet:
                 max_source=self.scoring.max_source_of(self.run),
                 batch_tokens=self.scoring.batch_tokens,
                 device=self.scoring.device,
-                on_batch=on_batch,
+                on_lines=on_lines,
             )
             return [translation.text for translation in translations]
 
-        return kept.get(translate_lines, on_kept=on_batch)
+        return kept.get(translate_lines, on_kept=on_lines)
 
     def _read(self, metric: Metric) -> Floats | None:
         """What `scores/` holds of a metric, if it was made with these settings."""

@@ -120,7 +120,7 @@ def _open(text: ReferenceText, systems: Sequence[System]) -> TranslatedText:
         )
         for system in systems
     )
-    scored = {scored_sentences(search) for search in (made.search for made in translations)}
+    scored = {scored_sentences(made.search) for made in translations}
     if len(scored) > 1 and all(system.is_run for system in systems):
         raise EvalError(
             f"{text.testset} {text.task}: the runs were scored on different sentences; score them with the "

@@ -82,7 +82,7 @@ def _score_finished(folders: Sequence[Path], scoring: Scoring) -> Iterator[tuple
             run = open_run(folder)
             texts = read_testsets(run.data, testsets=scoring.testsets, max_sentences=scoring.max_sentences)
             progress.expect(sum(len(text.src) for text in texts))
-            for measured in score_run(run, texts, scoring, on_batch=progress.advance):
+            for measured in score_run(run, texts, scoring, on_lines=progress.advance):
                 progress.measured(measured)
                 yield folder, measured
     finally:

@@ -108,9 +108,9 @@ def _transfer(
     with _open_input(transfer) as stream, _open_output(opened, transfer, form, progress) as output:
         progress.begin(stream, transfer.name)
         lines = output.remaining(_read(opened, transfer, stream))
-        for group in opened.translator.translate(lines, search_all=search_all):
+        ready = opened.translator.translate(lines, search_all=search_all, on_lines=progress.advance)
+        for group in ready:
             output.write(group)
-            progress.advance(len(group))
         for remark in output.remarks.told(max_source=opened.translator.max_source):
             progress.say(f"{transfer.name}: {remark}")
 

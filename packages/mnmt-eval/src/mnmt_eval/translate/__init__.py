@@ -2,7 +2,7 @@
 
 from mnmt_eval.translate.batches import BATCH_TOKENS
 from mnmt_eval.translate.translation import Candidate, Translation
-from mnmt_eval.translate.translator import WINDOW_LINES, OnBatch, Translator, translate
+from mnmt_eval.translate.translator import WINDOW_LINES, OnLines, Translator, translate
 from mnmt_eval.translate.window import Line
 
 __all__ = [
@@ -10,7 +10,7 @@ __all__ = [
     "WINDOW_LINES",
     "Candidate",
     "Line",
-    "OnBatch",
+    "OnLines",
     "Translation",
     "Translator",
     "translate",

@@ -26,7 +26,8 @@ WINDOW_CHARACTERS = 2**22
 LEAST_MAX_SOURCE = 8
 """Room for a tag, `</s>`, and any one character, in bytes if need be."""
 
-OnBatch = Callable[[int], object]
+OnLines = Callable[[int], object]
+"""Is told how many more lines are translated, be they ready to be given in their order or not."""
 
 SearchAll = Callable[[Iterable[Sources]], Iterator[list[Found]]]
 """What searches batches of sources, and gives what it found in their order."""
@@ -88,13 +89,18 @@ class Translator(Generic[State]):
         return self.search(sources[:middle]) + self.search(sources[middle:])
 
     def translate(
-        self, lines: Iterable[Line], *, search_all: SearchAll | None = None
+        self,
+        lines: Iterable[Line],
+        *,
+        search_all: SearchAll | None = None,
+        on_lines: OnLines = lambda lines: None,
     ) -> Iterator[list[tuple[Line, Translation]]]:
         """Translate lines, window by window.
 
         Args:
             lines: where the next is asked for once there is no more to do with those before.
             search_all: what searches; by default `search`, here, a batch at a time.
+            on_lines: called after each batch.
 
         Yields:
             Lines in their order with their translations, as they get ready.
@@ -107,7 +113,7 @@ class Translator(Generic[State]):
         windows: deque[Window] = deque()
         searched = (search_all or partial(map, self.search))(self._batches(lines, windows))
         for found in searched:
-            windows[0].add(found)
+            on_lines(windows[0].add(found))
             yield windows[0].take()
             if windows[0].is_done:
                 windows.popleft()
@@ -138,7 +144,7 @@ def translate(
     max_source: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
     device: str = "cpu",
-    on_batch: OnBatch = lambda sentences: None,
+    on_lines: OnLines = lambda lines: None,
 ) -> list[Translation]:
     """Translate lines into one language.
 
@@ -151,7 +157,7 @@ def translate(
         max_source: most tokens of a source; longer lines are translated in parts. None: no such limit.
         batch_tokens: source tokens searched at a time; sentences of similar length go together.
         device: where the model is.
-        on_batch: called with the number of sentences after each batch.
+        on_lines: called after each batch.
 
     Returns:
         A translation a line, in the order of the lines; line breaks within one become spaces.
@@ -171,13 +177,8 @@ def translate(
     )
     vocab.encode_sources([], target=target)  # tells a wrong language though there be no line
 
-    def search_all(batches: Iterable[Sources]) -> Iterator[list[Found]]:
-        for batch in batches:
-            yield translator.search(batch)
-            on_batch(len(batch))
-
     sources = (Line(text=line, target=target) for line in lines)
-    ready = translator.translate(sources, search_all=search_all)
+    ready = translator.translate(sources, on_lines=on_lines)
     return [translation for group in ready for _, translation in group]
 
 

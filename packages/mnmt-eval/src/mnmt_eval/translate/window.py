@@ -54,19 +54,29 @@ class Window:
         self._sources = Ragged.from_rows([part for parts in encoded for part in parts])
         self._batches = cut_batches(self._sources.lengths, batch_tokens=batch_tokens)
         self._searched = self._given = 0
+        self._missing = [len(parts) for parts in encoded]
+        self._untold = self._missing.count(0)
 
     def batches(self) -> Iterator[Sources]:
         """The sources to be searched; one batch of none if all lines are blank, so that they get a turn."""
         for batch in self._batches or [np.empty(0, dtype=np.int64)]:
             yield self._sources.padded(batch, pad=PAD)
 
-    def add(self, found: Sequence[Found]) -> None:
-        """Take what was found of the next batch."""
+    def add(self, found: Sequence[Found]) -> int:
+        """Take what was found of the next batch.
+
+        Returns:
+            How many more lines are translated; with the first batch, blank ones too.
+        """
+        completed, self._untold = self._untold, 0
         if self._batches:
             for place, candidates in zip(self._batches[self._searched].tolist(), found, strict=True):
                 line, part = self._places[place]
                 self._found[line][part] = candidates
+                self._missing[line] -= 1
+                completed += self._missing[line] == 0
         self._searched += 1
+        return completed
 
     def take(self) -> list[tuple[Line, Translation]]:
         """The next lines in order of which all is found, with their translations."""
