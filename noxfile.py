@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -155,11 +156,14 @@ def install(session: nox.Session, packages: Iterable[str], *arguments: str) -> N
 def native_wheel(session: nox.Session) -> str:
     """The wheel of mnmt-moe-ext for the CPU: built once for all sessions, and again after a change."""
     wheels = ROOT / ".nox/wheels" / native_digest()
-    if not wheels.exists():
-        cpu = ("--config-settings=cmake.define.MNMT_MOE_CUDA=OFF", "--config-settings=build-dir=build/cpu")
-        built = make_wheel(session, "moe-ext", "--no-build-isolation", *cpu, env=NOT_ISOLATED)
-        wheels.mkdir(parents=True)
-        shutil.copy(built, wheels)
+    with (ROOT / ".nox/wheels.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two sessions may run at a time
+        if not wheels.exists():
+            options = ("cmake.define.MNMT_MOE_CUDA=OFF", "build-dir=build/cpu")
+            cpu = (f"--config-settings={option}" for option in options)
+            built = make_wheel(session, "moe-ext", "--no-build-isolation", *cpu, env=NOT_ISOLATED)
+            wheels.mkdir(parents=True)
+            shutil.copy(built, wheels)
     return str(next(wheels.glob("*.whl")))
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +290,15 @@ def start(run: Path, *arguments: str | Path, **options: object) -> subprocess.Po
     return subprocess.Popen(command, stdin=pipe, stderr=pipe, **{"stdout": pipe, **options})  # type: ignore[call-overload,no-any-return]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Tests in the background may run with SIGINT ignored, which children inherit; they do not a handler."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_what_the_next_command_goes_on_from(
     command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
 ) -> None:
