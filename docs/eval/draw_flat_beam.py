@@ -49,7 +49,8 @@ class Watched:
     ) -> tuple[Tensor, Watched]:
         """Keep tokens and masks; no hypothesis is likely to end."""
         self.tokens.append(tokens[0].tolist())
-        self.masks.append(ancestors[0].clone())
+        unwritten = BEAM * STEPS - ancestors.size(2)
+        self.masks.append(torch.nn.functional.pad(ancestors[0], (0, unwritten)))
         logits = torch.randn(1, BEAM, len(NAMES), generator=self.generator)
         logits[..., 1] -= 9
         return logits.log_softmax(-1), self
