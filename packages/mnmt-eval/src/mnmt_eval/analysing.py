@@ -26,7 +26,6 @@ from mnmt_eval.run_scores import LANGUAGE, LOSS, RunScores
 FEWEST_MODELS = 3
 """A line needs so many."""
 
-
 COSTS = ("flops", "seconds")
 """What quality can be set against."""
 

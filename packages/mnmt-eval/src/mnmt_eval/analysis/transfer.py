@@ -15,7 +15,10 @@ class RelativeTransfer:
     bilingual: float
 
     difference: float
-    """Multilingual less bilingual (Zhang et al. 2022, fig. 16): above 0 where the other tasks help."""
+    """Multilingual less bilingual (Zhang et al. 2022, fig. 16): above 0 where the other tasks help.
+
+    Of a metric of which lower is better, such as TER, it is below 0 there.
+    """
 
 
 def relative_transfer(

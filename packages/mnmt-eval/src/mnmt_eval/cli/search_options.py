@@ -64,5 +64,6 @@ class TranslationOptions(SearchOptions):
         Raises:
             EvalError: if an option contradicts another.
         """
-        beam = 1 if self.sampling and self.beam is None else super().config.beam
-        return replace(super().config, beam=beam, n_best=self.n_best, sampling=self.sampling)
+        found = super().config
+        beam = 1 if self.sampling and self.beam is None else found.beam
+        return replace(found, beam=beam, n_best=self.n_best, sampling=self.sampling)

@@ -11,6 +11,8 @@ from typing import Generic, Self, TypeVar
 
 Job = TypeVar("Job")
 
+_PATIENCE_SECONDS = 1.0
+
 
 class Taking(Generic[Job]):
     """Takes jobs in a thread, so that results need not wait for a job that is yet to come.
@@ -28,7 +30,8 @@ class Taking(Generic[Job]):
         self._jobs: deque[Job] = deque()
         self._room = Semaphore(ahead)
         self._stopped = False
-        Thread(target=self._take, args=(jobs,), daemon=True).start()
+        self._thread = Thread(target=self._take, args=(jobs,), daemon=True)
+        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -36,8 +39,17 @@ class Taking(Generic[Job]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Take no more jobs.
+
+        A thread that is in the middle of C++ when Python ends would abort the process, so its end is awaited;
+        but not for long, since it may be waiting for input that never comes.
+        """
         self._stopped = True
         self._room.release()
+        self._thread.join(timeout=_PATIENCE_SECONDS)
 
     def next(self) -> Job | None:
         """The next job, once for each time that `bell` can be read; None at the end."""

@@ -35,6 +35,7 @@ class Workers(Generic[Job, Result]):
         self._idle: list[Connection] = []
         self._busy: dict[Connection, int] = {}
         self._processes: list[ForkProcess] = []
+        self._taking: Taking[Job] | None = None
         for number in range(count):
             ours, theirs = context.Pipe()
             self._idle.append(ours)
@@ -50,6 +51,8 @@ class Workers(Generic[Job, Result]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._taking is not None:
+            self._taking.stop()
         for process in self._processes:
             process.terminate()
         for process in self._processes:
@@ -66,6 +69,7 @@ class Workers(Generic[Job, Result]):
         sent = given = 0
         more = True
         with Taking(jobs, ahead=_AHEAD * len(self._processes)) as taking:
+            self._taking = taking
             while more or given < sent:
                 awaited = [*self._busy, taking.bell] if more and self._idle else [*self._busy]
                 for ready in wait(awaited):
