@@ -142,16 +142,16 @@ def main(
     """Measure every model, print a table and write the figures.
 
     Args:
-        run: a trained run, in place of random weights.
-        task: whose test sources it translates.
-        sizes: of random weights, among d256, d512 and d512-v128k.
-        sentences: how many.
-        batch: sentences translated at a time.
-        beam: hypotheses.
-        threads: of each way.
-        rounds: how often everything is translated, after a first batch that does not count.
-        device: cpu or cuda.
-        exact: whether to stop only when no better hypothesis can follow; CTranslate2 has no such rule.
+        run: A trained run, in place of random weights.
+        task: Whose test sources it translates.
+        sizes: Of random weights, among d256, d512 and d512-v128k.
+        sentences: How many.
+        batch: Sentences translated at a time.
+        beam: Hypotheses.
+        threads: Of each way.
+        rounds: How often everything is translated, after a first batch that does not count.
+        device: `cpu` or `cuda`.
+        exact: Whether to stop only when no better hypothesis can follow; CTranslate2 has no such rule.
         out: JSON file to write.
     """
     torch.set_num_threads(threads)

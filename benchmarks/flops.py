@@ -67,14 +67,14 @@ def main(
     threads: int = 2,
     out: Path | None = None,
 ) -> None:
-    """Prints two tables.
+    """Print two tables.
 
     Args:
-        data: folder of prepared data for the measured steps; drawn ones by default.
-        batch_tokens: source and target tokens of a batch, on average.
-        steps: timed of each architecture.
-        threads: of torch.
-        out: file for the figures.
+        data: Folder of prepared data for the measured steps; drawn ones by default.
+        batch_tokens: Source and target tokens of a batch, on average.
+        steps: Timed of each architecture.
+        threads: Of torch.
+        out: File for the figures.
     """
     torch.set_num_threads(threads)
     report: dict[str, Any] = {

@@ -34,12 +34,12 @@ Texts = Annotated[list[str], cyclopts.Parameter(consume_multiple=True)]
 
 
 def main(texts: Texts, sentences: int = 5000, out: Path | None = None) -> None:
-    """Prints accuracy, confusion and speed of each identifier on each text.
+    """Print accuracy, confusion and speed of each identifier on each text.
 
     Args:
-        texts: files with the language of their lines, as `de=FILE`.
-        sentences: lines of each, spread evenly over it.
-        out: file for the figures.
+        texts: Files with the language of their lines, as `de=FILE`.
+        sentences: Lines of each, spread evenly over it.
+        out: File for the figures.
     """
     files = {language: Path(file) for language, _, file in (text.partition("=") for text in texts)}
     lines = sample(files, sentences)

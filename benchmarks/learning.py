@@ -61,12 +61,12 @@ def main(
     """Train both with every seed, print and write what they come to.
 
     Args:
-        data: prepared data that have the task en-de.
-        runs: folder for the runs.
+        data: Prepared data that have the task en-de.
+        runs: Folder for the runs.
         out: JSON file to write.
-        seeds: of initial weights, order of the data and dropout.
-        steps: of each run.
-        threads: of each.
+        seeds: Of initial weights, order of the data and dropout.
+        steps: Of each run.
+        threads: Of each.
     """
     torch.set_num_threads(threads)
     config = TrainConfig(

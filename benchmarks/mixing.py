@@ -97,14 +97,14 @@ def main(
     resumed: tuple[int, ...] = (10_000, 100_000, 1_000_000),
     out: Path | None = None,
 ) -> None:
-    """Prints a table for each case, and the times to resume.
+    """Print a table for each case, and the times to resume.
 
     Args:
-        pairs: sentence pairs of each task.
-        seconds: how long each way is read.
-        repeats: how often; the median counts.
-        resumed: examples after which the peers resume; may be given several times.
-        out: file for the figures.
+        pairs: Sentence pairs of each task.
+        seconds: How long each way is read.
+        repeats: How often; the median counts.
+        resumed: Examples after which the peers resume; may be given several times.
+        out: File for the figures.
     """
     if missing := [name for name, peer in (("datasets", datasets), ("grain", grain)) if peer is None]:
         print(f"Not installed, so not compared with: {', '.join(missing)}.")
@@ -384,7 +384,7 @@ def numbered(pairs: int) -> list[Dataset]:
 
 
 def skip(examples: int) -> None:
-    """Goes past the first examples of a stream."""
+    """Go past the first examples of a stream."""
     next(iter(streamed(numbered(examples + BUFFER), CASES["two tasks"]).skip(examples)))
 
 

@@ -39,14 +39,14 @@ def main(
     explicit: int = 10**7,
     out: Path | None = None,
 ) -> None:
-    """Prints what was found.
+    """Print what was found.
 
     Args:
-        seeds: streams looked at.
-        draws: first draws of each that the chi-square test counts.
-        many_draws: first draws of each over which the smallest weight's bias is measured.
-        explicit: draws that are made one by one and compared with their counts.
-        out: file for the figures.
+        seeds: Streams looked at.
+        draws: First draws of each that the chi-square test counts.
+        many_draws: First draws of each over which the smallest weight's bias is measured.
+        explicit: Draws that are made one by one and compared with their counts.
+        out: File for the figures.
     """
     report = {
         "what": "realised against asked weights",

@@ -33,15 +33,15 @@ def main(
     rounds: int = 20,
     out: Path | None = None,
 ) -> None:
-    """Prints a line for each number of chunks.
+    """Print a line for each number of chunks.
 
     Args:
-        experts_per_rank: number of them.
-        rows: of each expert, from one rank.
-        d_model: width, in bfloat16.
-        chunks: into which the rows are cut.
-        rounds: timed, after three that are not.
-        out: file for the figures.
+        experts_per_rank: Number of them.
+        rows: Of each expert, from one rank.
+        d_model: Width, in bfloat16.
+        chunks: Into which the rows are cut.
+        rounds: Timed, after three that are not.
+        out: File for the figures.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
@@ -83,7 +83,7 @@ def figures(buffers: torch.Tensor, *, chunks: int, rounds: int) -> dict[str, Any
 
 
 def synchronize(buffers: torch.Tensor) -> None:
-    """Waits for all ranks and this rank's GPU."""
+    """Wait for all ranks and this rank's GPU."""
     dist.barrier()
     if buffers.device.type == "cuda":
         torch.cuda.synchronize()

@@ -77,10 +77,10 @@ def main(
     """Tell what the runs of a study came to.
 
     Args:
-        runs: folder of the study's run records.
-        name: of the study, and of the files that are written.
-        out: folder of the JSON.
-        figures: folder of the figures; docs/moe/figures by default.
+        runs: Folder of the study's run records.
+        name: Of the study, and of the files that are written.
+        out: Folder of the JSON.
+        figures: Folder of the figures; docs/moe/figures by default.
     """
     sizes = sorted(read_sizes(runs), key=lambda size: (size.change or "", size.family, size.width))
     print_table(sizes)

@@ -59,22 +59,22 @@ def main(
     keep_memory: bool = True,
     out: Path | None = None,
 ) -> None:
-    """Prints a table for each case.
+    """Print a table for each case.
 
     Args:
-        device: to run on.
-        dtype: of tokens and weights; logits are float32.
-        parts: of the benchmark.
+        device: To run on.
+        dtype: Of tokens and weights; logits are float32.
+        parts: Of the benchmark.
         all_: 8, 64 and 512 experts, 4,096 to 16,384 tokens, d_model 512 and 1,024, instead of a few of these.
-        experts: numbers of them, instead.
-        tokens: numbers of them, instead.
-        d_model: widths, instead.
-        d_ff: hidden width of the experts; 2 d_model by default on a CPU and 4 d_model on a GPU.
-        seconds: for the rounds of a comparison, at least three of which are made.
-        threads: of torch.
-        memory_gib: for the einsums' masks, or weights and gradients; by default 8, or half of a GPU's.
-        keep_memory: on a CPU, have the C library keep freed memory: results then start without page faults.
-        out: file for the figures, of which the cases it already has are not run again.
+        experts: Numbers of them, instead.
+        tokens: Numbers of them, instead.
+        d_model: Widths, instead.
+        d_ff: Hidden width of the experts; 2 d_model by default on a CPU and 4 d_model on a GPU.
+        seconds: For the rounds of a comparison, at least three of which are made.
+        threads: Of torch.
+        memory_gib: For the einsums' masks, or weights and gradients; by default 8, or half of a GPU's.
+        keep_memory: On a CPU, have the C library keep freed memory: results then start without page faults.
+        out: File for the figures, of which the cases it already has are not run again.
     """
     torch.set_num_threads(threads)
     kept = device == "cpu" and keep_memory and keep_freed_memory()

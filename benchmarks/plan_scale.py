@@ -80,17 +80,17 @@ def main(
     sampled: int = 10_000_000,
     out: Path | None = None,
 ) -> None:
-    """Prints milliseconds, memory and what the proofs found.
+    """Print milliseconds, memory and what the proofs found.
 
     Args:
-        pairs: sentence pairs of each task.
-        tasks: how many, of equal weights.
-        ranks: processes that share each batch.
-        batch_tokens: of a batch, over all ranks.
-        far: the step that is compared with step 0.
-        repeats: streams timed; the median counts.
-        sampled: pairs drawn from all over the first epoch.
-        out: file for the figures.
+        pairs: Sentence pairs of each task.
+        tasks: How many, of equal weights.
+        ranks: Processes that share each batch.
+        batch_tokens: Of a batch, over all ranks.
+        far: The step that is compared with step 0.
+        repeats: Streams timed; the median counts.
+        sampled: Pairs drawn from all over the first epoch.
+        out: File for the figures.
     """
     before = peak_mb()
     corpora = {f"task{i}": ComputedCorpus(pairs, seed=i) for i in range(tasks)}

@@ -47,13 +47,13 @@ sentences = {sentences}
 
 
 def main(pairs: int = 400_000, times: int = 4, workers: int = 2, out: Path | None = None) -> None:
-    """Prints pairs a second of both, and the memory of ours for two sizes of corpus.
+    """Print pairs a second of both, and the memory of ours for two sizes of corpus.
 
     Args:
-        pairs: sentence pairs of the smaller corpus.
-        times: how many times larger the other one is.
-        workers: processes of ours, threads of the peer.
-        out: file for the figures.
+        pairs: Sentence pairs of the smaller corpus.
+        times: How many times larger the other one is.
+        workers: Processes of ours, threads of the peer.
+        out: File for the figures.
     """
     with TemporaryDirectory() as folder:
         rows = [measure(Path(folder) / str(count), count, workers) for count in (pairs, pairs * times)]

@@ -169,7 +169,7 @@ def spoil(pairs: Sequence[Pair], other: Mapping[str, str]) -> dict[Pair, str]:
     """{pair: kind}, the share of each kind that `NOISE` states.
 
     Args:
-        pairs: clean pairs in random order.
+        pairs: Clean pairs in random order.
         other: {source: its translation into another language}, for some of them.
     """
     counts = {kind: round(share * len(pairs)) for kind, share in NOISE.items()}
@@ -211,7 +211,7 @@ def prepare(
     *,
     vocab: str,
 ) -> Prepared:
-    """Writes a corpus folder and prepares it."""
+    """Write a corpus folder and prepares it."""
     folder = results / name
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -244,7 +244,7 @@ def blind_arms(kinds: Kinds, *, seed: int) -> tuple[Arm, Arm]:
 
 
 def train_arm(results: Path, data: Prepared, arm: Arm, steps: int) -> dict[str, float]:
-    """Trains a model on copies of the noisy data that have the arm's order of pairs; its losses."""
+    """Train a model on copies of the noisy data that have the arm's order of pairs; its losses."""
     folder = results / arm.name
     if not (folder / "data").exists():
         shutil.copytree(data.folder, folder / "data")
@@ -268,7 +268,7 @@ def tune(results: Path, data: Prepared, texts: Texts, base: Path, steps: int) ->
 
 
 def train_study(folder: Path, *, data: Path, train: str, selection: str) -> dict[str, float]:
-    """Trains the one run of a study over the prepared data in its folder."""
+    """Train the one run of a study over the prepared data in its folder."""
     study = write_study(folder, name=folder.name, corpus=data, vocab="", train=train, selection=selection)
     run("mnmt_model", "train", study, RUN, "--out", folder)
     return losses(folder / "runs" / RUN)

@@ -45,13 +45,13 @@ def main(
     """Print a table and write the figures.
 
     Args:
-        one: a system's output.
-        two: another's.
-        reference: the references.
-        target: their language.
-        trials: random exchanges.
-        samples: of each test.
-        seed: of the exchanges; each test has a seed of its own in each trial.
+        one: A system's output.
+        two: Another's.
+        reference: The references.
+        target: Their language.
+        trials: Random exchanges.
+        samples: Of each test.
+        seed: Of the exchanges; each test has a seed of its own in each trial.
         out: JSON file to write.
     """
     texts = [read_lines(path) for path in (one, two, reference)]

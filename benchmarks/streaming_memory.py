@@ -51,16 +51,16 @@ def main(
     folder: Path | None = None,
     out: Path | None = None,
 ) -> None:
-    """Prints the most memory, its slope, and pairs a second.
+    """Print the most memory, its slope, and pairs a second.
 
     Args:
-        segments: files of the corpus.
-        pairs: sentence pairs of each; 3.6 million take 0.5 GB.
-        batch_tokens: of a batch.
-        part: share of an epoch that is streamed.
-        rows_mapped: values of `ROWS_MAPPED` to try, in place of the one that is set.
-        folder: where to write, in place of the temporary folder.
-        out: file for the figures.
+        segments: Files of the corpus.
+        pairs: Sentence pairs of each; 3.6 million take 0.5 GB.
+        batch_tokens: Of a batch.
+        part: Share of an epoch that is streamed.
+        rows_mapped: Values of `ROWS_MAPPED` to try, in place of the one that is set.
+        folder: Where to write, in place of the temporary folder.
+        out: File for the figures.
     """
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         corpus = Path(temporary) / TASK

@@ -80,7 +80,7 @@ def write_study(share: float, results: Path) -> Path:
 
 
 def train(study: Path, out: Path, jobs: int) -> Path:
-    """Prepares the data and trains what is not trained yet; returns the folder of the runs."""
+    """Prepare the data and trains what is not trained yet; returns the folder of the runs."""
     run("mnmt_data", ["prepare", str(study), "--out", str(out)])
     run("mnmt_model", ["sweep", str(study), "--out", str(out), "--jobs", str(jobs)])
     return out / "runs"

@@ -33,13 +33,13 @@ app = cyclopts.App(help=__doc__)
 def main(
     data: Path | None = None, batch_tokens: int = 4096, threads: int = 2, out: Path | None = None
 ) -> None:
-    """Prints a table.
+    """Print a table.
 
     Args:
-        data: folder of prepared data; drawn ones by default.
-        batch_tokens: source and target tokens of a batch, on average.
-        threads: of torch.
-        out: file for the figures.
+        data: Folder of prepared data; drawn ones by default.
+        batch_tokens: Source and target tokens of a batch, on average.
+        threads: Of torch.
+        out: File for the figures.
     """
     rows = []
     print("| vocabulary | way | libraries, MB | peak, MB | peak over libraries, MB |\n|--|--|--|--|--|")
@@ -64,7 +64,7 @@ def in_process(command: list[str]) -> dict[str, Any]:
 
 @app.command
 def measure(way: str, vocab_size: int, batch_tokens: int, threads: int, *, data: Path | None = None) -> None:
-    """Prints the figures of one way, as JSON."""
+    """Print the figures of one way, as JSON."""
     torch.set_num_threads(threads)
     pairs = open_data(data, vocab_size=min(VOCABULARIES), batch_tokens=batch_tokens)
     size = replace(SIZES["d256"], vocab_size=vocab_size)

@@ -244,16 +244,16 @@ def main(
     threads: int = 2,
     out: Path | None = None,
 ) -> None:
-    """Prints a table for each size.
+    """Print a table for each size.
 
     Args:
-        data: folder of prepared data; drawn ones by default.
-        sizes: of the models.
-        batch_tokens: source and target tokens of a batch, on average.
-        steps: timed of each way in each case; by default more for smaller models.
-        compiled: also with layers (ours) or the model (transformers) compiled, the first steps not counted.
-        threads: of torch.
-        out: file for the figures.
+        data: Folder of prepared data; drawn ones by default.
+        sizes: Of the models.
+        batch_tokens: Source and target tokens of a batch, on average.
+        steps: Timed of each way in each case; by default more for smaller models.
+        compiled: Also with layers (ours) or the model (transformers) compiled, the first steps not counted.
+        threads: Of torch.
+        out: File for the figures.
     """
     torch.set_num_threads(threads)
     pairs = open_data(
@@ -334,7 +334,7 @@ class Done:
 
 
 def timed(way: Way, number: int) -> Done:
-    """Makes a step."""
+    """Make a step."""
     start = time.perf_counter()
     loss = way.step(number)
     return Done(seconds=time.perf_counter() - start, tokens=way.tokens(number), loss=loss)

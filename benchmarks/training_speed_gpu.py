@@ -57,10 +57,10 @@ def main(
     """Print a row a preset and peer.
 
     Args:
-        presets: shapes, with a vocabulary of 32,000.
-        batch_tokens: source and target tokens of a batch.
-        steps: timed, after six that are not.
-        compiled: whether layers (ours) and the model (transformers) are compiled.
+        presets: Shapes, with a vocabulary of 32,000.
+        batch_tokens: Source and target tokens of a batch.
+        steps: Timed, after six that are not.
+        compiled: Whether layers (ours) and the model (transformers) are compiled.
         out: JSON file for the figures.
     """
     if not torch.cuda.is_available():

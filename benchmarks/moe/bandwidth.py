@@ -77,7 +77,7 @@ def in_layout(case: Case, inputs: Inputs, form: str) -> dict[str, Movement]:
 def gradients(
     tokens: Tensor, buffers: Tensor, weights: Tensor, grad: Tensor, layout: Layout
 ) -> tuple[Run, Run]:
-    """Runs of the two gradients, as autograd calls them."""
+    """Run of the two gradients, as autograd calls them."""
     tokens = tokens.clone().requires_grad_()
     outputs, weights = buffers.clone().requires_grad_(), weights.clone().requires_grad_()
     dispatched, combined = dispatch(tokens, layout), combine(outputs, weights, layout)

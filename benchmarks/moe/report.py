@@ -22,9 +22,9 @@ class Report:
     """Figures of all cases, by their names.
 
     Args:
-        device: they are of.
-        options: that change them.
-        out: file, of which the cases are taken over if machine, versions and options are the same.
+        device: They are of.
+        options: That change them.
+        out: File, of which the cases are taken over if machine, versions and options are the same.
     """
 
     def __init__(self, *, device: str, options: dict[str, Any], out: Path | None) -> None:
@@ -41,7 +41,7 @@ class Report:
         print(" ".join(f"{key}: {value};" for key, value in self._head.items()))
 
     def add(self, key: str, figures: dict[str, Any]) -> None:
-        """Takes the figures of a case, and writes all to the file."""
+        """Take the figures of a case, and writes all to the file."""
         self.found[key] = figures
         if self._out:
             date = datetime.now(tz=UTC).date().isoformat()

@@ -33,7 +33,7 @@ def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
     Held-out text is taken as it is: a pair that has more is a batch of its own.
 
     Raises:
-        DataError: if there are no pairs.
+        DataError: If there are no pairs.
     """
     check_not_empty(shard)
     every = np.arange(len(shard))
@@ -53,14 +53,14 @@ class BatchStream:
 
     Args:
         shards: {task: its training pairs}, at least for every task of positive weight.
-        mixture: the share of each task, or a schedule of shares.
-        batch_tokens: source and target tokens of a batch on average, padding left out.
-        seed: of the choice of tasks, the order of pairs and the order of batches.
+        mixture: The share of each task, or a schedule of shares.
+        batch_tokens: Source and target tokens of a batch on average, padding left out.
+        seed: Of the choice of tasks, the order of pairs and the order of batches.
         orders: {task: its rows, best first}; where given, the schedule's `kept` share of them is drawn from.
 
     Raises:
-        DataError: if a task of positive weight has no pairs, or one longer than `batch_tokens`.
-        ValueError: if a task of positive weight has no shard.
+        DataError: If a task of positive weight has no pairs, or one longer than `batch_tokens`.
+        ValueError: If a task of positive weight has no shard.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class BatchStream:
         """As `share`, with several pairs in a row of at most `width` source and `width` target tokens.
 
         Raises:
-            ValueError: if any sentence of the shards is longer than `width`.
+            ValueError: If any sentence of the shards is longer than `width`.
         """
         longest = max(info.longest_side for info in self.plan.infos.values())
         if longest > width:
@@ -159,10 +159,10 @@ class BatchStream:
         return {**self._identity(), "step": self._step}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes to where `state` was taken: the batches that follow are those that followed there.
+        """Go to where `state` was taken: the batches that follow are those that followed there.
 
         Raises:
-            DataError: if the state is that of a stream with other data, weights, budget or seed.
+            DataError: If the state is that of a stream with other data, weights, budget or seed.
         """
         for name, ours in self._identity().items():
             if state.get(name) != ours:

@@ -31,7 +31,7 @@ class Block:
 
 
 def blocks_of(pairs: Iterable[tuple[str, str]], *, size: int = BLOCK_PAIRS) -> Iterator[Block]:
-    """Cuts pairs into blocks of `size`, the last one shorter; none if there are no pairs."""
+    """Cut pairs into blocks of `size`, the last one shorter; none if there are no pairs."""
     remaining, first = iter(pairs), 0
     while taken := list(islice(remaining, size)):
         src, tgt = (list(side) for side in zip(*taken, strict=True))

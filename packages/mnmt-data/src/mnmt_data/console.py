@@ -15,16 +15,16 @@ BROKEN_PIPE = 141
 
 
 def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoReturn:
-    """Runs a console script on `sys.argv` and exits.
+    """Run a console script on `sys.argv` and exits.
 
     The status is the number that the command returns, or 0. A mistake in the arguments, an exception in
     `errors` and an `OSError` (a missing file) print ``prog: message`` as one line on stderr and exit with 2;
     Ctrl-C exits with 130. Any other exception is a bug and keeps its traceback.
 
     Args:
-        app: the commands; each prints its own output and returns None or an exit status.
-        prog: name of the script, which opens every message.
-        errors: the exceptions that are the user's to mend.
+        app: The commands; each prints its own output and returns None or an exit status.
+        prog: Name of the script, which opens every message.
+        errors: The exceptions that are the user's to mend.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it: no result is lost to a locale

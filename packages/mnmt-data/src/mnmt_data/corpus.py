@@ -46,10 +46,10 @@ def _any_exists(paths: tuple[Path, Path]) -> bool:
 
 
 def read_bitext(folder: Path, testset: str, task: str) -> Bitext:
-    """Reads the pairs of a test set and task.
+    """Read the pairs of a test set and task.
 
     Raises:
-        DataError: if a file is missing or not UTF-8, or the two differ in number of lines, or have none.
+        DataError: If a file is missing or not UTF-8, or the two differ in number of lines, or have none.
     """
     paths = bitext_paths(folder, testset, task)
     src, tgt = (read_lines(path) for path in paths)
@@ -65,7 +65,7 @@ def read_lines(path: Path) -> list[str]:
     """Lines of a UTF-8 file, cut at newlines alone; a byte-order mark and carriage returns are taken off.
 
     Raises:
-        DataError: if the file is missing, or a line is not UTF-8, which is then named.
+        DataError: If the file is missing, or a line is not UTF-8, which is then named.
     """
     try:
         content = path.read_bytes()
@@ -83,7 +83,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def write_bitext(folder: Path, testset: str, task: str, bitext: Bitext) -> None:
-    """Writes the two files of a test set and task, each of which appears whole or not at all."""
+    """Write the two files of a test set and task, each of which appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     for path, lines in zip(bitext_paths(folder, testset, task), (bitext.src, bitext.tgt), strict=True):
         with whole_file(path) as file:

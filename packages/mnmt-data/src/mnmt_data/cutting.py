@@ -11,7 +11,7 @@ Rows = NDArray[np.int64]
 
 
 def cut(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]:
-    """Cuts pairs into exactly `parts` parts of alike lengths and nearly equal numbers of tokens.
+    """Cut pairs into exactly `parts` parts of alike lengths and nearly equal numbers of tokens.
 
     The pairs are laid in strips by target length, in each strip by source length, and cut where the tokens
     so far pass each share.
@@ -19,13 +19,13 @@ def cut(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]:
     Args:
         src_lengths: (n,) source lengths.
         tgt_lengths: (n,) target lengths.
-        parts: at most n.
+        parts: At most n.
 
     Returns:
         The pairs' numbers, part by part; none is empty, and every pair is in one.
 
     Raises:
-        ValueError: if there are fewer pairs than parts.
+        ValueError: If there are fewer pairs than parts.
     """
     if parts > len(src_lengths):
         raise ValueError(f"`parts` must be at most the number of pairs ({len(src_lengths)}), but is {parts}.")

@@ -52,7 +52,7 @@ def groups_path(folder: Path, testset: str, task: str) -> Path:
 
 
 def write_groups(folder: Path, testset: str, task: str, groups: Groups) -> None:
-    """Writes a line a pair, below a header: origin, tab, length."""
+    """Write a line a pair, below a header: origin, tab, length."""
     pairs = zip(groups.origins, groups.lengths, strict=True)
     lines = [_HEADER, *(f"{origin}\t{length}" for origin, length in pairs)]
     with whole_file(groups_path(folder, testset, task)) as file:
@@ -60,10 +60,10 @@ def write_groups(folder: Path, testset: str, task: str, groups: Groups) -> None:
 
 
 def read_groups(folder: Path, testset: str, task: str) -> Groups | None:
-    """Reads what `write_groups` wrote; None if it wrote nothing.
+    """Read what `write_groups` wrote; None if it wrote nothing.
 
     Raises:
-        DataError: naming a line that is not as it was written.
+        DataError: Naming a line that is not as it was written.
     """
     path = groups_path(folder, testset, task)
     if not path.is_file():

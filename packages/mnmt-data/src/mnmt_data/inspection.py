@@ -15,7 +15,7 @@ WIDTH = 100
 
 
 def describe(data: Prepared, *, samples: int) -> dict[str, Any]:
-    """Counts, lengths, how the vocabulary suits, what filters dropped with samples, the first test pairs."""
+    """Count, lengths, how the vocabulary suits, what filters dropped with samples, the first test pairs."""
     said = data.description
     return {
         "tasks": list(data.tasks),

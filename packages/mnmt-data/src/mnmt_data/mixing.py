@@ -24,7 +24,7 @@ class WeightChange:
     """Weights that hold from a step on.
 
     Raises:
-        ValueError: if the weights are no mixture.
+        ValueError: If the weights are no mixture.
     """
 
     step: int
@@ -86,7 +86,7 @@ class MixingConfig:
         """The schedule that begins with `mixture`.
 
         Raises:
-            ValueError: if a change is of a task that the mixture has not.
+            ValueError: If a change is of a task that the mixture has not.
         """
         weights = {0: mixture} | {
             change.step: _over(mixture.tasks, change.weights) for change in self.changes
@@ -106,7 +106,7 @@ def open_stream(
     """The training batches of a run.
 
     Raises:
-        DataError: if a shard or an order of selected data is missing or broken, the mixture names a task
+        DataError: If a shard or an order of selected data is missing or broken, the mixture names a task
             without training pairs, or a change of weights is of a task that the mixture has not.
     """
     data.check_trainable(mixture.tasks)
@@ -133,7 +133,7 @@ def read_order(data: Prepared, task: str) -> NDArray[np.int64]:
     """A task's training rows, best first, mapped into memory.
 
     Raises:
-        DataError: if they are missing or of other data.
+        DataError: If they are missing or of other data.
     """
     path, pairs = order_path(data.folder, task), len(data.shard("train", task))
     try:

@@ -14,7 +14,7 @@ class Mixture:
     """The probability with which each task is drawn, as given: never rounded; 0 means never.
 
     Raises:
-        ValueError: if there is no task, a weight is negative or not finite, or the weights do not sum to 1.
+        ValueError: If there is no task, a weight is negative or not finite, or the weights do not sum to 1.
     """
 
     weights: Mapping[str, float]
@@ -38,7 +38,7 @@ class Mixture:
             temperature: T, positive; `inf` for equal weights.
 
         Raises:
-            ValueError: if T is not positive, or a size is not.
+            ValueError: If T is not positive, or a size is not.
         """
         if not temperature > 0:
             raise ValueError(f"`temperature` must be positive, but is {temperature}.")

@@ -51,13 +51,13 @@ class PackedBatch:
 
 
 def pack(pairs: Pairs, rows: Rows, *, width: int) -> PackedBatch:
-    """Lays the given pairs into rows of at most `width` source and `width` target tokens.
+    """Lay the given pairs into rows of at most `width` source and `width` target tokens.
 
     The longest pair goes first, each into the fullest row that has room for it on both sides (best-fit
     decreasing).
 
     Raises:
-        ValueError: if a pair is longer than `width` on a side.
+        ValueError: If a pair is longer than `width` on a side.
     """
     src_lengths, tgt_lengths = pairs.src.lengths_of(rows), pairs.tgt.lengths_of(rows)
     longest = int(max(src_lengths.max(initial=0), tgt_lengths.max(initial=0)))

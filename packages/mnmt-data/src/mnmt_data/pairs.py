@@ -103,7 +103,7 @@ class Addresses:
 
     @classmethod
     def merged(cls, names: Sequence[str], tasks: Rows, rows: Mapping[str, Rows]) -> Addresses:
-        """Lays each task's rows, {task: (its pairs,)}, into the places that are its own."""
+        """Lay each task's rows, {task: (its pairs,)}, into the places that are its own."""
         merged = np.empty(len(tasks), dtype=np.int64)
         for index, name in enumerate(names):
             if name in rows:

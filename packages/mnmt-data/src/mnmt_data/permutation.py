@@ -23,7 +23,7 @@ def permute(
 
     Args:
         positions: (n,) positions in [0, size).
-        size: the number of things permuted, in [1, 2**62].
+        size: The number of things permuted, in [1, 2**62].
         key: (2,) from `draws.stream_key`.
         epochs: (n,) which permutation of the key's family each position belongs to.
 

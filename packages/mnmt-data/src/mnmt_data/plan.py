@@ -53,7 +53,7 @@ class BatchPlan:
     """The batches of a stream.
 
     Raises:
-        ValueError: if a task that is drawn has no pairs, or its order has not all of them.
+        ValueError: If a task that is drawn has no pairs, or its order has not all of them.
     """
 
     schedule: Schedule
@@ -82,7 +82,7 @@ class BatchPlan:
         """The window that holds the batch of a step.
 
         Raises:
-            ValueError: if the step is negative.
+            ValueError: If the step is negative.
         """
         if step < 0:
             raise ValueError(f"`step` must not be negative, but is {step}.")

@@ -69,7 +69,7 @@ class Prepared:
         """Token ids of a split.
 
         Raises:
-            DataError: if it is missing or broken, or the training pairs of a zero-shot task are asked for.
+            DataError: If it is missing or broken, or the training pairs of a zero-shot task are asked for.
         """
         if split == "train":
             self.check_trainable([task])
@@ -79,7 +79,7 @@ class Prepared:
         """Source and target lines of a split other than train.
 
         Raises:
-            DataError: if they are missing or broken.
+            DataError: If they are missing or broken.
         """
         bitext = read_bitext(text_folder(self.folder), split, task)
         return bitext.src, bitext.tgt
@@ -88,15 +88,15 @@ class Prepared:
         """Groups of the pairs of `text`, where the corpus knows in which language each was written.
 
         Raises:
-            DataError: if their file is broken.
+            DataError: If their file is broken.
         """
         return read_groups(text_folder(self.folder), split, task)
 
     def check_trainable(self, tasks: Iterable[str]) -> None:
-        """Looks whether there are training pairs of every given task.
+        """Look whether there are training pairs of every given task.
 
         Raises:
-            DataError: naming the first that has none, and the tasks that have some.
+            DataError: Naming the first that has none, and the tasks that have some.
         """
         for task in tasks:
             if task not in self.tasks:
@@ -105,20 +105,20 @@ class Prepared:
                 raise DataError(f"{self.folder}: has no training pairs of {task}{kind}; it has {valid}.")
 
     def verify(self) -> None:
-        """Reads every file and compares it with its checksum.
+        """Read every file and compares it with its checksum.
 
         Raises:
-            DataError: naming the first file that is missing or has changed.
+            DataError: Naming the first file that is missing or has changed.
         """
         self.check_sizes()
         for name, said in self.description["files"].items():
             check_segment(self.folder / name, sha256=said["sha256"])
 
     def check_sizes(self) -> None:
-        """Looks whether every file is there and as large as it was written.
+        """Look whether every file is there and as large as it was written.
 
         Raises:
-            DataError: naming the first that is not.
+            DataError: Naming the first that is not.
         """
         for name, said in self.description["files"].items():
             path = self.folder / name
@@ -130,10 +130,10 @@ class Prepared:
 
 
 def open_prepared(folder: Path) -> Prepared:
-    """Opens prepared data.
+    """Open prepared data.
 
     Raises:
-        DataError: if the folder or a file of it is missing, is cut off, or was not made by this version.
+        DataError: If the folder or a file of it is missing, is cut off, or was not made by this version.
     """
     path = folder / DESCRIPTION
     if not path.is_file():

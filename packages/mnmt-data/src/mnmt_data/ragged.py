@@ -15,7 +15,7 @@ class Ragged:
     """Rows of different lengths in one array.
 
     Raises:
-        ValueError: if the offsets do not lie in `values`; that they rise is for `check` to see.
+        ValueError: If the offsets do not lie in `values`; that they rise is for `check` to see.
     """
 
     values: NDArray[np.integer]
@@ -30,17 +30,17 @@ class Ragged:
             raise ValueError(f"`offsets` must rise from 0 to at most the number of `values` ({total}).")
 
     def check(self) -> None:
-        """Looks at every offset, which `__post_init__` does not, since there may be a billion.
+        """Look at every offset, which `__post_init__` does not, since there may be a billion.
 
         Raises:
-            ValueError: if one falls.
+            ValueError: If one falls.
         """
         if (falls := np.flatnonzero(np.diff(self.offsets) < 0)).size:
             raise ValueError(f"`offsets` must rise, but fall after row {falls[0]}.")
 
     @classmethod
     def from_rows(cls, rows: Sequence[NDArray[np.integer]]) -> Self:
-        """Puts rows one after the other."""
+        """Put rows one after the other."""
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         values = np.concatenate(rows) if rows else np.empty(0, dtype=np.uint16)
         return cls(values, offsets_of(lengths))

@@ -36,7 +36,7 @@ def read_recorded(run: Path) -> Recorded:
     """What a run record (docs/run-record.md) says of its stream.
 
     Raises:
-        DataError: if there is no run record, or it does not say.
+        DataError: If there is no run record, or it does not say.
     """
     path = run / RUN
     try:

@@ -20,7 +20,7 @@ class Phase:
     """Some steps during which nothing about the drawing changes.
 
     Raises:
-        ValueError: if a field is out of its range.
+        ValueError: If a field is out of its range.
     """
 
     mixture: Mixture
@@ -66,7 +66,7 @@ class Schedule:
     """Phases in the order of their first steps.
 
     Raises:
-        ValueError: if there are none, the first does not start at step 0, two start at one step, or their
+        ValueError: If there are none, the first does not start at step 0, two start at one step, or their
             tasks differ.
     """
 
@@ -108,7 +108,7 @@ def moving(start: Mixture, end: Mixture, *, steps: int, changes: int) -> Schedul
     """Weights that go from `start` to `end` in a straight line over `steps` steps, in `changes` moves.
 
     Raises:
-        ValueError: if the tasks differ, or there are fewer steps than moves.
+        ValueError: If the tasks differ, or there are fewer steps than moves.
     """
     if start.tasks != end.tasks:
         ours, theirs = ", ".join(start.tasks), ", ".join(end.tasks)

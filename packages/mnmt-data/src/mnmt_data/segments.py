@@ -53,7 +53,7 @@ class Segment:
         return len(self.src)
 
     def let_go(self) -> None:
-        """Gives back the memory of the pages that were read; they are read again when they are used."""
+        """Give back the memory of the pages that were read; they are read again when they are used."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self.mapping.madvise(mmap.MADV_DONTNEED)
 
@@ -71,12 +71,12 @@ def total(infos: Iterable[SegmentInfo]) -> SegmentInfo:
 
 
 def write_segment(path: Path, src: Ragged, tgt: Ragged) -> SegmentInfo:
-    """Writes an Arrow IPC file with one record batch, columns `src` and `tgt` of large_list<uint16|int32>.
+    """Write an Arrow IPC file with one record batch, columns `src` and `tgt` of large_list<uint16|int32>.
 
     The file appears complete or not at all, also if the machine stops meanwhile.
 
     Raises:
-        ValueError: if the two sides differ in number of rows, or an id is negative or above 2**31 - 1.
+        ValueError: If the two sides differ in number of rows, or an id is negative or above 2**31 - 1.
     """
     if len(src) != len(tgt):
         raise ValueError(f"`tgt` must have as many rows as `src` ({len(src)}), but has {len(tgt)}.")
@@ -90,10 +90,10 @@ def write_segment(path: Path, src: Ragged, tgt: Ragged) -> SegmentInfo:
 
 
 def open_segment(path: Path) -> Segment:
-    """Maps a segment into memory.
+    """Map a segment into memory.
 
     Raises:
-        DataError: if the file is missing, truncated or not a segment.
+        DataError: If the file is missing, truncated or not a segment.
     """
     try:
         with path.open("rb") as file:
@@ -109,7 +109,7 @@ def read_info(path: Path) -> SegmentInfo:
     """What a segment holds, from its header and footer alone.
 
     Raises:
-        DataError: if the file is missing, truncated or not a segment.
+        DataError: If the file is missing, truncated or not a segment.
     """
     try:
         with pa.memory_map(str(path)) as file:
@@ -121,10 +121,10 @@ def read_info(path: Path) -> SegmentInfo:
 
 
 def check_segment(path: Path, *, sha256: str) -> None:
-    """Reads a whole segment and compares it with its checksum.
+    """Read a whole segment and compares it with its checksum.
 
     Raises:
-        DataError: if a byte of it has changed.
+        DataError: If a byte of it has changed.
     """
     if checksum(path) != sha256:
         raise DataError(f"{path}: has changed since it was written; prepare the data again.")

@@ -93,10 +93,10 @@ class ScoreFile:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Reads what a score file says of itself.
+        """Read what a score file says of itself.
 
         Raises:
-            DataError: if it is missing or not a score file.
+            DataError: If it is missing or not a score file.
         """
         try:
             with pq.ParquetFile(path) as file:
@@ -145,22 +145,22 @@ class Selection:
 
 
 def select(data: Prepared, task: str, *, base: Path | None, tuned: Path | None, out: Path) -> Selection:
-    """Puts the training pairs of a task in order, and writes the order.
+    """Put the training pairs of a task in order, and writes the order.
 
     A pair's score is `(log p_tuned(y|x) - log p_base(y|x)) / |y|`, or `log p(y|x) / |y|` if one file is
     given. Beside `out`, an array of int64 rows that can be mapped, come the scores, `NAME.scores.npy`, and
     where they are from, `NAME.json`.
 
     Args:
-        data: what was scored.
-        task: whose training pairs.
-        base: scores under the model trained on all pairs.
-        tuned: scores under that model, tuned on trusted pairs.
-        out: where the order goes.
+        data: What was scored.
+        task: Whose training pairs.
+        base: Scores under the model trained on all pairs.
+        tuned: Scores under that model, tuned on trusted pairs.
+        out: Where the order goes.
 
     Raises:
-        DataError: if a score file is missing, is of other pairs, or a score is not a finite number.
-        ValueError: if neither file is given.
+        DataError: If a score file is missing, is of other pairs, or a score is not a finite number.
+        ValueError: If neither file is given.
     """
     files = _open_files(base, tuned)
     for file in files.values():
@@ -178,8 +178,8 @@ def pair_scores(*, base: Path | None, tuned: Path | None, out: Path | None = Non
     """(pairs,) the score of every pair (see `select`), in memory or mapped from `out`.
 
     Raises:
-        DataError: if a file is missing, the two are of different pairs, or a score is not a finite number.
-        ValueError: if neither file is given.
+        DataError: If a file is missing, the two are of different pairs, or a score is not a finite number.
+        ValueError: If neither file is given.
     """
     files = list(_open_files(base, tuned).values())
     if len({(f.info.split, f.info.task, f.info.fingerprint, f.pairs) for f in files}) > 1:
@@ -198,8 +198,8 @@ def best_first(scores: Scores, *, out: Path | None = None, memory_rows: int = ME
 
     Args:
         scores: (pairs,) finite.
-        out: a file to write.
-        memory_rows: rows to sort at a time.
+        out: A file to write.
+        memory_rows: Rows to sort at a time.
     """
     with _Array(out, len(scores), np.int64) as order:
         end = 0
@@ -218,7 +218,7 @@ def area_under_curve(scores: NDArray[Any], is_clean: NDArray[np.bool_]) -> float
         is_clean: (n,).
 
     Raises:
-        ValueError: if all pairs are clean, or none.
+        ValueError: If all pairs are clean, or none.
     """
     clean = int(is_clean.sum())
     noisy = len(is_clean) - clean

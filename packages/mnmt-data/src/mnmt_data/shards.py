@@ -37,7 +37,7 @@ class Shard:
     """The sentence pairs of one task and split.
 
     Args:
-        path: the folder.
+        path: The folder.
         segments: {file: what is known of it}, in order.
     """
 
@@ -52,10 +52,10 @@ class Shard:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Reads what the segments say of themselves; token ids are read when they are asked for.
+        """Read what the segments say of themselves; token ids are read when they are asked for.
 
         Raises:
-            DataError: if the folder has no segments, one is missing, truncated or not a segment.
+            DataError: If the folder has no segments, one is missing, truncated or not a segment.
         """
         files = set(path.glob("*.arrow"))
         if not files:
@@ -72,7 +72,7 @@ class Shard:
         """Source and target lengths of the given rows: (rows,) each.
 
         Raises:
-            DataError: if a length is negative, which no offsets that were written are.
+            DataError: If a length is negative, which no offsets that were written are.
         """
         src, tgt = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
         for segment, places, local in self._pieces(rows):
@@ -128,7 +128,7 @@ class Shard:
         return self._mapped[number]
 
     def _touch(self, number: int, rows: int) -> None:
-        """Counts rows read from a large shard, and gives their pages back when there are enough."""
+        """Count rows read from a large shard, and give their pages back when there are enough."""
         self._touched[number] = self._touched.get(number, 0) + rows
         if not self._is_small and sum(self._touched.values()) >= ROWS_MAPPED:
             for touched in self._touched:

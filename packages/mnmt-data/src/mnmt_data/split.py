@@ -21,8 +21,8 @@ def side_of(task: str, tasks: Sequence[str]) -> str:
     sentences there (n-way corpora, both directions of a pair) hold out the same ones.
 
     Args:
-        task: one of the tasks, or a zero-shot one.
-        tasks: those that are trained on.
+        task: One of the tasks, or a zero-shot one.
+        tasks: Those that are trained on.
     """
     counts = Counter(language for other in tasks for language in other.split("-"))
     order = [language for language, _ in counts.most_common()]
@@ -48,7 +48,7 @@ class Ends:
     _taken: dict[str, tuple[Words, Rows]] = field(default_factory=dict, init=False)
 
     def add(self, places: Words, rows: Rows) -> None:
-        """Looks at more rows, each with its place."""
+        """Look at more rows, each with its place."""
         for split, size in self.sizes.items():
             before = self._taken.get(split, (np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)))
             values = [np.concatenate(both) for both in zip(before, (places, rows), strict=True)]

@@ -32,12 +32,12 @@ def structure(table: Any, config: type[Config], *, where: str) -> Config:
     """The table as a dataclass, whose fields may be dataclasses, tuples, mappings, Literals or optional.
 
     Args:
-        table: what TOML or JSON gave.
-        config: the dataclass.
-        where: key of the table, with which messages begin.
+        table: What TOML or JSON gave.
+        config: The dataclass.
+        where: Key of the table, with which messages begin.
 
     Raises:
-        StructureError: naming the first key that is unknown, missing, of a wrong type or refused by its
+        StructureError: Naming the first key that is unknown, missing, of a wrong type or refused by its
             dataclass.
     """
     try:

@@ -37,7 +37,7 @@ class StudyFile:
         A section that is absent is `config()` when all its fields have defaults.
 
         Raises:
-            StudyError: naming file, section and key: the section is missing, a key is unknown or missing, a
+            StudyError: Naming file, section and key: the section is missing, a key is unknown or missing, a
                 value has the wrong type or is refused by the dataclass.
         """
         if name not in self.tables and not _has_defaults(config):
@@ -49,10 +49,10 @@ class StudyFile:
 
 
 def read_study(path: Path | str) -> StudyFile:
-    """Reads a study file.
+    """Read a study file.
 
     Raises:
-        StudyError: the file is missing or not TOML, has no valid `name`, or holds an unknown top-level key.
+        StudyError: The file is missing or not TOML, has no valid `name`, or holds an unknown top-level key.
     """
     path = Path(path)
     tables = _parse(path)

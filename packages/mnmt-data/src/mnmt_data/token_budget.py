@@ -13,10 +13,10 @@ Lengths = NDArray[np.int64]
 
 
 def check_pairs(corpus: Corpus, *, batch_tokens: int) -> None:
-    """Checks that there are pairs and that each fits into a batch.
+    """Check that there are pairs and that each fits into a batch.
 
     Raises:
-        DataError: naming the corpus, and the length of its longest pair.
+        DataError: Naming the corpus, and the length of its longest pair.
     """
     check_not_empty(corpus)
     if corpus.info.longest > batch_tokens:
@@ -27,10 +27,10 @@ def check_pairs(corpus: Corpus, *, batch_tokens: int) -> None:
 
 
 def check_not_empty(corpus: Corpus) -> None:
-    """Checks that there are pairs.
+    """Check that there are pairs.
 
     Raises:
-        DataError: naming the corpus.
+        DataError: Naming the corpus.
     """
     if corpus.info.pairs == 0:
         raise DataError(f"{_where(corpus)}the shard holds no sentence pairs; at least one is needed.")
@@ -41,7 +41,7 @@ def _where(corpus: Corpus) -> str:
 
 
 def cut_batches(src_lengths: Lengths, tgt_lengths: Lengths, *, batch_tokens: int) -> list[NDArray[np.int64]]:
-    """Cuts pairs, sorted by target and then by source length, into batches within the budget.
+    """Cut pairs, sorted by target and then by source length, into batches within the budget.
 
     A batch of b pairs costs b · (longest source + longest target) tokens, padding included. A pair that costs
     more than the budget is a batch of its own.
@@ -49,7 +49,7 @@ def cut_batches(src_lengths: Lengths, tgt_lengths: Lengths, *, batch_tokens: int
     Args:
         src_lengths: (n,) source lengths.
         tgt_lengths: (n,) target lengths.
-        batch_tokens: the budget.
+        batch_tokens: The budget.
 
     Returns:
         The pairs' numbers, batch by batch, in ascending order of length.

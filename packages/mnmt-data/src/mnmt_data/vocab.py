@@ -30,8 +30,8 @@ class Vocabulary:
     """Text to token ids and back; ids 0 `<pad>`, 1 `</s>`, 2 `<unk>`, then the target tags `<2xx>`.
 
     Args:
-        processor: the SentencePiece model.
-        target_tag: where sources have their tag.
+        processor: The SentencePiece model.
+        target_tag: Where sources have their tag.
     """
 
     def __init__(self, processor: spm.SentencePieceProcessor, *, target_tag: TargetTag = "prepended") -> None:
@@ -40,14 +40,14 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path, *, target_tag: TargetTag = "prepended") -> Vocabulary:
-        """Reads a SentencePiece model.
+        """Read a SentencePiece model.
 
         Args:
-            path: its file.
-            target_tag: where sources have their tag; the file does not say, prepared.json does.
+            path: Its file.
+            target_tag: Where sources have their tag; the file does not say, prepared.json does.
 
         Raises:
-            DataError: if the file is missing, is not such a model, or has other special ids.
+            DataError: If the file is missing, is not such a model, or has other special ids.
         """
         if not path.is_file():
             raise DataError(f"{path}: no such vocabulary; `mnmt-data prepare` makes it.")
@@ -88,7 +88,7 @@ class Vocabulary:
         """Id of the tag `<2language>`.
 
         Raises:
-            DataError: if the vocabulary has no such tag.
+            DataError: If the vocabulary has no such tag.
         """
         tag = int(self._processor.piece_to_id(tag_of(language)))
         if not self._processor.is_control(tag):
@@ -103,12 +103,12 @@ class Vocabulary:
         """Sources as a model reads them: each line's token ids with the target's tag in its place and `</s>`.
 
         Args:
-            lines: text.
-            target: the language to translate into, such as `de`.
-            num_threads: threads to encode with; -1: as many as there are processors.
+            lines: Text.
+            target: The language to translate into, such as `de`.
+            num_threads: Threads to encode with; -1: as many as there are processors.
 
         Raises:
-            DataError: if the vocabulary has no tag of the language, even where sources have none.
+            DataError: If the vocabulary has no tag of the language, even where sources have none.
         """
         tag = self.tag(target)
         before = [tag] if self.target_tag == "prepended" else []
@@ -119,8 +119,8 @@ class Vocabulary:
         """Token ids of each line as one array, with `</s>` at the end: targets as a model reads them.
 
         Args:
-            lines: text.
-            num_threads: threads to encode with; -1: as many as there are processors.
+            lines: Text.
+            num_threads: Threads to encode with; -1: as many as there are processors.
         """
         return self._encode_between([], lines, [EOS], num_threads)
 
@@ -157,23 +157,23 @@ def train_vocabulary(
     byte_fallback: bool = True,
     character_coverage: float = 0.9995,
 ) -> None:
-    """Trains a vocabulary on `sentences` and writes it to `path`.
+    """Train a vocabulary on `sentences` and writes it to `path`.
 
     Text is taken as it is, without SentencePiece's own normalisation, which would turn a Chinese comma into
     an ASCII one and so spoil the punctuation of every translation. Tags are control symbols: no text can
     hold one.
 
     Args:
-        sentences: text of all languages, in the shares they should have in the vocabulary.
-        path: where the model goes.
+        sentences: Text of all languages, in the shares they should have in the vocabulary.
+        path: Where the model goes.
         kind: `unigram` or `bpe`; or `word`, where every token between spaces is a piece and all else unknown.
-        size: number of ids; fewer where the text has no more pieces.
-        languages: target languages, each of which gets a tag.
-        byte_fallback: whether a character that has no piece is spelled in bytes; never for `word`.
-        character_coverage: share of the text's characters that must be pieces; all for `word`.
+        size: Number of ids; fewer where the text has no more pieces.
+        languages: Target languages, each of which gets a tag.
+        byte_fallback: Whether a character that has no piece is spelled in bytes; never for `word`.
+        character_coverage: Share of the text's characters that must be pieces; all for `word`.
 
     Raises:
-        ValueError: if SentencePiece cannot make a vocabulary of this size from this text.
+        ValueError: If SentencePiece cannot make a vocabulary of this size from this text.
     """
     words = kind == "word"
     model = io.BytesIO()

@@ -14,10 +14,10 @@ _TEMPORARY = ".{name}.{pid}.tmp"
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file to write that takes its name once everything is on the disk.
+    """Open a file to write that takes its name once everything is on the disk.
 
     Raises:
-        OSError: naming `path`, if it cannot be written; what was there before then stays.
+        OSError: Naming `path`, if it cannot be written; what was there before then stays.
     """
     temporary = path.with_name(_TEMPORARY.format(name=path.name, pid=os.getpid()))
     try:
@@ -33,12 +33,12 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Writes JSON, one value a line."""
+    """Write JSON, one value a line."""
     with whole_file(path) as file:
         file.write((json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n").encode())
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Removes what writers that were killed have left in a folder and below."""
+    """Remove what writers that were killed have left in a folder and below."""
     for path in folder.rglob(_TEMPORARY.format(name="*", pid="*")):
         path.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ class Share:
     """One rank's part of every batch, in as many pieces as it accumulates gradients over.
 
     Raises:
-        ValueError: if a number is out of its range.
+        ValueError: If a number is out of its range.
     """
 
     rank: int = 0

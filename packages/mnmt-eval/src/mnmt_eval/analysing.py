@@ -35,7 +35,7 @@ class Analysing:
     """What to analyse.
 
     Raises:
-        EvalError: if a field is out of its range.
+        EvalError: If a field is out of its range.
     """
 
     testset: str = "test"
@@ -93,12 +93,12 @@ def analyse_runs(
     """Analyse scored runs.
 
     Args:
-        runs: the runs.
-        analysing: what to analyse.
-        baselines: such as bilingual models, one a task.
+        runs: The runs.
+        analysing: What to analyse.
+        baselines: Such as bilingual models, one a task.
 
     Raises:
-        EvalError: if a run has no such metric on that test set, or the baselines do not fit the runs.
+        EvalError: If a run has no such metric on that test set, or the baselines do not fit the runs.
     """
     values = {run.name: _values(run, analysing) for run in runs}
     baseline = _baseline_values(baselines, analysing)

@@ -26,7 +26,7 @@ class Comparing:
     """How systems are compared.
 
     Raises:
-        EvalError: if a field is out of its range.
+        EvalError: If a field is out of its range.
     """
 
     metrics: MetricChoice = field(default_factory=MetricChoice)
@@ -131,12 +131,12 @@ def compare_systems(
     Statistics that a run keeps of exactly these translations and references are used again.
 
     Args:
-        translated: the text, and the systems' translations.
-        comparing: how.
-        baseline: the system that others are tested against; by default the first.
+        translated: The text, and the systems' translations.
+        comparing: How.
+        baseline: The system that others are tested against; by default the first.
 
     Raises:
-        EvalError: if there is no such baseline, a metric is unknown, or it lacks what it needs.
+        EvalError: If there is no such baseline, a metric is unknown, or it lacks what it needs.
     """
     names = translated.names
     if baseline is not None and baseline not in names:
@@ -159,7 +159,7 @@ def measure_systems(translated: TranslatedText, choice: MetricChoice) -> list[di
     """For each metric chosen, {system: what it finds}, taken from runs that keep it.
 
     Raises:
-        EvalError: if a metric lacks what it needs.
+        EvalError: If a metric lacks what it needs.
     """
     text, made = translated.text, translated.translations
     metrics = [_metrics(translated, system, choice) for system in made]

@@ -12,11 +12,11 @@ def hold(file: IO[bytes], name: str) -> None:
     """Keep others from holding `file` until it is closed, or this process ends, however it does.
 
     Args:
-        file: an open file.
-        name: what messages call it.
+        file: An open file.
+        name: What messages call it.
 
     Raises:
-        EvalError: if another process holds it.
+        EvalError: If another process holds it.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

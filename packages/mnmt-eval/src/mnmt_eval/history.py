@@ -11,6 +11,6 @@ def counting(evals: Iterable[Eval]) -> list[Eval]:
     """Those that no later one of the same step, task, test set and metric replaces.
 
     Args:
-        evals: in the order in which they were made.
+        evals: In the order in which they were made.
     """
     return list({(made.step, made.task, made.testset, made.metric): made for made in evals}.values())

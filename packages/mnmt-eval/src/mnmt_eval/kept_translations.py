@@ -50,8 +50,8 @@ class KeptTranslations:
         at the same time.
 
         Args:
-            translate: translates lines.
-            on_kept: called with the number of sentences that need no translating.
+            translate: Translates lines.
+            on_kept: Called with the number of sentences that need no translating.
         """
         if (kept := self._complete()) is not None:
             self._discard_begun()

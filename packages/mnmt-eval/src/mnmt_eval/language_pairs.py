@@ -9,7 +9,7 @@ def languages_of(pair: str) -> tuple[str, str]:
     """Source and target language: `en` and `de` of `en-de`.
 
     Raises:
-        EvalError: if it is no language pair.
+        EvalError: If it is no language pair.
     """
     src, dash, tgt = pair.partition("-")
     if not (src and dash and tgt) or "-" in tgt:

@@ -20,7 +20,7 @@ class MetricChoice:
     """Metrics by name, with their options for every text.
 
     Raises:
-        EvalError: if a name is none of a metric's.
+        EvalError: If a name is none of a metric's.
     """
 
     names: tuple[str, ...] = DEFAULT_METRICS
@@ -39,14 +39,14 @@ class MetricChoice:
         """The metrics of one system's translations of one text.
 
         Args:
-            system: its name.
-            testset: the test set.
-            task: the language pair.
-            tasks: all pairs of the study: translations may be in their languages, if options name none.
-            num_references: references of every sentence.
+            system: Its name.
+            testset: The test set.
+            task: The language pair.
+            tasks: All pairs of the study: translations may be in their languages, if options name none.
+            num_references: References of every sentence.
 
         Raises:
-            EvalError: if a metric needs an extra or an option.
+            EvalError: If a metric needs an extra or an option.
         """
         _, target = languages_of(task)
         languages = dict.fromkeys(language for pair in tasks for language in languages_of(pair))
@@ -70,7 +70,7 @@ class MetricChoice:
         """Refuse a file of scores that would be taken for those of several systems.
 
         Raises:
-            EvalError: if COMET's scores would be the same for all.
+            EvalError: If COMET's scores would be the same for all.
         """
         paths = [self._comet_scores(system, testset, task) for system in systems]
         shared = next((path for path in paths if path and paths.count(path) > 1), None)

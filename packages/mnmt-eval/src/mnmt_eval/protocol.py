@@ -43,7 +43,7 @@ class TranslationModel(Protocol[State]):
         """Log-probabilities of what comes next, and the state there.
 
         Args:
-            state: of every hypothesis.
+            state: Of every hypothesis.
             tokens: `(rows,)` int64, the token each hypothesis is continued by; `PAD` at first.
 
         Returns:
@@ -78,8 +78,8 @@ class FlatModel(Protocol[Flat]):
         Args:
             src: `(batch, src_len)` int64 token ids.
             padding_mask: `(batch, src_len)`, True at padding.
-            beam: hypotheses of a source.
-            max_steps: how often `step_flat` is called at most.
+            beam: Hypotheses of a source.
+            max_steps: How often `step_flat` is called at most.
         """
         ...
 
@@ -89,7 +89,7 @@ class FlatModel(Protocol[Flat]):
         """Log-probabilities of what comes next, and the state there; the earlier one must not be used again.
 
         Args:
-            state: of every source.
+            state: Of every source.
             tokens: `(batch, beam)` int64, the token each hypothesis is continued by; `PAD` at first.
             ancestors: `(batch, beam, beam * steps)` bool with `steps` counting this one, the slots each
                 hypothesis consists of: its token's own, which this step writes, and those of tokens before.
@@ -109,7 +109,7 @@ class Vocabulary(Protocol):
         """Sources as the model was trained on them: the target language's tag in its place, `EOS` at the end.
 
         Raises:
-            DataError: if there is no such target language.
+            DataError: If there is no such target language.
         """
         ...
 

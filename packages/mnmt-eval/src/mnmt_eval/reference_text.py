@@ -57,7 +57,7 @@ class ReferenceText:
         """The group of each sentence.
 
         Raises:
-            EvalError: if the grouping is none of `GROUPINGS`, or not known of this text.
+            EvalError: If the grouping is none of `GROUPINGS`, or not known of this text.
         """
         if grouping == "origin":
             if self.origins is None:
@@ -87,8 +87,8 @@ class TextFiles:
         """The text, under the name of a test set.
 
         Raises:
-            EvalError: if there are no lines, files differ in their number, or they are not UTF-8.
-            OSError: if a file is missing.
+            EvalError: If there are no lines, files differ in their number, or they are not UTF-8.
+            OSError: If a file is missing.
         """
         languages_of(self.pair)
         first = self.references[0]
@@ -109,7 +109,7 @@ def text_files(*, references: Sequence[Path], source: Path | None, pair: str | N
     """The text that options name; None if they name no reference.
 
     Raises:
-        EvalError: if a source is named without a reference, or references without their pair.
+        EvalError: If a source is named without a reference, or references without their pair.
     """
     if not references:
         if source is not None:
@@ -124,8 +124,8 @@ def run_texts(runs: Sequence[Path], testset: str, task: str) -> ReferenceText:
     """The text of a task in the data of some runs.
 
     Raises:
-        EvalError: if the data have no such test set or task, or two runs have different text.
-        DataError: if it cannot be read.
+        EvalError: If the data have no such test set or task, or two runs have different text.
+        DataError: If it cannot be read.
     """
     opened = _data_of(runs)
     texts = [_prepared_text(data, testset, task) for data in opened]
@@ -139,7 +139,7 @@ def tasks_of_run(run: Path, testset: str) -> list[str]:
     """Tasks that a run's data have in a test set.
 
     Raises:
-        RunError, DataError: if its record or data cannot be read.
+        RunError, DataError: If its record or data cannot be read.
     """
     data = open_data(run)
     return [task for task in data.evaluated if testset in data.testsets(task)]
@@ -149,7 +149,7 @@ def tasks_of_runs(runs: Sequence[Path]) -> tuple[str, ...]:
     """All language pairs of some runs' data.
 
     Raises:
-        RunError, DataError: if a record or data cannot be read.
+        RunError, DataError: If a record or data cannot be read.
     """
     return tuple(dict.fromkeys(task for data in _data_of(runs) for task in data.evaluated))
 

@@ -45,7 +45,7 @@ class RunScores:
         """Training FLOPs (`flops`), or seconds of training (`seconds`).
 
         Raises:
-            EvalError: if the record does not say.
+            EvalError: If the record does not say.
         """
         if unit == "flops":
             return float(max((made.flops for made in self.evals), default=0))
@@ -58,11 +58,11 @@ def read_run_scores(folder: Path, *, name: str | None = None) -> RunScores:
     """Read a run's record, and the numbers of training pairs from its data.
 
     Args:
-        folder: the run's.
-        name: what to call it; by default as its record does.
+        folder: The run's.
+        name: What to call it; by default as its record does.
 
     Raises:
-        RunError, DataError: if record or data cannot be read.
+        RunError, DataError: If record or data cannot be read.
     """
     record = read_run(folder)
     data = open_data(folder)

@@ -28,7 +28,7 @@ def run_status(folder: Path) -> str:
     """`running`, `finished` or `failed`.
 
     Raises:
-        RunError: if there is no readable run record.
+        RunError: If there is no readable run record.
     """
     return str(read_run(folder)["status"])
 
@@ -37,11 +37,11 @@ def open_run(path: Path) -> TrainedRun:
     """Load a run and open its data.
 
     Args:
-        path: the run's folder, for its newest checkpoint; or a checkpoint, or an average of some.
+        path: The run's folder, for its newest checkpoint; or a checkpoint, or an average of some.
 
     Raises:
-        RunError: if the run cannot be loaded, or its data have another vocabulary by now.
-        DataError: if its data cannot be opened.
+        RunError: If the run cannot be loaded, or its data have another vocabulary by now.
+        DataError: If its data cannot be opened.
     """
     loaded = load_run(path)
     return TrainedRun(folder=path, loaded=loaded, data=loaded.open_data())

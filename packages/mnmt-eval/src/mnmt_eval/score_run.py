@@ -45,18 +45,18 @@ def score_run(
     any moment loses at most the chunk of sentences in hand.
 
     Args:
-        run: the run.
-        texts: the test sets.
-        scoring: what to measure.
-        on_lines: called after each batch, or at once with all lines that need no translating.
+        run: The run.
+        texts: The test sets.
+        scoring: What to measure.
+        on_lines: Called after each batch, or at once with all lines that need no translating.
 
     Yields:
         The metrics of a test set, once they are written.
 
     Raises:
-        EvalError: if a metric's extra is missing, the model has diverged, or another process measures
+        EvalError: If a metric's extra is missing, the model has diverged, or another process measures
             the run.
-        RunError: if evals.jsonl is broken.
+        RunError: If evals.jsonl is broken.
     """
     run.loaded.model.model.to(scoring.device)
     with (run.folder / RUN).open("rb") as record:

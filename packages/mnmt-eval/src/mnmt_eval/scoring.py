@@ -17,7 +17,7 @@ class Scoring:
     """What to measure of every run.
 
     Raises:
-        EvalError: if a field is out of its range.
+        EvalError: If a field is out of its range.
     """
 
     testsets: tuple[str, ...] = ()

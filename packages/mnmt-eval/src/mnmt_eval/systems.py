@@ -65,13 +65,13 @@ def name_systems(arguments: Sequence[str]) -> list[System]:
     """Systems as they are named on a command line.
 
     Args:
-        arguments: each a file, a run, a folder of runs, or a named file or run: `ours=out.de`.
+        arguments: Each a file, a run, a folder of runs, or a named file or run: `ours=out.de`.
 
     Returns:
         The systems; those without a name are called after their path, as little of it as tells them apart.
 
     Raises:
-        EvalError: if something is neither, or two systems have one name.
+        EvalError: If something is neither, or two systems have one name.
     """
     given = [_split_name(argument) for argument in arguments]
     paths = [(name, path) for name, place in given for path in _systems_at(place, named=bool(name))]
@@ -90,15 +90,15 @@ def open_systems(
     """What the systems made of each text.
 
     Args:
-        systems: what to open.
-        testset: the runs' test set.
-        pair: one task of the runs; by default all tasks that every run has translated.
-        files: sources and references; by default those of the runs' data.
+        systems: What to open.
+        testset: The runs' test set.
+        pair: One task of the runs; by default all tasks that every run has translated.
+        files: Sources and references; by default those of the runs' data.
 
     Raises:
-        EvalError: if there is no text to compare with, or translations are missing, too few or too many.
-        DataError: if the runs' data cannot be read.
-        OSError: if a file is missing.
+        EvalError: If there is no text to compare with, or translations are missing, too few or too many.
+        DataError: If the runs' data cannot be read.
+        OSError: If a file is missing.
     """
     runs = [system.path for system in systems if system.is_run]
     if files is not None:

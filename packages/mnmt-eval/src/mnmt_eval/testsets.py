@@ -37,13 +37,13 @@ def read_testsets(
     """The text of all tasks and test sets.
 
     Args:
-        data: where they are.
-        testsets: names of test sets; all of them if none is named.
-        max_sentences: sentences of each, from its start; all by default.
+        data: Where they are.
+        testsets: Names of test sets; all of them if none is named.
+        max_sentences: Sentences of each, from its start; all by default.
 
     Raises:
-        EvalError: if a test set is named that no task has.
-        DataError: if text is missing or broken, or its two sides differ in length.
+        EvalError: If a test set is named that no task has.
+        DataError: If text is missing or broken, or its two sides differ in length.
     """
     existing = [(task, testset) for task in data.evaluated for testset in data.testsets(task)]
     names = dict.fromkeys(testset for _, testset in existing)

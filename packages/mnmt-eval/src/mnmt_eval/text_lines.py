@@ -14,8 +14,8 @@ def read_lines(path: Path) -> list[str]:
     r"""The lines of a text file, which end with \n or \r\n and nothing else.
 
     Raises:
-        EvalError: naming the line that is not UTF-8.
-        OSError: if the file cannot be read.
+        EvalError: Naming the line that is not UTF-8.
+        OSError: If the file cannot be read.
     """
     lines = path.read_bytes().split(b"\n")
     if not lines[-1]:
@@ -27,12 +27,12 @@ def decode_line(line: bytes, *, name: str, number: int) -> str:
     """The text of a line without its end; a byte order mark is left out of the first.
 
     Args:
-        line: as it is in the file.
-        name: what messages call the file.
-        number: of the line, from 1.
+        line: As it is in the file.
+        name: What messages call the file.
+        number: Of the line, from 1.
 
     Raises:
-        EvalError: if it is not UTF-8.
+        EvalError: If it is not UTF-8.
     """
     content = line.removesuffix(b"\n").removesuffix(b"\r")
     try:

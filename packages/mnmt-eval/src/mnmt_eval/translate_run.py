@@ -34,8 +34,8 @@ class RunTranslator:
         """The target language of a pair that the run can translate.
 
         Raises:
-            EvalError: if it is no pair, or its source language is in no task of the run's data.
-            DataError: if its target language is no task's.
+            EvalError: If it is no pair, or its source language is in no task of the run's data.
+            DataError: If its target language is no task's.
         """
         src, target = languages_of(pair)
         data = self.run.data
@@ -71,16 +71,16 @@ def open_translator(
     """Load what a run translates with.
 
     Args:
-        path: the run's folder, for its newest checkpoint; or a checkpoint, or an average of some.
-        config: how to search.
-        max_source: most tokens of a source; as many as the longest sentence it was trained on by default.
-        batch_tokens: source tokens searched at a time.
-        window_lines: lines read, and sorted by length, before the first is translated.
+        path: The run's folder, for its newest checkpoint; or a checkpoint, or an average of some.
+        config: How to search.
+        max_source: Most tokens of a source; as many as the longest sentence it was trained on by default.
+        batch_tokens: Source tokens searched at a time.
+        window_lines: Lines read, and sorted by length, before the first is translated.
 
     Raises:
-        RunError: if the run cannot be loaded, or its data have another vocabulary by now.
-        DataError: if its data cannot be opened.
-        EvalError: if an argument is out of its range.
+        RunError: If the run cannot be loaded, or its data have another vocabulary by now.
+        DataError: If its data cannot be opened.
+        EvalError: If an argument is out of its range.
     """
     run = open_run(path)
     translator = Translator(
@@ -99,9 +99,9 @@ def searching(translator: Translator[Any], *, jobs: int, devices: tuple[str, ...
     """What searches batches: this process, or several that are forked from it.
 
     Args:
-        translator: what searches one batch, with a model of ours on the CPU.
-        jobs: processes; with more than 1 each has a core.
-        devices: where; the processes take them in turn.
+        translator: What searches one batch, with a model of ours on the CPU.
+        jobs: Processes; with more than 1 each has a core.
+        devices: Where; the processes take them in turn.
     """
     start = partial(_start, translator, devices)
     if jobs == 1:
@@ -134,7 +134,7 @@ def find_devices(name: str | None) -> tuple[str, ...]:
     Nothing here initialises CUDA, which a process must not have done before others are forked from it.
 
     Raises:
-        EvalError: if there is no such device.
+        EvalError: If there is no such device.
     """
     count = torch.cuda.device_count()
     every = tuple(f"cuda:{i}" for i in range(count))

@@ -36,11 +36,11 @@ def plan(
     Of a preset by part, or of every run of a study whose data are prepared.
 
     Args:
-        study: a study's TOML file.
-        preset_name: a published model instead, such as fernandes-l12-d1024 or zhang-base-l6-prefix-lm-deep.
-        options: what to assume.
-        out: folder of the study's results; `results/NAME` by default.
-        as_json: print JSON.
+        study: A study's TOML file.
+        preset_name: A published model instead, such as fernandes-l12-d1024 or zhang-base-l6-prefix-lm-deep.
+        options: What to assume.
+        out: Folder of the study's results; `results/NAME` by default.
+        as_json: Print JSON.
     """
     from mnmt_model.planning.plan import plan_model, plan_study
     from mnmt_model.planning.plan_text import model_json, model_text, study_json, study_text
@@ -63,9 +63,9 @@ def train(study: Path, run: str, *, out: Path | None = None) -> None:
     Started by torchrun (`torchrun --nproc-per-node 4 -m mnmt_model train …`), processes train it together.
 
     Args:
-        study: the study's TOML file.
-        run: name of the run, as the sweep would call it.
-        out: folder of the study's results; `results/NAME` by default.
+        study: The study's TOML file.
+        run: Name of the run, as the sweep would call it.
+        out: Folder of the study's results; `results/NAME` by default.
     """
     from mnmt_model.progress import StepProgress
     from mnmt_model.training.run import train as train_run
@@ -86,10 +86,10 @@ def average(run: Path, *, last: int | None = None, best: int | None = None, out:
     """Average the weights of some of a run's checkpoints, for translating or to start others from.
 
     Args:
-        run: folder of the run.
-        last: how many of the newest.
-        best: instead, how many of those with the lowest dev loss; keep them with `keep_best` in [train].
-        out: folder to write; RUN/averages/last-N or best-N by default.
+        run: Folder of the run.
+        last: How many of the newest.
+        best: Instead, how many of those with the lowest dev loss; keep them with `keep_best` in [train].
+        out: Folder to write; RUN/averages/last-N or best-N by default.
     """
     from mnmt_model.checkpoints.average import AVERAGES, choose
     from mnmt_model.checkpoints.average import average as average_checkpoints
@@ -118,11 +118,11 @@ def export(
     """Write a run's T5 1.1 for transformers and CTranslate2, with a certificate that they agree with it.
 
     Args:
-        run: folder of the run.
-        out: folder to write, which must not be there; its `ctranslate2` holds the CTranslate2 model.
-        checkpoint: a checkpoint or average of the run; its newest checkpoint by default.
-        ctranslate2: whether to convert to CTranslate2 too.
-        pairs: about how many test pairs to compare.
+        run: Folder of the run.
+        out: Folder to write, which must not be there; its `ctranslate2` holds the CTranslate2 model.
+        checkpoint: A checkpoint or average of the run; its newest checkpoint by default.
+        ctranslate2: Whether to convert to CTranslate2 too.
+        pairs: About how many test pairs to compare.
     """
     from mnmt_model.export import export_run
 
@@ -135,8 +135,8 @@ def import_(folder: Path, *, out: Path) -> None:
     """Make a run of a Hugging Face T5 1.1, to start others from.
 
     Args:
-        folder: config.json with its safetensors.
-        out: folder of the run, which must not be there.
+        folder: Config.json with its safetensors.
+        out: Folder of the run, which must not be there.
     """
     from mnmt_model.export import import_run
 
@@ -156,12 +156,12 @@ def score(
     """Write the log-probability of every pair of a shard under a run's newest model, going on where it was.
 
     Args:
-        run: folder of the run.
-        task: the task whose pairs to score.
-        data: folder of prepared data with the run's vocabulary; the run's own by default.
-        split: which of the task's splits.
+        run: Folder of the run.
+        task: The task whose pairs to score.
+        data: Folder of prepared data with the run's vocabulary; the run's own by default.
+        split: Which of the task's splits.
         out: Parquet file to write; RUN/scores/SPLIT.TASK.parquet by default.
-        batch_tokens: source and target tokens of a batch, padding included.
+        batch_tokens: Source and target tokens of a batch, padding included.
     """
     from tqdm import tqdm
 
@@ -194,10 +194,10 @@ def sweep(
     the exit status is then 1.
 
     Args:
-        study: the study's TOML file.
-        out: folder of the study's results; `results/NAME` by default.
-        jobs: processes at a time; as many as there are GPUs by default, or cores.
-        as_json: print JSON.
+        study: The study's TOML file.
+        out: Folder of the study's results; `results/NAME` by default.
+        jobs: Processes at a time; as many as there are GPUs by default, or cores.
+        as_json: Print JSON.
     """
     from mnmt_model.progress import SweepProgress
     from mnmt_model.run_queue import cost, default_jobs

@@ -25,7 +25,7 @@ def read_json(path: Path) -> Any:
     """The JSON value in `path`.
 
     Raises:
-        RunError: if the file is missing or is not JSON.
+        RunError: If the file is missing or is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The values of a JSON-lines file, none if it is missing; a last line cut off by a kill is left out.
 
     Raises:
-        RunError: if any other line is not JSON; the message names it.
+        RunError: If any other line is not JSON; the message names it.
     """
     lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else [""]
     for number, line in enumerate(lines[:-1], start=1):

@@ -48,8 +48,8 @@ class LoadedRun:
         """Open the data it was trained on.
 
         Raises:
-            DataError: if they cannot be opened.
-            RunError: if they are gone, or have another vocabulary than the one it was trained with.
+            DataError: If they cannot be opened.
+            RunError: If they are gone, or have another vocabulary than the one it was trained with.
         """
         data = open_data(self.folder)
         check_vocabulary(self.folder, data)
@@ -60,10 +60,10 @@ def load_run(path: Path) -> LoadedRun:
     """Load a run's model.
 
     Args:
-        path: the run's folder, for its newest checkpoint; or one of its checkpoints, or an average of some.
+        path: The run's folder, for its newest checkpoint; or one of its checkpoints, or an average of some.
 
     Raises:
-        RunError: if the record or the checkpoint is missing or broken.
+        RunError: If the record or the checkpoint is missing or broken.
     """
     saved = newest(path)
     folder = saved.parent.parent
@@ -94,8 +94,8 @@ def dev_loss(path: Path) -> float:
     """Mean dev loss of the model of a run or checkpoint over the tasks it was trained on, in nats per token.
 
     Raises:
-        RunError: if the record or the checkpoint is missing or broken, or the data have another vocabulary.
-        DataError: if the run's prepared data are gone.
+        RunError: If the record or the checkpoint is missing or broken, or the data have another vocabulary.
+        DataError: If the run's prepared data are gone.
     """
     loaded = load_run(path)
     batch_tokens = read_run(loaded.folder)["config"]["train"]["batch_tokens"]

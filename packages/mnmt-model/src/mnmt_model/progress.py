@@ -20,9 +20,9 @@ class SweepProgress:
     """Counts the runs of a sweep as they end.
 
     Args:
-        total: runs of the sweep.
+        total: Runs of the sweep.
         costs: {run: its training FLOPs, or anything proportional to them}; without, no time left is told.
-        jobs: runs at a time.
+        jobs: Runs at a time.
     """
 
     def __init__(self, total: int, *, costs: Mapping[str, float] | None = None, jobs: int = 1) -> None:
@@ -73,8 +73,8 @@ class StepProgress(Watcher):
     The time left is told from the steps done in this process, so a resumed run's is right.
 
     Args:
-        total: steps of the run.
-        clock: seconds.
+        total: Steps of the run.
+        clock: Seconds.
     """
 
     def __init__(self, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:

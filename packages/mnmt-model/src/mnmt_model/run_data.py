@@ -21,8 +21,8 @@ def open_data(run: Path) -> Prepared:
     """Open the prepared data of a run.
 
     Raises:
-        RunError: if its record cannot be read, or they are not where it says.
-        DataError: if they cannot be read.
+        RunError: If its record cannot be read, or they are not where it says.
+        DataError: If they cannot be read.
     """
     record = read_run(run)
     folder = data_folder(run, record)

@@ -51,10 +51,10 @@ def sweep(
     go on. Finished runs are not trained again, interrupted ones go on from their newest checkpoint.
 
     Args:
-        plans: what to train.
-        runs: folder of the run records.
-        jobs: processes at a time; the machine's cores are shared among them.
-        on_end: called with each outcome as it comes.
+        plans: What to train.
+        runs: Folder of the run records.
+        jobs: Processes at a time; the machine's cores are shared among them.
+        on_end: Called with each outcome as it comes.
     """
     context = _prepared_context()
     threads = max(1, (os.cpu_count() or 1) // jobs)

@@ -34,7 +34,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     """run.json of the run in `folder`.
 
     Raises:
-        RunError: if it is missing, broken, or of another schema.
+        RunError: If it is missing, broken, or of another schema.
     """
     record: dict[str, Any] = jsonl.read_json(folder / RUN)
     if record.get("schema") != SCHEMA:
@@ -46,7 +46,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
     """Run folders among `paths`: each a run, or a folder of runs.
 
     Raises:
-        RunError: if one of them is neither.
+        RunError: If one of them is neither.
     """
     found: list[Path] = []
     for path in paths:
@@ -68,7 +68,7 @@ def read_evals(folder: Path) -> list[Eval]:
     """Measurements of the run in `folder`, in the order they were made.
 
     Raises:
-        RunError: if a line is not a measurement.
+        RunError: If a line is not a measurement.
     """
     path = folder / EVALS
     names = {field.name for field in fields(Eval)}

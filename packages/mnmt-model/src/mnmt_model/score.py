@@ -47,19 +47,19 @@ def score_shard(
     kept beside it until then, and are gone on from. Nothing is done if it is there already.
 
     Args:
-        run: folder of the run.
-        data: folder of prepared data with the run's vocabulary; the run's own by default.
-        split: which of the task's splits.
-        task: whose pairs.
+        run: Folder of the run.
+        data: Folder of prepared data with the run's vocabulary; the run's own by default.
+        split: Which of the task's splits.
+        task: Whose pairs.
         out: Parquet file to write.
-        batch_tokens: source and target tokens of a batch, padding included, which does not change the scores;
+        batch_tokens: Source and target tokens of a batch, padding included, which does not change the scores;
             a pair that has more is a batch of its own.
-        part_pairs: pairs of a part.
-        on_pairs: called with the pairs done and those to do after each part.
+        part_pairs: Pairs of a part.
+        on_pairs: Called with the pairs done and those to do after each part.
 
     Raises:
-        RunError: if the run has no checkpoint or another vocabulary, or an argument is out of its range.
-        DataError: if the data have no such shard, or it holds no pairs.
+        RunError: If the run has no checkpoint or another vocabulary, or an argument is out of its range.
+        DataError: If the data have no such shard, or it holds no pairs.
     """
     if batch_tokens < 1:
         raise RunError(f"`batch_tokens` must be at least 1, but is {batch_tokens}")
@@ -99,10 +99,10 @@ def shard_nats(
     """(pairs,) -log p(target | source) in nats, `</s>` included.
 
     Args:
-        model: in evaluation mode.
-        src: token ids of the sources.
-        tgt: token ids of the targets.
-        batch_tokens: source and target tokens of a batch, padding included; a longer pair is one alone.
+        model: In evaluation mode.
+        src: Token ids of the sources.
+        tgt: Token ids of the targets.
+        batch_tokens: Source and target tokens of a batch, padding included; a longer pair is one alone.
     """
     nats = np.empty(len(src), dtype=np.float32)
     for rows in cut_batches(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
@@ -134,7 +134,7 @@ def _is_scored(path: Path, info: ScoresInfo, pairs: int) -> bool:
 
 
 def _write(path: Path, info: ScoresInfo, tables: Iterable[pa.Table]) -> None:
-    """Writes the tables one after the other."""
+    """Write the tables one after the other."""
     schema = scores_schema(info)
     with whole_file(path) as file, pq.ParquetWriter(file, schema, use_dictionary=["tokens"]) as writer:
         for table in tables:

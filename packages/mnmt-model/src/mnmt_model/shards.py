@@ -70,7 +70,7 @@ def check_placements(tensor: Tensor) -> None:
     """Check that a tensor is plain, replicated, or sharded by its rows over one dimension of its mesh.
 
     Raises:
-        ValueError: if it is not.
+        ValueError: If it is not.
     """
     if isinstance(tensor, DTensor):
         split = [placement for placement in tensor.placements if not placement.is_replicate()]

@@ -63,7 +63,7 @@ def plan_runs(study: StudyFile, data: Path) -> list[RunPlan]:
     """The runs of `study` over the prepared data in `data`, each once.
 
     Raises:
-        RunError: if a mixture names a task the data do not have, or two grids hold the same run.
+        RunError: If a mixture names a task the data do not have, or two grids hold the same run.
     """
     sweep = study.section("sweep", SweepConfig)
     for section, config in (("model", ModelConfig), ("train", TrainConfig)):

@@ -18,7 +18,7 @@ def check_vocabulary(run: Path, data: Prepared) -> None:
     """Check that the model of the run in `run` reads the token ids of `data` as they are meant.
 
     Raises:
-        RunError: if it was trained with another vocabulary, or nobody knows with which.
+        RunError: If it was trained with another vocabulary, or nobody knows with which.
     """
     record = read_run(run)
     if FIELD not in record:

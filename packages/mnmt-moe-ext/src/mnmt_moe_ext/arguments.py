@@ -27,7 +27,7 @@ def check_gate_arguments(
     threshold: float,
     renormalise: Renormalise,
 ) -> None:
-    """Raises ValueError or TypeError naming the argument, what it must be and what it is."""
+    """Raise ValueError or TypeError naming the argument, what it must be and what it is."""
     _check_logits(logits)
     _check_tensor("padding_mask", padding_mask, torch.bool, logits, "(groups, tokens)", ())
     if capacity is not None and capacity < 1:

@@ -28,7 +28,7 @@ from mnmt_moe_ext.all_to_all import Exchange, Transfer
 def apply_experts(
     experts: Callable[[Tensor], Tensor], buffers: Tensor, *, group: dist.ProcessGroup, num_chunks: int = 1
 ) -> Tensor:
-    """Applies the experts of all ranks to the buffers of all ranks, which have the same shape everywhere.
+    """Apply the experts of all ranks to the buffers of all ranks, which have the same shape everywhere.
 
     The rows of each expert are cut into chunks that travel on their own. While one is computed, the next
     comes and the one before goes back:
@@ -117,7 +117,7 @@ def _scatter_experts(outputs: Tensor, num_ranks: int) -> Tensor:
 def apply_experts_ragged(
     experts: Callable[[Tensor, Tensor], Tensor], buffers: Tensor, ends: Tensor, *, group: dist.ProcessGroup
 ) -> Tensor:
-    """Applies the experts of all ranks to rows that lie expert by expert, as many as each happens to have.
+    """Apply the experts of all ranks to rows that lie expert by expert, as many as each happens to have.
 
     The ranks tell each other their counts and read them on the host, since the sizes of the exchange and of
     what `experts` gets depend on them. It is meant for evaluation, where no token is to be dropped. It can be

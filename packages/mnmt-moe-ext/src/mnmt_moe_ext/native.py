@@ -46,7 +46,7 @@ def is_available(device: torch.device) -> bool:
 
 
 def require(device: torch.device) -> None:
-    """Raises RuntimeError, with the command that builds them, if the operators for a device are missing."""
+    """Raise RuntimeError, with the command that builds them, if the operators for a device are missing."""
     if is_available(device):
         return
     if device.type not in ("cpu", "cuda"):
@@ -59,5 +59,5 @@ def require(device: torch.device) -> None:
 
 
 def require_compiled() -> None:
-    """Raises RuntimeError, with the build command, if nothing was compiled."""
+    """Raise RuntimeError, with the build command, if nothing was compiled."""
     require(torch.device("cpu"))

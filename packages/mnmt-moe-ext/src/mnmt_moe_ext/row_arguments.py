@@ -32,7 +32,7 @@ def check_bin_size(routing: Routing, bin_size: int | None) -> tuple[int, int]:
 
 
 def check_choices(routing: Routing) -> None:
-    """Raises ValueError if there are too many choices for a ragged layout."""
+    """Raise ValueError if there are too many choices for a ragged layout."""
     groups, tokens, _ = routing.experts.shape
     if 2 * groups * tokens > MAX_ROWS:
         raise ValueError(
@@ -48,7 +48,7 @@ def buffer_shape(layout: Layout) -> tuple[int, ...]:
 
 
 def check_dispatch(tokens: Tensor, layout: Layout) -> None:
-    """Raises ValueError or TypeError naming the argument, what it must be and what it is."""
+    """Raise ValueError or TypeError naming the argument, what it must be and what it is."""
     _check_elements("tokens", tokens, layout)
     expected = tuple(layout.rows.shape[:2])
     if tokens.dim() != 3 or tuple(tokens.shape[:2]) != expected:
@@ -59,7 +59,7 @@ def check_dispatch(tokens: Tensor, layout: Layout) -> None:
 
 
 def check_combine(outputs: Tensor, weights: Tensor, layout: Layout) -> None:
-    """Raises ValueError or TypeError naming the argument, what it must be and what it is."""
+    """Raise ValueError or TypeError naming the argument, what it must be and what it is."""
     _check_elements("outputs", outputs, layout)
     expected = buffer_shape(layout)
     if outputs.dim() != len(expected) + 1 or tuple(outputs.shape[:-1]) != expected:

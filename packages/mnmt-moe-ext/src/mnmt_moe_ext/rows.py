@@ -80,7 +80,7 @@ def ragged_layout(routing: Routing) -> Layout:
 
 
 def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
-    """Copies each token to its rows of the experts' buffers.
+    """Copy each token to its rows of the experts' buffers.
 
     Can be differentiated any number of times with respect to `tokens`.
 
@@ -106,7 +106,7 @@ def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
 
 
 def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
-    """Sums the weighted outputs of each token's experts: Σ_k weights[..., k] · outputs[rows[..., k]].
+    """Sum the weighted outputs of each token's experts: Σ_k weights[..., k] · outputs[rows[..., k]].
 
     A choice without a row counts 0. The sum is in float32, or in float64 for float64 outputs. Can be
     differentiated once, with respect to `outputs` and `weights`.

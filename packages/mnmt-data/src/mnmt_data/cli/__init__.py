@@ -13,5 +13,5 @@ __all__ = ["app", "main"]
 
 
 def main() -> NoReturn:
-    """Runs the command line."""
+    """Run the command line."""
     run_app(app, prog="mnmt-data", errors=(DataError,))

@@ -16,5 +16,5 @@ app = App(name="mnmt-data", help="Corpora to clean splits, a shared vocabulary a
 
 
 def say(line: str) -> None:
-    """Tells how long work goes, on stderr."""
+    """Tell how long work goes, on stderr."""
     print(line, file=sys.stderr, flush=True)

@@ -35,8 +35,8 @@ def libreoffice_help(
     """The paragraphs of LibreOffice's help, aligned by their ids.
 
     Args:
-        request: languages, pairs and names.
-        out: corpus folder to write.
+        request: Languages, pairs and names.
+        out: Corpus folder to write.
     """
     from mnmt_data.fetch.libreoffice_help import fetch_libreoffice_help
 
@@ -51,8 +51,8 @@ def libreoffice_interface(
     """The strings of LibreOffice's interface: labels, menus, messages and tips.
 
     Args:
-        request: languages, pairs and names.
-        out: corpus folder to write.
+        request: Languages, pairs and names.
+        out: Corpus folder to write.
     """
     from mnmt_data.fetch.libreoffice_interface import fetch_libreoffice_interface
 
@@ -69,8 +69,8 @@ def debian_descriptions(
     """Debian's translated package descriptions, aligned paragraph by paragraph.
 
     Args:
-        request: languages, pairs and names.
-        out: corpus folder to write.
+        request: Languages, pairs and names.
+        out: Corpus folder to write.
     """
     from mnmt_data.fetch.debian import fetch_debian_descriptions
 

@@ -24,9 +24,9 @@ def prepare(
     A stopped `prepare` goes on where it was when it is started again.
 
     Args:
-        study: the study's TOML file.
-        out: folder of the study's results; `results/NAME` by default.
-        workers: processes; as many as there are processors by default.
+        study: The study's TOML file.
+        out: Folder of the study's results; `results/NAME` by default.
+        workers: Processes; as many as there are processors by default.
     """
     from mnmt_data.inspection import describe, table
     from mnmt_data.prepare import prepare_study
@@ -49,10 +49,10 @@ def inspect(
     """Show what prepared data hold: counts, what the filters dropped, and some pairs.
 
     Args:
-        prepared: folder of prepared data, such as results/NAME/data.
-        samples: pairs to show of each filter, and of each task's test set.
-        verify: read every file and compare it with its checksum first.
-        as_json: print JSON.
+        prepared: Folder of prepared data, such as results/NAME/data.
+        samples: Pairs to show of each filter, and of each task's test set.
+        verify: Read every file and compare it with its checksum first.
+        as_json: Print JSON.
     """
     from mnmt_data.inspection import describe, table
     from mnmt_data.prepared import open_prepared

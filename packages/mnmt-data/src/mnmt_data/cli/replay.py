@@ -14,10 +14,10 @@ def replay(run: Path, *, step: Count = 0, samples: Count = 3, as_json: Json = Fa
     """Compute again what a run read: how often each task was drawn before a step, and the batch of that step.
 
     Args:
-        run: folder of a run record.
-        step: the step, from 0.
-        samples: pairs of its batch to show.
-        as_json: print JSON.
+        run: Folder of a run record.
+        step: The step, from 0.
+        samples: Pairs of its batch to show.
+        as_json: Print JSON.
     """
     from mnmt_data.replay import audit, describe_batch, open_stream, read_recorded
 

@@ -37,13 +37,13 @@ def select(
     its log-probability per token; with one, the higher that is.
 
     Args:
-        prepared: folder of prepared data, such as results/NAME/data.
-        task: the task whose training pairs were scored.
-        base: scores under the model trained on all pairs.
-        tuned: scores under that model, tuned on trusted pairs.
-        out: file to write; PREPARED/selection/train.TASK.npy, which training reads, by default.
-        samples: best and worst pairs to show.
-        as_json: print JSON.
+        prepared: Folder of prepared data, such as results/NAME/data.
+        task: The task whose training pairs were scored.
+        base: Scores under the model trained on all pairs.
+        tuned: Scores under that model, tuned on trusted pairs.
+        out: File to write; PREPARED/selection/train.TASK.npy, which training reads, by default.
+        samples: Best and worst pairs to show.
+        as_json: Print JSON.
     """
     from mnmt_data.mixing import order_path
     from mnmt_data.prepared import open_prepared

@@ -28,14 +28,14 @@ class Apt:
     """apt-get on this machine's package sources, keeping what it fetches in one folder."""
 
     def __init__(self, folder: Path, *, report: Callable[[str], None]) -> None:
-        """Prepares the folder.
+        """Prepare the folder.
 
         Args:
-            folder: where lists and packages go, and are found again by the next run.
-            report: called with a line at each stage.
+            folder: Where lists and packages go, and are found again by the next run.
+            report: Called with a line at each stage.
 
         Raises:
-            DataError: if it cannot be written.
+            DataError: If it cannot be written.
         """
         self._folder = folder.resolve()
         self.lists = self._folder / "lists"
@@ -51,16 +51,16 @@ class Apt:
             raise DataError(f"{folder}: {error.strerror}; name a folder that can be written.") from None
 
     def update(self, *, description_languages: Sequence[str] = ("none",)) -> None:
-        """Fetches the lists that have changed.
+        """Fetch the lists that have changed.
 
         A package source that cannot be reached is no error yet, since the others or the lists of an earlier
         run may have what is wanted; if they have not, that error says so.
 
         Args:
-            description_languages: languages of the package descriptions to fetch as well, `zh_CN`.
+            description_languages: Languages of the package descriptions to fetch as well, `zh_CN`.
 
         Raises:
-            DataError: if this is no Debian system, or apt-get fails.
+            DataError: If this is no Debian system, or apt-get fails.
         """
         self._configure(description_languages)
         output = self._run("apt-get", "-q", "update")
@@ -73,7 +73,7 @@ class Apt:
         """Names of the packages that begin with `prefix`.
 
         Raises:
-            DataError: if there are none.
+            DataError: If there are none.
         """
         names = sorted(self._run("apt-cache", "pkgnames", prefix).split())
         if not names:
@@ -84,7 +84,7 @@ class Apt:
         """Languages that the package sources have package descriptions in.
 
         Raises:
-            DataError: if there are none.
+            DataError: If there are none.
         """
         releases = [path for path in self.lists.iterdir() if path.name.endswith(("_InRelease", "_Release"))]
         contents = (path.read_text(encoding="utf-8", errors="replace") for path in releases)
@@ -97,7 +97,7 @@ class Apt:
         """The lists of package descriptions in a language, one for each package source that has one.
 
         Raises:
-            DataError: if none has.
+            DataError: If none has.
         """
         lists = self._description_lists(language)
         if not lists:
@@ -114,13 +114,13 @@ class Apt:
         return sorted(path for path in self.lists.iterdir() if unquote(path.name).endswith(ending))
 
     def download(self, packages: Sequence[str]) -> list[Path]:
-        """Downloads packages, unless they are there already: apt-get compares size and checksum.
+        """Download packages, unless they are there already: apt-get compares size and checksum.
 
         Returns:
             Their files, in the order asked for.
 
         Raises:
-            DataError: if a package is unknown or cannot be fetched.
+            DataError: If a package is unknown or cannot be fetched.
         """
         # Asked from a folder without packages, apt-get prints those that are there as well.
         uris = self._run("apt-get", "-q", "download", "--print-uris", *packages, folder=self._folder)

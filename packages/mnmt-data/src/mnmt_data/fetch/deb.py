@@ -21,7 +21,7 @@ def members(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str
     """`(match, content)` of the package's files where `path` is found in the name, read in one pass.
 
     Raises:
-        DataError: if the package is broken, or this system cannot unpack it.
+        DataError: If the package is broken, or this system cannot unpack it.
     """
     command = ["dpkg-deb", "--fsys-tarfile", str(package)]
     try:

@@ -33,18 +33,18 @@ _WRAPPED_CJK = re.compile(f"(?<={_CJK})\n (?={_CJK})")
 
 
 def fetch_debian_descriptions(request: Request, folder: Path, *, report: Callable[[str], None]) -> None:
-    """Writes the translated package descriptions into the corpus folder `folder`.
+    """Write the translated package descriptions into the corpus folder `folder`.
 
     Descriptions align by the checksum of the English text, then paragraph by paragraph where both have as
     many as the English.
 
     Args:
-        request: languages and pairs.
-        folder: corpus folder to write.
-        report: called with a line at each stage.
+        request: Languages and pairs.
+        folder: Corpus folder to write.
+        report: Called with a line at each stage.
 
     Raises:
-        DataError: if the lists cannot be fetched or hold no descriptions.
+        DataError: If the lists cannot be fetched or hold no descriptions.
     """
     check_folder(folder)
     apt = Apt(folder.parent / ".downloads" / "descriptions", report=report)
@@ -61,7 +61,7 @@ def fetch_debian_descriptions(request: Request, folder: Path, *, report: Callabl
 
 
 def _update(apt: Apt, request: Request) -> Selection:
-    """Fetches the descriptions in English and the languages asked for.
+    """Fetch the descriptions in English and the languages asked for.
 
     A package source may announce a language that it has no list of: that is no language to choose `all` from.
     """

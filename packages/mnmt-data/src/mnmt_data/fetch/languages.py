@@ -43,7 +43,7 @@ def find(wanted: Sequence[str], available: Sequence[str], *, corpus: str) -> tup
     """The languages of `available` that `wanted` names, in the order of `wanted`.
 
     Raises:
-        DataError: naming a language that is not there, and those that are.
+        DataError: Naming a language that is not there, and those that are.
     """
     names = {plain(name): name for name in available}
     for language in wanted:

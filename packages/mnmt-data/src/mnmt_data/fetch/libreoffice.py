@@ -25,15 +25,15 @@ class LanguagePackages:
     """The packages `PREFIX` + language, such as `libreoffice-help-de`."""
 
     def __init__(self, prefix: str, folder: Path, *, report: Callable[[str], None]) -> None:
-        """Updates apt's lists.
+        """Update apt's lists.
 
         Args:
-            prefix: what the names of the packages begin with.
-            folder: where downloads are kept.
-            report: called with a line at each stage.
+            prefix: What the names of the packages begin with.
+            folder: Where downloads are kept.
+            report: Called with a line at each stage.
 
         Raises:
-            DataError: if this is no Debian system, or no such package is in the lists.
+            DataError: If this is no Debian system, or no such package is in the lists.
         """
         self._apt = Apt(folder, report=report)
         self._report = report
@@ -51,7 +51,7 @@ class LanguagePackages:
         """The package of each language.
 
         Raises:
-            DataError: if one cannot be fetched.
+            DataError: If one cannot be fetched.
         """
         names = [self._packages[language] for language in languages]
         self._report(f"fetching {len(names)} packages")
@@ -69,15 +69,15 @@ def read_units(
     name is the longer one, is passed over.
 
     Args:
-        package: a .deb.
-        path: what the name of a file with text looks like; groups `language` and `file`.
-        units: from a file's name and content to its units.
+        package: A .deb.
+        path: What the name of a file with text looks like; groups `language` and `file`.
+        units: From a file's name and content to its units.
 
     Returns:
         The units, the first where a key comes twice; none if the package has no such files.
 
     Raises:
-        DataError: if the package is broken.
+        DataError: If the package is broken.
     """
     found: defaultdict[str, TextUnits] = defaultdict(dict)
     name = package.name.partition("_")[0]
@@ -99,7 +99,7 @@ def read_languages(
     A package without text, which only depends on another, is left out of an open-ended selection.
 
     Raises:
-        DataError: if a package asked for by name has no text, or one is broken.
+        DataError: If a package asked for by name has no text, or one is broken.
     """
     for code, name in selection.names.items():
         if code == ENGLISH:

@@ -27,15 +27,15 @@ _VARIANTS = etree.XPath(".//span[@class='switchinline']")
 
 
 def fetch_libreoffice_help(request: Request, folder: Path, *, report: Callable[[str], None]) -> None:
-    """Writes the paragraphs of LibreOffice's help, aligned by page and id, into the corpus folder `folder`.
+    """Write the paragraphs of LibreOffice's help, aligned by page and id, into the corpus folder `folder`.
 
     Args:
-        request: languages and pairs.
-        folder: corpus folder to write.
-        report: called with a line at each stage.
+        request: Languages and pairs.
+        folder: Corpus folder to write.
+        report: Called with a line at each stage.
 
     Raises:
-        DataError: if a language has no such package, or it cannot be fetched.
+        DataError: If a language has no such package, or it cannot be fetched.
     """
     check_folder(folder)
     packages = LanguagePackages("libreoffice-help-", folder.parent / ".downloads", report=report)
@@ -53,7 +53,7 @@ def read_help(package: Path) -> TextUnits:
     """Every paragraph of a help package that has an id, by page and id.
 
     Raises:
-        DataError: if the package cannot be unpacked.
+        DataError: If the package cannot be unpacked.
     """
     return read_units(package, _PAGE, _page_units)
 

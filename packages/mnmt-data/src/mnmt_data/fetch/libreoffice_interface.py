@@ -28,17 +28,17 @@ _TILDE = re.compile(r"~(?=\w)")
 
 
 def fetch_libreoffice_interface(request: Request, folder: Path, *, report: Callable[[str], None]) -> None:
-    """Writes the strings of LibreOffice's interface into the corpus folder `folder`.
+    """Write the strings of LibreOffice's interface into the corpus folder `folder`.
 
     Strings align by catalogue, context and English text.
 
     Args:
-        request: languages and pairs.
-        folder: corpus folder to write.
-        report: called with a line at each stage.
+        request: Languages and pairs.
+        folder: Corpus folder to write.
+        report: Called with a line at each stage.
 
     Raises:
-        DataError: if a language has no such package, or it cannot be fetched.
+        DataError: If a language has no such package, or it cannot be fetched.
     """
     check_folder(folder)
     packages = LanguagePackages("libreoffice-l10n-", folder.parent / ".downloads", report=report)
@@ -63,7 +63,7 @@ def read_interface(package: Path) -> TextUnits:
     """The strings of a package by (catalogue, context, English).
 
     Raises:
-        DataError: if the package or a catalogue in it is broken.
+        DataError: If the package or a catalogue in it is broken.
     """
     try:
         return read_units(package, _CATALOGUE, catalogue_strings)

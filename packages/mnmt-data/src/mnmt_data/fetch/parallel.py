@@ -27,7 +27,7 @@ class ParallelText:
         self._columns: dict[str, Column] = {ENGLISH: list(english.values())}
 
     def add(self, code: str, units: Units) -> int:
-        """Adds a language.
+        """Add a language.
 
         Returns:
             How many units are translated into it.
@@ -53,7 +53,7 @@ class ParallelText:
         A unit is left out if the sides of one of `pairs` are the same.
 
         Raises:
-            DataError: if no unit is in all languages.
+            DataError: If no unit is in all languages.
         """
         rows = self._rows(codes, pairs)
         if not rows:

@@ -19,10 +19,10 @@ DESCRIPTION = "corpus.json"
 
 
 def check_folder(folder: Path) -> None:
-    """Refuses to replace anything but a corpus that was fetched earlier.
+    """Refuse to replace anything but a corpus that was fetched earlier.
 
     Raises:
-        DataError: if `folder` holds something else, which must not be lost.
+        DataError: If `folder` holds something else, which must not be lost.
     """
     taken = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
     if taken and not (folder / DESCRIPTION).is_file():
@@ -38,12 +38,12 @@ def publish(
     provenance: Mapping[str, Any],
     report: Callable[[str], None],
 ) -> None:
-    """Writes the pairs of each task into `folder`, with a corpus.json, in place of an earlier corpus.
+    """Write the pairs of each task into `folder`, with a corpus.json, in place of an earlier corpus.
 
     Pairs of languages that have no text in common are left out.
 
     Raises:
-        DataError: if `folder` holds something else, there are no pairs, or they cannot be written.
+        DataError: If `folder` holds something else, there are no pairs, or they cannot be written.
     """
     check_folder(folder)
     partial = folder.with_name(f".{folder.name}.partial")
@@ -70,7 +70,7 @@ def _bitexts(text: ParallelText, request: Request, selection: Selection) -> Iter
 def _write(
     folder: Path, bitexts: Iterator[tuple[Pair, Bitext]], testset: str, report: Callable[[str], None]
 ) -> dict[str, int]:
-    """Writes one task after the other, and counts the pairs of each."""
+    """Write one task after the other, and counts the pairs of each."""
     counts: dict[str, int] = {}
     for pair, bitext in bitexts:
         task = "-".join(pair)
@@ -99,7 +99,7 @@ def _sha256(path: Path) -> str:
 
 
 def _replace(folder: Path, partial: Path) -> None:
-    """Puts the new folder in the place of the old one, which is gone only once the new one stands there."""
+    """Put the new folder in the place of the old one, which is gone only once the new one stands there."""
     old = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():

@@ -43,7 +43,7 @@ class Request:
     """Options of `mnmt-data fetch`.
 
     Raises:
-        DataError: if the languages or pairs contradict each other or `testset` cannot name a file.
+        DataError: If the languages or pairs contradict each other or `testset` cannot name a file.
     """
 
     langs: str = "en,de,fr,zh-CN"
@@ -67,7 +67,7 @@ class Request:
         """The languages among those available, and their pairs.
 
         Raises:
-            DataError: if a language is not available.
+            DataError: If a language is not available.
         """
         wanted = self._languages() if self.langs != ALL else self._every(available)
         found = find(wanted, available, corpus=corpus)

@@ -49,15 +49,15 @@ class Cleaner:
     """The filters of one task, in the order in which they are applied; pickled, it is a few settings."""
 
     def __init__(self, config: CleanConfig, task: str, *, languages: Iterable[str] = ()) -> None:
-        """Sets up the filters that `config` asks for.
+        """Set up the filters that `config` asks for.
 
         Args:
-            config: the `[data.clean]` table.
-            task: the language pair, `en-de`.
-            languages: others that text may be in by mistake, beside those of the task and English.
+            config: The `[data.clean]` table.
+            task: The language pair, `en-de`.
+            languages: Others that text may be in by mistake, beside those of the task and English.
 
         Raises:
-            DataError: if a language of the task cannot be recognised, or nothing that could is installed.
+            DataError: If a language of the task cannot be recognised, or nothing that could is installed.
         """
         self.config = config
         self.task = task
@@ -76,7 +76,7 @@ def _filters(config: CleanConfig, task: str, languages: Iterable[str]) -> dict[s
 
 
 def clean_block(block: Block, filters: Cleaner) -> CleanBlock:
-    """Normalises the pairs of a block and drops those that a filter refuses.
+    """Normalise the pairs of a block and drops those that a filter refuses.
 
     A pair is counted by the first filter that drops it: pairs read = pairs kept + sum of the counts.
     """

@@ -23,13 +23,13 @@ def first_occurrences(keys: NDArray[np.uint64], *, memory_rows: int = 2**23) -> 
 
     Args:
         keys: `(n,)`; an array or a memory map, which is never read as a whole.
-        memory_rows: most rows compared at once, at some 80 bytes each: 700 MB for 2^23.
+        memory_rows: Most rows compared at once, at some 80 bytes each: 700 MB for 2^23.
 
     Returns:
         `(n,)`, False where an earlier row has the same key.
 
     Raises:
-        ValueError: if `memory_rows` is not positive.
+        ValueError: If `memory_rows` is not positive.
     """
     if memory_rows < 1:
         raise ValueError(f"`memory_rows` must be at least 1, but is {memory_rows}.")

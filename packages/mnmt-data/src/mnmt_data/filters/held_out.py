@@ -17,8 +17,8 @@ def held_out_keys(texts: Iterable[str], *, normalisation: Form = "NFC") -> NDArr
     """The keys of held-out sentences, each once, sorted.
 
     Args:
-        texts: sentences of either side of dev and test sets, as their files give them.
-        normalisation: the form in which the training text is, `CleanConfig.normalisation`.
+        texts: Sentences of either side of dev and test sets, as their files give them.
+        normalisation: The form in which the training text is, `CleanConfig.normalisation`.
     """
     return np.unique(text_keys([normalise(text, normalisation) for text in texts]))
 
@@ -31,7 +31,7 @@ def is_held_out(
     Args:
         src_keys: `(n,)`, keys of source sentences; an array or a memory map, which is read piece by piece.
         tgt_keys: `(n,)`, keys of target sentences.
-        held_out: keys as `held_out_keys` gives them: sorted, each once.
+        held_out: Keys as `held_out_keys` gives them: sorted, each once.
 
     Returns:
         `(n,)`, True where a pair must not be trained on.

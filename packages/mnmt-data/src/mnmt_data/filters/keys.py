@@ -72,7 +72,7 @@ def near_forms(texts: Sequence[str]) -> list[str]:
     spelling or order of words, or by a word more or less.
 
     Args:
-        texts: normalised texts.
+        texts: Normalised texts.
     """
     if not texts:
         return []

@@ -47,12 +47,12 @@ class WrongLanguage:
         """The filter of a task `SRC-TGT`.
 
         Args:
-            task: its two languages are candidates, and English.
-            languages: more candidates, as far as the model knows them.
-            odds: how many times likelier another candidate must be.
+            task: Its two languages are candidates, and English.
+            languages: More candidates, as far as the model knows them.
+            odds: How many times likelier another candidate must be.
 
         Raises:
-            DataError: if the model does not know a language of the task, or is not installed.
+            DataError: If the model does not know a language of the task, or is not installed.
         """
         src, tgt = (label(code, task) for code in task.split("-"))
         others = {known for code in languages if (known := _known_label(code)) is not None}
@@ -75,7 +75,7 @@ def label(code: str, task: str) -> str:
     """The model's name for a language: `pt` for `pt_BR`, `zh` for `cmn`, `no` for `nb`.
 
     Raises:
-        DataError: if it has none; or if py3langid is not installed.
+        DataError: If it has none; or if py3langid is not installed.
     """
     if (known := _known_label(code)) is not None:
         return known

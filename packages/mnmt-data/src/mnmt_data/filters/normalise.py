@@ -25,7 +25,7 @@ def normalise(line: str, form: Form = "NFC") -> str:
     nothing more.
 
     Args:
-        line: a sentence.
+        line: A sentence.
         form: `NFC` only composes characters; `NFKC` also replaces full-width, ligature and superscript
             forms by plain ones, which loses "x²" and "①".
     """

@@ -23,12 +23,12 @@ class PairFilter(Protocol):
 
 
 def empty(src: Sequence[str], tgt: Sequence[str]) -> Drops:
-    """Drops pairs with a side that has no character."""
+    """Drop pairs with a side that has no character."""
     return np.asarray(np.minimum(characters(src), characters(tgt)) == 0)
 
 
 def identical(src: Sequence[str], tgt: Sequence[str]) -> Drops:
-    """Drops pairs whose sides are equal."""
+    """Drop pairs whose sides are equal."""
     return np.fromiter((one == other for one, other in zip(src, tgt, strict=True)), np.bool_, len(src))
 
 

@@ -27,7 +27,7 @@ from mnmt_data.whole_file import whole_file
 
 
 def choose(config: DataConfig, inputs: Inputs, parts: AllParts, space: Workspace) -> dict[str, FilterReport]:
-    """Writes which pairs of every split and task are chosen, for `chosen_rows` to read, unless it is there.
+    """Write which pairs of every split and task are chosen, for `chosen_rows` to read, unless it is there.
 
     Training pairs are dropped that occurred before, or that have a sentence, on either side, which a dev or
     test set of any task has, be it a zero-shot one. Made languages drop none: what they repeat, they mean to.
@@ -36,7 +36,7 @@ def choose(config: DataConfig, inputs: Inputs, parts: AllParts, space: Workspace
         {task: what was dropped from its training pairs, by which rule}.
 
     Raises:
-        DataError: as `held_out_sets`.
+        DataError: As `held_out_sets`.
     """
     if (done := space.mark("chosen/done")) is None:
         made = bool(inputs.irreducible)
@@ -83,7 +83,7 @@ def _choose(config: DataConfig, inputs: Inputs, parts: AllParts, space: Workspac
 
 
 def _drop_repeated(near: bool, task: str, pairs: Parts, space: Workspace) -> FilterReport:
-    """Keeps the first of equal pairs, and if `near` of pairs that nearly are."""
+    """Keep the first of equal pairs, and if `near` of pairs that nearly are."""
     kept, report = np.ones(len(pairs), dtype=bool), FilterReport()
     rules = {DUPLICATE: "pair_key"} | ({NEAR_DUPLICATE: "near_key"} if near else {})
     for name, column in rules.items():

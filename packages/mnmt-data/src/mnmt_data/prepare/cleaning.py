@@ -44,10 +44,10 @@ class CleanJob:
 
 
 def clean(config: DataConfig, inputs: Inputs, space: Workspace, workers: Workers, report: Report) -> AllParts:
-    """Writes the parts that are not there yet, and a mark for every source that is done.
+    """Write the parts that are not there yet, and a mark for every source that is done.
 
     Raises:
-        DataError: if a source is broken, or a split and task without a single pair.
+        DataError: If a source is broken, or a split and task without a single pair.
     """
     counts: dict[str, int] = {}
     jobs = _jobs(config, inputs, space, counts)
@@ -60,7 +60,7 @@ def clean(config: DataConfig, inputs: Inputs, space: Workspace, workers: Workers
 
 
 def run_clean_job(job: CleanJob) -> None:
-    """Cleans a block and writes what is left of it."""
+    """Clean a block and writes what is left of it."""
     if job.as_it_is:
         cleaned = _as_it_is(job.block, job.cleaner.config.normalisation)
     else:
@@ -84,7 +84,7 @@ def _jobs(config: DataConfig, inputs: Inputs, space: Workspace, counts: dict[str
 
 
 def _mark_done(space: Workspace, counts: dict[str, int], *, before: str | None = None) -> None:
-    """Marks sources read to their end; since results come in order, all are back of those `before`."""
+    """Mark sources read to their end; since results come in order, all are back of those `before`."""
     for source in list(takewhile(lambda name: name != before, counts)):
         space.set_mark(f"parts/{source}", counts.pop(source))
 

@@ -42,12 +42,12 @@ class Coverage:
 def measure(
     lines: Sequence[str], tokens: NDArray[np.integer], *, extra: int, is_byte: NDArray[np.bool_]
 ) -> Coverage:
-    """Counts lines and their tokens.
+    """Count lines and their tokens.
 
     Args:
-        lines: text.
+        lines: Text.
         tokens: (all tokens of all lines,).
-        extra: tokens of each line that are not of its text: the tag, `</s>`.
+        extra: Tokens of each line that are not of its text: the tag, `</s>`.
         is_byte: (vocabulary size,) which ids stand for bytes.
     """
     return Coverage(

@@ -28,11 +28,11 @@ def describe(
     """What is known of the data, but their study and fingerprint.
 
     Args:
-        config: the settings.
-        folder: where the vocabulary, segments and texts are.
+        config: The settings.
+        folder: Where the vocabulary, segments and texts are.
         train: {task: its cleaned training text}, at least of every task that is trained on.
         chosen: {task: what the choice of training pairs dropped}.
-        written: the segments.
+        written: The segments.
     """
     return {
         "schema": SCHEMA,

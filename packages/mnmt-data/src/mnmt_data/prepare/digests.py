@@ -37,14 +37,14 @@ class Digests:
         return digest
 
     def save(self) -> None:
-        """Writes the cache."""
+        """Write the cache."""
         write_json(self._path, self._cache)
 
     def check_unchanged(self) -> None:
-        """Looks whether the files are still those that `of` saw.
+        """Look whether the files are still those that `of` saw.
 
         Raises:
-            DataError: naming one that is not.
+            DataError: Naming one that is not.
         """
         for path, stamp in self._used.items():
             if not path.exists() or _stamp(path) != stamp:

@@ -31,7 +31,7 @@ AllWritten = dict[str, dict[str, list[Written]]]
 def encode(
     config: DataConfig, parts: AllParts, space: Workspace, workers: Workers, report: Report
 ) -> AllWritten:
-    """Writes the segments that are not there yet, and the text of dev and test sets."""
+    """Write the segments that are not there yet, and the text of dev and test sets."""
     segments: dict[tuple[str, str], int] = {}
     jobs = _jobs(config, parts, space, segments)
     with Progress("encode", report) as progress:

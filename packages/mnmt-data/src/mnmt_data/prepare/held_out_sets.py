@@ -48,13 +48,13 @@ def held_out_sets(
     """The dev and test sets of all tasks, zero-shot ones too; no dev set has a sentence of a test set.
 
     Args:
-        config: how large the sets are.
-        inputs: where the text is from, for messages.
-        parts: all text.
+        config: How large the sets are.
+        inputs: Where the text is from, for messages.
+        parts: All text.
         candidates: {task: (pairs,) which training pairs may be carved out}, of every task with training text.
 
     Raises:
-        DataError: if there are too few of them, or nothing is left of a dev set.
+        DataError: If there are too few of them, or nothing is left of a dev set.
     """
     sets: Sets = {split: {} for split in dict.fromkeys((*CARVED, *parts)) if split != "train"}
     for task in config.evaluated:

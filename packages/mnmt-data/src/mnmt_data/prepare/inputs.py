@@ -52,10 +52,10 @@ class Inputs:
 
 
 def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
-    """Looks for the text of `config`; `corpus` is its corpus folder or the one of its made languages.
+    """Look for the text of `config`; `corpus` is its corpus folder or the one of its made languages.
 
     Raises:
-        DataError: if a task has no training text, a zero-shot one neither sets nor text to take them from, or
+        DataError: If a task has no training text, a zero-shot one neither sets nor text to take them from, or
             a test corpus none of the tasks.
     """
     sources = [

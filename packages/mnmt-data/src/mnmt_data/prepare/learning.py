@@ -27,10 +27,10 @@ _ROWS_AT_A_TIME = 2**20
 
 
 def learn_vocabulary(config: DataConfig, parts: AllParts, space: Workspace) -> Path:
-    """Writes the vocabulary, or copies the one that the study names, unless it is there; returns its path.
+    """Write the vocabulary, or copies the one that the study names, unless it is there; returns its path.
 
     Raises:
-        DataError: if the named one has not all tags, or the text does not suit the size.
+        DataError: If the named one has not all tags, or the text does not suit the size.
     """
     path, settings = space.folder / VOCABULARY, config.vocab
     if path.is_file():
@@ -59,7 +59,7 @@ def check_tags(path: Path, languages: tuple[str, ...]) -> None:
     """Sees that a vocabulary can be used again.
 
     Raises:
-        DataError: if it is missing, broken, or has no tag for one of the languages.
+        DataError: If it is missing, broken, or has no tag for one of the languages.
     """
     vocab = Vocabulary.load(path)
     for language in languages:

@@ -24,6 +24,6 @@ def is_made(config: SyntheticConfig, folder: Path, digests: Digests) -> bool:
 
 
 def make_corpus(config: SyntheticConfig, folder: Path) -> None:
-    """Writes the corpus; its description, without which it is not made, comes last."""
+    """Write the corpus; its description, without which it is not made, comes last."""
     (folder / DESCRIPTION).unlink(missing_ok=True)
     write_synthetic_corpus(config, folder)

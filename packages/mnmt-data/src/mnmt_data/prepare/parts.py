@@ -22,12 +22,12 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def write_part(path: Path, block: CleanBlock, *, read: int) -> None:
-    """Writes a part: text, numbers of the pairs in their source, origins, keys, and what the filters dropped.
+    """Write a part: text, numbers of the pairs in their source, origins, keys, and what the filters dropped.
 
     Args:
-        path: an Arrow IPC file of one record batch.
-        block: the pairs kept of a block.
-        read: pairs of the block before.
+        path: An Arrow IPC file of one record batch.
+        block: The pairs kept of a block.
+        read: Pairs of the block before.
     """
     columns = {
         "src": pa.array(block.src, pa.large_string()),

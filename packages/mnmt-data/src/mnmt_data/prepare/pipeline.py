@@ -38,19 +38,19 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def prepare_study(
     study: StudyFile, out: Path, *, report: Report = lambda line: None, workers: int | None = None
 ) -> Prepared:
-    """Prepares the data of `study` in `out/data`, unless the same was prepared there before.
+    """Prepare the data of `study` in `out/data`, unless the same was prepared there before.
 
     The folder appears complete or not at all. What was finished before an earlier call was stopped is used
     again, and the data are the same bytes, whatever stopped it and however many workers there are.
 
     Args:
-        study: its `[data]` section says what to prepare.
-        out: the study's results.
-        report: called with a line at each stage.
-        workers: processes; as many as there are processors by default.
+        study: Its `[data]` section says what to prepare.
+        out: The study's results.
+        report: Called with a line at each stage.
+        workers: Processes; as many as there are processors by default.
 
     Raises:
-        DataError: if the text, or a file of it, cannot be used, the disk is full, or another call is at work.
+        DataError: If the text, or a file of it, cannot be used, the disk is full, or another call is at work.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"`workers` must be at least 1, but is {workers}.")
@@ -98,7 +98,7 @@ def _corpus(config: DataConfig, out: Path, digests: Digests, report: Report) -> 
 def _fill(
     config: DataConfig, inputs: Inputs, digests: Digests, space: Workspace, workers: Workers, report: Report
 ) -> dict[str, Any]:
-    """Runs the stages in the workspace; returns what there is to say of the data."""
+    """Run the stages in the workspace; returns what there is to say of the data."""
     parts = clean(config, inputs, space, workers, report)
     try:
         digests.check_unchanged()
@@ -138,7 +138,7 @@ def _is_current(folder: Path, fingerprint: str) -> bool:
 
 @contextmanager
 def _alone(out: Path) -> Iterator[None]:
-    """Holds the lock of a folder of results, which ends with the process that holds it."""
+    """Hold the lock of a folder of results, which ends with the process that holds it."""
     try:
         with FileLock(out / ".data.lock", timeout=0):
             yield
@@ -159,7 +159,7 @@ def _room_told(out: Path) -> Iterator[None]:
 
 @contextmanager
 def _study_named(study: StudyFile) -> Iterator[None]:
-    """Puts the name of the study before messages about its settings."""
+    """Put the name of the study before messages about its settings."""
     try:
         yield
     except DataError as error:

@@ -33,7 +33,7 @@ class Progress:
             self._report(f"{self._stage}: {self._pairs:,} pairs done")
 
     def add(self, pairs: int) -> None:
-        """Counts pairs that were worked on now."""
+        """Count pairs that were worked on now."""
         self._pairs += pairs
         self._bar.update(pairs)
         if self._bar.disable and time.monotonic() - self._told > LINE_SECONDS:

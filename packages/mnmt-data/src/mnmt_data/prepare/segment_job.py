@@ -90,7 +90,7 @@ class _Piece:
 
 
 def run_segment_job(job: SegmentJob) -> None:
-    """Writes a segment, the text if it is not training text, and the mark, in this order."""
+    """Write a segment, the text if it is not training text, and the mark, in this order."""
     pieces = [_encode(job, *_read(path, rows)) for path, rows in job.rows]
     if job.split != "train":
         _write_text(job, pieces)

@@ -53,10 +53,10 @@ class Workers:
     def run(
         self, work: Callable[[SomeJob], Result], jobs: Iterable[SomeJob]
     ) -> Iterator[tuple[SomeJob, Result]]:
-        """Yields each job with its result, in order; at most two jobs a process are held.
+        """Yield each job with its result, in order; at most two jobs a process are held.
 
         Raises:
-            DataError: if a process was killed.
+            DataError: If a process was killed.
         """
         waiting: deque[tuple[SomeJob, Future[Result]]] = deque()
         try:
@@ -90,7 +90,7 @@ def _result(waiting: deque[tuple[SomeJob, Future[Result]]]) -> tuple[SomeJob, Re
 
 
 def _start_worker() -> None:
-    """Leaves Ctrl-C to the parent, and ends with it: a killed one cannot tell its workers to stop."""
+    """Leave Ctrl-C to the parent, and ends with it: a killed one cannot tell its workers to stop."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 

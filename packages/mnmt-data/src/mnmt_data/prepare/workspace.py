@@ -27,7 +27,7 @@ class Workspace:
         return self.folder / "work"
 
     def open(self, identity: list[str | int]) -> bool:
-        """Makes the folder, or enters one that was begun for the same inputs, settings and version.
+        """Make the folder, or enters one that was begun for the same inputs, settings and version.
 
         Returns:
             Whether it was begun before.
@@ -54,7 +54,7 @@ class Workspace:
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
     def set_mark(self, name: str, content: Any) -> None:
-        """Leaves a mark."""
+        """Leave a mark."""
         write_json(self.work / f"{name}.json", content)
 
     def part(self, source: str, number: int) -> Path:
@@ -70,7 +70,7 @@ class Workspace:
         return (self.folder / DESCRIPTION).is_file()
 
     def publish(self, folder: Path) -> None:
-        """Takes the place of `folder`, which is there, old or new, but for the moment between two renames."""
+        """Take the place of `folder`, which is there, old or new, but for the moment between two renames."""
         shutil.rmtree(self.work, ignore_errors=True)
         old = folder.with_name(f".{folder.name}.old")
         shutil.rmtree(old, ignore_errors=True)

@@ -56,7 +56,7 @@ class File:
         """The content.
 
         Raises:
-            DataError: if the file is missing, cannot be read, or is truncated or damaged.
+            DataError: If the file is missing, cannot be read, or is truncated or damaged.
         """
         codec = CODECS.get(self.path.suffix)
         check_is_file(self.path)
@@ -91,7 +91,7 @@ class ZipMember:
         """The content.
 
         Raises:
-            DataError: if the archive is truncated, damaged or encrypted.
+            DataError: If the archive is truncated, damaged or encrypted.
         """
         try:
             with ZipFile(self.path) as archive, archive.open(self.member) as stream:
@@ -102,10 +102,10 @@ class ZipMember:
 
 
 def check_is_file(path: Path) -> None:
-    """Refuses what is not there or is not a file.
+    """Refuse what is not there or is not a file.
 
     Raises:
-        DataError: naming the path.
+        DataError: Naming the path.
     """
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name a file in it.")
@@ -117,7 +117,7 @@ def members(path: Path) -> list[str]:
     """Names of the files in a zip archive.
 
     Raises:
-        DataError: if the archive is missing, truncated or damaged.
+        DataError: If the archive is missing, truncated or damaged.
     """
     check_is_file(path)
     try:

@@ -22,7 +22,7 @@ def without_mark(head: bytes, name: str) -> bytes:
     """The first chunk of a UTF-8 file, less its byte-order mark.
 
     Raises:
-        DataError: if it starts as UTF-16 or compressed files do; a few NULs alone are text.
+        DataError: If it starts as UTF-16 or compressed files do; a few NULs alone are text.
     """
     for mark, what in _OTHER_MARKS.items():
         if head.startswith(mark):

@@ -12,7 +12,7 @@ def languages(task: str) -> tuple[str, str]:
     """The source and the target code of a task `SRC-TGT`.
 
     Raises:
-        ValueError: if the task is not two codes and a hyphen.
+        ValueError: If the task is not two codes and a hyphen.
     """
     src, _, tgt = task.partition("-")
     if not src or not tgt or "-" in tgt:

@@ -19,7 +19,7 @@ def named_texts(folder: Path, testset: str, named: str, task: str) -> tuple[Text
     """The texts `TESTSET.SRC-TGT.SRC` and `.TGT`, where `named` is the pair in their names.
 
     Raises:
-        DataError: if one side is there without the other, or one text is there twice.
+        DataError: If one side is there without the other, or one text is there twice.
     """
     stem = folder / f"{testset}.{named}"
     sides = [_text(stem, code) for code in languages(task)]
@@ -34,7 +34,7 @@ def sacrebleu_texts(folder: Path, testset: str, named: str, task: str) -> tuple[
     may be that one, whatever `testset` is called, or `~/.sacrebleu` with `SET` for a test set.
 
     Raises:
-        DataError: if one side is there without the other.
+        DataError: If one side is there without the other.
     """
     for place in (folder / testset, folder):
         for prefix in _own_names(place, testset):
@@ -83,7 +83,7 @@ def mtdata_texts(folder: Path, testset: str, task: str) -> tuple[TextPairs, ...]
     `newstest_deen` or `newstest_deen-2019` for `tests/Statmt-newstest_deen-2019-deu-eng.LANG`.
 
     Raises:
-        DataError: if one text is there twice.
+        DataError: If one text is there twice.
     """
     here = dict(_texts(folder, task))
     if testset in here:

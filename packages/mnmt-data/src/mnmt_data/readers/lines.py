@@ -21,7 +21,7 @@ class Lines:
     """The lines of a source, taken some at a time."""
 
     def __init__(self, source: ByteSource, *, overlong: str = "") -> None:
-        """Starts at the first line; one of more than `LONGEST_SENTENCE` characters is given as `overlong`."""
+        """Start at the first line; one of more than `LONGEST_SENTENCE` characters is given as `overlong`."""
         self.name = source.name
         self._batches = _batches(source, overlong)
         self._ready: list[str] = []
@@ -64,7 +64,7 @@ class LineSplitter:
         """The lines that end in this chunk.
 
         Raises:
-            DataError: if a line is not UTF-8 or longer than `LONGEST_LINE`.
+            DataError: If a line is not UTF-8 or longer than `LONGEST_LINE`.
         """
         data = without_mark(chunk, self._name) if self._tail is None else self._tail + chunk
         cut = data.rfind(b"\n") + 1

@@ -52,7 +52,7 @@ def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
         The readers, in a fixed order; none if the folder does not hold the test set and task.
 
     Raises:
-        DataError: if one side is there without the other, or one text is there twice.
+        DataError: If one side is there without the other, or one text is there twice.
     """
     for named in (task, opposite(task)):
         if readers := _named_for(folder, testset, named, task):
@@ -70,12 +70,12 @@ def open_reader(source: str, task: str) -> Reader:
     """A reader of a source that a study names.
 
     Args:
-        source: the path of a file whose name ends as one of `FORMATS`; or of two texts, plain, `.gz` or
+        source: The path of a file whose name ends as one of `FORMATS`; or of two texts, plain, `.gz` or
             `.zst`, with `{lang}` for the language codes: `raw/europarl.{lang}.gz`. `~` is the home folder.
-        task: the language pair, `SRC-TGT`.
+        task: The language pair, `SRC-TGT`.
 
     Raises:
-        DataError: if a file is missing or the ending of its name is none that is known.
+        DataError: If a file is missing or the ending of its name is none that is known.
     """
     if LANG in source:
         src, tgt = (_side(source, code) for code in languages(task))

@@ -18,7 +18,7 @@ def open_zip(path: Path, task: str) -> Reader:
     Members `CORPUS.SRC-TGT.SRC` and `CORPUS.SRC-TGT.TGT`, the pair in either order, go before a TMX file.
 
     Raises:
-        DataError: if the archive is missing or damaged, a member's name leads out of it, or it holds neither
+        DataError: If the archive is missing or damaged, a member's name leads out of it, or it holds neither
             exactly one Moses pair of the task nor exactly one TMX file.
     """
     names = members(path)

@@ -43,7 +43,7 @@ class ParquetPairs:
         """Blocks of pairs; a null is an empty sentence.
 
         Raises:
-            DataError: if the file is missing or damaged, or has no columns for the task.
+            DataError: If the file is missing or damaged, or has no columns for the task.
         """
         check_is_file(self.path)
         first = 0

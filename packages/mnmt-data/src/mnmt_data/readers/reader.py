@@ -35,6 +35,6 @@ class Reader(Protocol):
         """Blocks of `BLOCK_PAIRS` pairs, the last one shorter; none if there are no pairs.
 
         Raises:
-            DataError: if a file is missing or broken; the message names the file, and the line where it can.
+            DataError: If a file is missing or broken; the message names the file, and the line where it can.
         """
         ...

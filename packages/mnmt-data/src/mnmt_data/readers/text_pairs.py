@@ -35,7 +35,7 @@ class TextPairs:
         """Blocks of pairs.
 
         Raises:
-            DataError: if a file is missing, broken or not UTF-8, or the files differ in number of lines.
+            DataError: If a file is missing, broken or not UTF-8, or the files differ in number of lines.
         """
         texts = [Lines(source) for source in self._sources]
         first = 0

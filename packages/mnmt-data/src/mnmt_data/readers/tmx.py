@@ -27,7 +27,7 @@ class TmxPairs:
         """Blocks of pairs.
 
         Raises:
-            DataError: if the file is missing, truncated or not well-formed, or declares entities.
+            DataError: If the file is missing, truncated or not well-formed, or declares entities.
         """
         yield from blocks_of(self._pairs())
 

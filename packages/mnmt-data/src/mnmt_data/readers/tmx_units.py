@@ -36,7 +36,7 @@ class UnitParser:
         """The pairs whose units end in this chunk.
 
         Raises:
-            DataError: if the document is not well-formed, not TMX or declares entities, or a unit never ends.
+            DataError: If the document is not well-formed, not TMX or declares entities, or a unit never ends.
         """
         self._bytes_since_unit += len(chunk)
         if self._bytes_since_unit > LONGEST_LINE:

@@ -29,7 +29,7 @@ class TsvPairs:
         """Blocks of pairs; every line is a pair, for no header is looked for.
 
         Raises:
-            DataError: if the file is missing, broken or not UTF-8, or a line has no tab.
+            DataError: If the file is missing, broken or not UTF-8, or a line has no tab.
         """
         lines, first = Lines(File(self.path), overlong="\t"), 0
         swapped = is_reversed(self.path.name, self.task)

@@ -34,10 +34,10 @@ def concept_sentences(
 
     Args:
         probabilities: (concepts,), which sum to 1.
-        lengths: of the shortest sentence and of the longest; all between are equally frequent.
-        split: one of `SPLITS`.
-        task: such as `xx-aa`.
-        seed: of everything.
+        lengths: Of the shortest sentence and of the longest; all between are equally frequent.
+        split: One of `SPLITS`.
+        task: Such as `xx-aa`.
+        seed: Of everything.
     """
     cumulative = np.cumsum(probabilities)
     cumulative /= cumulative[-1]
@@ -68,7 +68,7 @@ def splits_are_disjoint(probabilities: NDArray[np.float64], words: int) -> bool:
 
 
 def _shorten(sentences: NDArray[np.int64], shortest: int, key: NDArray[np.uint64], block: int) -> None:
-    """Cuts each sentence to a length drawn uniformly, in place."""
+    """Cut each sentence to a length drawn uniformly, in place."""
     longest = sentences.shape[1]
     units = random_units(key, block * _BLOCK, _BLOCK)
     lengths = shortest + (units * (longest - shortest + 1)).astype(np.int64)

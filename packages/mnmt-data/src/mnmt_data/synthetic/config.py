@@ -31,7 +31,7 @@ class SyntheticConfig:
     """What the synthetic languages are like and how much of them to write.
 
     Raises:
-        ValueError: if a field is out of its range, or the syllables make fewer words than there are concepts.
+        ValueError: If a field is out of its range, or the syllables make fewer words than there are concepts.
     """
 
     languages: tuple[str, ...] = ("aa", "bb")

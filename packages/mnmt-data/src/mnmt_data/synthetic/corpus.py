@@ -26,7 +26,7 @@ _LATER: dict[str, Any] = {
 
 
 def write_synthetic_corpus(config: SyntheticConfig, folder: Path) -> None:
-    """Writes train, dev and test of every task as a corpus folder, with a space between syllables.
+    """Write train, dev and test of every task as a corpus folder, with a space between syllables.
 
     `corpus.json`, written last, holds provenance, counts, checksums and the irreducible loss of every task.
     """
@@ -52,7 +52,7 @@ def _settings(config: SyntheticConfig) -> dict[str, Any]:
 
 
 def _write_pairs(config: SyntheticConfig, folder: Path, stem: str, count: int) -> dict[str, str]:
-    """Writes `count` pairs to the two files of `stem`, SPLIT.SRC-TGT; returns {file name: SHA-256}."""
+    """Write `count` pairs to the two files of `stem`, SPLIT.SRC-TGT; returns {file name: SHA-256}."""
     split, task = stem.split(".")
     names = [f"{stem}.{language}" for language in task.split("-")]
     checksums = [sha256(), sha256()]

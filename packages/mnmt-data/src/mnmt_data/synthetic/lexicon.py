@@ -26,11 +26,11 @@ def unique_spellings(
     """A random spelling for every concept, no two alike.
 
     Args:
-        concepts: how many there are.
-        length: syllables a word.
-        inventory: syllables to choose from; there must be as many words as concepts, inventory^length.
-        seed: of the spellings.
-        language: whose they are.
+        concepts: How many there are.
+        length: Syllables a word.
+        inventory: Syllables to choose from; there must be as many words as concepts, inventory^length.
+        seed: Of the spellings.
+        language: Whose they are.
         shared: (concepts,) which of them are spelled as in every other language; by default none.
 
     Returns:

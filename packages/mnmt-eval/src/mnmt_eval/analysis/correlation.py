@@ -49,19 +49,19 @@ def metric_line(
     samples: int = 1000,
     seed: int = 12345,
 ) -> MetricLine:
-    """Fits the line through (loss, metric) of several models, with bootstrap intervals over the models.
+    """Fit the line through (loss, metric) of several models, with bootstrap intervals over the models.
 
     Fernandes et al. 2023, sec. 3.5, find chrF and BLEURT almost linear in cross-entropy.
 
     Args:
-        losses: of each model, nats per token.
-        values: the metric of each.
-        level: share of the bootstrap samples within the intervals.
-        samples: how many; those with one loss alone have no line and are left out.
-        seed: of the bootstrap.
+        losses: Of each model, nats per token.
+        values: The metric of each.
+        level: Share of the bootstrap samples within the intervals.
+        samples: How many; those with one loss alone have no line and are left out.
+        seed: Of the bootstrap.
 
     Raises:
-        ValueError: if there are fewer than three models, or they do not differ in loss or metric.
+        ValueError: If there are fewer than three models, or they do not differ in loss or metric.
     """
     x, y = np.asarray(losses, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if x.shape != y.shape or x.size < 3:

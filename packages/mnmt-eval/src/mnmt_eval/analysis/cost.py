@@ -43,15 +43,15 @@ def quality_at_cost(
     """Mean quality, mean gain over the tasks' baselines, and cost of each system.
 
     Args:
-        systems: what is compared.
+        systems: What is compared.
         baselines: {task: metric of the baseline}; tasks are those of the baselines.
-        higher_is_better: whether better systems have higher values.
+        higher_is_better: Whether better systems have higher values.
 
     Returns:
         A row a system, in their order.
 
     Raises:
-        ValueError: if there is no baseline, or a system has no value of a baseline's task.
+        ValueError: If there is no baseline, or a system has no value of a baseline's task.
     """
     if not baselines:
         raise ValueError("`baselines` must have at least one task, but has none.")

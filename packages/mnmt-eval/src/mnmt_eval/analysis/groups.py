@@ -29,13 +29,13 @@ class GroupScore:
 
 
 def origin_groups(origins: Sequence[str], *, task: str) -> list[str]:
-    """Names the side of each pair that was written first (Zhang et al. 2022, table 2).
+    """Name the side of each pair that was written first (Zhang et al. 2022, table 2).
 
     Translated text is plainer than text that was written in a language, so such pairs are easier.
 
     Args:
-        origins: the language that each pair was written in; `""` where nobody knows.
-        task: the language pair, such as `en-de`.
+        origins: The language that each pair was written in; `""` where nobody knows.
+        task: The language pair, such as `en-de`.
 
     Returns:
         `source-original`, `target-original`, `other-original` or `unknown`, for each pair.
@@ -46,14 +46,14 @@ def origin_groups(origins: Sequence[str], *, task: str) -> list[str]:
 
 
 def length_groups(lengths: Sequence[int], *, bounds: Sequence[int]) -> list[str]:
-    """Names the range that each length is in: with bounds 0, 10 and 20 `0-9`, `10-19` or `20+`.
+    """Name the range that each length is in: with bounds 0, 10 and 20 `0-9`, `10-19` or `20+`.
 
     Args:
-        lengths: of the sources, in what the bounds are in.
-        bounds: the least length of each group, ascending from 0.
+        lengths: Of the sources, in what the bounds are in.
+        bounds: The least length of each group, ascending from 0.
 
     Raises:
-        ValueError: if the bounds do not ascend from 0.
+        ValueError: If the bounds do not ascend from 0.
     """
     if not bounds or bounds[0] != 0 or any(low >= high for low, high in pairwise(bounds)):
         raise ValueError(f"`bounds` must ascend from 0, but are {tuple(bounds)}.")
@@ -62,7 +62,7 @@ def length_groups(lengths: Sequence[int], *, bounds: Sequence[int]) -> list[str]
 
 
 def length_thirds(lengths: Sequence[int]) -> list[str]:
-    """Names thirds of the test set by length `short`, `medium` and `long` (Zhang et al. 2022, fig. 3).
+    """Name thirds of the test set by length `short`, `medium` and `long` (Zhang et al. 2022, fig. 3).
 
     Of sentences of equal length the earlier one counts as shorter.
     """
@@ -77,15 +77,15 @@ def score_groups(
     """A metric of each group, as if the group's sentences were the test set.
 
     Args:
-        value: the metric of sentences with these statistics.
+        value: The metric of sentences with these statistics.
         statistics: (sentences, k), of all sentences.
-        groups: the group of each sentence.
+        groups: The group of each sentence.
 
     Returns:
         The groups that have sentences: origins as source, target, other, unknown; lengths ascending.
 
     Raises:
-        ValueError: if there are not as many groups as sentences.
+        ValueError: If there are not as many groups as sentences.
     """
     if len(groups) != len(statistics):
         raise ValueError(f"`groups` must be as many as sentences ({len(statistics)}), but are {len(groups)}.")

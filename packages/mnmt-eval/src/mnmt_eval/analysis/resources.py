@@ -13,7 +13,7 @@ class Resources:
     """Which tasks have much and little data; by default OPUS-100's groups (Zhang et al. 2022, table 3).
 
     Raises:
-        ValueError: if a threshold is out of its range.
+        ValueError: If a threshold is out of its range.
     """
 
     high: int = 900_000
@@ -54,7 +54,7 @@ def resource_scores(
     Args:
         values: {task: value}.
         pairs: {task: training pairs}; tasks that are not in it, such as zero-shot ones, are left out.
-        resources: the thresholds; by default OPUS-100's.
+        resources: The thresholds; by default OPUS-100's.
 
     Returns:
         High, Med, Low, as far as they have tasks, and All; nothing if no task is left.

@@ -38,7 +38,7 @@ def zero_shot(
     Args:
         values: {task: metric}.
         accuracies: {task: language accuracy in percent}.
-        tasks: the zero-shot ones; those without a value are left out.
+        tasks: The zero-shot ones; those without a value are left out.
 
     Returns:
         None if no zero-shot task has a value.

@@ -33,14 +33,14 @@ def analyse(
     """Print what scored runs say together: by resource, zero-shot, transfer, cost, and against the loss.
 
     Args:
-        runs: runs, or folders of runs; `NAME=RUN` gives one a name.
-        baselines: runs to measure transfer and gains from, such as bilingual ones, one a task.
-        testset: the test set.
-        metric: the metric, as `mnmt-eval score` has measured it.
-        cost: what quality is set against, training `flops` or `seconds`.
-        high: tasks with more training pairs than these are High.
-        low: tasks with fewer training pairs than these are Low; all others are Med.
-        as_json: print the analyses as JSON.
+        runs: Runs, or folders of runs; `NAME=RUN` gives one a name.
+        baselines: Runs to measure transfer and gains from, such as bilingual ones, one a task.
+        testset: The test set.
+        metric: The metric, as `mnmt-eval score` has measured it.
+        cost: What quality is set against, training `flops` or `seconds`.
+        high: Tasks with more training pairs than these are High.
+        low: Tasks with fewer training pairs than these are Low; all others are Med.
+        as_json: Print the analyses as JSON.
     """
     try:
         resources = Resources(high=high, low=low)

@@ -43,19 +43,19 @@ def compare(
     measured. `NAME=FILE` gives it a name.
 
     Args:
-        systems: files, runs, or folders of runs.
-        reference: a file with a reference a line, or several; by default the references of the runs' data.
-        source: a file with a source sentence a line, for comet and for groups by length.
-        pair: the language pair, such as `en-de`; of runs all pairs by default.
-        testset: the runs' test set.
-        baseline: the system that others are tested against; by default the first.
-        metric: metrics and their options.
-        by: score groups of sentences apart: `origin` (which side was written first), `length`, or `thirds`.
-        test: of significance: paired `permutation` or `bootstrap`.
-        samples: resamples of the bootstrap.
-        permutations: random exchanges of the permutation test.
-        seed: of both.
-        as_json: print the comparisons as JSON.
+        systems: Files, runs, or folders of runs.
+        reference: A file with a reference a line, or several; by default the references of the runs' data.
+        source: A file with a source sentence a line, for comet and for groups by length.
+        pair: The language pair, such as `en-de`; of runs all pairs by default.
+        testset: The runs' test set.
+        baseline: The system that others are tested against; by default the first.
+        metric: Metrics and their options.
+        by: Score groups of sentences apart: `origin` (which side was written first), `length`, or `thirds`.
+        test: Of significance: paired `permutation` or `bootstrap`.
+        samples: Resamples of the bootstrap.
+        permutations: Random exchanges of the permutation test.
+        seed: Of both.
+        as_json: Print the comparisons as JSON.
     """
     comparing = Comparing(
         metrics=metric.choice,

@@ -42,7 +42,7 @@ class MetricFlags:
         """The metrics chosen.
 
         Raises:
-            EvalError: if one is unknown.
+            EvalError: If one is unknown.
         """
         language = LanguageOptions(candidates=self.language.candidates, identifier=self.language.identifier)
         options = MetricOptions(

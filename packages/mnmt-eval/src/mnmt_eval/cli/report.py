@@ -34,15 +34,15 @@ def report(
     `NAME=FILE` gives one a name.
 
     Args:
-        systems: files, runs, or folders of runs.
-        out: folder for the page, index.html.
-        reference: a file with a reference a line, or several; by default the references of the runs' data.
-        source: a file with a source sentence a line.
-        pair: the language pair, such as `en-de`; of runs all pairs by default.
-        testset: the runs' test set.
-        metric: metrics and their options.
-        worst_by: the metric that says which translations are worst.
-        sentences: sentences of each text: those that some system translated worst.
+        systems: Files, runs, or folders of runs.
+        out: Folder for the page, index.html.
+        reference: A file with a reference a line, or several; by default the references of the runs' data.
+        source: A file with a source sentence a line.
+        pair: The language pair, such as `en-de`; of runs all pairs by default.
+        testset: The runs' test set.
+        metric: Metrics and their options.
+        worst_by: The metric that says which translations are worst.
+        sentences: Sentences of each text: those that some system translated worst.
     """
     files = text_files(references=reference or (), source=source, pair=pair)
     opened = open_systems(name_systems(systems), testset=testset, pair=pair, files=files)

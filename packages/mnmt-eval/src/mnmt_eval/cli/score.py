@@ -43,14 +43,14 @@ def score(
     What is there already, made with the same options, is not computed again.
 
     Args:
-        runs: runs, or folders of runs.
-        testset: test sets, as `test` or `test,debian`; all by default.
-        metric: metrics and their options.
-        search: how to search.
-        max_sentences: sentences of each test set, from its start; all by default.
-        batch_tokens: source tokens translated at a time, padding included.
+        runs: Runs, or folders of runs.
+        testset: Test sets, as `test` or `test,debian`; all by default.
+        metric: Metrics and their options.
+        search: How to search.
+        max_sentences: Sentences of each test set, from its start; all by default.
+        batch_tokens: Source tokens translated at a time, padding included.
         device: `cpu`, `cuda` or `cuda:0`, …; the first GPU, or the CPU, by default.
-        as_json: print the metrics as JSON.
+        as_json: Print the metrics as JSON.
     """
     scoring = Scoring(
         testsets=testset,

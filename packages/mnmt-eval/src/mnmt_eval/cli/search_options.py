@@ -36,7 +36,7 @@ class SearchOptions:
         """The same for the search itself.
 
         Raises:
-            EvalError: if an option is out of its range.
+            EvalError: If an option is out of its range.
         """
         return SearchConfig(
             beam=DEFAULT_BEAM if self.beam is None else self.beam,
@@ -62,7 +62,7 @@ class TranslationOptions(SearchOptions):
         """The same for the search itself.
 
         Raises:
-            EvalError: if an option contradicts another.
+            EvalError: If an option contradicts another.
         """
         found = super().config
         beam = 1 if self.sampling and self.beam is None else found.beam

@@ -65,15 +65,15 @@ def translate(
     """Translate text, a sentence a line, with a trained run: stdin to stdout, or files.
 
     Args:
-        run: its folder, for the newest checkpoint; or a checkpoint of it, or an average of some.
-        pair: the language pair, such as `en-de`; several with folders.
-        tagged: every line names its pair itself: `en-de<TAB>text`.
-        source: a file; or a folder, of which every NAME.en and NAME.en-de.en is translated.
-        output: a file, which an interrupted command takes up again; or a folder of such, if the input is one.
-        scores: write a table: number of the line, score, translation; `--n-best` writes one too.
-        as_json: write an object a line, with all that is known of the translation.
-        search: how to search.
-        work: how the work is done.
+        run: Its folder, for the newest checkpoint; or a checkpoint of it, or an average of some.
+        pair: The language pair, such as `en-de`; several with folders.
+        tagged: Every line names its pair itself: `en-de<TAB>text`.
+        source: A file; or a folder, of which every NAME.en and NAME.en-de.en is translated.
+        output: A file, which an interrupted command takes up again; or a folder of such, if the input is one.
+        scores: Write a table: number of the line, score, translation; `--n-best` writes one too.
+        as_json: Write an object a line, with all that is known of the translation.
+        search: How to search.
+        work: How the work is done.
     """
     config, devices = search.config, find_devices(work.device)
     transfers = find_transfers(pair, tagged=tagged, source=source, output=output)

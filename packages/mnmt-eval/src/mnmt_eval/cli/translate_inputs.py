@@ -33,13 +33,13 @@ def find_transfers(
     """What is translated into what.
 
     Args:
-        pairs: language pairs.
-        tagged: whether every line names its pair.
-        source: a file or folder; stdin if None.
-        output: a file, or a folder if `source` is one; stdout if None.
+        pairs: Language pairs.
+        tagged: Whether every line names its pair.
+        source: A file or folder; stdin if None.
+        output: A file, or a folder if `source` is one; stdout if None.
 
     Raises:
-        EvalError: if these do not fit together, a pair is none, or a folder holds nothing to translate.
+        EvalError: If these do not fit together, a pair is none, or a folder holds nothing to translate.
     """
     if tagged == bool(pairs):
         raise EvalError(

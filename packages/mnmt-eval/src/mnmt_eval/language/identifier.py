@@ -35,11 +35,11 @@ def identifier(name: str, candidates: Sequence[str]) -> Identifier:
     """An identifier restricted to some languages.
 
     Args:
-        name: one of `IDENTIFIERS`.
-        candidates: codes of languages, as `de` or `zh_CN`, at least two different ones.
+        name: One of `IDENTIFIERS`.
+        candidates: Codes of languages, as `de` or `zh_CN`, at least two different ones.
 
     Raises:
-        EvalError: if there is none of that name, it does not know a language, or the extra is not installed.
+        EvalError: If there is none of that name, it does not know a language, or the extra is not installed.
     """
     if name not in IDENTIFIERS:
         raise EvalError(f"`identifier` must be one of {', '.join(IDENTIFIERS)}, but is {name!r}.")
@@ -79,7 +79,7 @@ def check_known(name: str, candidates: Sequence[str], known: Sequence[str]) -> N
     """Refuse languages that an identifier does not know.
 
     Raises:
-        EvalError: naming them.
+        EvalError: Naming them.
     """
     unknown = [code for code in candidates if code not in known]
     if unknown:

@@ -19,7 +19,7 @@ class LinguaIdentifier:
         """Load the models of the candidates.
 
         Raises:
-            EvalError: if it does not know a language.
+            EvalError: If it does not know a language.
         """
         by_code = {language.iso_code_639_1.name.lower(): language for language in Language.all()}
         by_code |= {code: by_code[other] for code, other in _OTHER_CODES.items()}

@@ -17,7 +17,7 @@ class Py3langidIdentifier:
         """Load the model and restrict it.
 
         Raises:
-            EvalError: if it does not know a language.
+            EvalError: If it does not know a language.
         """
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
         check_known("py3langid", candidates, self._identifier.labels)

@@ -19,12 +19,12 @@ class BleurtScorer:
         """Load it from its folder; nothing is downloaded.
 
         Args:
-            checkpoint: a folder with config.json, weights, and spm.model or vocab.txt.
-            batch_sentences: sentences scored at a time.
-            device: where to.
+            checkpoint: A folder with config.json, weights, and spm.model or vocab.txt.
+            batch_sentences: Sentences scored at a time.
+            device: Where to.
 
         Raises:
-            EvalError: if the folder holds no whole checkpoint, or there is no such device.
+            EvalError: If the folder holds no whole checkpoint, or there is no such device.
         """
         try:
             self._tokenizer = BleurtTokenizer.from_pretrained(checkpoint, local_files_only=True)

@@ -23,15 +23,15 @@ def check_alignment(
     blank, one of its references must not be blank either.
 
     Args:
-        metric: its name, for the message.
-        hypotheses: a system's output.
-        references: the sentences of the first reference, those of the second, …
-        sources: what was translated; may be empty.
-        num_references: how many references there must be.
+        metric: Its name, for the message.
+        hypotheses: A system's output.
+        references: The sentences of the first reference, those of the second, …
+        sources: What was translated; may be empty.
+        num_references: How many references there must be.
 
     Raises:
-        EvalError: if there is no sentence, the numbers differ, or sentences have no reference.
-        TypeError: if `references` holds sentences, not references.
+        EvalError: If there is no sentence, the numbers differ, or sentences have no reference.
+        TypeError: If `references` holds sentences, not references.
     """
     if any(isinstance(reference, str) for reference in references):
         raise TypeError(

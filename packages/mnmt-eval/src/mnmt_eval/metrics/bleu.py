@@ -27,12 +27,12 @@ class Bleu(SacrebleuMetric):
         """BLEU for a target language.
 
         Args:
-            target: the target language, which chooses the tokenizer; of `zh_CN` only `zh` counts.
-            tokenizer: another of sacreBLEU's tokenizers.
-            num_references: of every sentence.
+            target: The target language, which chooses the tokenizer; of `zh_CN` only `zh` counts.
+            tokenizer: Another of sacreBLEU's tokenizers.
+            num_references: Of every sentence.
 
         Raises:
-            EvalError: if there is no such tokenizer, or its packages or model are missing.
+            EvalError: If there is no such tokenizer, or its packages or model are missing.
         """
         tokenizer = tokenizer or tokenizer_of(target)
         check_tokenizer(tokenizer, target)

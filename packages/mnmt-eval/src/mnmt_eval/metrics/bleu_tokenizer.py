@@ -31,7 +31,7 @@ def check_tokenizer(tokenizer: str, target: str) -> None:
     """Refuse a tokenizer that is unknown or would have to be downloaded.
 
     Raises:
-        EvalError: saying where its model belongs, or which there are.
+        EvalError: Saying where its model belongs, or which there are.
     """
     if tokenizer not in BLEU.TOKENIZERS:
         raise EvalError(f"`tokenizer` must be one of {', '.join(BLEU.TOKENIZERS)}, but is {tokenizer!r}.")

@@ -31,7 +31,7 @@ class Bleurt(MeanMetric):
         """BLEURT with a checkpoint; the model is loaded when the first sentences are scored.
 
         Raises:
-            EvalError: if no checkpoint is named or none is there, or the extra is not installed.
+            EvalError: If no checkpoint is named or none is there, or the extra is not installed.
         """
         super().__init__(num_references=1)
         self._options = options

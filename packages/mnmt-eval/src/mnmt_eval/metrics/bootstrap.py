@@ -51,13 +51,13 @@ def bootstrap(
     the two intervals agree to about six digits.
 
     Args:
-        metric: the metric.
-        statistics: of the sentences, (sentences, k).
-        samples: resamples.
-        seed: of the draws.
+        metric: The metric.
+        statistics: Of the sentences, (sentences, k).
+        samples: Resamples.
+        seed: Of the draws.
 
     Raises:
-        EvalError: if `samples` is not positive.
+        EvalError: If `samples` is not positive.
     """
     (totals,) = bootstrap_totals([statistics], samples=samples, seed=seed)
     signature = resampled_signature(metric.signature, bs=samples, seed=seed)

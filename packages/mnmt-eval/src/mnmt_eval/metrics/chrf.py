@@ -26,8 +26,8 @@ class Chrf(SacrebleuMetric):
         """Make it chrF.
 
         Args:
-            word_order: longest word n-grams; 0 for chrF, 2 for chrF++.
-            num_references: of every sentence.
+            word_order: Longest word n-grams; 0 for chrF, 2 for chrF++.
+            num_references: Of every sentence.
         """
         scorer = CHRF(word_order=word_order, beta=_BETA, references=blank_references(num_references))
         super().__init__("chrf" + "+" * word_order, scorer, num_references=num_references)

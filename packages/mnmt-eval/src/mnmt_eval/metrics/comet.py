@@ -22,11 +22,11 @@ class Comet(MeanMetric):
         """COMET from the file or by the Python that `options` name.
 
         Args:
-            options: where the scores come from.
+            options: Where the scores come from.
             num_references: 1, or 0 for a model that takes none.
 
         Raises:
-            EvalError: if neither is named, or it is not there.
+            EvalError: If neither is named, or it is not there.
         """
         if num_references > 1:
             raise EvalError(f"comet: must have at most 1 reference a sentence, but has {num_references}.")

@@ -22,13 +22,13 @@ class CometCommand:
         """Say how to run it.
 
         Args:
-            python: an interpreter that has unbabel-comet.
-            model: the model; `comet-score`'s own choice if none is named.
+            python: An interpreter that has unbabel-comet.
+            model: The model; `comet-score`'s own choice if none is named.
             gpus: GPUs to use.
-            batch_sentences: sentences scored at a time.
+            batch_sentences: Sentences scored at a time.
 
         Raises:
-            EvalError: if there is no such Python.
+            EvalError: If there is no such Python.
         """
         if not python.is_file():
             raise EvalError(f"{python}: no Python here; name that of an environment with unbabel-comet.")
@@ -48,7 +48,7 @@ class CometCommand:
         """For the signature: the model, and unbabel-comet's version.
 
         Raises:
-            EvalError: if it is not installed there.
+            EvalError: If it is not installed there.
         """
         return {"model": self._model, "version": f"unbabel-comet-{self._run('-c', _PRINT_VERSION).strip()}"}
 
@@ -58,7 +58,7 @@ class CometCommand:
         """The score of each sentence.
 
         Raises:
-            EvalError: if there are no sources, or the command fails.
+            EvalError: If there are no sources, or the command fails.
         """
         if not sources:
             raise EvalError("comet: must have the sources, but has none.")

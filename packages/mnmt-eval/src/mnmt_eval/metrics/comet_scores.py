@@ -19,11 +19,11 @@ class CometScores:
         """Say where they are.
 
         Args:
-            path: the file, see `read_comet_scores`.
-            model: the model that gave them, if known.
+            path: The file, see `read_comet_scores`.
+            model: The model that gave them, if known.
 
         Raises:
-            EvalError: if there is no such file.
+            EvalError: If there is no such file.
         """
         if not path.is_file():
             raise EvalError(f"{path}: no such file of COMET scores.")
@@ -52,12 +52,12 @@ def read_comet_scores(path: Path, hypotheses: Sequence[str]) -> list[float]:
     """The scores of `hypotheses`.
 
     Args:
-        path: a score a line; or what `comet-score --to_json` wrote, which holds the outputs that were scored,
+        path: A score a line; or what `comet-score --to_json` wrote, which holds the outputs that were scored,
             so that the system meant is found among several, and scores of other outputs are refused.
-        hypotheses: a system's output.
+        hypotheses: A system's output.
 
     Raises:
-        EvalError: if the file cannot be read, or its scores are not those of `hypotheses`.
+        EvalError: If the file cannot be read, or its scores are not those of `hypotheses`.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -29,7 +29,7 @@ class LanguageAccuracy(Metric):
         """Accuracy for a target language among candidates.
 
         Raises:
-            EvalError: if the candidates lack the target, the identifier does not know one of them, or the
+            EvalError: If the candidates lack the target, the identifier does not know one of them, or the
                 extra is not installed.
         """
         self._target = base_language(target)

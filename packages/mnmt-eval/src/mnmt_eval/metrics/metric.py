@@ -44,12 +44,12 @@ class Metric(Protocol):
         """What the metric must know of each sentence, (sentences, k).
 
         Args:
-            hypotheses: a system's output.
-            references: the sentences of the first reference, those of the second, …
-            sources: what was translated, for metrics that look at it.
+            hypotheses: A system's output.
+            references: The sentences of the first reference, those of the second, …
+            sources: What was translated, for metrics that look at it.
 
         Raises:
-            EvalError: if these do not belong together.
+            EvalError: If these do not belong together.
         """
 
     @abstractmethod

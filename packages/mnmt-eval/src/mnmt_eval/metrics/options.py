@@ -13,7 +13,7 @@ class BleurtOptions:
     """BLEURT's model.
 
     Raises:
-        EvalError: if a field is out of its range.
+        EvalError: If a field is out of its range.
     """
 
     checkpoint: Path | None = None
@@ -35,7 +35,7 @@ class CometOptions:
     """Where COMET's scores come from: a file, or `comet-score` in another environment.
 
     Raises:
-        EvalError: if a field is out of its range, or both ways are chosen.
+        EvalError: If a field is out of its range, or both ways are chosen.
     """
 
     scores: Path | None = None
@@ -78,7 +78,7 @@ class MetricOptions:
     """The options of all metrics.
 
     Raises:
-        EvalError: if a field is out of its range.
+        EvalError: If a field is out of its range.
     """
 
     num_references: int = 1

@@ -57,14 +57,14 @@ def paired_bootstrap(
     the i-th resample and m the mean of all abs(d_i). With the same seed the p-value is sacreBLEU's.
 
     Args:
-        metric: the metric.
-        baseline: statistics of one system, (sentences, k).
-        system: statistics of the other on the same sentences, (sentences, k).
-        samples: resamples.
-        seed: of the draws.
+        metric: The metric.
+        baseline: Statistics of one system, (sentences, k).
+        system: Statistics of the other on the same sentences, (sentences, k).
+        samples: Resamples.
+        seed: Of the draws.
 
     Raises:
-        EvalError: if the two are not of the same sentences, or `samples` is not positive.
+        EvalError: If the two are not of the same sentences, or `samples` is not positive.
     """
     of_baseline, of_system = bootstrap_totals([baseline, system], samples=samples, seed=seed)
     differences = metric.values(of_system) - metric.values(of_baseline)
@@ -87,14 +87,14 @@ def paired_permutation(
     exchange of the two systems' outputs. With the same seed the p-value is sacreBLEU's.
 
     Args:
-        metric: the metric.
-        baseline: statistics of one system, (sentences, k).
-        system: statistics of the other on the same sentences, (sentences, k).
-        samples: random exchanges.
-        seed: of the draws.
+        metric: The metric.
+        baseline: Statistics of one system, (sentences, k).
+        system: Statistics of the other on the same sentences, (sentences, k).
+        samples: Random exchanges.
+        seed: Of the draws.
 
     Raises:
-        EvalError: if the two are not of the same sentences, or `samples` is not positive.
+        EvalError: If the two are not of the same sentences, or `samples` is not positive.
     """
     first, second = permutation_totals(baseline, system, samples=samples, seed=seed)
     sizes = np.abs(metric.values(first) - metric.values(second))

@@ -36,12 +36,12 @@ def metric(name: str, *, target: str, options: MetricOptions = _DEFAULT_OPTIONS)
     """The metric called `name`.
 
     Args:
-        name: one of `METRICS`.
-        target: the target language, such as `de` or `zh_CN`.
-        options: how the metrics are configured; each looks only at its own.
+        name: One of `METRICS`.
+        target: The target language, such as `de` or `zh_CN`.
+        options: How the metrics are configured; each looks only at its own.
 
     Raises:
-        EvalError: if there is none of that name, or what it needs is missing: an extra, a model, an option.
+        EvalError: If there is none of that name, or what it needs is missing: an extra, a model, an option.
     """
     if name not in _MAKERS:
         raise EvalError(f"unknown metric {name!r}; must be one of {', '.join(METRICS)}.")

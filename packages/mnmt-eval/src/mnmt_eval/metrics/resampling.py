@@ -16,20 +16,20 @@ _CHUNK_SAMPLES = 32
 
 
 def bootstrap_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> list[Floats]:
-    """Sums over as many sentences as there are, drawn with replacement: the same sentences for each system.
+    """Sum over as many sentences as there are, drawn with replacement: the same sentences for each system.
 
     The draws are those of sacreBLEU with the same seed.
 
     Args:
-        systems: statistics of each system, (sentences, k).
-        samples: resamples.
-        seed: of the draws.
+        systems: Statistics of each system, (sentences, k).
+        samples: Resamples.
+        seed: Of the draws.
 
     Returns:
         For each system the sums, (samples, k).
 
     Raises:
-        EvalError: if the systems' statistics are not of the same sentences, or `samples` is not positive.
+        EvalError: If the systems' statistics are not of the same sentences, or `samples` is not positive.
     """
     statistics = _side_by_side(systems, samples)
     sentences = len(statistics)
@@ -42,18 +42,18 @@ def bootstrap_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> l
 
 
 def permutation_totals(baseline: Floats, system: Floats, *, samples: int, seed: int) -> tuple[Floats, Floats]:
-    """Sums after exchanging the two systems' outputs of each sentence with probability ½, both (samples, k).
+    """Sum after exchanging the two systems' outputs of each sentence with probability ½, both (samples, k).
 
     The draws are those of sacreBLEU with the same seed.
 
     Args:
-        baseline: statistics of one system, (sentences, k).
-        system: statistics of the other, (sentences, k).
-        samples: random exchanges.
-        seed: of the draws.
+        baseline: Statistics of one system, (sentences, k).
+        system: Statistics of the other, (sentences, k).
+        samples: Random exchanges.
+        seed: Of the draws.
 
     Raises:
-        EvalError: if the two are not of the same sentences, or `samples` is not positive.
+        EvalError: If the two are not of the same sentences, or `samples` is not positive.
     """
     _side_by_side([baseline, system], samples)
     sentences = len(baseline)

@@ -25,7 +25,7 @@ class Reporting:
     """What to report.
 
     Raises:
-        EvalError: if a field is out of its range.
+        EvalError: If a field is out of its range.
     """
 
     metrics: MetricChoice = field(default_factory=MetricChoice)
@@ -121,11 +121,11 @@ def document(translated: Sequence[TranslatedText], reporting: Reporting) -> Docu
     """Measure what systems made of texts, and choose the sentences to show.
 
     Args:
-        translated: the texts.
-        reporting: what to report.
+        translated: The texts.
+        reporting: What to report.
 
     Raises:
-        EvalError: if a metric lacks what it needs.
+        EvalError: If a metric lacks what it needs.
     """
     measured = [measure_systems(each, reporting.metrics) for each in translated]
     (first, *_) = measured[0][reporting.place].values()
@@ -153,7 +153,7 @@ def worst_rows(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
 
     Args:
         badness: (systems, sentences), higher where a translation is worse.
-        count: how many.
+        count: How many.
 
     Returns:
         Rows in ascending order, chosen by each sentence's best place on any system's list of its worst.

@@ -22,9 +22,9 @@ def beam_search(
     rounding of the model.
 
     Args:
-        model: what gives the log-probabilities.
+        model: What gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
-        config: how to search.
+        config: How to search.
         prefix: `(batch, prefix_len)` tokens that targets are forced to begin with; they count neither in
             lengths nor in log-probabilities, and are no part of what is returned.
 
@@ -32,7 +32,7 @@ def beam_search(
         At most `config.n_best` hypotheses of each source, best score first.
 
     Raises:
-        EvalError: if `prefix` does not fit, or the model's log-probabilities are not finite.
+        EvalError: If `prefix` does not fit, or the model's log-probabilities are not finite.
     """
     begun = beginnings(src, prefix)
     if not len(src):

@@ -17,7 +17,7 @@ def beginnings(src: Tensor, prefix: Tensor | None) -> Tensor:
         prefix: `(batch, prefix_len)` token ids, if any are forced.
 
     Raises:
-        EvalError: if `prefix` is of another batch, or has padding or an end in it.
+        EvalError: If `prefix` is of another batch, or has padding or an end in it.
     """
     if prefix is None:
         return src.new_full((len(src), 1), PAD)

@@ -18,13 +18,13 @@ def best_tokens(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
     Args:
         log_probs: `(rows, vocab_size)`.
-        count: how many; all of them if there are fewer.
+        count: How many; all of them if there are fewer.
 
     Returns:
         Their log-probabilities, float64, and the tokens, both `(rows, count)`.
 
     Raises:
-        EvalError: if a row's best log-probability is not a finite number.
+        EvalError: If a row's best log-probability is not a finite number.
     """
     values, tokens = _largest(log_probs[:, _FIRST:], count)
     check_finite(values[:, 0])

@@ -55,10 +55,10 @@ def best_candidates(live: Targets, log_probs: Tensor, beam: int) -> Candidates:
     Args:
         live: `(b, w)` hypotheses.
         log_probs: `(b, w, vocab_size)` of what follows each.
-        beam: hypotheses to keep.
+        beam: Hypotheses to keep.
 
     Raises:
-        EvalError: if the log-probabilities are not finite.
+        EvalError: If the log-probabilities are not finite.
     """
     b, w = live.log_probs.shape
     values, tokens = (found.view(b, w, -1) for found in best_tokens(log_probs.flatten(0, 1), beam + 1))

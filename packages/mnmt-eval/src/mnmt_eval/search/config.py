@@ -17,7 +17,7 @@ class SearchConfig:
     """How to search for translations.
 
     Raises:
-        EvalError: if a field is out of its range, or contradicts another.
+        EvalError: If a field is out of its range, or contradicts another.
     """
 
     beam: int = 1

@@ -18,8 +18,8 @@ def constrain(log_probs: Tensor, targets: Tensor, *, length: int, config: Search
     Args:
         log_probs: `(rows, vocab_size)`.
         targets: `(rows, n)`, each target's tokens so far with all it was begun with.
-        length: tokens of each so far, without those it was begun with.
-        config: of which `min_length` and `no_repeat_ngram` count.
+        length: Tokens of each so far, without those it was begun with.
+        config: Of which `min_length` and `no_repeat_ngram` count.
     """
     allowed = log_probs
     if length + 1 < config.min_length:

@@ -19,9 +19,9 @@ def search(
     """Translations of each source: drawn, or found by greedy search if the beam is 1, else by beam search.
 
     Args:
-        model: what gives the log-probabilities.
+        model: What gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
-        config: how to search.
+        config: How to search.
         prefix: `(batch, prefix_len)` tokens that targets are forced to begin with; they count neither in
             lengths nor in log-probabilities, and are no part of what is returned.
 
@@ -29,7 +29,7 @@ def search(
         At least one and at most `config.n_best` hypotheses of each source, best score first.
 
     Raises:
-        EvalError: if `prefix` does not fit, or the model's log-probabilities are not finite.
+        EvalError: If `prefix` does not fit, or the model's log-probabilities are not finite.
     """
     if config.sampling:
         return sample(model, src, config, prefix=prefix)

@@ -21,16 +21,16 @@ def greedy_search(
     """Take the most probable token at every step, until `</s>` or the maximal length.
 
     Args:
-        model: what gives the log-probabilities.
+        model: What gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
-        config: how to search; its `beam` and `early_stopping` do not count.
+        config: How to search; its `beam` and `early_stopping` do not count.
         prefix: `(batch, prefix_len)` tokens that targets are forced to begin with, see `beam_search`.
 
     Returns:
         One hypothesis of each source.
 
     Raises:
-        EvalError: if `prefix` does not fit, or the model's log-probabilities are not finite.
+        EvalError: If `prefix` does not fit, or the model's log-probabilities are not finite.
     """
     begun = beginnings(src, prefix)
     if not len(src):

@@ -27,12 +27,12 @@ def left_to_right(
     """Let `choose` choose every token, until `</s>` or the maximal length; finished rows leave the batch.
 
     Args:
-        model: what gives the log-probabilities.
-        state: before the last token of `begun`.
+        model: What gives the log-probabilities.
+        state: Before the last token of `begun`.
         begun: `(rows, n)` what targets begin with.
         limits: `(rows,)` maximal lengths.
-        config: of which `min_length` and `no_repeat_ngram` count.
-        choose: what chooses.
+        config: Of which `min_length` and `no_repeat_ngram` count.
+        choose: What chooses.
 
     Returns:
         `(rows, 1)` targets.

@@ -29,7 +29,7 @@ class LengthPenalty:
     `power`: len^alpha. `gnmt`: ((len + 5) / 6)^alpha (Wu et al. 2016, eq. 14).
 
     Raises:
-        EvalError: if a field is out of its range.
+        EvalError: If a field is out of its range.
     """
 
     kind: Literal["power", "gnmt"] = "gnmt"
@@ -60,7 +60,7 @@ class MaxLength:
     Both lengths count every token but padding: the source's tag, and `</s>`.
 
     Raises:
-        EvalError: if a field is out of its range.
+        EvalError: If a field is out of its range.
     """
 
     ratio: float = 2.0

@@ -94,12 +94,12 @@ def grow(beam: Beam, log_probs: Tensor, config: SearchConfig) -> Beam:
     candidates: what a beam would not keep must not win by its length.
 
     Args:
-        beam: the hypotheses.
+        beam: The hypotheses.
         log_probs: `(b, w, vocab_size)` of what follows each.
-        config: how to search.
+        config: How to search.
 
     Raises:
-        EvalError: if the log-probabilities are not finite.
+        EvalError: If the log-probabilities are not finite.
     """
     length = beam.live.length + 1
     rows, targets = log_probs.flatten(0, 1), beam.targets.flatten(0, 1)

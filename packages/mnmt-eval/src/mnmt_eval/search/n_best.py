@@ -31,8 +31,8 @@ class NBest:
         """The best of these and of newly `ended (b, k)` ones; of equal ones, those that ended first.
 
         Args:
-            ended: hypotheses of one length.
-            penalty: its length penalty.
+            ended: Hypotheses of one length.
+            penalty: Its length penalty.
         """
         scores = torch.cat([self.scores, ended.log_probs / penalty], dim=1)
         best, places = scores.sort(dim=1, descending=True, stable=True)

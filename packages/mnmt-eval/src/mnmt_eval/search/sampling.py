@@ -30,16 +30,16 @@ def sample(
     sources have equal samples. Log-probabilities are the model's, not those it was drawn with.
 
     Args:
-        model: what gives the log-probabilities.
+        model: What gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
-        config: how to draw: its `sampling`, and what bounds lengths and repeats.
+        config: How to draw: its `sampling`, and what bounds lengths and repeats.
         prefix: `(batch, prefix_len)` tokens that targets are forced to begin with, see `beam_search`.
 
     Returns:
         The samples of each source, best score first; some may be equal.
 
     Raises:
-        EvalError: if `config` has no `sampling`, `prefix` does not fit, or the model's log-probabilities are
+        EvalError: If `config` has no `sampling`, `prefix` does not fit, or the model's log-probabilities are
             not finite.
     """
     if config.sampling is None:

@@ -13,7 +13,7 @@ class Sampling:
     """From what each token is drawn: the model's distribution, sharpened, then cut to its likeliest tokens.
 
     Raises:
-        EvalError: if a field is out of its range.
+        EvalError: If a field is out of its range.
     """
 
     temperature: float = 1.0

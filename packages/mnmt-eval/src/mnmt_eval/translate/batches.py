@@ -14,7 +14,7 @@ def cut_batches(lengths: NDArray[np.int64], *, batch_tokens: int) -> list[NDArra
 
     Args:
         lengths: `(n,)` tokens of each source.
-        batch_tokens: tokens of a batch, padding included; a longer source is a batch alone.
+        batch_tokens: Tokens of a batch, padding included; a longer source is a batch alone.
 
     Returns:
         The sources' numbers, batch by batch.

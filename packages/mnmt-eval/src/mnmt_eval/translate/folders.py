@@ -15,7 +15,7 @@ def sources_of(folder: Path, pair: str) -> dict[str, Path]:
     `NAME.de-en.en` and `NAME.en-fr.en` are of other pairs.
 
     Raises:
-        EvalError: if `pair` is none, there is no source, or two have translations of one name.
+        EvalError: If `pair` is none, there is no source, or two have translations of one name.
     """
     src, tgt = languages_of(pair)
     found: dict[str, Path] = {}

@@ -43,9 +43,9 @@ class StreamOutput:
     """A stream such as stdout.
 
     Args:
-        stream: takes bytes.
-        form: how translations are written.
-        name: what messages call it.
+        stream: Takes bytes.
+        form: How translations are written.
+        name: What messages call it.
     """
 
     def __init__(self, stream: BinaryIO, form: Format, *, name: str) -> None:
@@ -60,7 +60,7 @@ class StreamOutput:
         """Write translations and flush them.
 
         Raises:
-            OSError: naming the stream; a BrokenPipeError if nobody reads it any more.
+            OSError: Naming the stream; a BrokenPipeError if nobody reads it any more.
         """
         with _naming(self._name):
             self._stream.write(_written(group, self._form))
@@ -91,13 +91,13 @@ class FileOutput:
     """A file, and beside it a record that tells how far it has come and of which input.
 
     Args:
-        path: the file; what is there is kept, if its record says that it was made in the same way.
-        form: how translations are written.
-        made_with: what decides what a line's translation is.
+        path: The file; what is there is kept, if its record says that it was made in the same way.
+        form: How translations are written.
+        made_with: What decides what a line's translation is.
 
     Raises:
-        EvalError: if there is something that was not made in the same way, or another process writes it.
-        OSError: if the file cannot be written.
+        EvalError: If there is something that was not made in the same way, or another process writes it.
+        OSError: If the file cannot be written.
     """
 
     def __init__(self, path: Path, form: Format, made_with: Mapping[str, Any]) -> None:
@@ -133,7 +133,7 @@ class FileOutput:
         """Those of `lines` of which the translations are not there yet.
 
         Raises:
-            EvalError: if the others are not those that the file was made of.
+            EvalError: If the others are not those that the file was made of.
         """
         last = Line(text="", target="")
         for line in islice(lines, self._record.lines):
@@ -214,7 +214,7 @@ def _written(group: Group, form: Callable[[Line, Translation], str]) -> bytes:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Puts a name into what the system says of a failure."""
+    """Put a name into what the system says of a failure."""
     try:
         yield
     except OSError as error:

@@ -15,15 +15,15 @@ TargetOf = Callable[[str], str]
 
 
 def read_lines(stream: Iterable[bytes], *, name: str, target: str) -> Iterator[Line]:
-    r"""Lines of UTF-8 that all go into one language; each ends with \n or \r\n and nothing else.
+    r"""Line of UTF-8 that all go into one language; each ends with \n or \r\n and nothing else.
 
     Args:
-        stream: the lines as bytes.
-        name: what messages call it.
-        target: the language.
+        stream: The lines as bytes.
+        name: What messages call it.
+        target: The language.
 
     Raises:
-        EvalError: naming the line that is not UTF-8.
+        EvalError: Naming the line that is not UTF-8.
     """
     for number, text, digest in _decoded(stream, name):
         yield Line(text=text, target=target, number=number, digest=digest)
@@ -33,12 +33,12 @@ def read_tagged_lines(stream: Iterable[bytes], *, name: str, target_of: TargetOf
     """Lines that each begin with their pair and a tab: `en-de<TAB>text`.
 
     Args:
-        stream: the lines as bytes.
-        name: what messages call it.
-        target_of: tells the target language of a pair.
+        stream: The lines as bytes.
+        name: What messages call it.
+        target_of: Tells the target language of a pair.
 
     Raises:
-        EvalError: naming the line that is not UTF-8, has no pair, or has one that cannot be translated.
+        EvalError: Naming the line that is not UTF-8, has no pair, or has one that cannot be translated.
     """
     targets: dict[str, str] = {}
     for number, tagged, digest in _decoded(stream, name):

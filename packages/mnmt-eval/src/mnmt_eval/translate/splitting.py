@@ -25,10 +25,10 @@ def encode_parts(vocab: Vocabulary, text: str, *, target: str, max_source: int) 
     Models learn from sentences, and translate many at a time worse than one by one.
 
     Args:
-        vocab: what encodes it.
-        text: a text that is not blank.
-        target: the language that it is to be translated into.
-        max_source: tokens of a part, its tag and `</s>` included.
+        vocab: What encodes it.
+        text: A text that is not blank.
+        target: The language that it is to be translated into.
+        max_source: Tokens of a part, its tag and `</s>` included.
     """
     return [
         part

@@ -18,8 +18,8 @@ class Taking(Generic[Job]):
     """Takes jobs in a thread, so that results need not wait for a job that is yet to come.
 
     Args:
-        jobs: where they come from; taken from in that thread only.
-        ahead: jobs that may be taken before the first is finished.
+        jobs: Where they come from; taken from in that thread only.
+        ahead: Jobs that may be taken before the first is finished.
     """
 
     def __init__(self, jobs: Iterable[Job], *, ahead: int) -> None:

@@ -65,8 +65,8 @@ def joined(parts: Sequence[tuple[Candidate, ...]], *, target: str) -> Translatio
     Its score is the mean of the parts' scores, its log-probability the sum.
 
     Args:
-        parts: the candidates of each part, best first.
-        target: their language, which says whether sentences have a space between them.
+        parts: The candidates of each part, best first.
+        target: Their language, which says whether sentences have a space between them.
     """
     if len(parts) == 1:
         return Translation(n_best=parts[0])

@@ -40,7 +40,7 @@ class Translator(Generic[State]):
     """What translates lines.
 
     Raises:
-        EvalError: if a field is out of its range.
+        EvalError: If a field is out of its range.
     """
 
     model: TranslationModel[State]
@@ -69,7 +69,7 @@ class Translator(Generic[State]):
         """Search a batch of sources, or its halves where memory does not suffice for all at a time.
 
         Raises:
-            EvalError: if the model has diverged, or there is no memory for a single source.
+            EvalError: If the model has diverged, or there is no memory for a single source.
         """
         if not len(sources):
             return []
@@ -98,17 +98,17 @@ class Translator(Generic[State]):
         """Translate lines, window by window.
 
         Args:
-            lines: where the next is asked for once there is no more to do with those before.
-            search_all: what searches; by default `search`, here, a batch at a time.
-            on_lines: called after each batch.
+            lines: Where the next is asked for once there is no more to do with those before.
+            search_all: What searches; by default `search`, here, a batch at a time.
+            on_lines: Called after each batch.
 
         Yields:
             Lines in their order with their translations, as they get ready.
 
         Raises:
-            EvalError: if the model has diverged.
-            DataError: if the vocabulary has no such target language.
-            Exception: what `lines` raises, after all lines before.
+            EvalError: If the model has diverged.
+            DataError: If the vocabulary has no such target language.
+            Exception: What `lines` raises, after all lines before.
         """
         windows: deque[Window] = deque()
         searched = (search_all or partial(map, self.search))(self._batches(lines, windows))
@@ -149,22 +149,22 @@ def translate(
     """Translate lines into one language.
 
     Args:
-        model: what translates.
-        vocab: the vocabulary it was trained with, which knows where sources have their target tag.
-        lines: source sentences; a blank one has an empty translation.
-        target: the target language, such as `de`.
-        config: how to search.
-        max_source: most tokens of a source; longer lines are translated in parts. None: no such limit.
-        batch_tokens: source tokens searched at a time; sentences of similar length go together.
-        device: where the model is.
-        on_lines: called after each batch.
+        model: What translates.
+        vocab: The vocabulary it was trained with, which knows where sources have their target tag.
+        lines: Source sentences; a blank one has an empty translation.
+        target: The target language, such as `de`.
+        config: How to search.
+        max_source: Most tokens of a source; longer lines are translated in parts. None: no such limit.
+        batch_tokens: Source tokens searched at a time; sentences of similar length go together.
+        device: Where the model is.
+        on_lines: Called after each batch.
 
     Returns:
         A translation a line, in the order of the lines; line breaks within one become spaces.
 
     Raises:
-        EvalError: if an argument is out of its range, or the model has diverged.
-        DataError: if the vocabulary has no such target language.
+        EvalError: If an argument is out of its range, or the model has diverged.
+        DataError: If the vocabulary has no such target language.
     """
     translator = Translator(
         model=model,

@@ -38,10 +38,10 @@ class Window:
     """Some lines, as batches of sources to be searched, and what was found of them so far.
 
     Args:
-        vocab: what encodes them.
-        lines: sources, which may have different target languages.
-        batch_tokens: source tokens of a batch.
-        max_source: most tokens of a source; longer lines are translated in parts. None: no such limit.
+        vocab: What encodes them.
+        lines: Sources, which may have different target languages.
+        batch_tokens: Source tokens of a batch.
+        max_source: Most tokens of a source; longer lines are translated in parts. None: no such limit.
     """
 
     def __init__(

@@ -26,8 +26,8 @@ class Workers(Generic[Job, Result]):
     They leave Ctrl-C to this process, and end when it does, however that is.
 
     Args:
-        count: how many.
-        start: called once in each process, with its number from 0; gives what does the jobs.
+        count: How many.
+        start: Called once in each process, with its number from 0; gives what does the jobs.
     """
 
     def __init__(self, count: int, start: Callable[[int], Callable[[Job], Result]]) -> None:
@@ -62,8 +62,8 @@ class Workers(Generic[Job, Result]):
         """What comes of each job, in their order.
 
         Raises:
-            EvalError: if a process was killed.
-            Exception: what a job raised; or what `jobs` raised, after all results of the jobs before.
+            EvalError: If a process was killed.
+            Exception: What a job raised; or what `jobs` raised, after all results of the jobs before.
         """
         found: dict[int, Result] = {}
         sent = given = 0

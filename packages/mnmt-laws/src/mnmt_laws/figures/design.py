@@ -12,7 +12,7 @@ from mnmt_laws.figures.style import MUTED, TASK_COLORS, handle, legend_below, lo
 
 @styled
 def draw_design(*, existing: pd.DataFrame, proposed: pd.DataFrame, task: str = "") -> Figure:
-    """Runs on the plane of size and weight: existing ones as dots, proposed ones as numbered rings.
+    """Run on the plane of size and weight: existing ones as dots, proposed ones as numbered rings.
 
     Args:
         existing: Columns `size` and `weight`.

@@ -20,7 +20,7 @@ def draw_quality(quality: pd.DataFrame, metric: str, lines: pd.DataFrame | None 
     Args:
         quality: Columns `task`, `loss` and `metric`; `corrected` where losses were.
         metric: A column of it.
-        lines: metric = intercept + slope · loss: columns `task`, `slope`, `intercept` and `r`.
+        lines: Metric = intercept + slope · loss: columns `task`, `slope`, `intercept` and `r`.
     """
     figure = Figure(figsize=(5.4, 4.5))
     axes = figure.subplots()

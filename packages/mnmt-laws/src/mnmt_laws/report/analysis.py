@@ -98,7 +98,7 @@ class Analysis:
 
     @property
     def corrected_runs(self) -> frozenset[str]:
-        """Runs that have a value corrected for convergence."""
+        """Run that have a value corrected for convergence."""
         frame = self.observations.frame
         return frozenset(frame.loc[corrected_rows(frame), "run"])
 

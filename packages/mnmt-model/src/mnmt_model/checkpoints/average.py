@@ -30,12 +30,12 @@ def choose(run: Path, *, last: int | None = None, best: int | None = None) -> li
     """Checkpoints of a run to average.
 
     Args:
-        run: the run's folder.
-        last: how many of the newest; oldest first.
-        best: instead of `last`, how many of those with the lowest dev loss; the best first.
+        run: The run's folder.
+        last: How many of the newest; oldest first.
+        best: Instead of `last`, how many of those with the lowest dev loss; the best first.
 
     Raises:
-        RunError: if there are fewer.
+        RunError: If there are fewer.
     """
     if (last is None) == (best is None):
         raise ValueError("One of `last` and `best` must be given.")
@@ -56,11 +56,11 @@ def average(checkpoints: Sequence[Path], out: Path) -> None:
     that of the newest. Memory: one model, and one tensor more.
 
     Args:
-        checkpoints: at least one; not averages.
-        out: folder to write, such as RUN/averages/last-10; replaced if there.
+        checkpoints: At least one; not averages.
+        out: Folder to write, such as RUN/averages/last-10; replaced if there.
 
     Raises:
-        RunError: if one has changed since it was written, their shapes differ, or `out` cannot be written.
+        RunError: If one has changed since it was written, their shapes differ, or `out` cannot be written.
     """
     if not checkpoints:
         raise ValueError("`checkpoints` must name at least one checkpoint, but is empty.")

@@ -39,7 +39,7 @@ def newest(path: Path) -> Path:
     """The newest checkpoint of the run in `path`, or `path` itself if it is a checkpoint or an average.
 
     Raises:
-        RunError: if it is neither.
+        RunError: If it is neither.
     """
     if not path.exists():
         raise RunError(f"{path}: no such run or checkpoint")

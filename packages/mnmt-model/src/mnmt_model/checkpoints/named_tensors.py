@@ -35,13 +35,13 @@ def load_tensors(files: TensorFiles, targets: Mapping[str, Tensor], *, source: P
     """Copy the tensors of `files` into `targets`, in place.
 
     Args:
-        files: where they are.
+        files: Where they are.
         targets: {name: tensor}, as many.
-        source: what errors name.
-        what: what the targets belong to, for errors.
+        source: What errors name.
+        what: What the targets belong to, for errors.
 
     Raises:
-        RunError: if names or shapes differ.
+        RunError: If names or shapes differ.
     """
     reason = _difference(files.shapes, {name: tuple(tensor.shape) for name, tensor in targets.items()}, what)
     if reason:
@@ -54,7 +54,7 @@ def load_optimizer(files: TensorFiles, model: nn.Module, optimizer: Optimizer, *
     """Copy the tensors of `files` into the state of `optimizer`, in place.
 
     Raises:
-        RunError: if they are another optimiser's, or another model's.
+        RunError: If they are another optimiser's, or another model's.
     """
     _fill_state(optimizer)
     saved = {name.rpartition(".")[0] for name in files.shapes}

@@ -26,8 +26,8 @@ def on_every_rank(action: Callable[[], T]) -> list[T]:
         Its results, by rank.
 
     Raises:
-        RunError: on every rank, if it is raised on one; so that none waits for one that has given up.
-        OSError: likewise.
+        RunError: On every rank, if it is raised on one; so that none waits for one that has given up.
+        OSError: Likewise.
     """
     _, size = world()
     if size == 1:

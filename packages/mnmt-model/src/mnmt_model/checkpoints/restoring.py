@@ -27,7 +27,7 @@ def restore_newest(folder: Path, model: nn.Module, optimizer: Optimizer) -> Prog
         Where the run stood; None if there is no checkpoint.
 
     Raises:
-        RunError: on every rank, if all have changed, or the checkpoint is of another model or optimiser.
+        RunError: On every rank, if all have changed, or the checkpoint is of another model or optimiser.
     """
     checkpoint = on_first_rank(lambda: _newest_unchanged(folder))
     return None if checkpoint is None else restore(checkpoint, model, optimizer)
@@ -37,7 +37,7 @@ def restore(checkpoint: Path, model: nn.Module, optimizer: Optimizer) -> Progres
     """Load a checkpoint into `model` and `optimizer`, in place, without comparing checksums.
 
     Raises:
-        RunError: if it cannot be read, or is of another model or optimiser.
+        RunError: If it cannot be read, or is of another model or optimiser.
     """
     state = read_state(checkpoint)
     if state.averaged_steps:
@@ -54,7 +54,7 @@ def load_model(checkpoint: Path, model: nn.Module) -> None:
     """Load the weights of a checkpoint, or of an average, into `model`, in place.
 
     Raises:
-        RunError: if they have changed since they were written, or are of another model.
+        RunError: If they have changed since they were written, or are of another model.
     """
     files = files_of(checkpoint, MODEL)
     check_files(files)

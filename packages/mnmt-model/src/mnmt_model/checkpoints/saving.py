@@ -37,18 +37,18 @@ def save(
     step: a run that has got here again went on from an earlier one because they could not be read.
 
     Args:
-        folder: the run's, on a file system that all ranks see.
-        model: the module itself, not a wrapper of it such as DDP's.
-        optimizer: of its parameters, whole or sharded by rows, each over a mesh of all ranks.
-        progress: where the run stands.
-        keep: at least 1.
-        keep_best: those without a dev loss do not count.
+        folder: The run's, on a file system that all ranks see.
+        model: The module itself, not a wrapper of it such as DDP's.
+        optimizer: Of its parameters, whole or sharded by rows, each over a mesh of all ranks.
+        progress: Where the run stands.
+        keep: At least 1.
+        keep_best: Those without a dev loss do not count.
 
     Returns:
         The checkpoint.
 
     Raises:
-        RunError: on every rank, if there is no room for it on the disk or it cannot be written; the older
+        RunError: On every rank, if there is no room for it on the disk or it cannot be written; the older
             checkpoints stay.
     """
     shares = _shares({MODEL: model_tensors(model), OPTIMIZER: optimizer_tensors(model, optimizer)})

@@ -75,7 +75,7 @@ def read_state(checkpoint: Path) -> State:
     """Read state.json.
 
     Raises:
-        RunError: if it is missing, broken, or not as it was written.
+        RunError: If it is missing, broken, or not as it was written.
     """
     path = checkpoint / STATE
     try:
@@ -97,7 +97,7 @@ def read_progress(checkpoint: Path) -> Progress:
     """Where the run stood at `checkpoint`.
 
     Raises:
-        RunError: if its state.json is missing, broken, or not as it was written.
+        RunError: If its state.json is missing, broken, or not as it was written.
     """
     return read_state(checkpoint).progress
 
@@ -112,11 +112,11 @@ def files_of(checkpoint: Path, kind: str = "") -> dict[Path, FileRecord]:
     """Files of a checkpoint, as they were when written.
 
     Args:
-        checkpoint: the folder.
+        checkpoint: The folder.
         kind: `MODEL` or `OPTIMIZER`, for the files of that alone.
 
     Raises:
-        RunError: if its state.json is missing, broken, or not as it was written.
+        RunError: If its state.json is missing, broken, or not as it was written.
     """
     files = read_state(checkpoint).files
     return {checkpoint / name: record for name, record in files.items() if name.startswith(kind)}
@@ -126,7 +126,7 @@ def check_files(files: Mapping[Path, FileRecord]) -> None:
     """Check that files are what they were when written.
 
     Raises:
-        RunError: if one is missing, cannot be read, or has changed.
+        RunError: If one is missing, cannot be read, or has changed.
     """
     for path, record in files.items():
         try:

@@ -29,7 +29,7 @@ def write_tensors(path: Path, tensors: Mapping[str, tuple[Tensor, int]]) -> None
     """Write {name: (rows, number of the first)} to the disk.
 
     Raises:
-        OSError: if the disk refuses.
+        OSError: If the disk refuses.
     """
     try:
         save_file({name: rows.contiguous() for name, (rows, _) in tensors.items()}, path, _metadata(tensors))
@@ -46,7 +46,7 @@ class TensorFiles:
         """Open the files.
 
         Raises:
-            RunError: if one cannot be read.
+            RunError: If one cannot be read.
         """
         self._pieces: dict[str, list[_Piece]] = {}
         for path in paths:

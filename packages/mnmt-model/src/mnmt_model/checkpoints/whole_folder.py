@@ -18,16 +18,16 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextmanager
 def whole_folder(final: Path, *, needed: int) -> Iterator[Path]:
-    """Makes an empty folder that takes the name `final`, in place of what has it, after the block.
+    """Make an empty folder that takes the name `final`, in place of what has it, after the block.
 
     Every rank enters it. If the block fails, nothing of the folder is left.
 
     Args:
-        final: its path in the end.
-        needed: bytes that all ranks together will write.
+        final: Its path in the end.
+        needed: Bytes that all ranks together will write.
 
     Raises:
-        RunError: if the disk has no room, or refuses.
+        RunError: If the disk has no room, or refuses.
     """
     partial = final.with_name(final.name + PARTIAL)
     try:

@@ -15,7 +15,7 @@ def page(content: Mapping[str, Any]) -> str:
     """The text of certificate.md.
 
     Args:
-        content: that of certificate.json.
+        content: That of certificate.json.
     """
     return "\n".join(
         [*_verdict(content), *_engines(content), *_tokenizer(content), *_files(content), *_pairs(content)]

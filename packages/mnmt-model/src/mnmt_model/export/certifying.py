@@ -52,15 +52,15 @@ def certify(
     log-probabilities. Pairs are read a few at a time; beside the models only a batch's logits are in memory.
 
     Args:
-        model: the trained model, on the CPU.
-        folder: where `export_hugging_face` wrote it.
-        data: whose test sets to take pairs from, their first ones, as many of each set of each task.
-        ctranslate2: folder of the CTranslate2 model, if it is to be compared too.
-        pairs: about how many in all.
-        tolerance: largest relative difference of a log-probability.
+        model: The trained model, on the CPU.
+        folder: Where `export_hugging_face` wrote it.
+        data: Whose test sets to take pairs from, their first ones, as many of each set of each task.
+        ctranslate2: Folder of the CTranslate2 model, if it is to be compared too.
+        pairs: About how many in all.
+        tolerance: Largest relative difference of a log-probability.
 
     Raises:
-        RunError: if transformers or CTranslate2 is not installed, or there are no pairs.
+        RunError: If transformers or CTranslate2 is not installed, or there are no pairs.
     """
     scorers: dict[str, Scorer] = {OURS: _our_scorer(model.eval()), TRANSFORMERS: transformers_scorer(folder)}
     if ctranslate2 is not None:

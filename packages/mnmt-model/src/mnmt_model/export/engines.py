@@ -34,7 +34,7 @@ def transformers_scorer(folder: Path) -> Scorer:
     """The model that `T5ForConditionalGeneration` loads from `folder`.
 
     Raises:
-        RunError: if transformers is not installed.
+        RunError: If transformers is not installed.
     """
     with export_extra():
         from transformers import T5ForConditionalGeneration
@@ -55,7 +55,7 @@ def tokenizer_ids(folder: Path) -> Callable[[Sequence[str]], list[list[int]]]:
     """What `AutoTokenizer` makes of texts: their ids, `</s>` included.
 
     Raises:
-        RunError: if transformers is not installed.
+        RunError: If transformers is not installed.
     """
     with export_extra():
         from transformers import AutoTokenizer
@@ -67,7 +67,7 @@ def convert_to_ctranslate2(folder: Path, out: Path) -> None:
     """Convert the exported model in `folder` to CTranslate2's float32 format in `out`.
 
     Raises:
-        RunError: if transformers or CTranslate2 is not installed.
+        RunError: If transformers or CTranslate2 is not installed.
     """
     with export_extra():
         from ctranslate2.converters import TransformersConverter
@@ -86,7 +86,7 @@ def ctranslate2_scorer(folder: Path) -> Scorer:
     """The model that CTranslate2 loads from `folder`, in float32 on the CPU.
 
     Raises:
-        RunError: if CTranslate2 is not installed.
+        RunError: If CTranslate2 is not installed.
     """
     with export_extra():
         import ctranslate2

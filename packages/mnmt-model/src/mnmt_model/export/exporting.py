@@ -37,15 +37,15 @@ def export_run(
     `out` appears when all agree. Otherwise what was written stays in OUT.failed, with its certificate.
 
     Args:
-        run: folder of the run.
-        out: folder to write, which must not be there; the CTranslate2 model goes into its `ctranslate2`.
-        checkpoint: a checkpoint or average of the run; its newest checkpoint by default.
-        with_ctranslate2: whether to convert to CTranslate2 too.
-        pairs: about how many test pairs to compare.
+        run: Folder of the run.
+        out: Folder to write, which must not be there; the CTranslate2 model goes into its `ctranslate2`.
+        checkpoint: A checkpoint or average of the run; its newest checkpoint by default.
+        with_ctranslate2: Whether to convert to CTranslate2 too.
+        pairs: About how many test pairs to compare.
 
     Raises:
-        RunError: if the model is not a T5 1.1, an engine disagrees or is not installed, or `out` is there.
-        DataError: if the run's prepared data are gone.
+        RunError: If the model is not a T5 1.1, an engine disagrees or is not installed, or `out` is there.
+        DataError: If the run's prepared data are gone.
     """
     if pairs < 1:
         raise RunError(f"--pairs must be at least 1, but is {pairs}")

@@ -13,7 +13,7 @@ def export_extra() -> Iterator[None]:
     """Within it, modules of the extra `export` are imported.
 
     Raises:
-        RunError: if one is not installed.
+        RunError: If one is not installed.
     """
     try:
         yield

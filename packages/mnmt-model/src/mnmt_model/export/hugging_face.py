@@ -42,13 +42,13 @@ def export_hugging_face(
     """Write a model as a folder for `T5ForConditionalGeneration` and `AutoTokenizer`.
 
     Args:
-        config: of an encoder-decoder with T5's parts.
+        config: Of an encoder-decoder with T5's parts.
         weights: {our name: weight}, its state dict.
-        vocabulary: its SentencePiece model.
-        out: folder to write into, made if it is missing.
+        vocabulary: Its SentencePiece model.
+        out: Folder to write into, made if it is missing.
 
     Raises:
-        RunError: if the model is not a T5 1.1, or the vocabulary is missing or not of its size.
+        RunError: If the model is not a T5 1.1, or the vocabulary is missing or not of its size.
     """
     vocab_size = len(weights["embedding.weight"])
     dtype = str(weights["embedding.weight"].dtype).removeprefix("torch.")
@@ -70,13 +70,13 @@ def read_hugging_face(folder: Path) -> tuple[ModelConfig, int, dict[str, Tensor]
     """Read a T5 1.1 from a folder of Hugging Face's.
 
     Args:
-        folder: config.json with model.safetensors, or with an index of several such files.
+        folder: Config.json with model.safetensors, or with an index of several such files.
 
     Returns:
         Its config, the size of its vocabulary, and {our name: weight}, in float32.
 
     Raises:
-        RunError: if a file is missing or broken, or the model is not one of ours.
+        RunError: If a file is missing or broken, or the model is not one of ours.
     """
     content = jsonl.read_json(folder / CONFIG)
     config, vocab_size = model_config(folder / CONFIG, content)

@@ -28,14 +28,14 @@ def import_run(folder: Path, out: Path) -> Path:
     which data for the model must be prepared (`path` in `[data.vocab]`).
 
     Args:
-        folder: config.json with its safetensors.
-        out: folder of the run, which must not be there.
+        folder: Config.json with its safetensors.
+        out: Folder of the run, which must not be there.
 
     Returns:
         The checkpoint.
 
     Raises:
-        RunError: if the model is not one of ours, or `out` is there.
+        RunError: If the model is not one of ours, or `out` is there.
     """
     if out.exists():
         raise RunError(f"{out}: is there already; remove it, or name another folder")

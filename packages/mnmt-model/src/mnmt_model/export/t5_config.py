@@ -39,7 +39,7 @@ def check_exportable(config: ModelConfig) -> None:
     """Check that a model is a T5 1.1.
 
     Raises:
-        RunError: if a part of it is not T5's; the message names the field.
+        RunError: If a part of it is not T5's; the message names the field.
     """
     for field, exported in _OURS.items():
         if (value := getattr(config, field)) != exported:
@@ -53,12 +53,12 @@ def t5_config(config: ModelConfig, vocab_size: int, *, dtype: str = "float32") -
     """The content of config.json.
 
     Args:
-        config: of an encoder-decoder with T5's parts.
-        vocab_size: tokens of the vocabulary.
-        dtype: of the weights.
+        config: Of an encoder-decoder with T5's parts.
+        vocab_size: Tokens of the vocabulary.
+        dtype: Of the weights.
 
     Raises:
-        RunError: as `check_exportable`.
+        RunError: As `check_exportable`.
     """
     check_exportable(config)
     gated = config.feed_forward == "gated-gelu"
@@ -87,11 +87,11 @@ def model_config(path: Path, content: Mapping[str, Any]) -> tuple[ModelConfig, i
     """Our config and the vocabulary's size.
 
     Args:
-        path: where config.json is, for messages.
-        content: what it holds.
+        path: Where config.json is, for messages.
+        content: What it holds.
 
     Raises:
-        RunError: if a field is missing, or says what our model is not; the message names it.
+        RunError: If a field is missing, or says what our model is not; the message names it.
     """
     for field, (needed, default) in _THEIRS.items():
         if (value := content.get(field, default)) != needed:

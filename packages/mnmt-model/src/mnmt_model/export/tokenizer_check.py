@@ -63,11 +63,11 @@ def check_sentences(
     """Add what `encode` makes of `texts` to `check`, given the ids `expected` of each.
 
     Args:
-        check: the counts so far.
-        proto: the SentencePiece model.
-        encode: the exported tokenizer.
-        texts: as they are in the corpus, without tags.
-        expected: as they are in the prepared data, with tags and `</s>`.
+        check: The counts so far.
+        proto: The SentencePiece model.
+        encode: The exported tokenizer.
+        texts: As they are in the corpus, without tags.
+        expected: As they are in the prepared data, with tags and `</s>`.
     """
     found = encode([tagged(proto, text, ids) for text, ids in zip(texts, expected, strict=True)])
     for text, ids, theirs in zip(texts, expected, found, strict=True):

@@ -28,8 +28,8 @@ def read_sentencepiece(path: Path) -> Any:
     """The `ModelProto` of a SentencePiece model.
 
     Raises:
-        DataError: if it is missing, is none, or has other special ids than ours.
-        RunError: if it is of a kind that tokenizer.json cannot express.
+        DataError: If it is missing, is none, or has other special ids than ours.
+        RunError: If it is of a kind that tokenizer.json cannot express.
     """
     Vocabulary.load(path)
     with export_extra():
@@ -72,7 +72,7 @@ def tokenizer(proto: Any) -> Json:
     """The content of tokenizer.json: `</s>` is appended, and tags are matched wherever they stand.
 
     Args:
-        proto: from `read_sentencepiece`.
+        proto: From `read_sentencepiece`.
     """
     ids = {piece.piece: number for number, piece in enumerate(proto.pieces)}
     return {

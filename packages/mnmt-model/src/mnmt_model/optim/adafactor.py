@@ -53,7 +53,7 @@ class Adafactor(Optimizer):
     does their `column`; they need none.
 
     Raises:
-        ValueError: if a parameter is not float32, or sharded in another way.
+        ValueError: If a parameter is not float32, or sharded in another way.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float) -> None:

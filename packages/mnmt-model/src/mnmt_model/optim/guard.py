@@ -32,7 +32,7 @@ class StepGuard:
         """Whether `step`, whose gradient has this norm, should be taken.
 
         Raises:
-            RunError: if it should not, and neither should the `max_skipped` steps before it.
+            RunError: If it should not, and neither should the `max_skipped` steps before it.
         """
         reason = self._objection(norm)
         if math.isfinite(norm):

@@ -39,12 +39,12 @@ def activation_bytes(
     """Bytes kept for the backward pass, at the moment when most are.
 
     Args:
-        config: the model.
-        train: precision, dropout, checkpointing and parallelism.
-        pairs: sentence pairs computed at a time, without padding.
-        src_len: source tokens of each.
-        tgt_len: target tokens of each.
-        on_gpu: whether attention is fused and a dropout mask takes a byte, not a state.
+        config: The model.
+        train: Precision, dropout, checkpointing and parallelism.
+        pairs: Sentence pairs computed at a time, without padding.
+        src_len: Source tokens of each.
+        tgt_len: Target tokens of each.
+        on_gpu: Whether attention is fused and a dropout mask takes a byte, not a state.
     """
     kept = _Kept(config, train, pairs=pairs, on_gpu=on_gpu)
     stacks = passes(config, src_len=src_len, tgt_len=tgt_len)

@@ -23,9 +23,9 @@ def exchange_bytes(config: ModelConfig, train: TrainConfig, workload: Workload) 
     """Bytes that one device sends to others for the experts in a training step; as many come in.
 
     Args:
-        config: the model.
-        train: precision, accumulation, checkpointing and `expert_parallel`.
-        workload: lengths of the sentences and number of devices.
+        config: The model.
+        train: Precision, accumulation, checkpointing and `expert_parallel`.
+        workload: Lengths of the sentences and number of devices.
     """
     ranks = train.expert_parallel
     exchanges = FORWARD * (3 if train.activation_checkpointing else 2)

@@ -19,7 +19,7 @@ def check_expert_parallel(config: ModelConfig, train: TrainConfig, devices: int)
     """See that `devices` can hold the experts of `config` together as `train` says.
 
     Raises:
-        ValueError: if there are no experts, or they or the devices do not come out even.
+        ValueError: If there are no experts, or they or the devices do not come out even.
     """
     ranks = train.expert_parallel
     if ranks == 1:

@@ -69,10 +69,10 @@ def pair_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_len: i
     """FLOPs of one training step for one sentence pair without padding: forward and backward.
 
     Args:
-        config: the model.
-        vocab_size: rows of the softmax.
-        src_len: source tokens.
-        tgt_len: target tokens.
+        config: The model.
+        vocab_size: Rows of the softmax.
+        src_len: Source tokens.
+        tgt_len: Target tokens.
     """
     return forward_flops(config, vocab_size, src_len=src_len, tgt_len=tgt_len) * (1 + BACKWARD)
 

@@ -60,14 +60,14 @@ def training_memory(
     """Estimate what training takes on each device.
 
     Args:
-        config: the model.
-        vocab_size: rows of the embedding of the target and of the softmax.
-        train: the optimiser, precision, batch and parallelism.
-        workload: lengths of the sentences and number of devices.
-        src_vocab_size: rows of the embedding of the source; `vocab_size` by default.
+        config: The model.
+        vocab_size: Rows of the embedding of the target and of the softmax.
+        train: The optimiser, precision, batch and parallelism.
+        workload: Lengths of the sentences and number of devices.
+        src_vocab_size: Rows of the embedding of the source; `vocab_size` by default.
 
     Raises:
-        ValueError: if the vocabularies differ in size but share a matrix.
+        ValueError: If the vocabularies differ in size but share a matrix.
     """
     tensors = all_tensors(config, vocab_size, src_vocab_size=src_vocab_size)
     parts = _Parts(dense=workload.devices if train.parallel == "fsdp" else 1, experts=train.expert_parallel)

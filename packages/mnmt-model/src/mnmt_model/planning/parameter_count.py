@@ -141,12 +141,12 @@ def count(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = 
     2 E · d_model · d_ff for the experts and E · d_model for their gate in place of F.
 
     Args:
-        config: the model.
-        vocab_size: rows of the embedding of the target and of the softmax.
-        src_vocab_size: rows of the embedding of the source; `vocab_size` by default.
+        config: The model.
+        vocab_size: Rows of the embedding of the target and of the softmax.
+        src_vocab_size: Rows of the embedding of the source; `vocab_size` by default.
 
     Raises:
-        ValueError: if the vocabularies differ in size but share a matrix.
+        ValueError: If the vocabularies differ in size but share a matrix.
     """
     embeddings = embedding_shapes(config, vocab_size, src_vocab_size=src_vocab_size)
     return Count(
@@ -175,7 +175,7 @@ def embedding_shapes(
     """Shapes of the embeddings and the softmax; None for one that is another's matrix.
 
     Raises:
-        ValueError: if the vocabularies differ in size but share a matrix.
+        ValueError: If the vocabularies differ in size but share a matrix.
     """
     src_vocab_size = vocab_size if src_vocab_size is None else src_vocab_size
     own_source = config.embeddings in ("separate", "tied-target")
@@ -193,7 +193,7 @@ def all_tensors(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | N
     """Every parameter of a model.
 
     Raises:
-        ValueError: if the vocabularies differ in size but share a matrix.
+        ValueError: If the vocabularies differ in size but share a matrix.
     """
     shapes = embedding_shapes(config, vocab_size, src_vocab_size=src_vocab_size).values()
     embeddings = [Tensors(part="embedding", shape=shape, number=1) for shape in shapes if shape]

@@ -39,9 +39,9 @@ def passes(config: ModelConfig, *, src_len: int, tgt_len: int) -> list[Pass]:
     where targets attend to the top states of the source (`top_only`), two passes of the same layers.
 
     Args:
-        config: the model.
-        src_len: source tokens.
-        tgt_len: target tokens.
+        config: The model.
+        src_len: Source tokens.
+        tgt_len: Target tokens.
     """
     layout = _language_model if config.is_language_model else _encoder_decoder
     return layout(config, src_len, tgt_len)

@@ -117,7 +117,7 @@ def plan_model(name: str, model: Preset, options: PlanOptions) -> ModelPlan:
     """What `model` takes.
 
     Raises:
-        RunError: if an option is refused.
+        RunError: If an option is refused.
     """
     options.check_rates()
     if options.vocab_size is not None:
@@ -157,8 +157,8 @@ def plan_study(study: StudyFile, data: Path, options: PlanOptions) -> StudyPlan:
     """What the runs of `study` over the prepared data in `data` take.
 
     Raises:
-        RunError: if the study has a mistake, or an option is refused.
-        DataError: if there are no prepared data.
+        RunError: If the study has a mistake, or an option is refused.
+        DataError: If there are no prepared data.
     """
     options.check_rates()
     runs, prepared = plan_runs(study, data), open_prepared(data)

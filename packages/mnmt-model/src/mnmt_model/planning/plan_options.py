@@ -49,7 +49,7 @@ class PlanOptions:
         """See that rates are rates.
 
         Raises:
-            RunError: if one is not above 0.
+            RunError: If one is not above 0.
         """
         for name in ("flops_per_second", "exchange_bytes_per_second"):
             rate = getattr(self, name)
@@ -60,7 +60,7 @@ class PlanOptions:
         """`default` with what is given here.
 
         Raises:
-            RunError: if a value is refused.
+            RunError: If a value is refused.
         """
         names = vars(self).keys() & vars(default).keys()
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
@@ -73,7 +73,7 @@ class PlanOptions:
         """Sentences of the given lengths, unless others are asked for.
 
         Raises:
-            RunError: if a value is refused.
+            RunError: If a value is refused.
         """
         try:
             return Workload(

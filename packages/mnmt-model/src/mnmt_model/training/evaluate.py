@@ -20,7 +20,7 @@ def pair_nats(model: TranslationModel, src: Tensor, tgt: Tensor) -> Tensor:
     """-log p(target | source) of each pair, `(batch,)` float32, in nats, `</s>` included.
 
     Args:
-        model: in evaluation mode.
+        model: In evaluation mode.
         src: `(batch, src_len)` token ids; 0 is padding.
         tgt: `(batch, tgt_len)` token ids; 0 is padding.
     """
@@ -37,10 +37,10 @@ def shard_loss(
     """Mean -log p of the shard's target tokens, `</s>` included, in nats per token.
 
     Args:
-        model: the model.
-        shard: the pairs.
-        batch_tokens: source and target tokens of a batch, padding included.
-        world: the processes, which share the batches; each calls this.
+        model: The model.
+        shard: The pairs.
+        batch_tokens: Source and target tokens of a batch, padding included.
+        world: The processes, which share the batches; each calls this.
     """
     world = world or World()
     was_training = model.training

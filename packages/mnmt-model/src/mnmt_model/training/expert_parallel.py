@@ -20,7 +20,7 @@ def expert_ranks(model: ModelConfig, config: TrainConfig, world: World) -> Exper
     """The processes that hold this one's experts together with it, as `expert_parallel` asks.
 
     Raises:
-        RunError: if the processes, or the experts, cannot be divided so.
+        RunError: If the processes, or the experts, cannot be divided so.
     """
     try:
         check_expert_parallel(model, config, world.size)

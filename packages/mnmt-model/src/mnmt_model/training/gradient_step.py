@@ -50,11 +50,11 @@ class GradientStep:
     """Computes losses and gradients of a batch, each process of its share, in `accumulation` parts.
 
     Args:
-        model: what `make_trainable` made.
-        config: of the training.
-        stream: the batches.
-        world: the processes.
-        seed: of the random choices of mixtures of experts.
+        model: What `make_trainable` made.
+        config: Of the training.
+        stream: The batches.
+        world: The processes.
+        seed: Of the random choices of mixtures of experts.
     """
 
     def __init__(

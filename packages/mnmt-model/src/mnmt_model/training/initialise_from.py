@@ -18,12 +18,12 @@ def initialise_from(model: TranslationModel, path: Path, data: Prepared) -> None
     """Give `model` the weights of another run, in place.
 
     Args:
-        model: of the config of that run.
-        path: the run's folder, for its newest checkpoint, or a checkpoint in it.
-        data: what the model will be trained on.
+        model: Of the config of that run.
+        path: The run's folder, for its newest checkpoint, or a checkpoint in it.
+        data: What the model will be trained on.
 
     Raises:
-        RunError: if there is no checkpoint, or its run has another config or another vocabulary.
+        RunError: If there is no checkpoint, or its run has another config or another vocabulary.
     """
     saved = newest(path)
     run = saved.parent.parent

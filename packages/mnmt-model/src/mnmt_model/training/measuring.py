@@ -22,11 +22,11 @@ class Measuring:
     """Writes losses of every task, zero-shot ones too, into evals.jsonl; every process calls it.
 
     Args:
-        plan: of the run.
-        folder: its run record.
-        data: the prepared data.
-        model: that is trained.
-        world: the processes, which share the work.
+        plan: Of the run.
+        folder: Its run record.
+        data: The prepared data.
+        model: That is trained.
+        world: The processes, which share the work.
     """
 
     def __init__(

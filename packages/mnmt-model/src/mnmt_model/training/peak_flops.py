@@ -48,8 +48,8 @@ def fastest_rate(time_product: Callable[[int], float], *, seconds: float = SECON
     """The highest FLOP/s, 2n³ in the time of a product, over growing n while the next fits into `seconds`.
 
     Args:
-        time_product: mean seconds of a product of two (n, n) matrices, as `PRODUCTS` runs of it take.
-        seconds: to spend in all; only the smallest size may go over it.
+        time_product: Mean seconds of a product of two (n, n) matrices, as `PRODUCTS` runs of it take.
+        seconds: To spend in all; only the smallest size may go over it.
     """
     rate, spent, size = 0.0, 0.0, SMALLEST
     while True:

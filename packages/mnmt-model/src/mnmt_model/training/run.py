@@ -47,12 +47,12 @@ def train(plan: RunPlan, folder: Path, *, watchers: Sequence[Watcher] = ()) -> N
     Started by torchrun, all processes train it together.
 
     Args:
-        plan: what to train.
-        folder: the run record; made if missing.
-        watchers: are told how it goes, in the first process.
+        plan: What to train.
+        folder: The run record; made if missing.
+        watchers: Are told how it goes, in the first process.
 
     Raises:
-        RunError: if `folder` holds another run or another process trains it, or training cannot go on;
+        RunError: If `folder` holds another run or another process trains it, or training cannot go on;
             run.json then says why.
     """
     data = open_prepared(plan.data)
@@ -120,7 +120,7 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any], keys: Set[str]) 
 
 @contextmanager
 def _exclusively(folder: Path, world: World) -> Iterator[None]:
-    """Keeps others from training the same run; the lock goes with the first process, however that ends."""
+    """Keep others from training the same run; the lock goes with the first process, however that ends."""
     lock = FileLock(folder / ".lock", timeout=0)
 
     def acquire() -> None:

@@ -11,7 +11,7 @@ class EarlyStopping:
     """Counts evaluations since the dev loss was lowest.
 
     Args:
-        patience: so many evaluations without a lower dev loss end the run; 0 never does.
+        patience: So many evaluations without a lower dev loss end the run; 0 never does.
     """
 
     patience: int

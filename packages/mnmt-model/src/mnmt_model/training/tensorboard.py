@@ -17,11 +17,11 @@ class TensorBoard(Watcher):
     """Writes `train/KEY` of every line of metrics.jsonl and `METRIC/TESTSET/TASK` of every measurement.
 
     Args:
-        folder: the run record; events go to `tensorboard/` in it.
-        step: that training goes on from; TensorBoard forgets what an earlier process wrote of later steps.
+        folder: The run record; events go to `tensorboard/` in it.
+        step: That training goes on from; TensorBoard forgets what an earlier process wrote of later steps.
 
     Raises:
-        RunError: if the package tensorboard is not installed.
+        RunError: If the package tensorboard is not installed.
     """
 
     def __init__(self, folder: Path, *, step: int) -> None:

@@ -43,14 +43,14 @@ class Trainer:
     """Trains a run from where it stands.
 
     Args:
-        plan: what to train.
-        folder: its run record.
-        data: the prepared data.
-        world: the processes that train it together; each has a trainer.
-        watchers: are told how it goes.
+        plan: What to train.
+        folder: Its run record.
+        data: The prepared data.
+        world: The processes that train it together; each has a trainer.
+        watchers: Are told how it goes.
 
     Raises:
-        RunError: if the checkpoints or the initial weights are of something else, or batches have fewer pairs
+        RunError: If the checkpoints or the initial weights are of something else, or batches have fewer pairs
             than the processes have parts.
     """
 

@@ -53,14 +53,14 @@ class TrainingLog:
     Between lines nothing is read from the device. The clock runs from construction.
 
     Args:
-        path: metrics.jsonl.
-        device: this rank's.
-        dtype: of the matrix products, for the peak FLOP/s.
-        num_devices: devices that train together.
-        tasks: whose drop rates are told apart.
-        writes: whether this rank is the one that writes.
+        path: Metrics.jsonl.
+        device: This rank's.
+        dtype: Of the matrix products, for the peak FLOP/s.
+        num_devices: Devices that train together.
+        tasks: Whose drop rates are told apart.
+        writes: Whether this rank is the one that writes.
         peak: FLOP/s of one device; `peak_flops` unless given.
-        clock: seconds.
+        clock: Seconds.
     """
 
     def __init__(
@@ -132,11 +132,11 @@ class TrainingLog:
         """Append a line for the steps since the last one. Every rank calls it, and gets the line.
 
         Args:
-            tokens: source and target tokens of the run so far.
-            reduce: sums a small float tensor over the ranks.
+            tokens: Source and target tokens of the run so far.
+            reduce: Sums a small float tensor over the ranks.
 
         Raises:
-            RunError: if the loss is no longer finite.
+            RunError: If the loss is no longer finite.
         """
         nats, objective = reduce(self._sums).tolist()
         seconds = max(self._clock() - self._since, 1e-9)

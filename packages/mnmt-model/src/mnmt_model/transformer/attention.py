@@ -49,8 +49,8 @@ class Attention(nn.Module):
         Args:
             queries: `(batch, num_heads, query_len, d_head)`.
             keys: `(batch, num_heads, key_len, d_head)`.
-            values: like `keys`.
-            bias: added to the scores `(batch, num_heads, query_len, key_len)`; may be 1 in the first two.
+            values: Like `keys`.
+            bias: Added to the scores `(batch, num_heads, query_len, key_len)`; may be 1 in the first two.
         """
         if queries.is_cuda:
             rate = self.dropout.rate if self.training else 0.0

@@ -23,12 +23,12 @@ def build_model(
     """The model that `config` describes, its weights not yet drawn (see `initialise`).
 
     Args:
-        config: architecture, widths and parts.
-        vocab_size: tokens of the vocabulary.
-        src_vocab_size: tokens of the source's, where it has an embedding of its own.
-        dropout: rate in embeddings, attention, feed-forward, sublayer outputs and the last norms.
-        dtype: of the states; weights are float32.
-        ranks: the processes that hold its experts, if it has any.
+        config: Architecture, widths and parts.
+        vocab_size: Tokens of the vocabulary.
+        src_vocab_size: Tokens of the source's, where it has an embedding of its own.
+        dropout: Rate in embeddings, attention, feed-forward, sublayer outputs and the last norms.
+        dtype: Of the states; weights are float32.
+        ranks: The processes that hold its experts, if it has any.
     """
     kind = LanguageModel if config.is_language_model else EncoderDecoder
     return kind(config, vocab_size, src_vocab_size=src_vocab_size, dropout=dropout, dtype=dtype, ranks=ranks)

@@ -45,8 +45,8 @@ class IncrementalModel:
         Args:
             src: `(batch, src_len)` token ids.
             padding_mask: `(batch, src_len)`, True at padding.
-            beam: hypotheses of a source.
-            max_steps: how often `step_flat` is called at most.
+            beam: Hypotheses of a source.
+            max_steps: How often `step_flat` is called at most.
         """
         # Buffers grow step by step, so that short translations take no room for long ones.
         return self.model.start_flat(_sentences(src, padding_mask), beam=beam)
@@ -58,7 +58,7 @@ class IncrementalModel:
         """Log-probabilities of what follows, and the state there.
 
         Args:
-            state: of every source.
+            state: Of every source.
             tokens: `(batch, beam)` int64, the token each hypothesis is continued by; 0 at first.
             ancestors: `(batch, beam, beam * steps)` bool with `steps` counting this one, the slots each
                 hypothesis consists of: its token's own, the last `beam` in the order of the beam, and those

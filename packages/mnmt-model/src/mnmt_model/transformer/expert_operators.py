@@ -27,7 +27,7 @@ def extension() -> ModuleType:
     """The package `mnmt_moe_ext`.
 
     Raises:
-        RunError: if it is not installed, naming the command.
+        RunError: If it is not installed, naming the command.
     """
     try:
         import mnmt_moe_ext

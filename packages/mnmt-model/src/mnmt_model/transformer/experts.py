@@ -18,9 +18,9 @@ class Experts(nn.Module):
     """FFN_e(x) = wo_e ReLU(wi_e x), for every expert e (Lepikhin et al. 2021, GShard, eq. 2).
 
     Args:
-        config: widths and number of experts.
-        dropout: rate of the hidden states.
-        ranks: the processes that hold them; each has the weights of its own.
+        config: Widths and number of experts.
+        dropout: Rate of the hidden states.
+        ranks: The processes that hold them; each has the weights of its own.
     """
 
     def __init__(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:

@@ -52,10 +52,10 @@ class FlatState:
         """No slot is written yet.
 
         Args:
-            sources: keys and values of the sources, layer by layer.
+            sources: Keys and values of the sources, layer by layer.
             src_hidden: `(batch, src_width)` bool, True at padding.
-            beam: hypotheses of a sentence.
-            cross: whether layers see sources in a sublayer of its own.
+            beam: Hypotheses of a sentence.
+            cross: Whether layers see sources in a sublayer of its own.
         """
         layers = tuple(
             LayerCache(own=GrowingCache.empty(source), source=source)
@@ -118,9 +118,9 @@ class FlatState:
         """How the next token of every hypothesis attends in each layer.
 
         Args:
-            stack: that targets pass.
-            ancestors: as in `before`.
-            like: has the precision of the states.
+            stack: That targets pass.
+            ancestors: As in `before`.
+            like: Has the precision of the states.
         """
         bias = self._bias(stack, ancestors, like)
         padding = padding_mask(self.src_hidden, like.dtype)

@@ -21,11 +21,11 @@ class Layer(nn.Module):
     """Attention, cross-attention in a decoder, and feed-forward, each with its residual and norm.
 
     Args:
-        config: of the model.
-        index: of the layer in its stack, from 0.
-        cross: whether it has cross-attention.
-        dropout: rate.
-        ranks: the processes that hold its experts, if it has any.
+        config: Of the model.
+        index: Of the layer in its stack, from 0.
+        cross: Whether it has cross-attention.
+        dropout: Rate.
+        ranks: The processes that hold its experts, if it has any.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Layer(nn.Module):
         """Map `x (num_tokens, d_model)` to the same shape.
 
         Args:
-            x: states of the layer below.
-            pattern: of the attention.
-            cross: of the cross-attention, in a decoder.
+            x: States of the layer below.
+            pattern: Of the attention.
+            cross: Of the cross-attention, in a decoder.
             source: `(source tokens, d_model)` states that the attention sees before `x`.
-            routes: what a mixture of experts knows of the tokens, in training.
+            routes: What a mixture of experts knows of the tokens, in training.
         """
         x = self._add(x, self.attention_norm, lambda states: self.attention(states, pattern), source)
         if cross is not None:

@@ -25,12 +25,12 @@ class MixtureOfExperts(nn.Module):
     and a token whose choices are both dropped gets 0: the residual carries it.
 
     Args:
-        config: of the model.
-        dropout: rate of the hidden states.
-        ranks: the processes that hold the experts.
+        config: Of the model.
+        dropout: Rate of the hidden states.
+        ranks: The processes that hold the experts.
 
     Raises:
-        RunError: if the package mnmt-moe-ext is not installed.
+        RunError: If the package mnmt-moe-ext is not installed.
     """
 
     def __init__(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
@@ -46,8 +46,8 @@ class MixtureOfExperts(nn.Module):
         """Map `x (num_tokens, d_model)` to the same shape.
 
         Args:
-            x: states.
-            routes: what is known of the tokens, in training.
+            x: States.
+            routes: What is known of the tokens, in training.
         """
         logits = F.linear(x.float(), self.gate.weight.float())[None]
         if routes is not None:

@@ -25,7 +25,7 @@ class ModelConfig:
     The defaults are T5 1.1's parts (Fernandes et al. 2023, App. A); `VASWANI` has the Transformer's.
 
     Raises:
-        ValueError: if a number is out of its range, or two do not go together.
+        ValueError: If a number is out of its range, or two do not go together.
     """
 
     architecture: Architecture = "encdec"

@@ -19,8 +19,8 @@ def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:
     """Bucket of each key-minus-query distance: exact up close, logarithmic up to `MAX_DISTANCE`.
 
     Args:
-        distance: key position minus query position, any shape, int64.
-        bidirectional: whether keys after the query have buckets of their own (half of them);
+        distance: Key position minus query position, any shape, int64.
+        bidirectional: Whether keys after the query have buckets of their own (half of them);
             otherwise they share bucket 0 with the query's own position.
 
     Returns:

@@ -87,10 +87,10 @@ class Routes:
     """The tokens of a batch on their way through a model.
 
     Args:
-        gating: of the batch.
-        src: the sources.
-        tgt: their translations.
-        ranks: the processes that hold the experts, all of which make this at the same time.
+        gating: Of the batch.
+        src: The sources.
+        tgt: Their translations.
+        ranks: The processes that hold the experts, all of which make this at the same time.
     """
 
     def __init__(self, gating: Gating, src: Sentences, tgt: Sentences, ranks: ExpertRanks) -> None:

@@ -42,7 +42,7 @@ def softmax_loss(
         targets: `(num_tokens,)` the tokens to predict.
         token_weights: `(num_tokens,)` float32 factor of each token's objective.
         label_smoothing: ε, spread over the whole vocabulary.
-        z_loss: factor of the squared log-normaliser.
+        z_loss: Factor of the squared log-normaliser.
 
     Returns:
         The scalar Σ weight · objective, and `(num_tokens,)` -log p_target in nats, not differentiated.

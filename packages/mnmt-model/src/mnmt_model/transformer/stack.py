@@ -21,12 +21,12 @@ class Stack(nn.Module):
     """Layers with, as `config` says, one relative position bias and a last norm.
 
     Args:
-        config: of the model.
-        num_layers: of this stack.
-        cross: whether the layers have cross-attention.
-        causal: whether a position bias knows only tokens before the query.
-        dropout: rate.
-        ranks: the processes that hold its experts, if it has any.
+        config: Of the model.
+        num_layers: Of this stack.
+        cross: Whether the layers have cross-attention.
+        causal: Whether a position bias knows only tokens before the query.
+        dropout: Rate.
+        ranks: The processes that hold its experts, if it has any.
     """
 
     def __init__(

@@ -42,15 +42,15 @@ class TranslationModel(nn.Module, ABC):
     """A Transformer that translates; its architecture is its subclass's.
 
     Args:
-        config: what it is.
-        vocab_size: tokens of the target's vocabulary, and of the source's where that has no own.
-        src_vocab_size: tokens of the source's vocabulary, where the source has an embedding of its own.
-        dropout: rate.
-        dtype: of the states; weights are float32.
-        ranks: the processes that hold its experts, if it has any.
+        config: What it is.
+        vocab_size: Tokens of the target's vocabulary, and of the source's where that has no own.
+        src_vocab_size: Tokens of the source's vocabulary, where the source has an embedding of its own.
+        dropout: Rate.
+        dtype: Of the states; weights are float32.
+        ranks: The processes that hold its experts, if it has any.
 
     Raises:
-        ValueError: if the source has another vocabulary, but no embedding of its own, or is predicted too.
+        ValueError: If the source has another vocabulary, but no embedding of its own, or is predicted too.
     """
 
     def __init__(
@@ -99,12 +99,12 @@ class TranslationModel(nn.Module, ABC):
         """Losses of a batch of pairs.
 
         Args:
-            src: the sources.
-            tgt: their translations.
+            src: The sources.
+            tgt: Their translations.
             pair_weights: `(batch,)` float32 factor of each pair's objective; 1 by default.
-            label_smoothing: of the objective, see `softmax_loss`.
-            z_loss: of the objective, see `softmax_loss`.
-            gating: what the random choices of mixtures of experts depend on, in training.
+            label_smoothing: Of the objective, see `softmax_loss`.
+            z_loss: Of the objective, see `softmax_loss`.
+            gating: What the random choices of mixtures of experts depend on, in training.
         """
         routes = self._routes(src, tgt, gating)
         predicted = self.predict(src, tgt, routes)

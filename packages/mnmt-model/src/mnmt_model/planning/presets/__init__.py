@@ -20,7 +20,7 @@ def preset(name: str) -> Preset:
     """The model called `name`.
 
     Raises:
-        RunError: if there is none; the message lists the names there are.
+        RunError: If there is none; the message lists the names there are.
     """
     found = PRESETS.get(name) or zhang_preset(name)
     if found is None:
