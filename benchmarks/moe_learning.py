@@ -27,7 +27,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
-from mnmt_model.run_record import read_evals, read_run
+from mnmt_model.runs.run_record import read_evals, read_run
 
 SIZE = re.compile(r"(?P<family>dense|moe\d+)-d(?P<width>\d+)(-(?P<change>[a-z-]+))?$")
 COLOURS = {"dense": "#333333", "moe8": "#0072b2", "moe32": "#d55e00"}

@@ -33,7 +33,7 @@ from mnmt_data.filters.normalise import normalise
 from mnmt_data.mixing import order_path
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_data.selection import area_under_curve, pair_scores
-from mnmt_model.run_record import read_evals, read_run
+from mnmt_model.runs.run_record import read_evals, read_run
 
 TASK, OTHER = "en-de", "en-fr"
 CLEAN = "clean"

@@ -39,6 +39,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 from transformers.optimization import Adafactor
 
 from mnmt_data.batches import Batch
+from mnmt_model.distributed.world import World
 from mnmt_model.export.names import hugging_face_name
 from mnmt_model.export.t5_config import t5_config
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
@@ -46,7 +47,6 @@ from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.gradient_step import GradientStep
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.training.trainer import PRECISIONS
-from mnmt_model.training.world import World
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.initialise import initialise
 from mnmt_model.transformer.model_config import ModelConfig

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_model.checkpoints.tensor_files import TensorFiles, write_tensors
-from mnmt_model.shards import shard_rows
+from mnmt_model.distributed.shards import shard_rows
 
 SIZES = st.integers(1, 9)
 SHAPES = st.lists(st.integers(1, 3), max_size=2).flatmap(

@@ -16,8 +16,8 @@ from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model import RunError
 from mnmt_model.export import Certificate, certify, export_hugging_face, export_run, exporting, import_run
 from mnmt_model.export.certificate import OURS
-from mnmt_model.provenance import write_record
-from mnmt_model.run_record import read_run
+from mnmt_model.runs.provenance import write_record
+from mnmt_model.runs.run_record import read_run
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.initialise import initialise
 from mnmt_model.transformer.model_config import ModelConfig

@@ -9,7 +9,7 @@ import pytest
 from mnmt_data.prepare import prepare_study
 from mnmt_data.study import read_study
 from mnmt_model import RunPlan, load_run, plan_runs, train
-from mnmt_model.run_record import read_evals
+from mnmt_model.runs.run_record import read_evals
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture
 
 STUDY = """

@@ -14,7 +14,7 @@ from mnmt_data.replay import audit, open_stream, read_recorded
 from mnmt_data.study import read_study
 from mnmt_model import RunPlan, plan_runs, train
 from mnmt_model.checkpoints import find_checkpoints
-from mnmt_model.run_record import read_run
+from mnmt_model.runs.run_record import read_run
 
 EVEN, ODD = {"xx-aa": 0.5, "xx-bb": 0.5}, {"xx-aa": 0.3, "xx-bb": 0.7}
 

@@ -15,7 +15,7 @@ from mnmt_model.planning.plan_options import PlanOptions
 from mnmt_model.planning.plan_text import model_json, model_text, study_json, study_text
 from mnmt_model.planning.presets import preset
 from mnmt_model.planning.quantities import data_size, duration, short, si, step_duration
-from mnmt_model.sweep_config import plan_runs
+from mnmt_model.sweep.sweep_config import plan_runs
 
 SMALL = "fernandes-l2-d512"
 

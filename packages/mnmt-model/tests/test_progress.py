@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mnmt_model.progress import StepProgress, SweepProgress
+from mnmt_model.cli.progress import StepProgress, SweepProgress
 
 LINE = {"step": 1200, "loss": 3.2138, "tokens_per_second": 18_230, "mfu": 0.4312, "lr": 0.00125}
 

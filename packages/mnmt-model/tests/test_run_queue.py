@@ -11,7 +11,7 @@ from filelock import FileLock
 
 from mnmt_data.study import read_study
 from mnmt_model import Outcome, RunError, RunPlan, plan_runs, sweep
-from mnmt_model.run_record import read_run
+from mnmt_model.runs.run_record import read_run
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,11 @@ from mnmt_data.selection import ScoreFile
 from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
 from mnmt_model.checkpoints import find_checkpoints
-from mnmt_model.run_record import read_evals, read_run
-from mnmt_model.score import score_shard
-from mnmt_model.training.evaluate import pair_nats
+from mnmt_model.runs.evaluate import pair_nats
+from mnmt_model.runs.log_probs import score_shard
+from mnmt_model.runs.run_data import check_vocabulary
+from mnmt_model.runs.run_record import read_evals, read_run
 from mnmt_model.training.watcher import Watcher
-from mnmt_model.vocabulary import check_vocabulary
 
 TASK = "xx-aa"
 DEV_PAIRS = 20
@@ -123,8 +123,8 @@ def test_killed_and_gone_on_equals_never_stopped(
         score_shard(base, split="dev", task=TASK, out=out, part_pairs=7, on_pairs=kill_at(14))
     assert not out.exists()
     scored = []
-    lengths = "mnmt_model.score.cut_batches"
-    cut = sys.modules["mnmt_model.score"].cut_batches
+    lengths = "mnmt_model.runs.log_probs.cut_batches"
+    cut = sys.modules["mnmt_model.runs.log_probs"].cut_batches
     monkeypatch.setattr(
         lengths, lambda src, tgt, **budget: scored.append(len(src)) or cut(src, tgt, **budget)
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from mnmt_model import RunError
-from mnmt_model.run_record import Eval
+from mnmt_model.runs.run_record import Eval
 from mnmt_model.training.tensorboard import TENSORBOARD, TensorBoard
 
 Scalars = dict[str, list[tuple[int, float]]]

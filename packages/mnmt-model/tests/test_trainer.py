@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
 from mnmt_model.checkpoints import find_checkpoints
-from mnmt_model.run_record import read_evals, read_run
+from mnmt_model.runs.run_record import read_evals, read_run
 from mnmt_model.training.watcher import Watcher
 
 

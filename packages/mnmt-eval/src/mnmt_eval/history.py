@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mnmt_model.run_record import Eval
+from mnmt_model.runs.run_record import Eval
 
 
 def counting(evals: Iterable[Eval]) -> list[Eval]:

@@ -12,7 +12,7 @@ from mnmt_eval.analysis import length_groups, length_thirds, origin_groups
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language_pairs import languages_of
 from mnmt_eval.text_lines import digest, read_lines
-from mnmt_model.run_data import open_data
+from mnmt_model.runs.run_data import open_data
 
 GROUPINGS = ("origin", "length", "thirds")
 """What sentences can be grouped by: the side written first, ranges of source length, thirds by length."""

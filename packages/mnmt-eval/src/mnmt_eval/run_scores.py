@@ -8,8 +8,8 @@ from pathlib import Path
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.history import counting
-from mnmt_model.run_data import open_data
-from mnmt_model.run_record import Eval, read_evals, read_run
+from mnmt_model.runs.run_data import open_data
+from mnmt_model.runs.run_record import Eval, read_evals, read_run
 
 LOSS = "loss"
 LANGUAGE = "language"

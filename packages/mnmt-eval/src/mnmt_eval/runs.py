@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mnmt_data.prepared import Prepared
 from mnmt_model import LoadedRun, load_run
-from mnmt_model.run_record import read_run
+from mnmt_model.runs.run_record import read_run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from mnmt_eval.sentence_scores import SentenceScores, read_scores, scores_path, 
 from mnmt_eval.testsets import ParallelText
 from mnmt_eval.text_lines import digest, read_lines
 from mnmt_eval.translate import OnLines, translate
-from mnmt_model.run_record import RUN, Eval, append_evals, read_evals
+from mnmt_model.runs.run_record import RUN, Eval, append_evals, read_evals
 
 
 @dataclass(frozen=True, kw_only=True)

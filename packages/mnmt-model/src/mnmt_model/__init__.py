@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mnmt_model.errors import RunError
-    from mnmt_model.load import LoadedRun, load_run
     from mnmt_model.planning.flops import training_flops
     from mnmt_model.planning.parameter_count import Count, count
     from mnmt_model.planning.presets import PRESETS, Preset, preset
-    from mnmt_model.run_plan import RunPlan
-    from mnmt_model.run_queue import Outcome, sweep
-    from mnmt_model.sweep_config import SweepConfig, plan_runs
+    from mnmt_model.runs.load import LoadedRun, load_run
+    from mnmt_model.runs.run_config import RunPlan
+    from mnmt_model.sweep.run_queue import Outcome, sweep
+    from mnmt_model.sweep.sweep_config import SweepConfig, plan_runs
     from mnmt_model.train_config import TrainConfig
     from mnmt_model.training.run import train
     from mnmt_model.training.watcher import Watcher

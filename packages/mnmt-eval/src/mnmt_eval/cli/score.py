@@ -20,7 +20,7 @@ from mnmt_eval.scoring import Scoring
 from mnmt_eval.testsets import read_testsets
 from mnmt_eval.translate import BATCH_TOKENS
 from mnmt_eval.translate_run import find_devices
-from mnmt_model.run_record import find_runs
+from mnmt_model.runs.run_record import find_runs
 
 _DEFAULT_SEARCH = SearchOptions()
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from mnmt_model.checkpoints.tensor_files import TensorFiles
+from mnmt_model.distributed.shards import local_rows
 from mnmt_model.errors import RunError
-from mnmt_model.shards import local_rows
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:

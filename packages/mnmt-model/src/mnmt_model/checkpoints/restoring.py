@@ -10,9 +10,9 @@ from torch.optim import Optimizer
 
 from mnmt_model.checkpoints.finding import find_checkpoints, step_of
 from mnmt_model.checkpoints.named_tensors import load_optimizer, load_tensors, model_tensors
-from mnmt_model.checkpoints.ranks import on_first_rank
 from mnmt_model.checkpoints.state import MODEL, OPTIMIZER, Progress, check_files, files_of, read_state
 from mnmt_model.checkpoints.tensor_files import TensorFiles
+from mnmt_model.distributed.world import on_first_rank
 from mnmt_model.errors import RunError
 
 _log = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ from torch.optim import Optimizer
 
 from mnmt_model.checkpoints.finding import by_dev_loss, checkpoint_name, find_checkpoints, step_of
 from mnmt_model.checkpoints.named_tensors import model_tensors, optimizer_tensors
-from mnmt_model.checkpoints.ranks import on_every_rank, on_first_rank, world
 from mnmt_model.checkpoints.state import (
     MODEL,
     OPTIMIZER,
@@ -22,7 +21,8 @@ from mnmt_model.checkpoints.state import (
 )
 from mnmt_model.checkpoints.tensor_files import write_tensors
 from mnmt_model.checkpoints.whole_folder import remove, remove_leftovers, whole_folder
-from mnmt_model.shards import is_first_holder, local_rows, row_shards
+from mnmt_model.distributed.shards import is_first_holder, local_rows, row_shards
+from mnmt_model.distributed.world import on_every_rank, on_first_rank, rank_and_size
 
 _Share = Mapping[str, tuple[Tensor, int]]
 
@@ -65,7 +65,7 @@ def save(
 
 def _shares(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, _Share]:
     """{file name: what this process writes into it}; the first writes both kinds, others what they have."""
-    rank, size = world()
+    rank, size = rank_and_size()
     if all(row_shards(tensor) is None for named in tensors.values() for tensor in named.values()):
         return {f"{kind}.safetensors": _share(named) for kind, named in tensors.items()} if rank == 0 else {}
     shares = {kind: _share(named) for kind, named in tensors.items()}

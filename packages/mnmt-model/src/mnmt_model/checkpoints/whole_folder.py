@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mnmt_model.checkpoints.ranks import on_first_rank, world
+from mnmt_model.distributed.world import on_first_rank, rank_and_size
 from mnmt_model.errors import RunError
 
 PARTIAL = ".partial"
@@ -35,7 +35,7 @@ def whole_folder(final: Path, *, needed: int) -> Iterator[Path]:
         yield partial
         on_first_rank(lambda: _publish(partial, final))
     except BaseException as error:
-        if world()[0] == 0:
+        if rank_and_size()[0] == 0:
             shutil.rmtree(partial, ignore_errors=True)
         if not isinstance(error, OSError):
             raise

@@ -15,8 +15,8 @@ from mnmt_model.export.certifying import PAIRS, certify
 from mnmt_model.export.engines import convert_to_ctranslate2
 from mnmt_model.export.hugging_face import export_hugging_face
 from mnmt_model.export.t5_config import check_exportable
-from mnmt_model.run_data import open_data
-from mnmt_model.run_record import read_run
+from mnmt_model.runs.run_data import open_data
+from mnmt_model.runs.run_record import read_run
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.model_config import ModelConfig
 

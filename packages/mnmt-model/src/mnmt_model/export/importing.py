@@ -12,8 +12,8 @@ from mnmt_model.checkpoints.tensor_files import write_tensors
 from mnmt_model.checkpoints.whole_folder import whole_folder
 from mnmt_model.errors import RunError
 from mnmt_model.export.hugging_face import SENTENCEPIECE, read_hugging_face
-from mnmt_model.provenance import describe, now, write_record
-from mnmt_model.run_plan import RunPlan
+from mnmt_model.runs.provenance import describe, now, write_record
+from mnmt_model.runs.run_config import RunPlan
 from mnmt_model.train_config import TrainConfig
 
 STUDY = "imported"

@@ -12,6 +12,7 @@ from torch.distributed import tensor as distributed_tensor
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
+from mnmt_model.distributed.shards import check_placements, local, row_shards, summed
 from mnmt_model.optim.factored import FactoredStack, add_updates, factored_scalings, update_norms
 from mnmt_model.optim.stacks import (
     Stack,
@@ -23,7 +24,6 @@ from mnmt_model.optim.stacks import (
     norms,
     whole_updates,
 )
-from mnmt_model.shards import check_placements, local, row_shards, summed
 
 DECAY = 0.8
 EPSILON_PARAMETER = 1e-3

@@ -9,8 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from mnmt_model.distributed.shards import summed
 from mnmt_model.optim.stacks import Stack, average, by_stack, norms
-from mnmt_model.shards import summed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 from torch.optim import AdamW, Optimizer
 
+from mnmt_model.distributed.shards import is_first_holder, local, row_shards
 from mnmt_model.optim.adafactor import Adafactor
-from mnmt_model.shards import is_first_holder, local, row_shards
 from mnmt_model.train_config import TrainConfig
 
 

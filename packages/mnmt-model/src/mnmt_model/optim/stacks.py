@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mnmt_model.shards import local
+from mnmt_model.distributed.shards import local
 
 EPSILON_GRADIENT = 1e-30
 

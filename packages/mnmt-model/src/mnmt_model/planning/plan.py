@@ -20,8 +20,8 @@ from mnmt_model.planning.plan_options import PlanOptions
 from mnmt_model.planning.presets import Preset
 from mnmt_model.planning.slots import SlotUse, slot_uses
 from mnmt_model.planning.workload import Workload
-from mnmt_model.run_plan import Role, RunPlan
-from mnmt_model.sweep_config import plan_runs
+from mnmt_model.runs.run_config import Role, RunPlan
+from mnmt_model.sweep.sweep_config import plan_runs
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 

@@ -12,10 +12,10 @@ from torch import Tensor
 from mnmt_data.batches import BatchStream
 from mnmt_data.pairs import Batch
 from mnmt_data.windows import Share
+from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
 from mnmt_model.training.parallel import Wrapped, gradients_stay_here
-from mnmt_model.training.world import World
 from mnmt_model.transformer.loss import Losses
 from mnmt_model.transformer.routes import Gating
 from mnmt_model.transformer.sentences import Sentences

@@ -8,10 +8,10 @@ from pathlib import Path
 from mnmt_data.prepared import Prepared
 from mnmt_model.checkpoints import load_model, newest
 from mnmt_model.errors import RunError
-from mnmt_model.run_record import read_run
+from mnmt_model.runs.run_data import check_vocabulary
+from mnmt_model.runs.run_record import read_run
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
-from mnmt_model.vocabulary import check_vocabulary
 
 
 def initialise_from(model: TranslationModel, path: Path, data: Prepared) -> None:

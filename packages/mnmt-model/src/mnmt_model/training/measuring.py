@@ -7,12 +7,11 @@ from pathlib import Path
 
 from mnmt_data.prepared import Prepared
 from mnmt_model.checkpoints import Progress
-from mnmt_model.checkpoints.ranks import on_first_rank
-from mnmt_model.run_plan import RunPlan
-from mnmt_model.run_record import Eval, append_evals
-from mnmt_model.training.evaluate import losses, mean_dev_loss
+from mnmt_model.distributed.world import World, on_first_rank
+from mnmt_model.runs.evaluate import losses, mean_dev_loss
+from mnmt_model.runs.run_config import RunPlan
+from mnmt_model.runs.run_record import Eval, append_evals
 from mnmt_model.training.watcher import Watcher
-from mnmt_model.training.world import World
 from mnmt_model.transformer.translation_model import TranslationModel
 
 DEV = "dev"

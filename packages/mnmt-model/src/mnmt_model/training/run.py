@@ -11,14 +11,13 @@ from filelock import FileLock, Timeout
 
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
-from mnmt_model.checkpoints.ranks import on_first_rank
+from mnmt_model.distributed.world import World, joined_world, on_first_rank
 from mnmt_model.errors import RunError, one_line
-from mnmt_model.provenance import describe, now, write_record
-from mnmt_model.run_plan import RunPlan
-from mnmt_model.run_record import RUN, read_run
+from mnmt_model.runs.provenance import describe, now, write_record
+from mnmt_model.runs.run_config import RunPlan
+from mnmt_model.runs.run_record import RUN, read_run
 from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import Watcher
-from mnmt_model.training.world import World, joined_world
 
 TRAINED_WITH = frozenset({"config", "mixture", "seed", "vocab_size", "data_fingerprint"})
 """What of run.json must stay as it is for training to go on."""

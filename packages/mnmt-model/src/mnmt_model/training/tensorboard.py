@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_model.errors import RunError
-from mnmt_model.run_record import Eval
+from mnmt_model.runs.run_record import Eval
 from mnmt_model.training.watcher import Watcher
 
 TENSORBOARD = "tensorboard"

@@ -15,14 +15,14 @@ from mnmt_data.mixture import Mixture
 from mnmt_data.prepared import Prepared
 from mnmt_model import jsonl
 from mnmt_model.checkpoints import CHECKPOINTS, Progress, restore_newest, save
-from mnmt_model.checkpoints.ranks import on_first_rank
+from mnmt_model.distributed.world import World, on_first_rank
 from mnmt_model.errors import RunError
 from mnmt_model.optim.guard import StepGuard
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 from mnmt_model.optim.schedule import learning_rate
 from mnmt_model.planning.flops import training_flops
-from mnmt_model.run_plan import RunPlan
-from mnmt_model.run_record import EVALS, METRICS
+from mnmt_model.runs.run_config import RunPlan
+from mnmt_model.runs.run_record import EVALS, METRICS
 from mnmt_model.training.expert_parallel import average_gradients, expert_ranks
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
 from mnmt_model.training.initialise_from import initialise_from
@@ -32,7 +32,6 @@ from mnmt_model.training.stopping import EarlyStopping
 from mnmt_model.training.tensorboard import TensorBoard
 from mnmt_model.training.training_log import StepResult, TrainingLog
 from mnmt_model.training.watcher import Watcher
-from mnmt_model.training.world import World
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.initialise import initialise
 

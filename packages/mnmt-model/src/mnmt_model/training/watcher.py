@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mnmt_model.run_record import Eval
+from mnmt_model.runs.run_record import Eval
 
 
 class Watcher:

@@ -17,8 +17,8 @@ from mnmt_data.prepared import VOCABULARY, Prepared
 from mnmt_data.segments import checksum
 from mnmt_model import jsonl
 from mnmt_model.planning.parameter_count import count
-from mnmt_model.run_plan import RunPlan
-from mnmt_model.run_record import RUN, SCHEMA
+from mnmt_model.runs.run_config import RunPlan
+from mnmt_model.runs.run_record import RUN, SCHEMA
 
 
 def describe(plan: RunPlan, folder: Path, *, vocab_size: int, data: Prepared | None) -> dict[str, Any]:

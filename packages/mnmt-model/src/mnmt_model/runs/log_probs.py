@@ -20,11 +20,10 @@ from mnmt_data.token_budget import check_not_empty, cut_batches
 from mnmt_data.whole_file import whole_file
 from mnmt_model.checkpoints import newest, weights_checksum
 from mnmt_model.errors import RunError
-from mnmt_model.load import load_run
-from mnmt_model.run_data import open_data
-from mnmt_model.training.evaluate import pair_nats
+from mnmt_model.runs.evaluate import pair_nats
+from mnmt_model.runs.load import load_run
+from mnmt_model.runs.run_data import check_vocabulary, open_data
 from mnmt_model.transformer.translation_model import TranslationModel
-from mnmt_model.vocabulary import check_vocabulary
 
 PART_PAIRS = 2**16
 """Pairs scored between two places to go on from."""

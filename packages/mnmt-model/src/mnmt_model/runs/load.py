@@ -8,13 +8,12 @@ from pathlib import Path
 
 from mnmt_data.prepared import Prepared
 from mnmt_model.checkpoints import load_model, newest, read_progress
-from mnmt_model.run_data import data_folder, open_data
-from mnmt_model.run_record import read_run
-from mnmt_model.training.evaluate import losses, mean_dev_loss
+from mnmt_model.runs.evaluate import losses, mean_dev_loss
+from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
+from mnmt_model.runs.run_record import read_run
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.decoding import IncrementalModel
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.vocabulary import check_vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)

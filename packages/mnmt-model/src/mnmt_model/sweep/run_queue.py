@@ -15,9 +15,9 @@ from typing import Any
 
 from mnmt_model.errors import one_line
 from mnmt_model.planning.parameter_count import count
-from mnmt_model.provenance import now, write_record
-from mnmt_model.run_plan import RunPlan
-from mnmt_model.run_record import RUN, read_run
+from mnmt_model.runs.provenance import now, write_record
+from mnmt_model.runs.run_config import RunPlan
+from mnmt_model.runs.run_record import RUN, read_run
 
 POLL_SECONDS = 0.05
 

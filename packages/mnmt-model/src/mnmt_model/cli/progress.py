@@ -10,7 +10,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mnmt_model.run_queue import Outcome
+from mnmt_model.sweep.run_queue import Outcome
 from mnmt_model.training.watcher import Watcher
 
 MINUTE = 60.0

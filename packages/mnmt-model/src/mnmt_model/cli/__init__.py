@@ -17,7 +17,7 @@ from mnmt_data.study import StudyFile, read_study
 from mnmt_model.errors import RunError
 from mnmt_model.planning.plan_options import PlanOptions
 from mnmt_model.planning.presets import PRESET_NAMES, preset
-from mnmt_model.run_plan import RunPlan
+from mnmt_model.runs.run_config import RunPlan
 
 app = App(name="mnmt-model", help="Train Transformers for multilingual translation over sizes and mixtures.")
 
@@ -67,7 +67,7 @@ def train(study: Path, run: str, *, out: Path | None = None) -> None:
         run: Name of the run, as the sweep would call it.
         out: Folder of the study's results; `results/NAME` by default.
     """
-    from mnmt_model.progress import StepProgress
+    from mnmt_model.cli.progress import StepProgress
     from mnmt_model.training.run import train as train_run
 
     plans, runs = _plans(read_study(study), out)
@@ -93,8 +93,8 @@ def average(run: Path, *, last: int | None = None, best: int | None = None, out:
     """
     from mnmt_model.checkpoints.average import AVERAGES, choose
     from mnmt_model.checkpoints.average import average as average_checkpoints
-    from mnmt_model.load import dev_loss
-    from mnmt_model.run_record import read_run
+    from mnmt_model.runs.load import dev_loss
+    from mnmt_model.runs.run_record import read_run
 
     if (last is None) == (best is None) or min(last or 1, best or 1) < 1:
         raise RunError("give either --last N or --best N, with an N of at least 1")
@@ -165,7 +165,7 @@ def score(
     """
     from tqdm import tqdm
 
-    from mnmt_model.score import score_shard
+    from mnmt_model.runs.log_probs import score_shard
 
     out = out or run / "scores" / f"{split}.{task}.parquet"
     with tqdm(unit="pair", unit_scale=True, disable=not sys.stderr.isatty()) as bar:
@@ -199,9 +199,9 @@ def sweep(
         jobs: Processes at a time; as many as there are GPUs by default, or cores.
         as_json: Print JSON.
     """
-    from mnmt_model.progress import SweepProgress
-    from mnmt_model.run_queue import cost, default_jobs
-    from mnmt_model.run_queue import sweep as sweep_runs
+    from mnmt_model.cli.progress import SweepProgress
+    from mnmt_model.sweep.run_queue import cost, default_jobs
+    from mnmt_model.sweep.run_queue import sweep as sweep_runs
 
     jobs = default_jobs() if jobs is None else jobs
     if jobs < 1:
@@ -223,7 +223,7 @@ def sweep(
 
 
 def _plans(study: StudyFile, out: Path | None) -> tuple[Sequence[RunPlan], Path]:
-    from mnmt_model.sweep_config import plan_runs
+    from mnmt_model.sweep.sweep_config import plan_runs
 
     results = out or Path("results") / study.name
     return plan_runs(study, results / "data"), results / "runs"

@@ -13,7 +13,7 @@ from mnmt_data.structure import StructureError, structure
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import preset
-from mnmt_model.run_plan import Role, RunPlan
+from mnmt_model.runs.run_config import Role, RunPlan
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from mnmt_data.batches import eval_batches
 from mnmt_data.prepared import Prepared
 from mnmt_data.shards import Shard
-from mnmt_model.training.world import World
+from mnmt_model.distributed.world import World
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
