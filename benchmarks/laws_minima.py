@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mnmt_laws.laws import LAWS
-from mnmt_laws.solver.design import Design
+from mnmt_laws.solver.design_matrix import Design
 from mnmt_laws.solver.objective import OBJECTIVES, Objective
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.solver.search import find_minima

@@ -5,36 +5,36 @@
 which parameter the mixture acts through, and `build_report` puts all of it on a page.
 """
 
-from mnmt_laws.claims import Claim, check_claims
-from mnmt_laws.collect import Collected, collect
-from mnmt_laws.compare import Comparison, compare
-from mnmt_laws.convergence import Correction, correct_convergence
-from mnmt_laws.design import Design, design
-from mnmt_laws.diagnostics import Diagnostic
-from mnmt_laws.effective import (
+from mnmt_laws.answers.claims import Claim, check_claims
+from mnmt_laws.answers.compare import Comparison, compare
+from mnmt_laws.answers.design import Design, design
+from mnmt_laws.answers.effective import (
     EffectiveFractions,
     effective_fractions,
     fitted_fraction,
     fractions_of_testsets,
 )
+from mnmt_laws.answers.frontier import frontier, observed_pairs
+from mnmt_laws.answers.heldout import HeldOut, compare_irreducible, predict_held_out
+from mnmt_laws.answers.more_tasks import MoreTasks, predict_more_tasks
+from mnmt_laws.answers.quality import pair_metrics, quality_lines
+from mnmt_laws.answers.recommend import Recommendation, recommend
+from mnmt_laws.answers.simulate import TaskLaw, simulate
+from mnmt_laws.answers.targets import SmallestSize, TargetMixture, meet_targets, smallest_size
 from mnmt_laws.errors import TableError
-from mnmt_laws.example import example_table
-from mnmt_laws.fit import fit
-from mnmt_laws.frontier import frontier, observed_pairs
-from mnmt_laws.grid import to_dataset
-from mnmt_laws.heldout import HeldOut, compare_irreducible, predict_held_out
-from mnmt_laws.more_tasks import MoreTasks, predict_more_tasks
-from mnmt_laws.observations import Observations, learning_curves, select
-from mnmt_laws.profile import profile_intervals
-from mnmt_laws.quality import pair_metrics, quality_lines
-from mnmt_laws.recommend import Recommendation, recommend
+from mnmt_laws.fitting.convergence import Correction, correct_convergence
+from mnmt_laws.fitting.diagnostics import Diagnostic
+from mnmt_laws.fitting.fit import fit
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.profile import profile_intervals
+from mnmt_laws.fitting.storage import load, save
+from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap
 from mnmt_laws.report import Report, build_report
-from mnmt_laws.results import LawFit
-from mnmt_laws.simulate import TaskLaw, simulate
-from mnmt_laws.storage import load, save
-from mnmt_laws.table import RunTable, read_table
-from mnmt_laws.targets import SmallestSize, TargetMixture, meet_targets, smallest_size
-from mnmt_laws.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap
+from mnmt_laws.tables.collect import Collected, collect
+from mnmt_laws.tables.example import example_table
+from mnmt_laws.tables.grid import to_dataset
+from mnmt_laws.tables.observations import Observations, learning_curves, select
+from mnmt_laws.tables.table import RunTable, read_table
 
 __all__ = [
     "Claim",

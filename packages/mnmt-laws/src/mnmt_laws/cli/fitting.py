@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from mnmt_laws.answers.compare import compare as compare_laws
 from mnmt_laws.cli.options import (
     DEFAULT_FITTING,
     DEFAULT_READING,
@@ -19,14 +20,13 @@ from mnmt_laws.cli.options import (
     load,
 )
 from mnmt_laws.cli.output import print_frame, print_json, warn
-from mnmt_laws.collect import collect as collect_records
-from mnmt_laws.compare import compare as compare_laws
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.figures.style import save
+from mnmt_laws.fitting.parameters import fit_document, format_fit
+from mnmt_laws.fitting.storage import save as save_fit
 from mnmt_laws.laws import LawName
-from mnmt_laws.parameters import fit_document, format_fit
-from mnmt_laws.storage import save as save_fit
+from mnmt_laws.tables.collect import collect as collect_records
 
 
 def collect(

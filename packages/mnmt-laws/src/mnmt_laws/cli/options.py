@@ -10,16 +10,16 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from mnmt_laws.cli.output import warn
-from mnmt_laws.convergence import Curve, correct_convergence
 from mnmt_laws.errors import TableError
-from mnmt_laws.example import example_table
-from mnmt_laws.fit import fit
+from mnmt_laws.fitting.convergence import Curve, correct_convergence
+from mnmt_laws.fitting.fit import fit
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
-from mnmt_laws.observations import Observations, select
-from mnmt_laws.results import LawFit
 from mnmt_laws.solver.objective import ObjectiveName
-from mnmt_laws.source import Source, open_source
-from mnmt_laws.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
+from mnmt_laws.tables.example import example_table
+from mnmt_laws.tables.observations import Observations, select
+from mnmt_laws.tables.source import Source, open_source
 
 Json = Annotated[bool, Parameter("--json", negative="")]
 Size = Annotated[float, Parameter(validator=Number(gt=0))]

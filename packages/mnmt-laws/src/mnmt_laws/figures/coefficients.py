@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mnmt_laws.figures.style import TASK_COLORS, handle, legend_below, log_value_axis, styled
-from mnmt_laws.results import LawFit
+from mnmt_laws.fitting.law_fit import LawFit
 
 _COLOR = TASK_COLORS[0]
 

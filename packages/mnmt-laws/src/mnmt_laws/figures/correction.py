@@ -7,9 +7,9 @@ from collections.abc import Collection
 import pandas as pd
 from matplotlib.lines import Line2D
 
+from mnmt_laws.answers.frontier import observed_pairs
 from mnmt_laws.figures.style import CORRECTED, handle
-from mnmt_laws.frontier import observed_pairs
-from mnmt_laws.observations import Observations
+from mnmt_laws.tables.observations import Observations
 
 NOTE = "corrected for convergence"
 

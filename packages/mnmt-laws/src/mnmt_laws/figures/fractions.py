@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from mnmt_laws.effective import EffectiveFractions, fitted_fraction
+from mnmt_laws.answers.effective import EffectiveFractions, fitted_fraction
 from mnmt_laws.figures.style import MUTED, TASK_COLORS, handle, legend_below, styled
-from mnmt_laws.results import LawFit
+from mnmt_laws.fitting.law_fit import LawFit
 
 
 @styled

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mnmt_laws.answers.frontier import frontier
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.correction import correction_key, marked_pairs, point_marker
 from mnmt_laws.figures.style import (
@@ -20,8 +21,7 @@ from mnmt_laws.figures.style import (
     spread_axis,
     styled,
 )
-from mnmt_laws.frontier import frontier
-from mnmt_laws.results import LawFit
+from mnmt_laws.fitting.law_fit import LawFit
 
 
 @styled

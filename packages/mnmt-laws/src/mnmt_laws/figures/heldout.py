@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mnmt_laws.answers.heldout import HeldOut
 from mnmt_laws.figures.correction import correction_key, mark_corrected, point_marker
 from mnmt_laws.figures.style import (
     diagonal,
@@ -16,8 +17,7 @@ from mnmt_laws.figures.style import (
     styled,
     task_color,
 )
-from mnmt_laws.heldout import HeldOut
-from mnmt_laws.observations import Observations
+from mnmt_laws.tables.observations import Observations
 
 _MARKERS = {
     (False, False): ("o", "known weight and size"),

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mnmt_laws.convergence import Curve
 from mnmt_laws.figures.style import (
     CORRECTED,
     MUTED,
@@ -20,6 +19,7 @@ from mnmt_laws.figures.style import (
     sequential,
     styled,
 )
+from mnmt_laws.fitting.convergence import Curve
 
 
 @styled

@@ -18,7 +18,7 @@ from mnmt_laws.figures.style import (
     sequential,
     styled,
 )
-from mnmt_laws.results import LawFit
+from mnmt_laws.fitting.law_fit import LawFit
 
 PANEL = (5.4, 4.5)
 

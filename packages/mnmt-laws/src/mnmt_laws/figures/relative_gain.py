@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mnmt_laws.effective import EffectiveFractions
+from mnmt_laws.answers.effective import EffectiveFractions
 from mnmt_laws.figures.style import MUTED, TASK_COLORS, handle, legend_below, spread_axis, styled
 
 _MARKERS = "osD^vPX*"

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.report.analysis import analyse
 from mnmt_laws.report.document import report_document
 from mnmt_laws.report.findings import find
 from mnmt_laws.report.page import render_page
 from mnmt_laws.report.plate import Plate
 from mnmt_laws.report.plates import draw_plates
-from mnmt_laws.source import Source, open_source
-from mnmt_laws.uncertainty import ResidualBootstrap, Uncertainty
+from mnmt_laws.tables.source import Source, open_source
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,24 +8,24 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from mnmt_laws.claims import Claim, check_claims
-from mnmt_laws.compare import Comparison
-from mnmt_laws.convergence import Curve, correct_convergence
-from mnmt_laws.design import Design
-from mnmt_laws.effective import EffectiveFractions, effective_fractions
+from mnmt_laws.answers.claims import Claim, check_claims
+from mnmt_laws.answers.compare import Comparison
+from mnmt_laws.answers.design import Design
+from mnmt_laws.answers.effective import EffectiveFractions, effective_fractions
+from mnmt_laws.answers.heldout import HeldOut, compare_irreducible, predict_held_out
+from mnmt_laws.answers.more_tasks import MoreTasks
+from mnmt_laws.answers.quality import pair_metrics
+from mnmt_laws.answers.recommend import Recommendation
 from mnmt_laws.figures.correction import corrected_rows, mark_corrected
-from mnmt_laws.fit import fit
-from mnmt_laws.heldout import HeldOut, compare_irreducible, predict_held_out
-from mnmt_laws.more_tasks import MoreTasks
-from mnmt_laws.observations import Observations, select
-from mnmt_laws.quality import pair_metrics
-from mnmt_laws.recommend import Recommendation
-from mnmt_laws.record import RunRecord
+from mnmt_laws.fitting.convergence import Curve, correct_convergence
+from mnmt_laws.fitting.fit import fit
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.uncertainty import Perturbation, Uncertainty
 from mnmt_laws.report.questions import Setting, answer_questions
-from mnmt_laws.results import LawFit
-from mnmt_laws.source import Source
-from mnmt_laws.table import RunTable
-from mnmt_laws.uncertainty import Perturbation, Uncertainty
+from mnmt_laws.tables.observations import Observations, select
+from mnmt_laws.tables.run_record import RunRecord
+from mnmt_laws.tables.source import Source
+from mnmt_laws.tables.table import RunTable
 
 _EXCESS = 1.5
 

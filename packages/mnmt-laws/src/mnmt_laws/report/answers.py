@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 
-from mnmt_laws.design import Design
+from mnmt_laws.answers.design import Design
 from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.figures.design import draw_design
 from mnmt_laws.figures.intervals import draw_intervals
 from mnmt_laws.figures.learning_curves import draw_learning_curves
 from mnmt_laws.figures.more_tasks import draw_more_tasks
-from mnmt_laws.mixture import parse_mixture
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.plate import Plate, make_plate
+from mnmt_laws.tables.mixture import parse_mixture
 
 
 def answer_plates(analysis: Analysis) -> list[Plate]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from mnmt_laws.convergence import Curve
-from mnmt_laws.parameters import fit_document, null_if_nan
-from mnmt_laws.recommend import Recommendation
+from mnmt_laws.answers.recommend import Recommendation
+from mnmt_laws.fitting.convergence import Curve
+from mnmt_laws.fitting.parameters import fit_document, null_if_nan
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.findings import find
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from mnmt_laws.answers.frontier import observed_range
 from mnmt_laws.figures.correction import NOTE, marked_pairs
 from mnmt_laws.figures.style import format_size
-from mnmt_laws.frontier import observed_range
+from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.results import LawFit
 
 SCRIPTS = ("capacity.js", "plot.js", "readout.js", "mixture.js", "frontier.js", "explorer.js")
 """The page's scripts, in the order in which they build on each other."""

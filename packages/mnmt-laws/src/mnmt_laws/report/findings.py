@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mnmt_laws.claims import explained
+from mnmt_laws.answers.claims import explained
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.analysis import Analysis
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from mnmt_laws.answers.quality import quality_lines
 from mnmt_laws.figures.coefficients import draw_coefficients
 from mnmt_laws.figures.correction import corrected_rows
 from mnmt_laws.figures.fractions import draw_fractions
@@ -12,7 +13,6 @@ from mnmt_laws.figures.heldout import draw_held_out
 from mnmt_laws.figures.losses import draw_losses, draw_parallels
 from mnmt_laws.figures.quality import QUALITY_NAMES, draw_quality
 from mnmt_laws.figures.relative_gain import draw_relative_gain
-from mnmt_laws.quality import quality_lines
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.answers import answer_plates
 from mnmt_laws.report.plate import Plate, make_plate

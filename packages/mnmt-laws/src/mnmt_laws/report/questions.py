@@ -8,20 +8,20 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from mnmt_laws.compare import compare
-from mnmt_laws.design import Design, design
-from mnmt_laws.effective import EffectiveFractions, fractions_of_testsets
+from mnmt_laws.answers.compare import compare
+from mnmt_laws.answers.design import Design, design
+from mnmt_laws.answers.effective import EffectiveFractions, fractions_of_testsets
+from mnmt_laws.answers.frontier import observed_range
+from mnmt_laws.answers.more_tasks import predict_more_tasks
+from mnmt_laws.answers.recommend import Recommendation, recommend
 from mnmt_laws.errors import TableError
-from mnmt_laws.frontier import observed_range
-from mnmt_laws.more_tasks import predict_more_tasks
-from mnmt_laws.observations import Observations
-from mnmt_laws.parameters import parameter_frame
-from mnmt_laws.profile import profile_intervals
-from mnmt_laws.recommend import Recommendation, recommend
-from mnmt_laws.results import LawFit
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.parameters import parameter_frame
+from mnmt_laws.fitting.profile import profile_intervals
+from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.solver.objective import find_objective
-from mnmt_laws.table import RunTable
-from mnmt_laws.uncertainty import Uncertainty
+from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.table import RunTable
 
 Answer = TypeVar("Answer")
 

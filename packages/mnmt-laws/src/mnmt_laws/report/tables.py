@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from mnmt_laws.figures.correction import mark_corrected
 from mnmt_laws.figures.intervals import SYMBOLS
 from mnmt_laws.figures.style import format_size
-from mnmt_laws.mixture import format_mixture
-from mnmt_laws.parameters import parameter_frame
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.parameters import parameter_frame
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.answer_tables import answer_tables
 from mnmt_laws.report.document import fraction_frame
 from mnmt_laws.report.findings import format_duration
 from mnmt_laws.report.table import DAGGER, DAGGER_NOTE, UNKNOWN, Table, Tile, between, number, percent
-from mnmt_laws.results import LawFit
+from mnmt_laws.tables.mixture import format_mixture
 
 
 def headline_tiles(analysis: Analysis) -> tuple[Tile, ...]:

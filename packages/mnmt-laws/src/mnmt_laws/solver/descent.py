@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.solver.box import solve_box
-from mnmt_laws.solver.design import Design
+from mnmt_laws.solver.design_matrix import Design
 from mnmt_laws.solver.objective import Objective
 
 SETTLED, NEARLY = 1e-13, 1e-9  # relative change of all predictions in a step at which a search has converged

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.solver.descent import Target, project
-from mnmt_laws.solver.design import Block, Design
+from mnmt_laws.solver.design_matrix import Block, Design
 from mnmt_laws.solver.objective import Objective
 
 Region = Mapping[str, tuple[float, float]]

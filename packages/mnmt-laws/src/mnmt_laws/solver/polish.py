@@ -12,7 +12,7 @@ from scipy.optimize import linprog, minimize
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.solver.descent import Target, project
-from mnmt_laws.solver.design import Design
+from mnmt_laws.solver.design_matrix import Design
 from mnmt_laws.solver.objective import Objective
 
 _ROUNDS = 60

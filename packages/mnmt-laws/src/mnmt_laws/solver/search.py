@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.solver.descent import NEARLY, SETTLED, Descent, Target, descend
-from mnmt_laws.solver.design import Design
+from mnmt_laws.solver.design_matrix import Design
 from mnmt_laws.solver.grid import BATCH, Region, find_valleys, target_of
 from mnmt_laws.solver.objective import Objective
 from mnmt_laws.solver.polish import polish

@@ -1,0 +1,1 @@
+"""What follows from fits: effective fractions, the frontier, best mixtures and the next runs."""

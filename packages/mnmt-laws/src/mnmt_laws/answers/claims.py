@@ -1,0 +1,131 @@
+"""The claims of Fernandes et al. 2023, checked on a table and stated in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2
+
+from mnmt_laws.answers.effective import EffectiveFractions
+from mnmt_laws.fitting.law_fit import LawFit
+
+TWO_STD = 2.0
+_CHANCE = 0.05
+_CONSTANT = {
+    "alpha": "the exponent α does not depend on the weight",
+    "l_inf": "the irreducible loss L∞ does not depend on the weight",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One claim for one task."""
+
+    about: str
+    """`alpha`, `l_inf`, `joint` or `fraction`."""
+
+    claim: str
+    """What the paper says."""
+
+    task: str
+
+    holds: bool | None
+    """None where the table cannot tell."""
+
+    finding: str
+    """What this table says, with numbers."""
+
+
+def check_claims(*, per_weighting: LawFit, joint: LawFit, effective: EffectiveFractions) -> tuple[Claim, ...]:
+    """Check the paper's claims, task by task.
+
+    Estimates at several weights count as equal unless the differences among them would arise by chance in
+    less than one study of twenty (Cochran's Q).
+    """
+    claims = []
+    for task in joint.tasks:
+        claims += [constancy(per_weighting, task, name) for name in _CONSTANT]
+        claims.append(_joint_suffices(per_weighting, joint, task))
+        claims.append(_fraction_above_weight(effective, task))
+    return tuple(claims)
+
+
+def constancy(fit: LawFit, task: str, name: str) -> Claim:
+    """Whether `alpha` or `l_inf` of the per-weighting law is the same at every weight of a task."""
+    claim = _CONSTANT[name]
+    own = fit.parameters[name].sel(task=task).dropna("weight")
+    std = fit.std[name].sel(task=task, weight=own.weight)
+    if own.size < 2 or bool(std.isnull().any()):
+        return Claim(
+            about=name,
+            claim=claim,
+            task=task,
+            holds=None,
+            finding="needs two weights and their standard deviations.",
+        )
+    precision = 1.0 / np.maximum(std.values, 1e-12) ** 2
+    centre = float(np.sum(precision * own.values) / np.sum(precision))
+    distance = np.abs(own.values - centre) * np.sqrt(precision)
+    chance = float(chi2.sf(np.sum(distance**2), own.size - 1))
+    return Claim(
+        about=name,
+        claim=claim,
+        task=task,
+        holds=chance >= _CHANCE,
+        finding=f"{float(own.min()):.3f} to {float(own.max()):.3f} over {own.size} weights; "
+        f"{int(np.sum(distance <= TWO_STD))} of them lie within two standard deviations of their "
+        "mean, and one "
+        f"value for all would scatter as much with probability {chance:.2g}.",
+    )
+
+
+def _joint_suffices(per_weighting: LawFit, joint: LawFit, task: str) -> Claim:
+    rows = joint.observations.fit
+    own = rows[rows["task"].eq(task) & rows["weight"].isin(per_weighting.fitted_weights(task))]
+    separate, shared = (explained(fit, task, own) for fit in (per_weighting, joint))
+    weights = own["weight"].nunique()
+    return Claim(
+        about="joint",
+        claim="one law with shared α and L∞ describes all weights",
+        task=task,
+        holds=shared >= 0.99 if math.isfinite(shared) else None,
+        finding=f"the joint law explains {shared:.2%} of the variance with {weights + 2} parameters, "
+        f"separate laws {separate:.2%} with {3 * weights}.",
+    )
+
+
+def explained(fit: LawFit, task: str, rows: pd.DataFrame) -> float:
+    """R² of a fit over some rows of one task: 1 - Σ(L - L̂)² / Σ(L - mean L)²."""
+    observed = rows["value"].to_numpy()
+    predicted = fit.predict_rows(rows)
+    total = float(np.sum((observed - observed.mean()) ** 2))
+    return 1 - float(np.sum((observed - predicted) ** 2)) / total if total else math.nan
+
+
+def _fraction_above_weight(effective: EffectiveFractions, task: str) -> Claim:
+    claim = "a task gets at least its share of the model: f(p) ≥ p"
+    own = effective.fractions.sel(task=task).dropna("weight", subset=["value"])
+    own = own.sel(weight=own.weight < 1)
+    if not own.weight.size or bool(own["std"].isnull().any()):
+        return Claim(
+            claim=claim,
+            task=task,
+            holds=None,
+            about="fraction",
+            finding="needs runs at weight 1 and below it, and refits.",
+        )
+    weights, values, std = own.weight.values, own.value.values, own["std"].values
+    above = int(np.sum(values - TWO_STD * std > weights))
+    below = int(np.sum(values + TWO_STD * std < weights))
+    return Claim(
+        about="fraction",
+        claim=claim,
+        task=task,
+        holds=below == 0,
+        finding=f"f(p) lies above p at {above} of {len(weights)} weights, below at {below}, within two "
+        f"standard deviations elsewhere; at p = {weights[0]:g} the task has {values[0] / weights[0]:.1f} "
+        f"times its share.",
+    )

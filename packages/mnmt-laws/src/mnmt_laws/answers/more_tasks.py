@@ -1,0 +1,77 @@
+"""Predict models of three and more tasks from fits to models of two (Fernandes et al. 2023, app. H)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.fit import fit
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.uncertainty import Uncertainty
+from mnmt_laws.tables.mixture import mixture_weights
+from mnmt_laws.tables.observations import Observations
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoreTasks:
+    """Models of three and more tasks, predicted from models of one and two."""
+
+    rows: pd.DataFrame
+    """A row a (run, task): `run`, `task`, `size`, `weight`, `mixture`, `num_tasks`, `observed`, `predicted`,
+    `lower`, `upper` (95%, of the law), `error` (relative)."""
+
+    fit: LawFit
+    """The simplex-capacity law fitted to models of at most two tasks."""
+
+    @property
+    def median_error(self) -> float:
+        """Median absolute relative error; NaN where nothing was predicted."""
+        return float(self.rows["error"].abs().median())
+
+
+def predict_more_tasks(
+    observations: Observations, *, objective: str = "log-ols", uncertainty: Uncertainty | None = None
+) -> MoreTasks:
+    """Fit each pair of tasks, then predict mixtures of three and more.
+
+    Each task's law has its own α, β_1 and L∞ and a gain c1 from every partner; in a larger mixture the gain
+    is the partners' mean by weight (the `simplex-capacity` law). Mixtures of more than two tasks, held out
+    or not, are kept from the fit.
+
+    Raises:
+        TableError: If the table has no models of at most two tasks, or none of more.
+    """
+    counts = _task_counts(observations)
+    small, large = observations.frame[counts <= 2], observations.frame[counts > 2]
+    for rows, what in ((small, "at most two tasks, to fit"), (large, "three tasks or more, to predict")):
+        if rows.empty:
+            raise TableError(
+                f"{observations.source}: no model of {what}; add such runs with their `mixture`."
+            )
+    pairs = replace(observations, frame=small.reset_index(drop=True))
+    fitted = fit(pairs, law="simplex-capacity", objective=objective, uncertainty=uncertainty)
+    known = large[large["task"].isin(fitted.tasks) & large["weight"].gt(0)]
+    return MoreTasks(rows=_predicted(fitted, known, counts[known.index]).reset_index(drop=True), fit=fitted)
+
+
+def _task_counts(observations: Observations) -> pd.Series:
+    """Number of tasks in the mixture of each row."""
+    weights = mixture_weights(observations.frame, observations.tasks, observations.source)
+    return pd.Series(weights.gt(0).sum(axis=1).to_numpy(), index=observations.frame.index)
+
+
+def _predicted(fitted: LawFit, rows: pd.DataFrame, num_tasks: pd.Series) -> pd.DataFrame:
+    predicted, draws = fitted.predict_rows(rows), fitted.predict_row_draws(rows)
+    bounds = np.quantile(draws, [0.025, 0.975], axis=0) if len(draws) else np.full((2, len(rows)), np.nan)
+    observed = rows["value"].to_numpy(float)
+    return rows[["run", "task", "size", "weight", "mixture"]].assign(
+        num_tasks=num_tasks,
+        observed=observed,
+        predicted=predicted,
+        lower=bounds[0],
+        upper=bounds[1],
+        error=predicted / observed - 1,
+    )

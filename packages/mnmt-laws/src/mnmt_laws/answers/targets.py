@@ -1,0 +1,240 @@
+"""The other way round: from the losses one needs to weights and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from scipy.special import ndtr
+
+from mnmt_laws.answers.frontier import extrapolation, require_capacity
+from mnmt_laws.answers.recommend import LEAST_WEIGHT, check_size_and_floor, sign_of
+from mnmt_laws.answers.simplex import minimise_on_simplex
+from mnmt_laws.arrays import Array
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.spread import bounds_of
+from mnmt_laws.laws.capacity import Capacity
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetMixture:
+    """The mixture at a size that needs the smallest model to meet all targets."""
+
+    size: float
+    targets: dict[str, float]
+
+    feasible: bool
+    """Whether the estimate meets every target at this size."""
+
+    weights: dict[str, float]
+
+    predicted: dict[str, float]
+    """The metric of each task."""
+
+    slack: dict[str, float]
+    """By how much each target is met, in the metric's unit; negative where it is missed."""
+
+    probability: dict[str, float]
+    """That a model trained so meets each target.
+
+    Over the refits, with the scatter of models about the law.
+    """
+
+    probability_of_all: float
+
+    reason: str
+    """Why the targets cannot be met; empty where they can."""
+
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallestSize:
+    """The smallest model that meets all targets with some mixture."""
+
+    targets: dict[str, float]
+
+    size: float
+    """N, parameters; infinite where no size is enough."""
+
+    interval: tuple[float, float]
+    """95% interval of N over the refits; an end is infinite where refits have no such size."""
+
+    infeasible_share: float
+    """Share of the refits in which no size is enough."""
+
+    weights: dict[str, float]
+    """The mixture at that size; empty where no size is enough."""
+
+    reason: str
+    """Why no size is enough, or empty."""
+
+    warnings: tuple[str, ...]
+
+
+def meet_targets(
+    fit: LawFit, *, size: float, targets: Mapping[str, float], least_weight: float = LEAST_WEIGHT
+) -> TargetMixture:
+    """The weights with which a model of `size` comes closest to all targets, and how likely it meets them.
+
+    A task meets its target where its effective size f̂_i(p) N reaches F_i = ((T_i - L∞) / β_1)^(-1/α). The
+    mixture is the one that needs the smallest model, min_p max_i F_i / f̂_i(p). Where a target lies beyond
+    a task's limit, no mixture meets it, and the task is left out of the choice.
+
+    Args:
+        fit: A fit of a capacity law.
+        size: N, parameters.
+        targets: The metric that tasks should reach; tasks without a target may get any weight.
+        least_weight: Smallest weight that a task may get.
+
+    Raises:
+        ValueError: If a target names another task or is not finite, or an argument is out of range.
+    """
+    wanted = _checked(fit, targets)
+    check_size_and_floor(fit, size, least_weight)
+    needed = _needed_sizes(fit, fit.parameters, wanted)[0]
+    best, _ = _smallest(fit, np.where(np.isfinite(needed), needed, 0.0)[None], least_weight, draws=False)
+    mixture = dict(zip(fit.tasks, best[0].tolist(), strict=True))
+    predicted = fit.predict_own_mixtures(size=size, points=best[:, None, :], draws=False)[0, :, 0]
+    values = dict(zip(fit.tasks, predicted.tolist(), strict=True))
+    slack = {task: sign_of(fit) * (target - values[task]) for task, target in wanted.items()}
+    each, together = _probabilities(fit, size, best, wanted)
+    feasible = all(margin >= 0 for margin in slack.values())
+    return TargetMixture(
+        size=size,
+        targets=wanted,
+        feasible=feasible,
+        weights=mixture,
+        predicted=values,
+        slack=slack,
+        probability=each,
+        probability_of_all=together,
+        reason="" if feasible else _reason(fit, wanted) or _too_small(slack),
+        warnings=extrapolation(fit, mixture, size),
+    )
+
+
+def smallest_size(
+    fit: LawFit, *, targets: Mapping[str, float], least_weight: float = LEAST_WEIGHT
+) -> SmallestSize:
+    """The smallest N at which some mixture meets every target, N = min_p max_i F_i / f̂_i(p).
+
+    Args:
+        fit: A fit of a capacity law.
+        targets: The metric that tasks should reach; tasks without a target get the least weight.
+        least_weight: Smallest weight that a task may get.
+
+    Raises:
+        ValueError: If a target names another task or is not finite, or the least weight is out of range.
+    """
+    wanted = _checked(fit, targets)
+    check_size_and_floor(fit, 1.0, least_weight)
+    needed = _needed_sizes(fit, fit.parameters, wanted)
+    sizes = draw_sizes(fit, wanted, least_weight)
+    low, high = bounds_of(np.where(np.isfinite(sizes), sizes, 1e300)[:, None])
+    ends = tuple(float("inf") if end >= 1e299 else float(end) for end in (low[0], high[0]))
+    reason = _reason(fit, wanted)
+    size, mixture = float("inf"), {}
+    if not reason:
+        best, least = _smallest(fit, needed, least_weight, draws=False)
+        size, mixture = float(least[0]), dict(zip(fit.tasks, best[0].tolist(), strict=True))
+    return SmallestSize(
+        targets=wanted,
+        size=size,
+        interval=(ends[0], ends[1]),
+        infeasible_share=float(np.mean(~np.isfinite(sizes))) if len(sizes) else float("nan"),
+        weights=mixture,
+        reason=reason,
+        warnings=extrapolation(fit, mixture, size) if mixture else (),
+    )
+
+
+def _checked(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]:
+    require_capacity(fit)
+    unknown = [task for task in targets if task not in fit.tasks]
+    if unknown or not targets:
+        named = unknown[0] if unknown else "none"
+        raise ValueError(f"`targets` must name tasks of {', '.join(fit.tasks)}, but names {named}.")
+    for task, target in targets.items():
+        if not np.isfinite(target):
+            raise ValueError(f"`targets` must be finite numbers, but {task}'s is {target}.")
+    return {task: float(target) for task, target in targets.items()}
+
+
+def _needed_sizes(fit: LawFit, parameters: xr.Dataset, targets: Mapping[str, float]) -> Array:
+    """(refits or 1, tasks) F_i, infinite beyond the limit and 0 without a target."""
+    count = parameters.sizes.get("draw", 1)
+    needed = np.zeros((count, len(fit.tasks)))
+    for index, task in enumerate(fit.tasks):
+        if task in targets:
+            own = parameters.sel(task=task)
+            excess = np.atleast_1d(sign_of(fit) * (targets[task] - own.l_inf.to_numpy()))
+            ratio = np.where(excess > 0, excess, 1.0) / np.atleast_1d(own.beta.to_numpy())
+            needed[:, index] = np.where(excess > 0, ratio ** (-1.0 / np.atleast_1d(own.alpha)), np.inf)
+    return needed
+
+
+def _smallest(fit: LawFit, needed: Array, least: float, *, draws: bool) -> tuple[Array, Array]:
+    """(refits or 1, tasks) mixtures that need the smallest model, and its size."""
+    source = fit.draws if draws else fit.parameters
+
+    def cost(points: Array) -> Array:
+        shares = np.stack([_shares(fit, source, task, points) for task in fit.tasks], axis=1)
+        return np.asarray((needed[:, :, None] / shares).max(axis=1))
+
+    return minimise_on_simplex(cost, num_tasks=len(fit.tasks), count=len(needed), least=least)
+
+
+def _shares(fit: LawFit, parameters: xr.Dataset, task: str, points: Array) -> Array:
+    """(refits or 1, n) f̂ of a task for mixtures (refits or 1, n, tasks)."""
+    assert isinstance(fit.law, Capacity)  # `_checked` has seen to it
+    x, values = fit.seen_at(parameters, task, points)
+    return fit.law.fraction.share(x, values)
+
+
+def draw_sizes(fit: LawFit, targets: Mapping[str, float], least: float = LEAST_WEIGHT) -> Array:
+    """(refits,) smallest size of every refit; infinite where none is enough."""
+    needed = _needed_sizes(fit, fit.draws, targets)
+    if not len(needed):
+        return np.empty(0)
+    possible = np.asarray(np.isfinite(needed).all(axis=1))
+    _, sizes = _smallest(fit, np.where(possible[:, None], needed, 1.0), least, draws=True)
+    return np.where(possible, sizes, np.inf)
+
+
+def _probabilities(
+    fit: LawFit, size: float, mixture: Array, targets: Mapping[str, float]
+) -> tuple[dict[str, float], float]:
+    """That a new model meets each target, and all.
+
+    The mean over refits of the normal probability of its scatter.
+    """
+    drawn = fit.predict_own_mixtures(size=size, points=mixture[:, None, :])[..., 0]
+    if not len(drawn):
+        return dict.fromkeys(targets, float("nan")), float("nan")
+    chances = {}
+    for task, target in targets.items():
+        value = drawn[:, fit.tasks.index(task)]
+        distance = sign_of(fit) * (target - value) / (np.abs(value) * fit.noise(task))
+        chances[task] = ndtr(distance)
+    each = {task: float(chance.mean()) for task, chance in chances.items()}
+    return each, float(np.prod(list(chances.values()), axis=0).mean())
+
+
+def _reason(fit: LawFit, targets: Mapping[str, float]) -> str:
+    """Which limits no model passes."""
+    word = "lies below" if fit.observations.rising else "exceeds"
+    beyond = [
+        f"L∞ of {task} ({limit:.4g}) {word} the target {target:g}"
+        for task, target in targets.items()
+        for limit in [float(fit.parameters.l_inf.sel(task=task))]
+        if sign_of(fit) * (target - limit) <= 0
+    ]
+    return f"infeasible: {', and '.join(beyond)}" if beyond else ""
+
+
+def _too_small(slack: Mapping[str, float]) -> str:
+    missed = ", ".join(f"{task} by {-margin:.4g}" for task, margin in slack.items() if margin < 0)
+    return f"infeasible at this size: no mixture meets every target; this one misses {missed}"

@@ -1,0 +1,1 @@
+"""Fits of laws to observations: estimates, refits, intervals, diagnostics and storage."""

@@ -1,0 +1,182 @@
+"""Fit a law to observations."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.diagnostics import Diagnostic
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.predictors import predictors_of
+from mnmt_laws.fitting.task_fit import TaskFit, fit_task
+from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
+from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws.laws.law import Law
+from mnmt_laws.solver.objective import Objective, find_objective
+from mnmt_laws.solver.sample import Sample
+from mnmt_laws.tables.observations import Observations
+
+
+def fit(
+    observations: Observations,
+    *,
+    law: LawName = "joint",
+    objective: str = "log-ols",
+    delta: float | None = None,
+    uncertainty: Uncertainty | None = None,
+) -> LawFit:
+    """Fit a law to every task, independently.
+
+    The search is global and deterministic, and does not depend on the order of rows. Bounds reached,
+    parameters left undetermined and searches that failed are reported as `diagnostics`.
+
+    Args:
+        observations: From `select`.
+        law: A name from `LAWS`.
+        objective: `log-ols` (least squares of log-losses), `ols` (of losses), `lad` (least absolute
+            deviations
+            of log-losses) or `huber` (Huber's function of log-losses).
+        delta: Where `huber` turns from squares to absolute values; 1e-3 by default.
+        uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
+
+    Raises:
+        TableError: If the table lacks what the law needs, has too few sizes, or a value is not positive where
+            logarithms are taken, or the metric rises and the law has no limit.
+        ValueError: If the law or the objective is unknown.
+    """
+    if law not in LAWS:
+        raise ValueError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
+    chosen, measure = LAWS[law], find_objective(objective, delta=delta)
+    method = uncertainty or ResidualBootstrap()
+    _require_limit(chosen, observations)
+    rows = _checked_rows(observations, measure)
+    runs = _run_numbers(rows)
+    fits = {
+        task: fit_task(
+            chosen,
+            sample_of(observations, own, chosen, task),
+            measure,
+            method,
+            runs=runs[own.index],
+            number=number,
+        )
+        for number, (task, own) in enumerate((str(task), own) for task, own in rows.groupby("task"))
+    }
+    table = _annotate(_stack(fits), chosen, measure, observations, method)
+    return LawFit(
+        law=chosen,
+        objective=objective,
+        delta=delta,
+        parameters=table.isel(draw=0),
+        draws=table.isel(draw=slice(1, None)),
+        converged=all(own.converged for own in fits.values()),
+        diagnostics=(
+            *_pooled(chosen, observations),
+            *(line for own in fits.values() for line in own.diagnostics),
+        ),
+        observations=observations,
+    )
+
+
+def _require_limit(law: Law, observations: Observations) -> None:
+    if observations.rising and all(parameter.kind != "limit" for parameter in law.parameters):
+        raise TableError(
+            f"{observations.source}: {observations.metric} rises to a ceiling, but the {law.name} law "
+            "has none; "
+            f"choose another law."
+        )
+
+
+def _checked_rows(observations: Observations, objective: Objective) -> pd.DataFrame:
+    rows = observations.fit
+    if rows.empty:
+        raise TableError(f"{observations.source}: no rows to fit; every row is zero-shot or held out.")
+    if objective.log and rows["value"].le(0).any():
+        where = observations.places.name(rows, int(rows["value"].to_numpy().argmin()))
+        raise TableError(f"{where}: {objective.name} needs values above 0; use --objective ols.")
+    return rows
+
+
+def _run_numbers(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """(n,) the run of each row as a number; a row without a run is one of its own."""
+    names = rows["run"].where(
+        rows["run"] != "", rows.index.astype(str).map("row {}".format).to_series(rows.index)
+    )
+    return np.unique(names.to_numpy(str), return_inverse=True)[1].astype(np.int64)
+
+
+def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: str) -> Sample:
+    """One task's rows as the solver takes them."""
+    x, partners = predictors_of(rows, law.predictors, task=task, observations=observations)
+    sample = Sample(
+        task=task,
+        x=x,
+        weight=rows["weight"].to_numpy(float),
+        values=rows["value"].to_numpy(float)[None],
+        importance=np.ones((1, len(rows))),
+        partners=partners,
+        rising=observations.rising,
+        ceiling=observations.ceiling,
+    )
+    if sample.num_sizes() < 2:
+        raise TableError(
+            f"{observations.places.name(rows, 0)}: {task} has one size only ({rows['size'].iloc[0]:g}); "
+            f"a law needs at least 3 sizes. Add runs of other sizes."
+        )
+    return sample
+
+
+def _pooled(law: Law, observations: Observations) -> list[Diagnostic]:
+    """A line for each task whose weights a law cannot tell apart."""
+    if any(parameter.varies or parameter.kind == "shape" for parameter in law.parameters) and (
+        "weight" in law.predictors
+    ):
+        return []
+    weights = observations.fit.groupby("task")["weight"].nunique()
+    return [
+        Diagnostic(
+            kind="unidentified",
+            task=str(task),
+            message=f"{task}: the {law.name} law does not know weights, and pools {count} of them.",
+        )
+        for task, count in weights[weights > 1].items()
+    ]
+
+
+def _stack(fits: dict[str, TaskFit]) -> xr.Dataset:
+    """One dataset over task; a weight or partner that only some tasks have is NaN for the others."""
+    parts = [own.parameters for own in fits.values()]
+    stacked = xr.concat(parts, "task", join="outer", data_vars="all", coords="minimal", compat="override")
+    return stacked.assign_coords(task=list(fits))
+
+
+def _annotate(
+    table: xr.Dataset, law: Law, objective: Objective, observations: Observations, method: Uncertainty
+) -> xr.Dataset:
+    """Units on every variable, provenance on the dataset."""
+    known = {parameter.name: parameter for parameter in law.parameters}
+    for name, variable in table.data_vars.items():
+        own = known.get(str(name))
+        meaning = own.meaning if own else f"{name} of the {law.name} law"
+        variable.attrs.update(long_name=meaning, units=_unit(own.kind if own else "", observations.unit))
+    table.attrs.update(
+        law=law.name,
+        equation=law.equation,
+        formula=law.formula,
+        objective=objective.name,
+        metric=observations.metric,
+        testset=observations.testset,
+        source=observations.source,
+        num_observations=len(observations.fit),
+        uncertainty=method.describe() if method.refits else "not measured",
+        software=f"mnmt-laws {version('mnmt-laws')}",
+    )
+    return table
+
+
+def _unit(kind: str, unit: str) -> str:
+    return {"limit": unit, "factor": f"{unit} × predictors^exponents"}.get(kind, "1")

@@ -1,0 +1,137 @@
+"""Profile-likelihood intervals: how far one parameter can go while the others make up for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from scipy.stats import f as f_distribution
+
+from mnmt_laws.arrays import Array
+from mnmt_laws.fitting.fit import sample_of
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.task_fit import Part, law_is_split, solve_parts
+from mnmt_laws.solver.design_matrix import Block, Design
+from mnmt_laws.solver.objective import Objective, find_objective
+from mnmt_laws.solver.search import Minimum, pinned
+
+_STEPS = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 9.0, 15.0])  # in standard errors
+_REFINEMENTS = 3
+
+
+def profile_intervals(fit: LawFit, *, level: float = 0.95) -> xr.Dataset:
+    """Intervals of exponents, shapes and limits by profile likelihood, along `bound` (lower, upper).
+
+    A value ψ belongs to the interval if the least sum of squares with the parameter held at ψ exceeds the
+    least of all by at most F(1, n - k) s², s² being the residual variance (Bates and Watts 1988, sec. 6.1).
+    It refits no noise, follows curved valleys, and ends at a parameter's bound where the data do not stop
+    it earlier.
+
+    Args:
+        fit: A fit by `log-ols` or `ols`.
+        level: Share of repeated studies whose interval should hold the truth.
+
+    Raises:
+        ValueError: If the objective is not a sum of squares, or `level` is not between 0 and 1.
+    """
+    objective = find_objective(fit.objective)
+    if not objective.squared:
+        raise ValueError(
+            f"`fit` must be by log-ols or ols for a profile likelihood, but is by {fit.objective}."
+        )
+    if not 0 < level < 1:
+        raise ValueError(f"`level` must be between 0 and 1, but is {level}.")
+    rows, tasks = fit.observations.fit, []
+    for task in fit.tasks:
+        sample = sample_of(fit.observations, rows[rows["task"] == task], fit.law, task)
+        parts, _ = solve_parts(fit.law, sample, objective)
+        tasks.append(_task_intervals(parts, objective, level))
+    stacked = xr.concat(tasks, "task", join="outer", data_vars="all", coords="minimal", compat="override")
+    return stacked.assign_coords(task=fit.tasks, bound=["lower", "upper"])
+
+
+def _task_intervals(parts: list[Part], objective: Objective, level: float) -> xr.Dataset:
+    split = law_is_split(parts[0].design.law)
+    excess = _allowed(parts, objective, level)
+    datasets = [_part_intervals(part, objective, excess) for part in parts]
+    return xr.concat(datasets, "weight") if split else datasets[0]
+
+
+def _allowed(parts: list[Part], objective: Objective, level: float) -> float:
+    """How far half the sum of squares may rise; parts of a task share their noise."""
+    spare = sum(len(part.sample.weight) - part.design.width for part in parts)
+    if spare <= 0:
+        return np.inf
+    squares = 0.0
+    for part in parts:
+        design = Design(part.design.law, part.sample, pivots=part.design.pivots)
+        residual = objective.residual(part.sample.values, design.predict(part.vector[None]))
+        squares += float(np.sum(residual**2))
+    return float(0.5 * squares / spare * f_distribution.ppf(level, 1, spare))
+
+
+def _part_intervals(part: Part, objective: Objective, excess: float) -> xr.Dataset:
+    design, best = part.design, part.minima[0]
+    spread = _standard_errors(design, objective, best.vector, excess)
+    found = {}
+    for block in (block for block in design.blocks if block.parameter.kind != "factor"):
+        ends = np.array(
+            [
+                [_end(design, objective, best, column, side * spread[column], excess) for side in (-1, 1)]
+                for column in range(block.columns.start, block.columns.stop)
+            ]
+        )
+        found[block.parameter.name] = _labelled(block, ends)
+    coords = {"weight": design.sample.weights} if any(len(dims) > 1 for dims, _ in found.values()) else {}
+    return xr.Dataset(found, coords=coords)
+
+
+def _labelled(block: Block, ends: Array) -> tuple[tuple[str, ...], Array]:
+    if block.parameter.varies is None:
+        return ("bound",), ends[0]
+    return ("bound", block.parameter.varies), ends.T
+
+
+def _standard_errors(design: Design, objective: Objective, vector: Array, excess: float) -> Array:
+    """(P,) a first guess of how far each parameter goes: that of the law's tangent plane."""
+    predicted, jacobian = design.jacobian(vector[None])
+    slopes = jacobian[0] * (objective.slope(predicted)[0] * np.sqrt(design.sample.importance[0]))[:, None]
+    norms = np.maximum(np.linalg.norm(slopes, axis=0), 1e-300)
+    covariance = np.linalg.pinv(slopes / norms, rcond=1e-10)
+    reach = np.sqrt(np.sum(covariance**2, axis=1)) / norms * np.sqrt(2 * excess) / 2
+    return np.where((reach > 0) & np.isfinite(reach), reach, 0.05 * np.maximum(np.abs(vector), 1e-3))
+
+
+def _end(
+    design: Design, objective: Objective, best: Minimum, column: int, unit: float, excess: float
+) -> float:
+    """Where the profile crosses the allowed rise on one side, or the parameter's bound."""
+    low, high = (bounds[0, column] for bounds in design.bounds(best.region))
+    start = float(best.vector[column])
+    limit = float(high if unit > 0 else low)
+    tried = np.unique(np.clip(start + unit * _STEPS, low, high))
+    tried = tried[tried != start]
+    places, rises = np.array([start]), np.array([0.0])
+    for _ in range(1 + _REFINEMENTS):
+        if not len(tried):
+            break
+        _, cost = pinned(design, objective, column, tried, best)
+        places, rises = np.append(places, tried), np.append(rises, np.maximum(cost - best.cost, 0.0))
+        crossing = _crossing(places, rises, start, excess)
+        if crossing is None:
+            return limit
+        tried = np.array([crossing])
+    return float(tried[0]) if len(tried) else start
+
+
+def _crossing(places: Array, rises: Array, start: float, excess: float) -> float | None:
+    """Where √rise, nearly straight in the parameter, reaches √excess; None if it does not."""
+    order = np.abs(places - start).argsort()
+    distance, height = np.abs(places - start)[order], np.sqrt(rises[order])
+    beyond = np.flatnonzero(height >= np.sqrt(excess))
+    if not len(beyond) or not np.isfinite(excess):
+        return None
+    after = int(beyond[0])
+    share = (np.sqrt(excess) - height[after - 1]) / (height[after] - height[after - 1])
+    reach = distance[after - 1] + share * (distance[after] - distance[after - 1])
+    side = np.sign(places[np.abs(places - start).argmax()] - start)
+    return float(start + side * reach)

@@ -1,0 +1,1 @@
+"""Run tables and run records: what was measured, checked and ready to fit."""

@@ -1,0 +1,116 @@
+"""What the rows of a run table must agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from mnmt_laws.errors import TableError
+from mnmt_laws.tables.mixture import parse_mixture
+from mnmt_laws.tables.row_location import Places, reject, shown
+
+ROLES = ("fit", "held-out")
+CELL = (
+    "architecture", "size", "encoder_size", "decoder_size", "mixture", "task", "weight", "testset", "metric",
+    "seed",
+)  # fmt: skip
+"""What tells two measurements apart; seeds may repeat everything else."""
+
+_TOLERANCE = 1e-6
+
+
+def check_values(table: pd.DataFrame, places: Places) -> None:
+    """Raise TableError if a value is outside its range."""
+    weight = table["weight"].to_numpy()
+    percentages = 2.0 <= weight[weight > 1].max(initial=0) <= 100
+    rules = {
+        "size": (table["size"] <= 0, "`size` must be above 0 parameters"),
+        "weight": (
+            (weight < 0) | (weight > 1),
+            "`weight` must be in [0, 1]; divide by 100 if the column holds percentages"
+            if percentages and not (weight < 0).any()
+            else "`weight` must be in [0, 1]; give the task's share of the mixture",
+        ),
+        "value": (
+            (table["metric"] == "loss") & (table["value"] <= 0),
+            "a loss must be above 0 nats per token; give the cross-entropy, not the log-likelihood",
+        ),
+        "irreducible": (table["irreducible"] < 0, "`irreducible` must not be negative"),
+        "encoder_size": (table["encoder_size"] < 0, "`encoder_size` must not be negative"),
+        "decoder_size": (table["decoder_size"] < 0, "`decoder_size` must not be negative"),
+        "tokens": (table["tokens"] < 0, "`tokens` must not be negative"),
+        "role": (~table["role"].isin(ROLES), "`role` must be fit or held-out"),
+    }
+    for column, (wrong, rule) in rules.items():
+        reject(np.asarray(wrong), table, places, rule, table[column])
+
+
+def check_mixtures(table: pd.DataFrame, places: Places) -> None:
+    """Raise TableError if a mixture cannot be read, or disagrees with the row's weight."""
+    codes, texts = pd.factorize(table["mixture"])
+    weights = [_parse(text, table, places) if text else None for text in texts]
+    combinations = pd.DataFrame({"code": codes, "task": table["task"], "weight": table["weight"]})
+    for code, task, weight in combinations.drop_duplicates().itertuples(index=False):
+        known = weights[code]
+        if known is not None and abs(known.get(task, 0.0) - weight) > _TOLERANCE:
+            wrong = combinations.eq([code, task, weight]).all(axis=1).to_numpy()
+            other = shown(known.get(task, 0.0))
+            rule = f"`weight` of {task} is {shown(weight)}, but `mixture` gives it {other}; they must agree"
+            reject(wrong, table, places, rule)
+
+
+def _parse(text: str, table: pd.DataFrame, places: Places) -> dict[str, float]:
+    try:
+        return parse_mixture(text, "")
+    except TableError:
+        first = int(table["mixture"].eq(text).to_numpy().argmax())
+        return parse_mixture(text, places.name(table, first))
+
+
+def check_run_weights(table: pd.DataFrame, places: Places) -> None:
+    """Raise TableError if the weights of one run's tasks sum to more than 1.
+
+    Raises:
+        TableError: Naming the first such run.
+    """
+    model = ["run", "architecture", "size", "seed"]
+    named = table[table["run"] != ""]
+    shares = named.drop_duplicates([*model, "task", "weight"])
+    totals = shares.groupby(model, sort=False, dropna=False)["weight"].transform("sum")
+    wrong = (totals > 1 + _TOLERANCE).to_numpy()
+    if not wrong.any():
+        return
+    first = shares.iloc[int(wrong.argmax())]
+    own = shares[(shares[model].eq(first[model]) | (shares[model].isna() & first[model].isna())).all(axis=1)]
+    listed = ", ".join(
+        f"{task} {shown(weight)}" for task, weight in zip(own["task"], own["weight"], strict=True)
+    )
+    positions = np.flatnonzero(table["row"].isin(own["row"].iloc[:2]))
+    raise TableError(
+        f"{places.name(table, *map(int, positions))}: the weights of run {first['run']} sum to "
+        f"{own['weight'].sum():g} ({listed}); give each trained model its own `run`, "
+        f"and weights that sum to at most 1."
+    )
+
+
+def require_unique(table: pd.DataFrame, columns: Sequence[str], places: Places) -> None:
+    """Raise TableError naming the first two rows that agree in all `columns`, and how many repeat others."""
+    repeats = table.duplicated(list(columns)).to_numpy()
+    if not repeats.any():
+        return
+    count, second = int(repeats.sum()), int(repeats.argmax())
+    same = np.ones(len(table), dtype=bool)
+    for column in columns:
+        own = table[column].iloc[second]
+        same &= (table[column].eq(own) | (table[column].isna() & pd.isna(own))).to_numpy()
+    pair = places.name(table, int(same.argmax()), second)
+    remedy = "or tell repeated runs apart in the `seed` column."
+    if count == 1:
+        raise TableError(f"{pair}: the same measurement twice; remove one, {remedy}")
+    kind = "cells" if places.dims else "rows"
+    raise TableError(
+        f"{pair}: the same measurement twice, and {count:,} {kind} in all repeat earlier ones; remove them, "
+        f"{remedy}"
+    )

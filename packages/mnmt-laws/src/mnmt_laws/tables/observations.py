@@ -1,0 +1,181 @@
+"""One metric on one test set, ready to fit: what each run reached at its last step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from mnmt_laws.errors import TableError
+from mnmt_laws.tables.consistency import CELL, require_unique
+from mnmt_laws.tables.metrics import ceiling_of, is_rising
+from mnmt_laws.tables.mixture import mixture_weights
+from mnmt_laws.tables.row_location import Places
+from mnmt_laws.tables.table import RunTable
+
+_ORDER = ["task", "weight", "size", "seed", "value", "run"]
+_CURVES = ["task", "weight", "size", "mixture", "seed", "run", "step"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observations:
+    """Measured values of one metric on one test set, in an order that does not depend on the table's."""
+
+    frame: pd.DataFrame
+    """One row a (run, task): the run table's columns at the run's last step."""
+
+    metric: str
+    testset: str
+    source: str
+
+    dims: tuple[str, ...] = ()
+    """Columns that name a cell, where the table came from a dataset."""
+
+    table_warnings: tuple[str, ...] = ()
+    """What looked like a slip in the table."""
+
+    @property
+    def places(self) -> Places:
+        """How messages name its rows."""
+        return Places(source=self.source, dims=self.dims)
+
+    @property
+    def rising(self) -> bool:
+        """Whether the metric rises with size (chrF) rather than falls (loss)."""
+        return is_rising(self.metric)
+
+    @property
+    def ceiling(self) -> float:
+        """The most the metric can reach; infinite where unknown, 1 for BLEU and chrF given as fractions."""
+        return ceiling_of(self.metric, self.frame["value"])
+
+    @property
+    def unit(self) -> str:
+        """Unit of the values."""
+        return "nats per token" if self.metric == "loss" else "points"
+
+    @property
+    def fit(self) -> pd.DataFrame:
+        """Rows the laws are fitted to: trained on the task and not held out."""
+        return self._rows(self.frame["role"].eq("fit") & self.frame["weight"].gt(0))
+
+    @property
+    def held_out(self) -> pd.DataFrame:
+        """Rows kept from the fits, to be predicted."""
+        return self._rows(self.frame["role"].eq("held-out") & self.frame["weight"].gt(0))
+
+    @property
+    def zero_shot(self) -> pd.DataFrame:
+        """Rows of tasks that were not in the training mixture; no law speaks of them."""
+        return self._rows(self.frame["weight"].eq(0))
+
+    @property
+    def mixtures(self) -> pd.DataFrame:
+        """Weights of all tasks, a column each, for every row of `fit`.
+
+        Raises:
+            TableError: If there are more than two tasks and no `mixture` column.
+        """
+        return mixture_weights(self.fit, sorted(self.frame["task"].unique()), self.source)
+
+    @property
+    def tasks(self) -> list[str]:
+        """Tasks with rows to fit, sorted."""
+        return sorted(self.fit["task"].unique())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What looked like a slip, and what was left out."""
+        count = len(self.zero_shot)
+        if not count:
+            return self.table_warnings
+        rows = "row (weight 0) is" if count == 1 else "rows (weight 0) are"
+        zero_shot = f"{count} zero-shot {rows} left out of the fits: the laws hold for weights above 0."
+        return (*self.table_warnings, zero_shot)
+
+    def _rows(self, mask: pd.Series) -> pd.DataFrame:
+        return self.frame[mask].reset_index(drop=True)
+
+
+def select(
+    table: RunTable, *, metric: str = "loss", testset: str | None = None, architecture: str | None = None
+) -> Observations:
+    """The last step of every run, for one metric, test set and architecture.
+
+    Args:
+        table: A run table.
+        metric: A value of its `metric` column, in whatever case.
+        testset: A value of its `testset` column; by default `test`, or the only one there is.
+        architecture: A value of its `architecture` column; may be omitted where there is only one.
+
+    Raises:
+        TableError: If nothing matches, a choice must be made, or a measurement stands there twice.
+    """
+    frame = _last_steps(_choose(table, metric, testset, architecture))
+    require_unique(frame, CELL, table.places)
+    ordered = frame.sort_values(_ORDER, kind="stable").reset_index(drop=True)
+    first = ordered.iloc[0]
+    return Observations(
+        frame=ordered,
+        metric=first["metric"],
+        testset=first["testset"],
+        source=table.source,
+        dims=table.dims,
+        table_warnings=table.warnings,
+    )
+
+
+def learning_curves(
+    table: RunTable, *, metric: str = "loss", testset: str | None = None, architecture: str | None = None
+) -> pd.DataFrame:
+    """Every step of every run, for one metric, test set and architecture.
+
+    Args:
+        table: A run table.
+        metric: As in `select`.
+        testset: As in `select`.
+        architecture: As in `select`.
+
+    Returns:
+        The run table's columns, sorted by task, weight, size, seed and run, and by step within a run; rows
+        without a step come last.
+
+    Raises:
+        TableError: If nothing matches, or a choice must be made.
+    """
+    frame = _choose(table, metric, testset, architecture)
+    return frame.sort_values(_CURVES, kind="stable").reset_index(drop=True)
+
+
+def _choose(table: RunTable, metric: str, testset: str | None, architecture: str | None) -> pd.DataFrame:
+    frame = _only(table.frame, "metric", metric, table.source)
+    frame = _only(frame, "testset", testset or _default_testset(frame), table.source)
+    return _only(frame, "architecture", architecture, table.source)
+
+
+def _default_testset(frame: pd.DataFrame) -> str | None:
+    return "test" if frame["testset"].eq("test").any() else None
+
+
+def _only(frame: pd.DataFrame, column: str, wanted: str | None, source: str) -> pd.DataFrame:
+    """Rows whose `column` is `wanted`, or all rows if it is None and they agree."""
+    present = sorted(frame[column].unique())
+    if wanted is None:
+        if len(present) > 1:
+            choices = ", ".join(choice or "none" for choice in present)
+            raise TableError(f"{source}: several values of `{column}` ({choices}); choose with --{column}.")
+        return frame
+    alike = [choice for choice in present if choice.casefold() == wanted.casefold()]
+    if wanted not in present and len(alike) != 1:
+        choices = ", ".join(filter(None, present)) or "none"
+        raise TableError(
+            f"{source}: no row has {column} {wanted!r}; the table has {choices}; choose with --{column}."
+        )
+    return frame[frame[column] == (wanted if wanted in present else alike[0])]
+
+
+def _last_steps(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows at each run's last step; rows without a step are their run's only ones."""
+    keys = ["run", *CELL]
+    last = frame.groupby(keys, dropna=False)["step"].transform("max")
+    return frame[frame["step"].isna() | (frame["step"] == last)]

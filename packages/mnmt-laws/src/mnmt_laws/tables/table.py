@@ -1,0 +1,136 @@
+"""Run tables: what was measured, one row a (run, task, test set, metric, step)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import xarray as xr
+from pyarrow import parquet
+
+from mnmt_laws.errors import TableError
+from mnmt_laws.tables.columns import KINDS, REQUIRED
+from mnmt_laws.tables.csv_file import read_csv
+from mnmt_laws.tables.dataset import read_cells
+from mnmt_laws.tables.row_location import Places
+from mnmt_laws.tables.spelling import column_warnings, task_warnings
+from mnmt_laws.tables.validate import validate
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTable:
+    """A validated run table."""
+
+    frame: pd.DataFrame
+    """The table's columns with numbers as numbers, and `row`, the row a spreadsheet shows."""
+
+    source: str
+    """Where the table came from, for messages and provenance."""
+
+    dims: tuple[str, ...] = ()
+    """Columns that name a cell, where the table came from a dataset."""
+
+    warnings: tuple[str, ...] = ()
+    """What looks like a slip: columns that are not read, tasks spelt alike."""
+
+    @property
+    def places(self) -> Places:
+        """How messages name its rows."""
+        return Places(source=self.source, dims=self.dims)
+
+
+def read_table(source: str | Path | pd.DataFrame | xr.Dataset) -> RunTable:
+    """Read and validate a run table.
+
+    Args:
+        source: A `.csv` or `.parquet` file, or a table already in memory: a frame with a row a measurement,
+            or a dataset with a variable a metric over `task`, `weight`, `size` and, if there are any, `seed`,
+            `testset`, `step`, …, in which NaN is an absent measurement.
+
+    Raises:
+        TableError: If the file or anything in it is wrong; the message names file, row and remedy.
+    """
+    if isinstance(source, xr.Dataset):
+        frame, places = read_cells(source)
+        unread = [str(name) for name in source.coords if name not in KINDS]
+        return _checked(frame, [*frame.columns, *unread], places)
+    if isinstance(source, pd.DataFrame):
+        frame = _with_named_index(source)
+        return _checked(frame, list(frame.columns), Places(source="table"))
+    path = Path(source)
+    frame, names = _read_file(path)
+    return _checked(frame, names, Places(source=str(path)))
+
+
+def _checked(frame: pd.DataFrame, names: Sequence[str], places: Places) -> RunTable:
+    valid = validate(_numbered(frame), names, places)
+    warnings = (*column_warnings(names, list(KINDS)), *task_warnings(valid["task"].unique()))
+    return RunTable(
+        frame=valid,
+        source=places.source,
+        dims=places.dims,
+        warnings=tuple(f"{places.source}: {warning}" for warning in warnings),
+    )
+
+
+def _with_named_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """Levels of the index that are named as columns are become columns; names lose spaces at their ends."""
+    levels = [name for name in frame.index.names if name in KINDS and name not in frame.columns]
+    flat = frame.reset_index(levels) if levels else frame
+    return flat.set_axis(pd.Index([str(name).strip() for name in flat.columns]), axis="columns")
+
+
+def _numbered(frame: pd.DataFrame) -> pd.DataFrame:
+    """Number the rows as a spreadsheet does, the header being row 1, then leave out the blank ones."""
+    known = frame.loc[:, [name in KINDS for name in frame.columns]]
+    numbered = known.reset_index(drop=True).assign(row=range(2, len(frame) + 2))
+    blank = known.isna().all(axis=1).to_numpy()
+    return numbered[~blank].reset_index(drop=True)
+
+
+def _read_file(path: Path) -> tuple[pd.DataFrame, list[str]]:
+    readers: dict[str, Callable[[Path], tuple[pd.DataFrame, list[str]]]] = {
+        ".csv": _read_csv,
+        ".parquet": _read_parquet,
+    }
+    if not path.exists():
+        raise TableError(
+            f"{path}: no such file; give a .csv or .parquet run table, or a folder of run records."
+        )
+    if path.is_dir():
+        raise TableError(
+            f"{path}: a folder, but a run table must be a .csv or .parquet file; `mnmt-laws collect` "
+            f"makes one of run records."
+        )
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise TableError(f"{path}: a run table must be a .csv or .parquet file; save it as one.")
+    try:
+        if path.stat().st_size == 0:
+            raise TableError(
+                f"{path}: the file is empty; a run table needs a header and a row a measurement."
+            )
+        return reader(path)
+    except OSError as error:
+        raise TableError(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def _read_csv(path: Path) -> tuple[pd.DataFrame, list[str]]:
+    frame, names = read_csv(path, required=REQUIRED, kinds=KINDS)
+    return _with_named_index(frame), names
+
+
+def _read_parquet(path: Path) -> tuple[pd.DataFrame, list[str]]:
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            known = [name for name in names if name.strip() in KINDS]
+            frame = file.read(columns=known).to_pandas(ignore_metadata=True)
+    except pa.ArrowException as error:
+        raise TableError(
+            f"{path}: not a Parquet file ({str(error).splitlines()[0].rstrip('.')}); write it again."
+        ) from error
+    return _with_named_index(frame), [name.strip() for name in names]

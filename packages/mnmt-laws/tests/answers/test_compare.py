@@ -1,0 +1,180 @@
+"""Which parameter the mixture moves: verdicts on tables where it is known, and the numbers behind them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mnmt_laws import Observations, ResidualBootstrap, TableError, fit, read_table, select
+from mnmt_laws.answers.compare import RIVALS, Comparison, compare
+from mnmt_laws.laws import LawName
+
+FEW, NONE = ResidualBootstrap(refits=30), ResidualBootstrap(refits=0)
+SIZES, WEIGHTS = np.geomspace(1e6, 1e9, 7), np.array([0.1, 0.3, 0.6, 1.0])
+PIVOT = 3e7
+COUNTS: dict[LawName, int] = {"joint": 6, "limit-varies": 6, "exponent-varies": 6, "per-weighting": 12}
+
+
+def table(moves: LawName, *, noise: float = 0.003, tasks: tuple[str, ...] = ("en-de",)) -> Observations:
+    """Losses of tasks whose mixture moves β, L∞, α or all of them."""
+    rng = np.random.default_rng(0)
+    size, weight = (axis.ravel() for axis in np.meshgrid(SIZES, WEIGHTS))
+    alpha, beta, limit = 0.35 + 0 * weight, 1 + 0 * weight, 0.8 + 0 * weight
+    if moves in ("joint", "per-weighting"):
+        beta = weight**-0.3
+    if moves in ("limit-varies", "per-weighting"):
+        limit = 0.8 + 0.6 * (1 - weight)
+    if moves == "per-weighting":
+        alpha = 0.35 + 0.2 * weight
+    reducible = beta * (size / PIVOT) ** -alpha
+    if moves == "exponent-varies":
+        reducible = PIVOT**0.35 * size ** -(0.35 + 0.02 * np.log(weight))
+    parts = [
+        pd.DataFrame({"size": size, "weight": weight, "value": (reducible + limit) * noisy}).assign(task=task)
+        for task in tasks
+        for noisy in [np.exp(noise * rng.standard_normal(len(size)))]
+    ]
+    return select(read_table(pd.concat(parts).assign(metric="loss")))
+
+
+@pytest.fixture(scope="module")
+def joint() -> Comparison:
+    return compare(table("joint"), uncertainty=FEW)
+
+
+@pytest.mark.parametrize("moves", RIVALS)
+def test_the_verdict_names_what_moves(moves: LawName) -> None:
+    found = compare(table(moves), uncertainty=FEW)
+    assert found.best == moves
+    if moves == "per-weighting":
+        assert found.verdict.startswith("No single parameter carries the mixture: “all vary” is preferred")
+    else:
+        assert found.verdict.startswith(f"The mixture acts through one parameter, “{RIVALS[moves]}”: it has")
+    constant = {claim.about: claim.holds for claim in found.constancy}
+    if moves == "joint":
+        assert constant == {"alpha": True, "l_inf": True}
+        assert "scatter over the weights no more than their standard deviations allow" in found.verdict
+    if moves == "limit-varies":
+        assert constant == {"alpha": True, "l_inf": False}
+        assert "L∞ of en-de scatter more over the weights than chance would have it" in found.verdict
+
+
+def test_laws_that_fit_alike_are_not_told_apart() -> None:
+    rows = table("joint")
+    level = rows.frame.groupby("size")["value"].transform("mean")  # the weight moves nothing
+    level *= 1 + 0.01 * np.cos(np.searchsorted(SIZES, rows.frame["size"]))  # so that no law is perfect
+    found = compare(dataclasses.replace(rows, frame=rows.frame.assign(value=level)), uncertainty=FEW)
+    assert found.best == ""
+    assert found.verdict.startswith("The table cannot tell “")
+    assert "their BIC differ by less than 2" in found.verdict
+
+
+@pytest.mark.parametrize("objective", ["log-ols", "ols", "lad"])
+def test_information_criteria_are_those_of_their_formulas(objective: str) -> None:
+    rows, counts = table("joint"), COUNTS
+    if objective == "lad":  # two weights of three sizes, since linear programmes take their time
+        few = rows.frame["size"].isin(SIZES[:3]) & rows.frame["weight"].isin(WEIGHTS[2:])
+        rows, counts = dataclasses.replace(rows, frame=rows.frame[few]), dict.fromkeys(RIVALS, 4)
+    found = compare(rows, objective=objective, uncertainty=NONE)
+    for row in found.table.to_dict("records"):
+        if objective == "lad" and row["law"] == "per-weighting":
+            continue  # a perfect fit
+        residuals = found.fits[row["law"]].residuals()
+        n, k = len(residuals), counts[row["law"]] + 1  # the scale of the noise is a parameter, too
+        # -2 log-likelihood at the best scale, less constants: Gauss n log(mean r²), Laplace 2n log(mean |r|)
+        laplace, gauss = 2 * n * np.log(np.mean(np.abs(residuals))), n * np.log(np.mean(residuals**2))
+        deviance = laplace if objective == "lad" else gauss
+        assert row["num_params"] == k - 1
+        assert row["aic"] == pytest.approx(deviance + 2 * k, rel=1e-10)
+        assert row["bic"] == pytest.approx(deviance + k * np.log(n), rel=1e-10)
+
+
+def test_huber_has_no_likelihood_and_says_so() -> None:
+    rows = table("joint")
+    rows = dataclasses.replace(rows, frame=rows.frame[rows.frame["weight"] > WEIGHTS[1]])
+    found = compare(rows, objective="huber", uncertainty=NONE)
+    assert found.table[["aic", "bic"]].isna().all(axis=None)
+    assert found.best == ""
+    assert found.verdict.startswith("The objective has no likelihood to compare by; the errors on what")
+    assert found.table["size_error"].notna().all()
+
+
+def test_a_perfect_fit_has_finite_criteria() -> None:
+    found = compare(table("joint", noise=0.0), uncertainty=NONE)
+    assert np.isfinite(found.table[["aic", "bic"]]).all(axis=None)
+    assert found.best == "joint"
+
+
+def test_the_table_has_a_row_a_task_and_law() -> None:
+    found = compare(table("joint", tasks=("en-de", "en-zh")), uncertainty=NONE)
+    assert found.table[["task", "law"]].to_numpy().tolist() == [
+        [task, law] for task in ("en-de", "en-zh") for law in RIVALS
+    ]
+    assert found.table["label"].tolist() == [*RIVALS.values()] * 2
+    assert set(found.fits) == set(RIVALS)
+    scatter = found.table.set_index(["task", "law"])["scatter"]
+    own = found.fits["joint"].observations.fit.query("task == 'en-zh'")
+    ratio = found.fits["joint"].predict_rows(own) / own["value"] - 1
+    assert scatter["en-zh", "joint"] == pytest.approx(np.sqrt(np.mean(ratio**2)))
+
+
+@pytest.mark.parametrize("law", RIVALS)
+def test_the_size_error_is_that_of_a_fit_without_the_largest(joint: Comparison, law: LawName) -> None:
+    frame = table("joint").frame
+    largest = frame["size"] == frame["size"].max()
+    fitted = fit(select(read_table(frame[~largest])), law=law, uncertainty=NONE)
+    ratio = fitted.predict_rows(frame[largest]) / frame.loc[largest, "value"] - 1
+    found = joint.table.set_index("law").loc[law, "size_error"]
+    assert found == pytest.approx(np.sqrt(np.mean(ratio**2)), rel=1e-6)
+
+
+def test_the_weight_error_is_that_of_parameters_between_the_neighbours(joint: Comparison) -> None:
+    frame = table("joint").frame
+    errors = []
+    for weight, before, after in ((0.3, 0.1, 0.6), (0.6, 0.3, 1.0)):
+        away = frame["weight"] == weight
+        one = fit(select(read_table(frame[~away])), uncertainty=NONE).parameters.sel(task="en-de")
+        share = np.log(weight / before) / np.log(after / before)
+        beta = float(one.beta.sel(weight=before) ** (1 - share) * one.beta.sel(weight=after) ** share)
+        predicted = beta * frame.loc[away, "size"] ** -float(one.alpha) + float(one.l_inf)
+        errors.append(predicted / frame.loc[away, "value"] - 1)
+    found = joint.table.set_index("law").loc["joint", "weight_error"]
+    assert found == pytest.approx(np.sqrt(np.mean(np.concatenate(errors) ** 2)), rel=1e-6)
+
+
+def test_between_two_weights_there_is_none_to_leave_out() -> None:
+    rows = table("joint")
+    two = dataclasses.replace(rows, frame=rows.frame[rows.frame["weight"].isin([0.3, 1.0])])
+    assert compare(two, uncertainty=NONE).table["weight_error"].isna().all()
+
+
+def test_with_three_sizes_none_can_be_left_out() -> None:
+    rows = table("joint")
+    three = dataclasses.replace(rows, frame=rows.frame[rows.frame["size"].isin(SIZES[:3])])
+    assert compare(three, uncertainty=NONE).table["size_error"].isna().all()
+
+
+def test_all_laws_are_held_against_the_same_rows() -> None:
+    frame = table("joint").frame
+    short = frame[~((frame["weight"] == 0.3) & (frame["size"] > SIZES[1]))]  # two sizes at this weight
+    found = compare(select(read_table(short)), uncertainty=NONE)
+    without = compare(select(read_table(short[short["weight"] != 0.3])), uncertainty=NONE)
+    pd.testing.assert_frame_equal(found.table, without.table)
+
+
+def test_a_table_that_cannot_be_compared_is_refused() -> None:
+    frame = table("joint").frame
+    with pytest.raises(TableError, match="needs a task with two weights of three sizes each; add runs"):
+        compare(select(read_table(frame[frame["weight"] == 1.0])))
+
+
+def test_metrics_that_rise_are_compared_too() -> None:
+    loss = table("joint", noise=0.0).frame
+    noise = 0.05 * np.random.default_rng(0).standard_normal(len(loss))
+    frame = loss.assign(metric="chrf", value=90 - 10 * loss["value"] + noise)
+    assert (
+        compare(select(read_table(frame), metric="chrf"), objective="ols", uncertainty=NONE).best == "joint"
+    )

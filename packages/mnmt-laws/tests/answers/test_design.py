@@ -1,0 +1,125 @@
+"""The next runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mnmt_laws import LawFit, Observations, Perturbation, design, fit, read_table, select, simulate
+from mnmt_laws.answers.design import cost_of_runs, default_candidates
+from mnmt_laws.answers.quantity import FORMS, parse_quantity
+
+QUANTITY = "loss:en-de@size=1e6,p=0.3"
+
+
+def test_the_present_spread_is_that_of_the_refits(two_tasks: LawFit) -> None:
+    found = design(two_tasks, quantity=QUANTITY, runs=2)
+    drawn = two_tasks.predict_draws(task="en-de", size=1e6, weight=0.3)
+    assert found.std == pytest.approx(float(np.std(drawn, ddof=1)))
+    assert (found.runs["std"].diff().dropna() < 0).all()
+    assert found.runs["std"].iloc[0] < found.std
+    assert found.candidates["std"].is_monotonic_increasing
+
+
+def test_a_run_at_the_point_itself_tells_most_of_a_loss(two_tasks: LawFit) -> None:
+    there = (1e6, {"en-de": 0.3, "en-zh": 0.7})
+    elsewhere = [(size, {"en-de": share, "en-zh": 1 - share}) for size in (1e4, 3e4) for share in (0.5, 0.9)]
+    found = design(two_tasks, quantity=QUANTITY, candidates=[*elsewhere, there], runs=1, per="run")
+    assert found.runs["size"][0] == 1e6
+
+
+def test_the_predicted_fall_is_what_a_trained_run_brings(laws: dict, study_sizes: tuple[float, ...]) -> None:  # type: ignore[type-arg]
+    """A study is repeated with and without the proposed run: its spread falls about as predicted."""
+    weights, noise, repeats = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 0.0), 0.01, 40
+
+    def study(seed: int, extra: pd.DataFrame | None) -> float:
+        table = simulate(laws, sizes=study_sizes, weights=weights, noise=noise, seed=seed)
+        rows = table if extra is None else pd.concat([table, extra], ignore_index=True)
+        fitted = fit(select(read_table(rows)), law="capacity", uncertainty=Perturbation(refits=0))
+        return float(fitted.predict(task="en-de", size=1e6, weight=0.3))
+
+    first = fit(
+        select(read_table(simulate(laws, sizes=study_sizes, weights=weights, noise=noise, seed=999))),
+        law="capacity",
+    )
+    proposal = design(first, quantity=QUANTITY, runs=1, per="run").runs.iloc[0]
+    share = float(proposal["mixture"].split(",")[0].split(":")[1]) if "en-de" in proposal["mixture"] else 0.0
+    more = [
+        simulate(laws, sizes=[proposal["size"]], weights=[share], noise=noise, seed=seed + 5000).assign(
+            seed=1
+        )
+        for seed in range(repeats)
+    ]
+    before = np.std([study(seed, None) for seed in range(repeats)])
+    after = np.std([study(seed, more[seed]) for seed in range(repeats)])
+    assert after / before == pytest.approx(proposal["share"], abs=0.15)
+    assert after < before
+
+
+def test_runs_stay_within_the_budget(two_tasks: LawFit) -> None:
+    found = design(two_tasks, quantity=QUANTITY, runs=20, budget=2e5, cost=lambda size: size, per="run")
+    assert found.runs["total_cost"].iloc[-1] <= 2e5
+    assert len(found.runs) < 20
+    with pytest.raises(ValueError, match=r"`budget` must be at least 9.46e\+03 FLOPs, the cheapest run"):
+        design(two_tasks, quantity=QUANTITY, budget=10.0, cost=lambda size: size)
+
+
+@pytest.mark.parametrize(
+    "quantity",
+    [
+        "fraction:en-zh@p=0.2",
+        "weight:en-de@size=1e6",
+        "limit:en-de",
+        "exponent:en-zh",
+        "size:en-de=0.3,en-zh=0.4",
+    ],
+)
+def test_every_quantity_can_be_asked_for(two_tasks: LawFit, quantity: str) -> None:
+    found = design(two_tasks, quantity=quantity, runs=1)
+    assert 0 < found.runs["share"][0] < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("slope:en-de", "`quantity` must read loss:TASK@size=1e9,p=0.3 or"),
+        ("loss:en-fr@size=1e9,p=0.3", "`quantity` must name a task of en-de, en-zh, but is 'loss:en-fr"),
+        ("loss:en-de@size=1e9", "`quantity` must read loss:TASK@size=1e9,p=0.3 with numbers above 0"),
+        ("fraction:en-de@p=-1", "with numbers above 0, but is 'fraction:en-de@p=-1'"),
+        ("size:en-fr=1", "`quantity` must read size:TASK=0.9,TASK=1.1"),
+    ],
+)
+def test_quantities_that_cannot_be_read_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_quantity(text, ["en-de", "en-zh"])
+
+
+def test_the_forms_that_are_named_can_be_read() -> None:
+    for form in FORMS:
+        assert (
+            parse_quantity(form.replace("TASK=0.9,TASK", "a=0.9,b").replace("TASK", "a"), ["a", "b"]).kind
+            in form
+        )
+
+
+def test_costs_come_from_the_table(clean: Observations) -> None:
+    frame = clean.frame.assign(flops=7.0 * clean.frame["size"] ** 1.5)
+    own = fit(select(read_table(frame)), law="capacity", uncertainty=Perturbation(refits=0))
+    assert cost_of_runs(own)(1e5) == pytest.approx(7.0 * 1e5**1.5)
+    tokens = fit(
+        select(read_table(clean.frame.assign(tokens=1e6))), law="capacity", uncertainty=Perturbation(refits=0)
+    )
+    assert cost_of_runs(tokens)(1e5) == pytest.approx(6e11)
+
+
+def test_candidates_go_beyond_what_was_seen(two_tasks: LawFit) -> None:
+    pool = default_candidates(two_tasks)
+    sizes = {size for size, _ in pool}
+    assert max(sizes) == 2 * two_tasks.observations.fit["size"].max()
+    assert {0.2, 0.4} <= {round(mixture.get("en-de", 0.0), 4) for _, mixture in pool}
+
+
+def test_refits_are_needed(clean: Observations) -> None:
+    with pytest.raises(ValueError, match="`fit` must have at least 10 refits"):
+        design(fit(clean, law="capacity", uncertainty=Perturbation(refits=0)), quantity=QUANTITY)

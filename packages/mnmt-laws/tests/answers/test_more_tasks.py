@@ -1,0 +1,148 @@
+"""Models of three tasks, predicted from models of two."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mnmt_laws import Observations, Perturbation, ResidualBootstrap, TableError, read_table, select
+from mnmt_laws.answers.more_tasks import predict_more_tasks
+from mnmt_laws.tables.mixture import format_mixture, parse_mixture
+
+TASKS = ("en-de", "en-fr", "en-zh")
+SIZES = (2e7, 6e7, 1.3e8, 3.4e8)
+PIVOT = 1e8
+# α, L∞, c2 and c3 of each task, then what it gains from either partner in the order of TASKS
+LAWS = {
+    "en-de": (0.35, 0.9, 0.6, 1.0, {"en-fr": 0.4, "en-zh": 0.1}),
+    "en-fr": (0.30, 0.7, 0.5, 1.2, {"en-de": 0.5, "en-zh": 0.15}),
+    "en-zh": (0.28, 1.1, 0.7, 0.9, {"en-de": 0.2, "en-fr": 0.3}),
+}
+PAIRS = [
+    dict(zip(pair, (p, 1 - p), strict=True))
+    for pair in itertools.combinations(TASKS, 2)
+    for p in (0.2, 0.4, 0.6, 0.8)
+]
+TRIPLES = [dict(zip(TASKS, p, strict=True)) for p in ((0.2, 0.3, 0.5), (0.6, 0.2, 0.2), (0.1, 0.8, 0.1))]
+NONE = ResidualBootstrap(refits=0)
+
+
+def loss(task: str, size: float, mixture: dict[str, float]) -> float:
+    """The capacity law of eq. 11, the gain being the mean by weight of those from each partner."""
+    alpha, limit, c2, c3, gains = LAWS[task]
+    p = mixture[task]
+    share = p
+    if p < 1:
+        gain = sum(gains[other] * weight for other, weight in mixture.items() if other != task) / (1 - p)
+        share += gain * p**c2 * (1 - p) ** c3
+    return float((share * size / PIVOT) ** -alpha + limit)
+
+
+def rows_of(mixtures: list[dict[str, float]], *, noise: float = 0.0) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "run": f"{size:g}|{format_mixture(mixture)}", "size": size, "task": task, "weight": mixture[task],
+            "mixture": format_mixture(mixture), "metric": "loss",
+            "value": loss(task, size, mixture) * (1 + noise * rng.standard_normal()),
+        }
+        for size in SIZES for mixture in mixtures for task in mixture
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def study(*, noise: float = 0.0, triples: list[dict[str, float]] = TRIPLES) -> pd.DataFrame:
+    return rows_of([{task: 1.0} for task in TASKS] + PAIRS + triples, noise=noise)
+
+
+def observe(frame: pd.DataFrame) -> Observations:
+    return select(read_table(frame))
+
+
+def test_three_tasks_follow_from_their_pairs() -> None:
+    found = predict_more_tasks(observe(study()), uncertainty=NONE)
+    assert len(found.rows) == len(SIZES) * len(TRIPLES) * 3
+    columns = (found.rows[name].tolist() for name in ("task", "size", "mixture"))
+    expected = [
+        loss(task, size, parse_mixture(mixture, "row")) for task, size, mixture in zip(*columns, strict=True)
+    ]
+    np.testing.assert_allclose(found.rows["predicted"], expected, rtol=1e-6)
+    assert found.median_error < 1e-6
+    assert (found.rows["num_tasks"] == 3).all()
+    assert found.rows[["lower", "upper"]].isna().all(axis=None)
+
+
+def test_the_law_knows_only_models_of_two() -> None:
+    rows = study()
+    odd = rows.assign(value=rows["value"] * np.where(rows["mixture"].str.count(":") > 2, 1.1, 1.0))
+    found = predict_more_tasks(observe(odd), uncertainty=NONE)
+    assert len(found.fit.observations.frame) == len(rows) - len(SIZES) * len(TRIPLES) * 3
+    np.testing.assert_allclose(found.rows["error"], 1 / 1.1 - 1, rtol=1e-5)
+    assert found.median_error == pytest.approx(1 - 1 / 1.1, rel=1e-5)
+
+
+def test_errors_are_relative_and_intervals_hold_the_prediction() -> None:
+    found = predict_more_tasks(observe(study(noise=0.002)), uncertainty=Perturbation(share=0.002, refits=20))
+    rows = found.rows
+    np.testing.assert_allclose(rows["error"], rows["predicted"] / rows["observed"] - 1)
+    assert ((rows["lower"] < rows["predicted"]) & (rows["predicted"] < rows["upper"])).mean() > 0.9
+    draws = found.fit.predict_row_draws(found.fit.observations.frame.iloc[:2])
+    assert draws.shape == (20, 2)
+    assert rows["error"].abs().median() == found.median_error < 0.01
+
+
+def test_a_partner_may_hinder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LAWS, "en-de", (0.35, 0.9, 1.2, 1.0, {"en-fr": 0.4, "en-zh": -0.3}))
+    found = predict_more_tasks(observe(study()), uncertainty=NONE)
+    c1 = found.fit.parameters.c1.sel(task="en-de")
+    np.testing.assert_allclose([c1.sel(partner="en-fr"), c1.sel(partner="en-zh")], [0.4, -0.3], rtol=1e-6)
+    assert found.median_error < 1e-6
+
+
+def test_each_task_has_a_gain_from_each_of_its_partners() -> None:
+    fitted = predict_more_tasks(observe(study()), uncertainty=NONE).fit
+    for task, (alpha, limit, c2, c3, gains) in LAWS.items():
+        one = fitted.parameters.sel(task=task)
+        np.testing.assert_allclose([one.alpha, one.l_inf, one.c2, one.c3], [alpha, limit, c2, c3], rtol=1e-6)
+        for partner, gain in gains.items():
+            np.testing.assert_allclose(one.c1.sel(partner=partner), gain, rtol=1e-6)
+        assert np.isnan(one.c1.sel(partner=task))
+        assert fitted.num_parameters(task) == 5 + 2
+
+
+def test_held_out_mixtures_are_predicted_too() -> None:
+    frame = study()
+    role = np.where(frame["mixture"].str.count(":") > 2, "held-out", "fit")
+    found = predict_more_tasks(observe(frame.assign(role=role)), uncertainty=NONE)
+    assert len(found.rows) == len(SIZES) * len(TRIPLES) * 3
+    assert found.median_error < 1e-6
+
+
+def test_tasks_that_were_in_no_pair_are_left_out() -> None:
+    frame = study()
+    alone = frame[(frame["mixture"].str.count(":") > 2) | (frame["task"] != "en-zh")]
+    found = predict_more_tasks(observe(alone), uncertainty=NONE)
+    assert sorted(found.rows["task"].unique()) == ["en-de", "en-fr"]
+    assert found.median_error < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("mixtures", "message"),
+    [
+        (PAIRS, "no model of three tasks or more, to predict; add such runs with their `mixture`"),
+        (TRIPLES, "no model of at most two tasks, to fit; add such runs with their `mixture`"),
+    ],
+)
+def test_what_cannot_be_predicted_is_refused(mixtures: list[dict[str, float]], message: str) -> None:
+    with pytest.raises(TableError, match=message):
+        predict_more_tasks(observe(rows_of(mixtures)))
+
+
+def test_mixtures_that_are_missing_are_asked_for() -> None:
+    with pytest.raises(
+        TableError, match=r"row \d+: the weights of the other tasks are not known; add a `mixture`"
+    ):
+        predict_more_tasks(observe(rows_of(TRIPLES[1:2]).drop(columns="mixture")))
