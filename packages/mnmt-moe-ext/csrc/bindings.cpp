@@ -1,5 +1,5 @@
-// What is not a tensor operation: the capacity plan, how the extension was built, and the random generator,
-// for tests.
+// Bindings of what takes no tensors: how the extension was built, and the random generator, which tests compare
+// with the reference.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -7,7 +7,6 @@
 #include <map>
 #include <string>
 
-#include "capacity.h"
 #include "cpu/isa.h"
 #include "philox.h"
 
@@ -34,7 +33,5 @@ std::array<uint32_t, 4> philox4x32(const std::array<uint32_t, 4>& counter,
 
 PYBIND11_MODULE(_native, module) {
     module.def("build_info", &build_info);
-    module.def("expert_capacity", &mnmt_moe::expert_capacity, py::kw_only(), py::arg("num_tokens"),
-               py::arg("num_experts"), py::arg("capacity_factor"));
     module.def("philox4x32", &philox4x32, py::kw_only(), py::arg("counter"), py::arg("key"));
 }

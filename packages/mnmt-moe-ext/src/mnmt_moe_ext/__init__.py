@@ -4,15 +4,13 @@ import torch  # noqa: F401 (loads libtorch, which _native links to)
 
 from mnmt_moe_ext import operators, reference
 from mnmt_moe_ext.all_to_all import ExchangeError
-from mnmt_moe_ext.build_info import BuildInfo, build_info
-from mnmt_moe_ext.capacity import expert_capacity
+from mnmt_moe_ext.counter_rng import RandomKey
 from mnmt_moe_ext.expert_parallel import apply_experts, apply_experts_ragged
 from mnmt_moe_ext.gate import top2_gate, uniform_choices
-from mnmt_moe_ext.layout import Layout
-from mnmt_moe_ext.native import is_available
-from mnmt_moe_ext.random_key import RandomKey
-from mnmt_moe_ext.routing import Routing
-from mnmt_moe_ext.rows import capacity_layout, combine, dispatch, ragged_layout
+from mnmt_moe_ext.layout import Layout, capacity_layout, ragged_layout
+from mnmt_moe_ext.native import BuildInfo, build_info, is_available
+from mnmt_moe_ext.routing import Routing, expert_capacity
+from mnmt_moe_ext.rows import combine, dispatch
 
 __all__ = [
     "BuildInfo",

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
+
+from mnmt_moe_ext import native
+from mnmt_moe_ext.routing import Routing
+
+MAX_ROWS = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,3 +35,92 @@ class Layout:
 
     ends: Tensor | None = None
     """(experts,) int32: the row after each expert's last, in a ragged layout; None in a capacity layout."""
+
+
+def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
+    """A bin for each expert and group, each of the same size, as GShard's experts take them.
+
+    The token in slot s of expert e in group g has the row (e · groups + g) · bin_size + s.
+
+    Args:
+        routing: As `top2_gate` gives it, with a capacity.
+        bin_size: Rows of a bin, at least the capacity, which is the default. More of them give every process
+            the same shapes where capacities differ.
+
+    Returns:
+        The layout of buffers (experts, groups · bin_size, d_model).
+
+    Raises:
+        ValueError: `routing` has no capacity, or `bin_size` is below it or makes too many rows for int32.
+        RuntimeError: The compiled operators for the device are missing, or, on the CPU, the routing
+            contradicts its load.
+    """
+    capacity, bin_size = check_bin_size(routing, bin_size)
+    native.require(routing.slots.device)
+    rows, filled = torch.ops.mnmt_moe_ext.capacity_layout(
+        routing.experts, routing.slots, routing.load, capacity, bin_size
+    )
+    return Layout(rows=rows, filled=filled, bin_size=bin_size, num_experts=routing.load.shape[1])
+
+
+def ragged_layout(routing: Routing) -> Layout:
+    """Each expert's rows right after those of the expert before, as a grouped matrix product takes them.
+
+    Within an expert the rows are in the order of groups, and within a group in the order of slots. There are
+    rows for two choices of every token; those after the last expert's end are free.
+
+    Args:
+        routing: As `top2_gate` gives it, with a capacity or without.
+
+    Returns:
+        The layout of buffers (2 · groups · tokens, d_model), with `ends`.
+
+    Raises:
+        ValueError: There are too many rows for int32.
+        RuntimeError: The compiled operators for the device are missing, or, on the CPU, the routing
+            contradicts its load.
+    """
+    check_choices(routing)
+    native.require(routing.slots.device)
+    rows, ends = torch.ops.mnmt_moe_ext.ragged_layout(
+        routing.experts,
+        routing.slots,
+        routing.load,
+        MAX_ROWS if routing.capacity is None else min(routing.capacity, MAX_ROWS),
+    )
+    groups, tokens, _ = routing.experts.shape
+    return Layout(
+        rows=rows,
+        filled=ends[-1:],
+        bin_size=2 * groups * tokens,
+        num_experts=routing.load.shape[1],
+        ends=ends,
+    )
+
+
+def check_bin_size(routing: Routing, bin_size: int | None) -> tuple[int, int]:
+    """The capacity and the bin size of a capacity layout; raises ValueError naming what is wrong."""
+    if routing.capacity is None:
+        raise ValueError(
+            "`routing` must have a capacity for a capacity layout, but has None; `ragged_layout` needs none."
+        )
+    if bin_size is None:
+        bin_size = routing.capacity
+    if bin_size < routing.capacity:
+        raise ValueError(f"`bin_size` must be at least the capacity ({routing.capacity}), but is {bin_size}.")
+    groups, num_experts, _ = routing.load.shape
+    if num_experts * groups * bin_size > MAX_ROWS:
+        raise ValueError(
+            "`bin_size` times experts times groups must be less than 2³¹, but is "
+            f"{bin_size} · {num_experts} · {groups}."
+        )
+    return routing.capacity, bin_size
+
+
+def check_choices(routing: Routing) -> None:
+    """Raise ValueError if there are too many choices for a ragged layout."""
+    groups, tokens, _ = routing.experts.shape
+    if 2 * groups * tokens > MAX_ROWS:
+        raise ValueError(
+            f"`routing` must have less than 2³⁰ tokens for a ragged layout, but has {groups * tokens}."
+        )

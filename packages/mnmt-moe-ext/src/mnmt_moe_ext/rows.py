@@ -7,76 +7,8 @@ from torch import Tensor
 
 from mnmt_moe_ext import native
 from mnmt_moe_ext.layout import Layout
-from mnmt_moe_ext.routing import Routing
-from mnmt_moe_ext.row_arguments import (
-    MAX_ROWS,
-    buffer_shape,
-    check_bin_size,
-    check_choices,
-    check_combine,
-    check_dispatch,
-)
 
-
-def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
-    """A bin for each expert and group, each of the same size, as GShard's experts take them.
-
-    The token in slot s of expert e in group g has the row (e · groups + g) · bin_size + s.
-
-    Args:
-        routing: As `top2_gate` gives it, with a capacity.
-        bin_size: Rows of a bin, at least the capacity, which is the default. More of them give every process
-            the same shapes where capacities differ.
-
-    Returns:
-        The layout of buffers (experts, groups · bin_size, d_model).
-
-    Raises:
-        ValueError: `routing` has no capacity, or `bin_size` is below it or makes too many rows for int32.
-        RuntimeError: The compiled operators for the device are missing, or, on the CPU, the routing
-            contradicts its load.
-    """
-    capacity, bin_size = check_bin_size(routing, bin_size)
-    native.require(routing.slots.device)
-    rows, filled = torch.ops.mnmt_moe_ext.capacity_layout(
-        routing.experts, routing.slots, routing.load, capacity, bin_size
-    )
-    return Layout(rows=rows, filled=filled, bin_size=bin_size, num_experts=routing.load.shape[1])
-
-
-def ragged_layout(routing: Routing) -> Layout:
-    """Each expert's rows right after those of the expert before, as a grouped matrix product takes them.
-
-    Within an expert the rows are in the order of groups, and within a group in the order of slots. There are
-    rows for two choices of every token; those after the last expert's end are free.
-
-    Args:
-        routing: As `top2_gate` gives it, with a capacity or without.
-
-    Returns:
-        The layout of buffers (2 · groups · tokens, d_model), with `ends`.
-
-    Raises:
-        ValueError: There are too many rows for int32.
-        RuntimeError: The compiled operators for the device are missing, or, on the CPU, the routing
-            contradicts its load.
-    """
-    check_choices(routing)
-    native.require(routing.slots.device)
-    rows, ends = torch.ops.mnmt_moe_ext.ragged_layout(
-        routing.experts,
-        routing.slots,
-        routing.load,
-        MAX_ROWS if routing.capacity is None else min(routing.capacity, MAX_ROWS),
-    )
-    groups, tokens, _ = routing.experts.shape
-    return Layout(
-        rows=rows,
-        filled=ends[-1:],
-        bin_size=2 * groups * tokens,
-        num_experts=routing.load.shape[1],
-        ends=ends,
-    )
+ELEMENT_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 
 
 def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
@@ -136,3 +68,61 @@ def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
         layout.bin_size,
     )
     return summed.view(*layout.rows.shape[:2], d_model)
+
+
+def check_dispatch(tokens: Tensor, layout: Layout) -> None:
+    """Raise ValueError or TypeError naming the argument, what it must be and what it is."""
+    _check_elements("tokens", tokens, layout)
+    expected = tuple(layout.rows.shape[:2])
+    if tokens.dim() != 3 or tuple(tokens.shape[:2]) != expected:
+        raise ValueError(
+            f"`tokens` must be (groups, tokens, d_model) = ({expected[0]}, {expected[1]}, d_model) "
+            f"for `layout`, but is {tuple(tokens.shape)}."
+        )
+
+
+def check_combine(outputs: Tensor, weights: Tensor, layout: Layout) -> None:
+    """Raise ValueError or TypeError naming the argument, what it must be and what it is."""
+    _check_elements("outputs", outputs, layout)
+    expected = buffer_shape(layout)
+    if outputs.dim() != len(expected) + 1 or tuple(outputs.shape[:-1]) != expected:
+        names = "rows, d_model" if layout.ends is not None else "experts, rows, d_model"
+        sizes = ", ".join(str(size) for size in expected)
+        raise ValueError(
+            f"`outputs` must be ({names}) = ({sizes}, d_model) for `layout`, but is {tuple(outputs.shape)}."
+        )
+    _check_weights(weights, outputs, layout)
+
+
+def buffer_shape(layout: Layout) -> tuple[int, ...]:
+    """(experts, groups · bin_size) of a capacity layout, (rows,) of a ragged one."""
+    if layout.ends is not None:
+        return (layout.bin_size,)
+    return (layout.num_experts, layout.filled.shape[0] // layout.num_experts * layout.bin_size)
+
+
+def _check_elements(name: str, tensor: Tensor, layout: Layout) -> None:
+    if tensor.dtype not in ELEMENT_DTYPES:
+        raise TypeError(f"`{name}` must be float32, bfloat16 or float64, but is {tensor.dtype}.")
+    _check_device(name, tensor, layout)
+
+
+def _check_weights(weights: Tensor, outputs: Tensor, layout: Layout) -> None:
+    dtype = torch.float64 if outputs.dtype == torch.float64 else torch.float32
+    if weights.dtype != dtype:
+        raise TypeError(
+            f"`weights` must be {dtype} for `outputs` of {outputs.dtype}, but is {weights.dtype}."
+        )
+    _check_device("weights", weights, layout)
+    expected = tuple(layout.rows.shape)
+    if tuple(weights.shape) != expected:
+        raise ValueError(
+            f"`weights` must be (groups, tokens, 2) = {expected} for `layout`, but is {tuple(weights.shape)}."
+        )
+
+
+def _check_device(name: str, tensor: Tensor, layout: Layout) -> None:
+    if tensor.device != layout.rows.device:
+        raise ValueError(
+            f"`{name}` must be on {layout.rows.device} like `layout`, but is on {tensor.device}."
+        )

@@ -7,9 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from mnmt_moe_ext.arguments import Renormalise, SecondExpertPolicy, check_gate_arguments
-from mnmt_moe_ext.random_key import RandomKey
-from mnmt_moe_ext.reference.random import uniform
+from mnmt_moe_ext.counter_rng import RandomKey, uniform
+from mnmt_moe_ext.gate import Renormalise, SecondExpertPolicy, check_gate_arguments
 from mnmt_moe_ext.routing import Routing
 
 NONE = -1

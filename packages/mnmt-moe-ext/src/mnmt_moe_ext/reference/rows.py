@@ -8,15 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mnmt_moe_ext.layout import Layout
+from mnmt_moe_ext.layout import Layout, check_bin_size, check_choices
 from mnmt_moe_ext.routing import Routing
-from mnmt_moe_ext.row_arguments import (
-    buffer_shape,
-    check_bin_size,
-    check_choices,
-    check_combine,
-    check_dispatch,
-)
+from mnmt_moe_ext.rows import buffer_shape, check_combine, check_dispatch
 
 NONE = -1
 

@@ -10,7 +10,7 @@ from row_cases import RowCase, assert_close, row_cases
 from torch import Tensor
 
 from mnmt_moe_ext import combine, dispatch, reference
-from mnmt_moe_ext.row_arguments import buffer_shape
+from mnmt_moe_ext.rows import buffer_shape
 
 Place = tuple[int, ...]
 

@@ -10,7 +10,7 @@ from row_cases import random_routing
 from torch import Tensor
 
 from mnmt_moe_ext import Layout, Routing, capacity_layout, combine, dispatch, ragged_layout
-from mnmt_moe_ext.row_arguments import buffer_shape
+from mnmt_moe_ext.rows import buffer_shape
 
 OPERATORS = torch.ops.mnmt_moe_ext
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])

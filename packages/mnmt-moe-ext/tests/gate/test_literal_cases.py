@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mnmt_moe_ext import RandomKey, Routing, reference, top2_gate
-from mnmt_moe_ext.reference.random import uniform
+from mnmt_moe_ext.counter_rng import uniform
 
 Gate = Callable[..., Routing]
 NONE = -1

@@ -1,0 +1,139 @@
+"""Registers output shapes and gradients of the compiled operators with torch.
+
+torch.compile needs the shapes, and autograd the gradients. The gradient of `dispatch` is `combine` without
+weights, and the other way around.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mnmt_moe_ext import native
+
+_OPERATORS = torch.ops.mnmt_moe_ext
+
+
+def _gate_dtype(logits: Tensor) -> torch.dtype:
+    return torch.float64 if logits.dtype == torch.float64 else torch.float32
+
+
+def _top2_gate_fake(logits: Tensor, padding_mask: Tensor, *options: Any) -> tuple[Tensor, ...]:
+    groups, tokens, num_experts = logits.shape
+    weights = logits.new_empty((groups, tokens, 2), dtype=_gate_dtype(logits))
+    experts, slots, choices = (torch.empty_like(weights, dtype=torch.int32) for _ in range(3))
+    load = experts.new_empty((groups, num_experts, 2))
+    return weights, weights.new_empty(()), experts, slots, load, choices, weights.new_empty((groups, tokens))
+
+
+def _top2_gate_backward_fake(
+    grad_weights: Tensor,
+    grad_auxiliary_loss: Tensor,
+    logits: Tensor,
+    choices: Tensor,
+    slots: Tensor,
+    log_sums: Tensor,
+    renormalise_after: bool,
+) -> Tensor:
+    return torch.empty_like(logits, memory_format=torch.contiguous_format)
+
+
+def _top2_gate_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    logits, *_, renormalise_after = inputs
+    _, _, _, slots, _, choices, log_sums = output
+    ctx.save_for_backward(logits, choices, slots, log_sums)
+    ctx.mark_non_differentiable(log_sums)
+    ctx.renormalise_after = renormalise_after
+
+
+def _top2_gate_backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+    grad_weights, grad_auxiliary_loss, *_ = grads
+    grad_logits = _OPERATORS.top2_gate_backward(
+        grad_weights, grad_auxiliary_loss, *ctx.saved_tensors, ctx.renormalise_after
+    )
+    return grad_logits, *([None] * 9)
+
+
+def _refuse_second_gate_gradient(ctx: Any, grad_grad_logits: Tensor) -> None:
+    raise NotImplementedError("`top2_gate` can be differentiated once only.")
+
+
+def _capacity_layout_fake(
+    experts: Tensor, slots: Tensor, load: Tensor, capacity: int, bin_size: int
+) -> tuple[Tensor, Tensor]:
+    groups, num_experts, _ = load.shape
+    return slots.new_empty(slots.shape), load.new_empty(num_experts * groups)
+
+
+def _ragged_layout_fake(experts: Tensor, slots: Tensor, load: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
+    return slots.new_empty(slots.shape), load.new_empty(load.shape[1])
+
+
+def _dispatch_fake(tokens: Tensor, rows: Tensor, filled: Tensor, bin_size: int) -> Tensor:
+    return tokens.new_empty(filled.shape[0] * bin_size, tokens.shape[1])
+
+
+def _combine_fake(
+    buffers: Tensor, weights: Tensor | None, rows: Tensor, filled: Tensor, bin_size: int
+) -> Tensor:
+    return buffers.new_empty(rows.shape[0], buffers.shape[1])
+
+
+def _combine_backward_fake(
+    grad: Tensor, buffers: Tensor, weights: Tensor, rows: Tensor, filled: Tensor, bin_size: int
+) -> tuple[Tensor, Tensor]:
+    return buffers.new_empty(buffers.shape), weights.new_empty(weights.shape)
+
+
+def _dispatch_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, rows, filled, ctx.bin_size = inputs
+    ctx.save_for_backward(rows, filled)
+
+
+def _dispatch_backward(ctx: Any, grad_buffers: Tensor) -> tuple[Tensor | None, ...]:
+    rows, filled = ctx.saved_tensors
+    return _OPERATORS.combine(grad_buffers, None, rows, filled, ctx.bin_size), None, None, None
+
+
+def _combine_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    buffers, weights, rows, filled, ctx.bin_size = inputs
+    ctx.save_for_backward(None if weights is None else buffers, weights, rows, filled)
+
+
+def _combine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    buffers, weights, rows, filled = ctx.saved_tensors
+    if weights is None:
+        return _OPERATORS.dispatch(grad, rows, filled, ctx.bin_size), None, None, None, None
+    grad_buffers, grad_weights = _OPERATORS.combine_backward(
+        grad, buffers, weights, rows, filled, ctx.bin_size
+    )
+    return grad_buffers, grad_weights, None, None, None
+
+
+def _refuse_second_combine_gradient(ctx: Any, *grads: Tensor) -> None:
+    raise NotImplementedError("`combine` can be differentiated once only.")
+
+
+def _register() -> None:
+    torch.library.register_fake("mnmt_moe_ext::top2_gate", _top2_gate_fake)
+    torch.library.register_fake("mnmt_moe_ext::top2_gate_backward", _top2_gate_backward_fake)
+    torch.library.register_autograd(
+        "mnmt_moe_ext::top2_gate", _top2_gate_backward, setup_context=_top2_gate_setup
+    )
+    torch.library.register_autograd("mnmt_moe_ext::top2_gate_backward", _refuse_second_gate_gradient)
+    torch.library.register_fake("mnmt_moe_ext::capacity_layout", _capacity_layout_fake)
+    torch.library.register_fake("mnmt_moe_ext::ragged_layout", _ragged_layout_fake)
+    torch.library.register_fake("mnmt_moe_ext::dispatch", _dispatch_fake)
+    torch.library.register_fake("mnmt_moe_ext::combine", _combine_fake)
+    torch.library.register_fake("mnmt_moe_ext::combine_backward", _combine_backward_fake)
+    torch.library.register_autograd(
+        "mnmt_moe_ext::dispatch", _dispatch_backward, setup_context=_dispatch_setup
+    )
+    torch.library.register_autograd("mnmt_moe_ext::combine", _combine_backward, setup_context=_combine_setup)
+    torch.library.register_autograd("mnmt_moe_ext::combine_backward", _refuse_second_combine_gradient)
+
+
+if native.COMPILED:
+    _register()
