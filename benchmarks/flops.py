@@ -25,7 +25,7 @@ from training_data import open_data
 from training_speed import ADAMW, Ours, Size, described, timed
 
 from mnmt_model.planning.flops import decoding_flops, pair_flops
-from mnmt_model.planning.parameter_count import count
+from mnmt_model.planning.parameters import count
 from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
 
 LENGTH = 32

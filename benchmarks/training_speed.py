@@ -40,8 +40,7 @@ from transformers.optimization import Adafactor
 
 from mnmt_data.batches import Batch
 from mnmt_model.distributed.world import World
-from mnmt_model.export.names import hugging_face_name
-from mnmt_model.export.t5_config import t5_config
+from mnmt_model.export.t5_layout import hugging_face_name, t5_config
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.gradient_step import GradientStep

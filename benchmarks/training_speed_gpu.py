@@ -28,7 +28,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 from mnmt_model import build_model
 from mnmt_model.distributed.world import World
-from mnmt_model.export.t5_config import t5_config
+from mnmt_model.export.t5_layout import t5_config
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 from mnmt_model.planning.flops import training_flops
 from mnmt_model.planning.presets import preset

@@ -15,7 +15,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from mnmt_model.checkpoints import Progress, load_model, restore_newest, save, saving
+from mnmt_model.checkpoints import Progress, checkpoint, load_model, restore_newest, save
 from mnmt_model.checkpoints.named_tensors import model_tensors, optimizer_tensors
 from mnmt_model.errors import RunError
 from mnmt_model.optim.adafactor import Adafactor
@@ -147,14 +147,14 @@ def fail(folder: Path) -> None:
     def full(*args: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    write_tensors = saving.write_tensors
+    write_tensors = checkpoint.write_tensors
     if distributed.get_rank() == distributed.get_world_size() - 1:
-        saving.write_tensors = full
+        checkpoint.write_tensors = full
     try:
         save(folder, model, optimizer, Progress(step=2, tokens=0, flops=0, stream={}), keep=2)
     except RunError as error:
         print(error)
-    saving.write_tensors = write_tensors
+    checkpoint.write_tensors = write_tensors
 
 
 def fall_back(folder: Path) -> None:

@@ -21,7 +21,6 @@ from mnmt_model.checkpoints import (
     restore,
     restore_newest,
     save,
-    saving,
     weights_checksum,
 )
 from mnmt_model.errors import RunError
@@ -216,7 +215,7 @@ def test_a_disk_without_room_is_noticed_before_writing(
     older = save(tmp_path, *run, progress(1), keep=1)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
-    monkeypatch.setattr(saving, "write_tensors", lambda *args: pytest.fail("wrote"))
+    monkeypatch.setattr("mnmt_model.checkpoints.checkpoint.write_tensors", lambda *args: pytest.fail("wrote"))
     needed = sum(parameter.nbytes for parameter in run[0].parameters())
     with pytest.raises(RunError) as error:
         save(tmp_path, *run, progress(2), keep=1)

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mnmt_moe_ext
-from mnmt_model.planning.cost import Cost
-from mnmt_model.planning.exchange import exchange_bytes
-from mnmt_model.planning.experts import check_expert_parallel, expert_slots
-from mnmt_model.planning.slots import slot_uses
+from mnmt_model.planning.experts import check_expert_parallel, exchange_bytes, expert_slots, slot_uses
+from mnmt_model.planning.plan_options import Cost
 from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.capacity import expert_capacity

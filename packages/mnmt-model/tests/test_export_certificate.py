@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model import RunError
-from mnmt_model.export import Certificate, certify, export_hugging_face, export_run, exporting, import_run
+from mnmt_model.export import Certificate, certify, conversion, export_hugging_face, export_run, import_run
 from mnmt_model.export.certificate import OURS
 from mnmt_model.runs.provenance import write_record
 from mnmt_model.runs.run_record import read_run
@@ -153,14 +153,14 @@ def test_another_vocabulary_is_caught(model, folder: Path, data: Prepared) -> No
 
 def test_what_fails_is_kept_apart(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A conversion that scales the logits of T5 1.1, as CTranslate2's does of tied embeddings."""
-    convert = exporting.convert_to_ctranslate2
+    convert = conversion.convert_to_ctranslate2
 
     def scaled(folder: Path, out: Path) -> None:
         spoil(folder, "lm_head.weight", lambda weight: weight / 4)
         convert(folder, out)
         spoil(folder, "lm_head.weight", lambda weight: weight * 4)
 
-    monkeypatch.setattr(exporting, "convert_to_ctranslate2", scaled)
+    monkeypatch.setattr(conversion, "convert_to_ctranslate2", scaled)
     with pytest.raises(
         RunError, match=r"out.failed: does not agree .* line \d+ of test.xx-.*under ctranslate2"
     ):

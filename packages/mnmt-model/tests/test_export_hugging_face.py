@@ -12,7 +12,7 @@ from torch import Tensor
 from mnmt_data.vocab import Vocabulary, train_vocabulary
 from mnmt_model import RunError
 from mnmt_model.export import export_hugging_face, import_run, read_hugging_face
-from mnmt_model.export.names import hugging_face_name, our_name
+from mnmt_model.export.t5_layout import hugging_face_name, our_name
 from mnmt_model.runs.load import load_run
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.initialise import initialise

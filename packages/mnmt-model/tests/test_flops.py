@@ -14,7 +14,7 @@ from mnmt_model.planning.flops import (
     slot_flops,
     training_flops,
 )
-from mnmt_model.planning.passes import passes
+from mnmt_model.planning.workload import passes
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, ModelConfig
 from mnmt_model.transformer.sentences import Sentences

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_model.planning.parameter_count import Count, StackCount, all_tensors, count
+from mnmt_model.planning.parameters import Count, StackCount, all_tensors, count
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel

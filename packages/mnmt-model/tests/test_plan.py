@@ -9,7 +9,7 @@ from mnmt_data.prepared import open_prepared
 from mnmt_data.study import StudyFile, read_study
 from mnmt_model.errors import RunError
 from mnmt_model.planning.flops import training_flops
-from mnmt_model.planning.parameter_count import count
+from mnmt_model.planning.parameters import count
 from mnmt_model.planning.plan import ModelPlan, plan_model, plan_study
 from mnmt_model.planning.plan_options import PlanOptions
 from mnmt_model.planning.plan_text import model_json, model_text, study_json, study_text

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from mnmt_model.errors import RunError
-from mnmt_model.planning.parameter_count import Count, count
+from mnmt_model.planning.parameters import Count, count
 from mnmt_model.planning.presets import PRESETS, preset
 from mnmt_model.transformer.build import build_model
 

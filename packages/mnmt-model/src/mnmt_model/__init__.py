@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mnmt_model.errors import RunError
     from mnmt_model.planning.flops import training_flops
-    from mnmt_model.planning.parameter_count import Count, count
+    from mnmt_model.planning.parameters import Count, count
     from mnmt_model.planning.presets import PRESETS, Preset, preset
     from mnmt_model.runs.load import LoadedRun, load_run
     from mnmt_model.runs.run_config import RunPlan

@@ -1,8 +1,7 @@
 """Checkpoints: folders of safetensors that appear whole or not at all, and know when they have changed."""
 
-from mnmt_model.checkpoints.finding import CHECKPOINTS, find_checkpoints, newest
-from mnmt_model.checkpoints.restoring import load_model, restore, restore_newest
-from mnmt_model.checkpoints.saving import save
+from mnmt_model.checkpoints.checkpoint import load_model, restore, restore_newest, save
+from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, find_checkpoints, newest
 from mnmt_model.checkpoints.state import Progress, read_progress, weights_checksum
 
 __all__ = [

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from mnmt_model.checkpoints.finding import CHECKPOINTS, by_dev_loss, find_checkpoints
+from mnmt_model.checkpoints.atomic_folder import whole_folder
+from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, by_dev_loss, find_checkpoints
 from mnmt_model.checkpoints.state import (
     MODEL,
     State,
@@ -20,7 +21,6 @@ from mnmt_model.checkpoints.state import (
     write_state,
 )
 from mnmt_model.checkpoints.tensor_files import TensorFiles, write_tensors
-from mnmt_model.checkpoints.whole_folder import whole_folder
 from mnmt_model.errors import RunError
 
 AVERAGES = "averages"

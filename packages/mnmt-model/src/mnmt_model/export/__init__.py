@@ -1,10 +1,9 @@
 """T5 1.1 models as Hugging Face and CTranslate2 load them, proved to be the same, and back."""
 
 from mnmt_model.export.certificate import Certificate
-from mnmt_model.export.certifying import certify
-from mnmt_model.export.exporting import export_run
+from mnmt_model.export.comparison import certify
+from mnmt_model.export.conversion import export_run, import_run
 from mnmt_model.export.hugging_face import export_hugging_face, read_hugging_face
-from mnmt_model.export.importing import import_run
 
 __all__ = [
     "Certificate",

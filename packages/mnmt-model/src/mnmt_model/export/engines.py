@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.export.extra import export_extra
+from mnmt_model.errors import RunError
 from mnmt_model.transformer.sentences import PAD
 
 Ids = NDArray[np.int64]
@@ -94,9 +95,9 @@ def ctranslate2_scorer(folder: Path) -> Scorer:
     vocabulary = json.loads((folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
 
     def score(src: Ids, tgt: Ids) -> NDArray[np.float64]:
-        sources = [_tokens(vocabulary, row) for row in src]
+        sources = [_pieces(vocabulary, row) for row in src]
         # It appends </s> to targets itself, but not to sources.
-        targets = [_tokens(vocabulary, row)[:-1] for row in tgt]
+        targets = [_pieces(vocabulary, row)[:-1] for row in tgt]
         log_probs = np.zeros(tgt.shape)
         for row, result in enumerate(translator.score_batch(sources, targets, max_input_length=0)):
             log_probs[row, : len(result.log_probs)] = result.log_probs
@@ -117,5 +118,18 @@ def versions(*, with_ctranslate2: bool) -> dict[str, str]:
     return {name: version(name) for name in names}
 
 
-def _tokens(vocabulary: Sequence[str], ids: Ids) -> list[str]:
+def _pieces(vocabulary: Sequence[str], ids: Ids) -> list[str]:
     return [vocabulary[token] for token in ids.tolist() if token != PAD]
+
+
+@contextmanager
+def export_extra() -> Iterator[None]:
+    """Within it, modules of the extra `export` are imported.
+
+    Raises:
+        RunError: If one is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise RunError(f"exporting needs {error.name}: install mnmt-model[export]") from None

@@ -15,9 +15,8 @@ from torch import Tensor
 from mnmt_data import whole_file
 from mnmt_model import jsonl
 from mnmt_model.errors import RunError
-from mnmt_model.export.names import hugging_face_name, our_name
-from mnmt_model.export.t5_config import model_config, t5_config
-from mnmt_model.export.vocabulary import read_sentencepiece, tokenizer, tokenizer_config
+from mnmt_model.export.t5_layout import hugging_face_name, model_config, our_name, t5_config
+from mnmt_model.export.tokenizer import read_sentencepiece, tokenizer, tokenizer_config
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.model_config import ModelConfig
 

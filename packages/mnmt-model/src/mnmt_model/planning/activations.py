@@ -22,15 +22,12 @@ Statistics of norms and token ids are left out.
 from __future__ import annotations
 
 from mnmt_model.planning.experts import expert_slots
-from mnmt_model.planning.passes import AttentionPass, Pass, passes
+from mnmt_model.planning.workload import FLOAT32, STATE_BYTES, AttentionPass, Pass, passes
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
-FLOAT32 = 4
 ROUTING = 9
 """Numbers of four bytes a token: expert, slot, row and weight of two choices, and the gate's normaliser."""
-
-STATE_BYTES = {"float32": 4, "bfloat16": 2}
 
 
 def activation_bytes(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mnmt_model.planning.experts import EXPERTS_PER_TOKEN
-from mnmt_model.planning.passes import num_mixtures
+from mnmt_model.planning.workload import num_mixtures
 from mnmt_model.transformer.model_config import ModelConfig
 
 BACKWARD = 2

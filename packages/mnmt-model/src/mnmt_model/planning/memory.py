@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mnmt_model.optim.adafactor import MIN_FACTORED
-from mnmt_model.planning.activations import FLOAT32, STATE_BYTES, activation_bytes
-from mnmt_model.planning.exchange import largest_exchange
-from mnmt_model.planning.parameter_count import Tensors, all_tensors, layer_kinds
-from mnmt_model.planning.workload import Workload
+from mnmt_model.planning.activations import activation_bytes
+from mnmt_model.planning.experts import largest_exchange
+from mnmt_model.planning.parameters import Tensors, all_tensors, layer_kinds
+from mnmt_model.planning.workload import FLOAT32, STATE_BYTES, Workload
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.softmax_loss import chunk_rows

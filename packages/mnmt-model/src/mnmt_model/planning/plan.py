@@ -10,15 +10,12 @@ from typing import Any
 from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
-from mnmt_model.planning.cost import Cost
-from mnmt_model.planning.exchange import exchange_bytes
-from mnmt_model.planning.experts import check_expert_parallel
+from mnmt_model.planning.experts import SlotUse, check_expert_parallel, exchange_bytes, slot_uses
 from mnmt_model.planning.flops import DecodingFlops, Flops, decoding_flops, pair_flops, training_flops
 from mnmt_model.planning.memory import Memory, training_memory
-from mnmt_model.planning.parameter_count import Count, count
-from mnmt_model.planning.plan_options import PlanOptions
+from mnmt_model.planning.parameters import Count, count
+from mnmt_model.planning.plan_options import Cost, PlanOptions
 from mnmt_model.planning.presets import Preset
-from mnmt_model.planning.slots import SlotUse, slot_uses
 from mnmt_model.planning.workload import Workload
 from mnmt_model.runs.run_config import Role, RunPlan
 from mnmt_model.sweep.sweep_config import plan_runs

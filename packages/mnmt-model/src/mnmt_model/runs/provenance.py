@@ -16,7 +16,7 @@ from typing import Any
 from mnmt_data.prepared import VOCABULARY, Prepared
 from mnmt_data.segments import checksum
 from mnmt_model import jsonl
-from mnmt_model.planning.parameter_count import count
+from mnmt_model.planning.parameters import count
 from mnmt_model.runs.run_config import RunPlan
 from mnmt_model.runs.run_record import RUN, SCHEMA
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_model.errors import one_line
-from mnmt_model.planning.parameter_count import count
+from mnmt_model.planning.parameters import count
 from mnmt_model.runs.provenance import now, write_record
 from mnmt_model.runs.run_config import RunPlan
 from mnmt_model.runs.run_record import RUN, read_run

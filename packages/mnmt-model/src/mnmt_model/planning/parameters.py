@@ -8,7 +8,7 @@ from math import prod
 from typing import Literal
 
 from mnmt_model.planning.experts import EXPERTS_PER_TOKEN
-from mnmt_model.planning.passes import num_mixtures
+from mnmt_model.planning.workload import num_mixtures
 from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
 
 Part = Literal[

@@ -9,7 +9,7 @@ from typing import Any
 
 from mnmt_data.vocab import UNK, Vocabulary
 from mnmt_model.errors import RunError
-from mnmt_model.export.extra import export_extra
+from mnmt_model.export.engines import export_extra
 
 SPACE = "▁"
 """What SentencePiece writes for a space."""
