@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import T5ForConditionalGeneration
 
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
-from mnmt_model.transformer.decoding import IncrementalModel
+from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.translation_model import TranslationModel
 
 PAD, EOS = 0, 1

@@ -39,7 +39,7 @@ from mnmt_model.export.t5_layout import hugging_face_name, t5_config
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 from mnmt_model.optim.schedule import learning_rate
 from mnmt_model.runs.run_record import read_evals
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import initialise
 
 Losses = dict[str, float]
 """{test set: nats a token}."""

@@ -46,8 +46,7 @@ from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.gradient_step import GradientStep
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.training.trainer import PRECISIONS
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
 
 SEED = 1

@@ -36,7 +36,7 @@ from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.gradient_step import GradientStep
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.training.peak_flops import peak_flops
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import initialise
 
 PRESETS = ("fernandes-l2-d512", "fernandes-l6-d768", "fernandes-l12-d1024", "fernandes-l12-d1536")
 VOCAB_SIZE = 32_000

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from mnmt_eval.search import Hypothesis, LengthPenalty, MaxLength, Sampling, SearchConfig
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.decoding import IncrementalModel
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
+from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, head_dim=6, d_ff=24)

@@ -20,9 +20,8 @@ from mnmt_data.vocab import Vocabulary, train_vocabulary
 from mnmt_eval.protocol import EOS, PAD
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
 from mnmt_model.export import export_hugging_face
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.decoding import IncrementalModel
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
+from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.model_config import ModelConfig
 
 pytest.importorskip("google.protobuf", reason="the extra `export` of mnmt-model is not installed")

@@ -19,7 +19,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.multiprocessing import start_processes
 
 from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.expert_ranks import EXPERTS, REPLICAS, ExpertRanks
+from mnmt_model.transformer.experts.ranks import EXPERTS, REPLICAS, ExpertRanks
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack

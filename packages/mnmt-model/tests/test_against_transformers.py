@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from mnmt_model import ModelConfig, build_model
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import initialise
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 

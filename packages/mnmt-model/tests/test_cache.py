@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnmt_model.transformer.cache import BLOCK, GrowingCache, KeysValues
+from mnmt_model.transformer.decoding.cache import BLOCK, GrowingCache, KeysValues
 
 ROWS, HEADS, D_HEAD = 3, 2, 4
 

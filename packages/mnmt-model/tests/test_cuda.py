@@ -9,7 +9,7 @@ import torch
 
 from mnmt_data.study import read_study
 from mnmt_model import ModelConfig, RunPlan, build_model, plan_runs, train
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture
 from mnmt_model.transformer.sentences import Sentences
 

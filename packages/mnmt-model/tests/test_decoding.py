@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.decoding import IncrementalModel
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
+from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
 

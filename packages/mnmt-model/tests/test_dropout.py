@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from mnmt_model.transformer.attention import Attention
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.dropout import Dropout
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
+from mnmt_model.transformer.modules import Dropout
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import TranslationModel

@@ -18,8 +18,7 @@ from mnmt_model.export import Certificate, certify, conversion, export_hugging_f
 from mnmt_model.export.certificate import OURS
 from mnmt_model.runs.provenance import write_record
 from mnmt_model.runs.run_record import read_run
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
 
 pytest.importorskip("google.protobuf", reason="the extra `export` is not installed")

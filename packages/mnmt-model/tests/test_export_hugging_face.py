@@ -14,8 +14,7 @@ from mnmt_model import RunError
 from mnmt_model.export import export_hugging_face, import_run, read_hugging_face
 from mnmt_model.export.t5_layout import hugging_face_name, our_name
 from mnmt_model.runs.load import load_run
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
 
 pytest.importorskip("google.protobuf", reason="the extra `export` is not installed")

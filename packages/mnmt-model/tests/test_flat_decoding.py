@@ -8,10 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.decoding import IncrementalModel
-from mnmt_model.transformer.flat_state import FlatState
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
+from mnmt_model.transformer.decoding.flat_state import FlatState
+from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 
 VOCAB_SIZE = 20

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
 

@@ -14,13 +14,12 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 import mnmt_moe_ext
 from mnmt_model import RunError
-from mnmt_model.transformer import expert_operators
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.expert_ranks import ALONE
-from mnmt_model.transformer.initialise import initialise
-from mnmt_model.transformer.mixture_of_experts import MixtureOfExperts
+from mnmt_model.transformer.build import build_model, initialise
+from mnmt_model.transformer.experts import operators as expert_operators
+from mnmt_model.transformer.experts.layer import MixtureOfExperts
+from mnmt_model.transformer.experts.ranks import ALONE
+from mnmt_model.transformer.experts.routes import Gating, Routes
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
-from mnmt_model.transformer.routes import Gating, Routes
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch._dynamo.backends.debugging import aot_eager
 
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mnmt_model.transformer import softmax_loss as module
-from mnmt_model.transformer.softmax_loss import softmax_loss
+from mnmt_model.transformer import loss as module
+from mnmt_model.transformer.loss import softmax_loss
 
 NUM_TOKENS, D_MODEL, VOCAB_SIZE = 23, 6, 11
 # Fewest rows and most logits of a chunk: 1, 5, 7 or all tokens, and more than there are.

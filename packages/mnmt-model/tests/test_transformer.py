@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.encoder_decoder import EncoderDecoder
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.architectures import EncoderDecoder
+from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from mnmt_model.train_config import TrainConfig
     from mnmt_model.training.run import train
     from mnmt_model.training.watcher import Watcher
+    from mnmt_model.transformer.architectures import EncoderDecoder, LanguageModel
     from mnmt_model.transformer.build import build_model
-    from mnmt_model.transformer.encoder_decoder import EncoderDecoder
-    from mnmt_model.transformer.language_model import LanguageModel
     from mnmt_model.transformer.model_config import ModelConfig
     from mnmt_model.transformer.sentences import Sentences
 
@@ -60,9 +59,8 @@ _HOMES = {
     "train_config": ("TrainConfig",),
     "training.run": ("train",),
     "training.watcher": ("Watcher",),
+    "transformer.architectures": ("EncoderDecoder", "LanguageModel"),
     "transformer.build": ("build_model",),
-    "transformer.encoder_decoder": ("EncoderDecoder",),
-    "transformer.language_model": ("LanguageModel",),
     "transformer.model_config": ("ModelConfig",),
     "transformer.sentences": ("Sentences",),
 }

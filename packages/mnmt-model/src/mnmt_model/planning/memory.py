@@ -25,8 +25,8 @@ from mnmt_model.planning.experts import largest_exchange
 from mnmt_model.planning.parameters import Tensors, all_tensors, layer_kinds
 from mnmt_model.planning.workload import FLOAT32, STATE_BYTES, Workload
 from mnmt_model.train_config import TrainConfig
+from mnmt_model.transformer.loss import chunk_rows
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.softmax_loss import chunk_rows
 
 
 @dataclass(frozen=True, kw_only=True)

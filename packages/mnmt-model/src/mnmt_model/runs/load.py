@@ -12,7 +12,7 @@ from mnmt_model.runs.evaluate import losses, mean_dev_loss
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
 from mnmt_model.runs.run_record import read_run
 from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.decoding import IncrementalModel
+from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.model_config import ModelConfig
 
 

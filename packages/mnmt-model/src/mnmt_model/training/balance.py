@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer.routes import Balance
+from mnmt_model.transformer.experts.routes import Balance
 
 Reduce = Callable[[Tensor], Tensor]
 

@@ -11,7 +11,7 @@ from mnmt_model.distributed.world import World
 from mnmt_model.errors import RunError
 from mnmt_model.planning.experts import check_expert_parallel
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.transformer.expert_ranks import ALONE, EXPERTS, REPLICAS, ExpertRanks
+from mnmt_model.transformer.experts.ranks import ALONE, EXPERTS, REPLICAS, ExpertRanks
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
 

@@ -16,8 +16,8 @@ from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
 from mnmt_model.training.parallel import Wrapped, gradients_stay_here
+from mnmt_model.transformer.experts.routes import Gating
 from mnmt_model.transformer.loss import Losses
-from mnmt_model.transformer.routes import Gating
 from mnmt_model.transformer.sentences import Sentences
 
 EMPTY = Batch(

@@ -32,8 +32,7 @@ from mnmt_model.training.stopping import EarlyStopping
 from mnmt_model.training.tensorboard import TensorBoard
 from mnmt_model.training.training_log import StepResult, TrainingLog
 from mnmt_model.training.watcher import Watcher
-from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.initialise import initialise
+from mnmt_model.transformer.build import build_model, initialise
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

@@ -1,12 +1,15 @@
-"""Building a model from its config."""
+"""Building a model from its config, and drawing its initial weights."""
 
 from __future__ import annotations
 
 import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
-from mnmt_model.transformer.encoder_decoder import EncoderDecoder
-from mnmt_model.transformer.expert_ranks import ALONE, ExpertRanks
-from mnmt_model.transformer.language_model import LanguageModel
+from mnmt_model.transformer.architectures import EncoderDecoder, LanguageModel
+from mnmt_model.transformer.attention import Attention, RelativePositionBias
+from mnmt_model.transformer.experts.layer import Experts
+from mnmt_model.transformer.experts.ranks import ALONE, ExpertRanks
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
 
@@ -32,3 +35,50 @@ def build_model(
     """
     kind = LanguageModel if config.is_language_model else EncoderDecoder
     return kind(config, vocab_size, src_vocab_size=src_vocab_size, dropout=dropout, dtype=dtype, ranks=ranks)
+
+
+def initialise(model: TranslationModel, seed: int) -> None:
+    """Draw every weight of `model` from `seed`, in place.
+
+    Standard deviations: linear maps, gates and experts too, (inputs)^-1/2, and unscaled attention's q
+    (inputs · head_dim)^-1/2, so that scores are as large as scaled ones; softmax and relative bias
+    d_model^-1/2; embeddings 1, or d_model^-1/2 where the softmax shares them. Norm scales are 1,
+    biases 0. With T5 1.1's parts, these are its own scales.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding | nn.Linear | RelativePositionBias):
+            _draw(module.weight, _standard_deviation(model, name, module), generator)
+        if isinstance(module, Experts):
+            _draw_experts(module, generator)
+        for kind, parameter in module.named_parameters(recurse=False):
+            if kind == "bias":
+                nn.init.zeros_(parameter)
+            elif kind == "weight" and parameter.dim() == 1:
+                nn.init.ones_(parameter)
+
+
+def _draw_experts(experts: Experts, generator: torch.Generator) -> None:
+    """Each expert's weights from a seed of its own, so that a process draws no others'."""
+    for parameter in (experts.wi, experts.wo):
+        seed = int(torch.randint(2**62, (), generator=generator))
+        local = parameter.to_local() if isinstance(parameter, DTensor) else parameter
+        for expert, weight in zip(experts.here, local.detach(), strict=True):
+            _draw(weight, weight.size(0) ** -0.5, torch.Generator().manual_seed(seed + expert))
+
+
+def _draw(weight: Tensor, std: float, generator: torch.Generator) -> None:
+    nn.init.normal_(weight, std=std, generator=generator)
+
+
+def _standard_deviation(model: TranslationModel, name: str, module: nn.Module) -> float:
+    config = model.config
+    if isinstance(module, nn.Embedding):
+        tied = config.embeddings in ("tied", "tied-target")
+        return float(config.d_model**-0.5) if tied else 1.0
+    if isinstance(module, nn.Linear):
+        owner = model.get_submodule(name.rpartition(".")[0])
+        unscaled = isinstance(owner, Attention) and module is owner.q and not config.scaled_attention
+        inputs = module.in_features * (config.d_head if unscaled else 1)
+        return float(inputs**-0.5)
+    return float(config.d_model**-0.5)

@@ -1,12 +1,14 @@
-"""What training minimises and what evaluation reports."""
+"""The losses of a batch: softmax and cross-entropy, a chunk of tokens at a time."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
-from mnmt_model.transformer.routes import Balance
+from mnmt_model.transformer.experts.routes import Balance
+from mnmt_model.transformer.products import product
 
 
 class Losses(NamedTuple):
@@ -18,3 +20,125 @@ class Losses(NamedTuple):
     """`(batch,)` -log p(target | source) of each pair, `</s>` included; not differentiated."""
     balance: Balance | None = None
     """How evenly the experts were used, of a model that has any, in training."""
+
+
+CHUNK_LOGITS = 2**22
+"""Logits that are in memory at a time on a CPU, 16 MiB in float32: what the caches hold, and malloc keeps."""
+
+CUDA_CHUNK_LOGITS = 2**28
+"""The same on a GPU, whose large products are the fast ones."""
+
+FEWEST_ROWS = 256
+"""Of a chunk, however large the vocabulary, since each adds to the whole gradient of the weights."""
+
+
+def softmax_loss(
+    states: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    token_weights: Tensor,
+    *,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """Summed objective and each token's -log p.
+
+    With logits s = weight · state and Z = Σ exp s, a token's objective is
+
+        (1 - ε)(-log p_target) + ε mean_v(-log p_v) + z_loss · (log Z)²
+
+    Gradients are computed along with the loss, so that the logits are computed once and never all at a time.
+
+    Args:
+        states: `(num_tokens, d_model)`.
+        weight: `(vocab_size, d_model)`.
+        targets: `(num_tokens,)` the tokens to predict.
+        token_weights: `(num_tokens,)` float32 factor of each token's objective.
+        label_smoothing: ε, spread over the whole vocabulary.
+        z_loss: Factor of the squared log-normaliser.
+
+    Returns:
+        The scalar Σ weight · objective, and `(num_tokens,)` -log p_target in nats, not differentiated.
+    """
+    if not torch.is_grad_enabled():
+        # A Function cannot tell that nobody asks for the gradients it would compute.
+        states, weight = states.detach(), weight.detach()
+    objective, nats = _SoftmaxLoss.apply(  # type: ignore[no-untyped-call]
+        states, weight, targets, token_weights, label_smoothing, z_loss
+    )
+    return objective, nats
+
+
+class _SoftmaxLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        states: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        token_weights: Tensor,
+        smoothing: float,
+        z_loss: float,
+    ) -> tuple[Tensor, Tensor]:
+        differentiated = any(ctx.needs_input_grad[:2])
+        matrix = weight.to(states.dtype)
+        grad_states = torch.empty_like(states) if differentiated else None
+        grad_weight = torch.zeros_like(weight, dtype=torch.float32) if differentiated else None
+        nats = torch.empty(len(targets), device=states.device, dtype=torch.float32)
+        objective = torch.zeros((), device=states.device)
+        for rows in _chunks(states, len(weight)):
+            logits = product(states[rows], matrix)
+            probabilities, normaliser = _softmax(logits)
+            chosen = logits.gather(1, targets[rows, None]).squeeze(1).float()
+            nats[rows] = normaliser - chosen
+            loss = normaliser - (1 - smoothing) * chosen + z_loss * normaliser.square()
+            if smoothing:
+                loss = loss - smoothing * logits.mean(1, dtype=torch.float32)
+            objective += loss @ token_weights[rows]
+            if grad_states is not None and grad_weight is not None:
+                gradient = _logit_gradient(
+                    probabilities, normaliser, targets[rows], token_weights[rows], smoothing, z_loss
+                ).to(states.dtype)
+                grad_states[rows] = product(gradient, matrix.T)
+                grad_weight += product(gradient.T, states[rows].T)
+        ctx.save_for_backward(grad_states, grad_weight)
+        ctx.mark_non_differentiable(nats)
+        return objective, nats
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        grad_states, grad_weight = ctx.saved_tensors
+        scale = gradients[0]
+        return grad_states * scale.to(grad_states.dtype), grad_weight * scale, None, None, None, None
+
+
+def chunk_rows(vocab_size: int, *, on_gpu: bool) -> int:
+    """Tokens whose logits are in memory at a time."""
+    return max(FEWEST_ROWS, (CUDA_CHUNK_LOGITS if on_gpu else CHUNK_LOGITS) // vocab_size)
+
+
+def _chunks(states: Tensor, vocab_size: int) -> list[slice]:
+    size = chunk_rows(vocab_size, on_gpu=states.is_cuda)
+    return [slice(start, start + size) for start in range(0, len(states), size)]
+
+
+def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Probabilities and the log-normaliser, both in float32, for one exponential a logit."""
+    probabilities = logits.softmax(1, dtype=torch.float32)
+    # The highest is at least 1 / vocab_size, so that its logarithm is exact where others underflow.
+    return probabilities, logits.amax(1).float() - probabilities.amax(1).log()
+
+
+def _logit_gradient(
+    probabilities: Tensor,
+    normaliser: Tensor,
+    targets: Tensor,
+    weights: Tensor,
+    smoothing: float,
+    z_loss: float,
+) -> Tensor:
+    """Gradient of the weighted objective by the logits, written over the probabilities."""
+    gradient = probabilities.mul_((weights * (1 + 2 * z_loss * normaliser))[:, None])
+    if smoothing:
+        gradient.sub_((weights * smoothing / gradient.size(1))[:, None])
+    return gradient.scatter_add_(1, targets[:, None], ((smoothing - 1) * weights)[:, None])

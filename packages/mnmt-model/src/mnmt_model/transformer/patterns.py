@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer.attention import Attention
-from mnmt_model.transformer.cache import KeysValues
+from mnmt_model.transformer.attention import Attention, KeysValues
 from mnmt_model.transformer.sentences import Sentences
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mnmt_model.transformer.attention import Pattern
-from mnmt_model.transformer.dropout import Dropout
-from mnmt_model.transformer.expert_ranks import ALONE, ExpertRanks
+from mnmt_model.transformer.attention import Pattern, RelativePositionBias, causal_mask, padding_mask
+from mnmt_model.transformer.experts.ranks import ALONE, ExpertRanks
+from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.layer import Layer
-from mnmt_model.transformer.linear import make_norm
-from mnmt_model.transformer.masks import causal_mask, padding_mask
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.positions import RelativePositionBias
-from mnmt_model.transformer.routes import TokenRoutes
+from mnmt_model.transformer.modules import Dropout, make_norm
 from mnmt_model.transformer.sentences import Sentences
 
 

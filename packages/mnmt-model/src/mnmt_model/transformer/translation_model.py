@@ -10,20 +10,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.cache import KeysValues
-from mnmt_model.transformer.decoder_state import DecoderState
-from mnmt_model.transformer.expert_ranks import ALONE, ExpertRanks
-from mnmt_model.transformer.flat_state import FlatState
-from mnmt_model.transformer.loss import Losses
-from mnmt_model.transformer.mixture_of_experts import MixtureOfExperts
+from mnmt_model.transformer.attention import KeysValues, sinusoids
+from mnmt_model.transformer.decoding.flat_state import FlatState
+from mnmt_model.transformer.decoding.patterns import LayerPatterns
+from mnmt_model.transformer.decoding.state import DecoderState
+from mnmt_model.transformer.experts.layer import MixtureOfExperts
+from mnmt_model.transformer.experts.ranks import ALONE, ExpertRanks
+from mnmt_model.transformer.experts.routes import Gating, Routes
+from mnmt_model.transformer.loss import Losses, softmax_loss
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.positions import sinusoids
 from mnmt_model.transformer.products import linear
-from mnmt_model.transformer.routes import Gating, Routes
 from mnmt_model.transformer.sentences import Sentences
-from mnmt_model.transformer.softmax_loss import softmax_loss
 from mnmt_model.transformer.stack import Stack
-from mnmt_model.transformer.step_patterns import LayerPatterns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from mnmt_model.transformer.cache import GrowingCache, KeysValues, LayerCache
-from mnmt_model.transformer.hypotheses import Hypotheses
-from mnmt_model.transformer.masks import padding_mask
+from mnmt_model.transformer.attention import KeysValues, padding_mask
+from mnmt_model.transformer.decoding.cache import GrowingCache, LayerCache
+from mnmt_model.transformer.decoding.hypotheses import Hypotheses
+from mnmt_model.transformer.decoding.patterns import Growing, GrowingBehindSource, LayerPatterns, ToSource
 from mnmt_model.transformer.stack import Stack
-from mnmt_model.transformer.step_patterns import Growing, GrowingBehindSource, LayerPatterns, ToSource
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer.expert_ranks import ExpertRanks
+from mnmt_model.transformer.experts.ranks import ExpertRanks
 from mnmt_model.transformer.sentences import Sentences
 
 if TYPE_CHECKING:
-    from mnmt_model.transformer.expert_operators import Routing
+    from mnmt_model.transformer.experts.operators import Routing
 
 _TOKENS = 2**31
 """Of a sentence, at most: a token's id is its pair's, its side and its place."""

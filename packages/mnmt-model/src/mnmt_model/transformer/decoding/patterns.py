@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer.attention import Attention, Pattern
-from mnmt_model.transformer.cache import GrowingCache, KeysValues
-from mnmt_model.transformer.hypotheses import Hypotheses
+from mnmt_model.transformer.attention import Attention, KeysValues, Pattern
+from mnmt_model.transformer.decoding.cache import GrowingCache
+from mnmt_model.transformer.decoding.hypotheses import Hypotheses
 
 
 class Growing:

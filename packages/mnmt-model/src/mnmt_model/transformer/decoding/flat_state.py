@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.cache import GrowingCache, KeysValues, LayerCache
-from mnmt_model.transformer.hypotheses import Hypotheses
-from mnmt_model.transformer.masks import HIDDEN, padding_mask
+from mnmt_model.transformer.attention import HIDDEN, KeysValues, padding_mask
+from mnmt_model.transformer.decoding.cache import GrowingCache, LayerCache
+from mnmt_model.transformer.decoding.hypotheses import Hypotheses
+from mnmt_model.transformer.decoding.patterns import Growing, LayerPatterns, ToSource
 from mnmt_model.transformer.stack import Stack
-from mnmt_model.transformer.step_patterns import Growing, LayerPatterns, ToSource
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer.decoder_state import DecoderState
-from mnmt_model.transformer.flat_state import FlatState
+from mnmt_model.transformer.decoding.flat_state import FlatState
+from mnmt_model.transformer.decoding.state import DecoderState
 from mnmt_model.transformer.sentences import PAD, Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 

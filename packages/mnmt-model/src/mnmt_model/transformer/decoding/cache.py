@@ -7,24 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mnmt_model.transformer.attention import KeysValues
+
 BLOCK = 8
 """Steps for which a cache makes room ahead, or for half as many again as it holds, if that is more."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class KeysValues:
-    """Projected states `(rows, num_heads, len, d_head)` that one attention sees."""
-
-    keys: Tensor
-    values: Tensor
-
-    def select(self, rows: Tensor) -> KeysValues:
-        """Those of the given rows, in their order."""
-        return KeysValues(keys=self.keys.index_select(0, rows), values=self.values.index_select(0, rows))
-
-    def packed(self) -> KeysValues:
-        """The same, laid out so that products need no copy."""
-        return KeysValues(keys=self.keys.contiguous(), values=self.values.contiguous())
 
 
 class _Room:

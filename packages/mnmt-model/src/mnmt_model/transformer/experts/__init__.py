@@ -1,0 +1,1 @@
+"""Mixtures of experts: the layer, where its tokens go, and which process holds which experts."""
