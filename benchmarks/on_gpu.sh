@@ -92,23 +92,23 @@ if wanted sanitizer; then
     done
 fi
 if wanted moe; then
-    run moe_operators python benchmarks/moe_operators.py --device cuda --all --seconds 0.5 \
-        --out "$RESULTS/moe_operators_cuda.json"
+    run moe_operators python -m benchmarks.moe.operators --device cuda --all --seconds 0.5 \
+        --out "$RESULTS/moe/operators_cuda.json"
 fi
 if wanted exchange; then
     if ((gpus >= 2)); then
-        run moe_all_to_all torchrun --standalone --nproc-per-node "$gpus" benchmarks/moe_all_to_all.py \
-            --out "$RESULTS/moe_all_to_all.json"
+        run moe_all_to_all torchrun --standalone --nproc-per-node "$gpus" -m benchmarks.moe.all_to_all \
+            --out "$RESULTS/moe/all_to_all.json"
     else
         skip moe_all_to_all "NCCL needs two GPUs, here are $gpus"
     fi
 fi
 if wanted training; then
-    run training_speed python benchmarks/training_speed_gpu.py --out "$RESULTS/training_speed_gpu.json"
+    run training_speed python -m benchmarks.model.training_speed_gpu --out "$RESULTS/model/training_speed_gpu.json"
 fi
 if wanted decoding; then
-    run decoding_speed python benchmarks/decoding_speed.py --device cuda --sizes d256 d512 d512-v128k \
-        --sentences 512 --batch 128 --out "$RESULTS/decoding_speed_cuda.json"
+    run decoding_speed python -m benchmarks.eval.decoding_speed --device cuda --sizes d256 d512 d512-v128k \
+        --sentences 512 --batch 128 --out "$RESULTS/eval/decoding_speed_cuda.json"
 fi
 
 printf '\n'

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from moe.cases import Case, Inputs
-from moe.timing import Run, take_turns
 from torch import Tensor
 
+from benchmarks.moe.cases import Case, Inputs
+from benchmarks.moe.timing import Run, take_turns
 from mnmt_moe_ext import Layout, capacity_layout, combine, dispatch, expert_capacity, ragged_layout, top2_gate
 
 COPY, COPY_TO_NEW = "copy_", "clone"

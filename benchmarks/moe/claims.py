@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from moe.bandwidth import COPY, COPY_TO_NEW
-from moe.comparisons import BINS, EINSUM, GATHER, INDEX_ADD, PRODUCTS, ROWS
+from benchmarks.moe.bandwidth import COPY, COPY_TO_NEW
+from benchmarks.moe.comparisons import BINS, EINSUM, GATHER, INDEX_ADD, PRODUCTS, ROWS
 
 EINSUM_TARGET = 20.0
 SORTED_TARGET = 1.5

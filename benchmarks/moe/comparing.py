@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from moe.cases import Case
-from moe.comparisons import Comparison, Way
-from moe.timing import Run, captured, reason, take_turns
 from torch import Tensor
+
+from benchmarks.moe.cases import Case
+from benchmarks.moe.comparisons import Comparison, Way
+from benchmarks.moe.timing import Run, captured, reason, take_turns
 
 TOLERANCES = {"float32": 1e-4, "bfloat16": 2e-2}
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from moe import experts, gpu_peers, routes
-from moe.cases import Case, Inputs
 from torch import Tensor
 
+from benchmarks.moe import experts, gpu_peers, routes
+from benchmarks.moe.cases import Case, Inputs
 from mnmt_moe_ext import expert_capacity, top2_gate
 
 BINS, ROWS, PRODUCTS = "ours, bins", "ours, rows", "ours, bins, products of mnmt-model"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from moe.comparisons import BINS, ROWS
 
+from benchmarks.moe.comparisons import BINS, ROWS
 from mnmt_moe_ext import build_info
 
 PACKAGES = ("mnmt-moe-ext", "mnmt-model", "torch", "triton", "moe-ops", "liger-kernel")

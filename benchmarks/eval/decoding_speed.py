@@ -1,4 +1,4 @@
-"""Beam search of the same exported T5: ours, transformers' `generate` and CTranslate2 in float32, in one run.
+r"""Beam search of the same exported T5: ours, transformers' `generate` and CTranslate2 in float32.
 
 Each batch is translated by every way, which take turns, so that what else the machine does falls on all of
 them. Printed are sentences and target tokens a second (median and range over the rounds), the time of each in
@@ -8,8 +8,10 @@ All stop as soon as `beam` hypotheses have ended, or, with `--exact`, ours and t
 can follow; "early" is CTranslate2's own rule for one translation, which stops when the first has ended.
 
     pip install mnmt-model[export] mnmt-eval
-    python benchmarks/decoding_speed.py --run RUN --task en-de --out benchmarks/results/decoding_speed.json
-    python benchmarks/decoding_speed.py --sizes d256 d512 --out benchmarks/results/decoding_speed_random.json
+    python -m benchmarks.eval.decoding_speed --run RUN --task en-de \
+        --out benchmarks/results/eval/decoding_speed.json
+    python -m benchmarks.eval.decoding_speed --sizes d256 d512 \
+        --out benchmarks/results/eval/decoding_speed_random.json
 
 With `--run`, the model is that of a trained run, and the sentences are of its test set. Without, weights are
 drawn at random, sources too, and translations are forced to be as long as the longest source of their batch,
@@ -35,10 +37,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 import ctranslate2
 import cyclopts
 import torch
-from decoding_ways import EOS, PAD, Output, Way, ctranslate2_float32, ours, transformers
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from benchmarks.eval.decoding_ways import EOS, PAD, Output, Way, ctranslate2_float32, ours, transformers
 from mnmt_data.prepared import open_prepared
 from mnmt_data.vocab import Vocabulary, train_vocabulary
 from mnmt_model import ModelConfig, build_model, load_run

@@ -3,7 +3,7 @@
 Two kinds of table: repeated measurements of 64 models a task (which a sum of squares condenses exactly),
 and as many different models as rows. Each case runs in a process of its own, whose peak memory is reported.
 
-    python benchmarks/laws_rows.py --rows 1000 10000 100000 1000000
+    python -m benchmarks.laws.rows --rows 1000 10000 100000 1000000
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from laws_coverage import LAWS, SIZES, WEIGHTS
 
+from benchmarks.laws.coverage import LAWS, SIZES, WEIGHTS
 from mnmt_laws import Perturbation, fit, read_table, select
 
 
@@ -56,7 +56,16 @@ def main() -> None:
 
 def case(kind: str, rows: int, refits: int) -> dict[str, object]:
     """One measurement, in a process of its own."""
-    command = [sys.executable, __file__, "--case", kind, str(rows), "--refits", str(refits)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.laws.rows",
+        "--case",
+        kind,
+        str(rows),
+        "--refits",
+        str(refits),
+    ]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found: dict[str, object] = json.loads(printed.splitlines()[-1])
     print(found, file=sys.stderr, flush=True)

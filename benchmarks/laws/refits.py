@@ -4,7 +4,7 @@ Two tasks, eight sizes, eight weights a task, 1% noise. The peer fits every nois
 `scipy.optimize.least_squares` (trust region, analytic derivatives, bounds, log residuals) from several
 random starts, as analysts' notebooks do, and keeps the best. Objectives of both are compared copy by copy.
 
-    python benchmarks/laws_refits.py --refits 1000 --starts 8
+    python -m benchmarks.laws.refits --refits 1000 --starts 8
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from laws_coverage import LAWS, SIZES, WEIGHTS
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from benchmarks.laws.coverage import LAWS, SIZES, WEIGHTS
 from mnmt_laws import Observations, Perturbation, fit, read_table, select, simulate
 
 Array = NDArray[np.float64]

@@ -6,7 +6,7 @@ filters, removes duplicates and what is held out, splits, writes shards and chec
 resident set of the process and its workers together, sampled, for a corpus and for one several times as
 large: it must not grow with the corpus.
 
-    python benchmarks/preparation.py --pairs 400000 --times 4 --workers 2
+    python -m benchmarks.data.preparation --pairs 400000 --times 4 --workers 2
 """
 
 from __future__ import annotations

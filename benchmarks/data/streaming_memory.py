@@ -7,8 +7,8 @@ pair is read once in shuffled batches. What the process holds, of its own (RssAn
 `--rows-mapped` the same is measured for several values of `mnmt_data.shards.ROWS_MAPPED`, over a part of the
 stream.
 
-    python benchmarks/streaming_memory.py --out benchmarks/results/streaming_memory.json
-    python benchmarks/streaming_memory.py --rows-mapped 4096 --rows-mapped 65536 --part 0.1
+    python -m benchmarks.data.streaming_memory --out benchmarks/results/data/streaming_memory.json
+    python -m benchmarks.data.streaming_memory --rows-mapped 4096 --rows-mapped 65536 --part 0.1
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ share in percent of a text's lines that an identifier finds to be in its languag
 lines of so many characters, `found` the row of the confusion table, `agree` the share of lines for which the
 two identifiers say the same.
 
-    python benchmarks/language_accuracy.py \
+    python -m benchmarks.eval.language_accuracy \
         --texts en=help/train.en-de.en de=help/train.en-de.de fr=help/train.en-fr.fr zh=help/train.en-zh.zh
 """
 

@@ -9,7 +9,7 @@ spread over the pass, and is told again for reading alone. Then the time to resu
 example 10^9 of computed corpora of 1.2 billion pairs, and what the peers need at sizes they can reach.
 
     pip install mnmt-data datasets grain
-    python benchmarks/mixing.py --out benchmarks/results/mixing.json
+    python -m benchmarks.data.mixing --out benchmarks/results/data/mixing.json
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 import cyclopts
 import numpy as np
 import pyarrow as pa
-from plan_scale import ComputedCorpus
 
+from benchmarks.data.sampler_scale import ComputedCorpus
 from mnmt_data.batches import Batch, BatchStream
 from mnmt_data.cutting import cut
 from mnmt_data.mixture import Mixture

@@ -8,8 +8,8 @@ steps, on everything, on the selected share from the start, on a share that shri
 of that size, and on the clean pairs alone, which nobody would know. Started again, it goes on where it was.
 
     mnmt-data fetch libreoffice-help --langs en,de,fr
-    OMP_NUM_THREADS=1 python benchmarks/selection.py corpora/libreoffice-help \
-        --json benchmarks/results/selection.json
+    OMP_NUM_THREADS=1 python -m benchmarks.data.selection corpora/libreoffice-help \
+        --json benchmarks/results/data/selection.json
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The model is the smallest of `training_speed.py`, with a small vocabulary and wi
 dropout, and what it was before the model was built, which is the libraries alone.
 
     pip install mnmt-model transformers
-    python benchmarks/training_memory.py --out benchmarks/results/training_memory.json
+    python -m benchmarks.model.training_memory --out benchmarks/results/model/training_memory.json
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any
 
 import cyclopts
 import torch
-from training_data import open_data
-from training_speed import ADAMW, OURS, SAME, SIZES, Ours, Theirs, Way, described
+
+from benchmarks.model.training_data import open_data
+from benchmarks.model.training_speed import ADAMW, OURS, SAME, SIZES, Ours, Theirs, Way, described
 
 VOCABULARIES = (8_000, 128_000)
 STEPS = 3
@@ -57,7 +58,12 @@ def main(
 
 def in_process(command: list[str]) -> dict[str, Any]:
     """What a new process of this program prints."""
-    ran = subprocess.run([sys.executable, __file__, *command], check=True, capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-m", "benchmarks.model.training_memory", *command],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     found: dict[str, Any] = json.loads(ran.stdout)
     return found
 

@@ -7,7 +7,7 @@ in training by pair and in decoding by sentence; step times are measured on smal
 in turn, on the same batches.
 
     pip install mnmt-model transformers
-    python benchmarks/flops.py --out benchmarks/results/flops.json
+    python -m benchmarks.model.flops --out benchmarks/results/model/flops.json
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 
 import cyclopts
 import torch
-from training_data import open_data
-from training_speed import ADAMW, Ours, Size, described, timed
 
+from benchmarks.model.training_data import open_data
+from benchmarks.model.training_speed import ADAMW, Ours, Size, described, timed
 from mnmt_model.planning.flops import decoding_flops, pair_flops
 from mnmt_model.planning.parameters import count
 from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig

@@ -8,8 +8,8 @@ nats a token, of both, per seed. Dropout masks differ, all else does not. Finish
 
     pip install mnmt-model transformers
     mnmt-data prepare studies/libreoffice-en-de-zh.toml
-    python benchmarks/learning.py --data results/libreoffice-en-de-zh/data --runs results/learning \
-        --out benchmarks/results/learning.json
+    python -m benchmarks.model.learning --data results/libreoffice-en-de-zh/data --runs results/learning \
+        --out benchmarks/results/model/learning.json
 """
 
 from __future__ import annotations

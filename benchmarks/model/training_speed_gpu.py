@@ -4,7 +4,7 @@ Tokens are source and target tokens without padding; model FLOPs utilisation (MF
 dense peak. Both peers get the same pairs in the same batches and fused AdamW; the peer's are padded tables.
 Weights and text are drawn at random, with the lengths of real text.
 
-    python benchmarks/training_speed_gpu.py --out benchmarks/results/training_speed_gpu.json
+    python -m benchmarks.model.training_speed_gpu --out benchmarks/results/model/training_speed_gpu.json
 
 `benchmarks/on_gpu.sh` runs this with everything else that needs a GPU.
 """
@@ -23,9 +23,9 @@ from typing import Any
 
 import cyclopts
 import torch
-from training_data import TrainingData, open_data
 from transformers import T5Config, T5ForConditionalGeneration
 
+from benchmarks.model.training_data import TrainingData, open_data
 from mnmt_model import build_model
 from mnmt_model.distributed.world import World
 from mnmt_model.export.t5_layout import t5_config

@@ -4,7 +4,7 @@ Runs studies/synergy.toml at several values of `shared_lexicon`, fits the joint 
 2023, eq. 7) and prints the effective fractions (eqs. 8-10). Where the lexicons are one and the same the truth
 is known: f(p) = 1 at every p. Started again, it goes on where it was interrupted.
 
-    OMP_NUM_THREADS=1 python benchmarks/synergy.py --out benchmarks/results/synergy.json
+    OMP_NUM_THREADS=1 python -m benchmarks.laws.synergy --out benchmarks/results/laws/synergy.json
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mnmt_data.synthetic.concepts import zipf_probabilities
 from mnmt_data.synthetic.lexicon import shared_concepts
 from mnmt_laws import LawFit, collect, effective_fractions, fit, read_table, select
 
-STUDY = Path(__file__).parents[1] / "studies" / "synergy.toml"
+STUDY = Path(__file__).parents[2] / "studies" / "synergy.toml"
 SHARE = "shared_lexicon = 0.5"
 PACKAGES = ("mnmt-data", "mnmt-model", "mnmt-laws", "torch", "numpy")
 

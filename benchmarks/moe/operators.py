@@ -13,9 +13,9 @@ medians. On a GPU they are those of CUDA events from an idle device with a flush
 graph, and moe-ops and liger-kernel are peers too where they are installed. The gate's projection is in none.
 
     pip install packages/mnmt-model && pip install --no-build-isolation packages/mnmt-moe-ext
-    python benchmarks/moe_operators.py --out benchmarks/results/moe_operators.json
+    python -m benchmarks.moe.operators --out benchmarks/results/moe/operators.json
     pip install moe-ops==0.1.0 liger-kernel==0.8.5
-    python benchmarks/moe_operators.py --device cuda --all --out benchmarks/results/moe_operators_cuda.json
+    python -m benchmarks.moe.operators --device cuda --all --out benchmarks/results/moe/operators_cuda.json
 
 With `--out`, cases that the file has from the same machine and options are not run again. A case that fails,
 or in which a way computes something else, does not stop the others; the exit status is then 1.
@@ -31,13 +31,14 @@ from typing import Any, Literal
 
 import cyclopts
 import torch
-from moe.bandwidth import bandwidths
-from moe.cases import Case, Inputs, make_inputs
-from moe.claims import print_claims
-from moe.comparing import compared
-from moe.comparisons import Comparison, seconds_per_flop, swiglu, with_drops, without_drops
-from moe.report import Report, print_bandwidths, print_comparison
-from moe.timing import keep_freed_memory
+
+from benchmarks.moe.bandwidth import bandwidths
+from benchmarks.moe.cases import Case, Inputs, make_inputs
+from benchmarks.moe.claims import print_claims
+from benchmarks.moe.comparing import compared
+from benchmarks.moe.comparisons import Comparison, seconds_per_flop, swiglu, with_drops, without_drops
+from benchmarks.moe.report import Report, print_bandwidths, print_comparison
+from benchmarks.moe.timing import keep_freed_memory
 
 EXPERTS, TOKENS, WIDTHS = (8, 64, 512), (4096, 8192, 16384), (512, 1024)
 DTYPES = ("float32", "bfloat16")

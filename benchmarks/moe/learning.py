@@ -6,7 +6,7 @@ Prints a table, writes it as JSON, and draws two figures.
 
     mnmt-data prepare studies/moe-synthetic.toml
     mnmt-model sweep studies/moe-synthetic.toml
-    python benchmarks/moe_learning.py results/moe-synthetic/runs --name moe-synthetic
+    python -m benchmarks.moe.learning results/moe-synthetic/runs --name moe-synthetic
 """
 
 from __future__ import annotations

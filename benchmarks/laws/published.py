@@ -6,7 +6,7 @@ The tables are not ours to ship; give their paths. Chinchilla's needs the column
 FLOP` and `loss` (the points Besiroglu et al. read off the figure; the five of highest loss are left out, as
 they do), Gordon's `Lang`, `params`, `data_bytes` and `ent_dev`.
 
-    python benchmarks/laws_published.py --chinchilla chinchilla.csv --gordon gordon.csv
+    python -m benchmarks.laws.published --chinchilla chinchilla.csv --gordon gordon.csv
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The experts return what they get, so that the result must be the buffers and the time is the exchange's, with
 its gradient. Over NCCL, a GPU a process, or over gloo on a CPU. GB/s are those a rank sends to others.
 
-    torchrun --standalone --nproc-per-node 2 benchmarks/moe_all_to_all.py \
-        --out benchmarks/results/moe_all_to_all.json
+    torchrun --standalone --nproc-per-node 2 -m benchmarks.moe.all_to_all \
+        --out benchmarks/results/moe/all_to_all.json
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 import cyclopts
 import torch
 import torch.distributed as dist
-from moe.report import described
 
+from benchmarks.moe.report import described
 from mnmt_moe_ext import apply_experts
 
 

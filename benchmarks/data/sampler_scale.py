@@ -6,7 +6,7 @@ millionth, each time with another seed so that nothing is remembered. Then two p
 every pair once: exhaustively on small corpora over three epochs, and at full size by drawing batches from
 all over the first epoch, in which no pair may come twice.
 
-    python benchmarks/plan_scale.py --out benchmarks/results/plan_scale.json
+    python -m benchmarks.data.sampler_scale --out benchmarks/results/data/sampler_scale.json
 """
 
 from __future__ import annotations

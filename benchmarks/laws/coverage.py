@@ -3,7 +3,7 @@
 Two tasks, the eight sizes of Fernandes et al. 2023 (Table A), eight weights a task, losses that obey the
 capacity law times Gaussian noise. A method that is honest covers 95% at any noise.
 
-    python benchmarks/laws_coverage.py --tables 400 --out benchmarks/results/laws_coverage.json
+    python -m benchmarks.laws.coverage --tables 400 --out benchmarks/results/laws/coverage.json
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Tables alternate between noise that obeys no law (values uniform in [0.5, 5]) an
 cycle through the laws and objectives. The peer is `scipy.optimize.minimize(method="L-BFGS-B")` on all
 parameters at once with the same derivatives and bounds, from random starts.
 
-    python benchmarks/laws_minima.py --tables 200 --starts 200
+    python -m benchmarks.laws.minima --tables 200 --starts 200
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ counts are those of the draws is checked on explicit draws, which also show how 
 stretches scatter: as much as independent draws' do, the ratio of variances is 1.
 
     pip install mnmt-data scipy
-    python benchmarks/mixture_counts.py --out benchmarks/results/mixture_counts.json
+    python -m benchmarks.data.mixture_counts --out benchmarks/results/data/mixture_counts.json
 """
 
 from __future__ import annotations

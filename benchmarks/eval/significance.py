@@ -5,8 +5,8 @@ p-values are right then finds p < 0.05 in 5 of 100 trials. Printed are the share
 0.01, with their 95% intervals, for `paired_bootstrap` (sacreBLEU's `--paired-bs`) and `paired_permutation`
 (`--paired-ar`).
 
-    python benchmarks/significance.py ONE.txt TWO.txt --reference REF.txt --target de \
-        --out benchmarks/results/significance.json
+    python -m benchmarks.eval.significance ONE.txt TWO.txt --reference REF.txt --target de \
+        --out benchmarks/results/eval/significance.json
 """
 
 from __future__ import annotations

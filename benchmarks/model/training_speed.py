@@ -10,8 +10,8 @@ batches they are close.
 
     pip install mnmt-model transformers
     mnmt-data prepare studies/libreoffice-en-de-zh.toml
-    python benchmarks/training_speed.py --data results/libreoffice-en-de-zh/data \
-        --out benchmarks/results/training_speed.json
+    python -m benchmarks.model.training_speed --data results/libreoffice-en-de-zh/data \
+        --out benchmarks/results/model/training_speed.json
 
 Without `--data`, lengths are drawn from a log-normal that resembles that text's, and tokens at random.
 """
@@ -34,10 +34,10 @@ import cyclopts
 import numpy as np
 import torch
 from torch import Tensor, nn
-from training_data import TrainingData, open_data
 from transformers import T5Config, T5ForConditionalGeneration
 from transformers.optimization import Adafactor
 
+from benchmarks.model.training_data import TrainingData, open_data
 from mnmt_data.batches import Batch
 from mnmt_model.distributed.world import World
 from mnmt_model.export.t5_layout import hugging_face_name, t5_config
