@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from mnmt_eval.metrics import Metric, metric, paired_bootstrap, paired_permutation
 from mnmt_eval.metrics.metric import Floats
-from mnmt_eval.text_lines import read_lines
+from mnmt_eval.text import read_lines
 
 TESTS = {"bootstrap": paired_bootstrap, "permutation": paired_permutation}
 METRICS = ("bleu", "chrf", "ter")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from mnmt_data.errors import DataError
 from mnmt_data.ragged import Ragged
-from mnmt_eval.protocol import EOS
+from mnmt_eval.search.protocol import EOS
 
 TAGS = {"xx": 2, "yy": 3}
 

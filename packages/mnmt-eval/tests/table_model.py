@@ -9,8 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from mnmt_eval.protocol import EOS, PAD
 from mnmt_eval.search import SearchConfig
+from mnmt_eval.search.protocol import EOS, PAD
 
 SOURCES = 7
 HISTORIES = 11

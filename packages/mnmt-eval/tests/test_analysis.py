@@ -8,17 +8,14 @@ from hypothesis import strategies as st
 from mnmt_eval.analysis import (
     Resources,
     SystemCost,
-    length_groups,
-    length_thirds,
     metric_line,
-    origin_groups,
     quality_at_cost,
     relative_transfer,
     resource_scores,
-    score_groups,
-    symptoms,
     zero_shot,
 )
+from mnmt_eval.compare.groups import length_groups, length_thirds, origin_groups, score_groups
+from mnmt_eval.report.symptoms import symptoms
 
 M4 = [
     ("MoE(2048E, 36L)", 44.3, 600e9, 13.5),

@@ -19,7 +19,6 @@ from table_model import (
 from torch import Tensor
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.protocol import EOS, PAD
 from mnmt_eval.search import (
     Hypothesis,
     LengthPenalty,
@@ -29,6 +28,7 @@ from mnmt_eval.search import (
     flat_beam_search,
     search,
 )
+from mnmt_eval.search.protocol import EOS, PAD
 
 seeds = st.integers(0, 10_000)
 kinds = st.sampled_from(["power", "gnmt"])

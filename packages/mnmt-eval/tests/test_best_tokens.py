@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.search.best_tokens import best_tokens
+from mnmt_eval.search.next_tokens import best_tokens
 
 
 @given(

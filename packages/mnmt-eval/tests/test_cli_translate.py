@@ -14,8 +14,8 @@ import pytest
 from command_line import CommandLine
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.runs.translator import find_devices
 from mnmt_eval.translate.workers import Workers
-from mnmt_eval.translate_run import find_devices
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -87,7 +87,7 @@ def test_each_device_has_a_process(
             counts.append(count)
             super().__init__(count, start)
 
-    monkeypatch.setattr("mnmt_eval.translate_run.Workers", CountedWorkers)
+    monkeypatch.setattr("mnmt_eval.runs.translator.Workers", CountedWorkers)
     monkeypatch.setattr("mnmt_eval.cli.translate.find_devices", lambda name: ("cpu", "cpu", "cpu"))
     assert command_line.run(*arguments, stdin=b"a\nb\nc\n").stdout == alone.stdout
     assert counts == [3]

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from table_model import TableModel, continuations
 
-from mnmt_eval.protocol import EOS, PAD
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, greedy_search
+from mnmt_eval.search.protocol import EOS, PAD
 
 CONFIG = SearchConfig(
     length_penalty=LengthPenalty(kind="power", alpha=1.0), max_length=MaxLength(ratio=1, extra=4)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mnmt_eval import kept_translations
 from mnmt_eval.errors import EvalError
-from mnmt_eval.kept_translations import KeptTranslations
-from mnmt_eval.testsets import ParallelText
-from mnmt_eval.text_lines import read_lines
+from mnmt_eval.runs import translations
+from mnmt_eval.runs.texts import ParallelText
+from mnmt_eval.runs.translations import KeptTranslations
+from mnmt_eval.text import read_lines
 
 SRC = [f"s{number}" for number in range(10)]
 EXPECTED = [f"T {line}" for line in SRC]
@@ -35,7 +35,7 @@ class Translator:
 
 @pytest.fixture(autouse=True)
 def chunks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_translations, "CHUNK", 4)
+    monkeypatch.setattr(translations, "CHUNK", 4)
 
 
 def kept(

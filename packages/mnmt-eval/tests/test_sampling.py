@@ -11,8 +11,8 @@ from table_model import TableModel, all_targets
 from torch import Tensor
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.protocol import PAD
 from mnmt_eval.search import MaxLength, Sampling, SearchConfig, greedy_search, sample, search
+from mnmt_eval.search.protocol import PAD
 
 SHORT = SearchConfig(sampling=Sampling(), max_length=MaxLength(ratio=0, extra=2))
 SRC = torch.tensor([[2, 3]])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from command_line import CommandLine
 
-from mnmt_eval import score_run
 from mnmt_eval.exclusive import hold
 from mnmt_eval.metrics import metric
-from mnmt_eval.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
+from mnmt_eval.runs import score
+from mnmt_eval.runs.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
 from mnmt_model.runs.run_record import read_evals
 
 
@@ -42,7 +42,7 @@ def test_a_metric_more_needs_no_translating(
     command_line.scored(tiny_run, "--metrics", "bleu")
     translations = files(tiny_run / "translations")
     with monkeypatch.context() as patched:
-        patched.setattr(score_run, "translate", None)
+        patched.setattr(score, "translate", None)
         rows = command_line.scored(tiny_run, "--metrics", "bleu,chrf")
     assert [row["metric"] for row in rows] == ["bleu", "chrf"] * 2
     assert files(tiny_run / "translations") == translations
@@ -54,7 +54,7 @@ def test_other_references_are_measured_without_translating_again(
     command_line.scored(tiny_run, "--metrics", "chrf")
     shutil.copy(tiny_run / "translations" / "test.xx-aa.txt", results / "data" / "text" / "test.xx-aa.aa")
     with monkeypatch.context() as patched:
-        patched.setattr(score_run, "translate", None)
+        patched.setattr(score, "translate", None)
         patched.setattr("mnmt_data.prepared.Prepared.check_sizes", lambda self: None)
         rows = command_line.scored(tiny_run, "--metrics", "chrf")
     assert {row["task"]: row["value"] for row in rows}["xx-aa"] == 100
@@ -100,7 +100,7 @@ def test_a_kill_at_any_write_loses_nothing_and_repeats_nothing(
 ) -> None:
     undisturbed = Path(shutil.copytree(tiny_run, tiny_run.with_name("undisturbed")))
     command_line.scored(undisturbed)
-    write, calls = getattr(score_run, moment), 0
+    write, calls = getattr(score, moment), 0
 
     def killed(*arguments: object) -> None:
         nonlocal calls
@@ -110,7 +110,7 @@ def test_a_kill_at_any_write_loses_nothing_and_repeats_nothing(
         write(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(score_run, moment, killed)
+        patched.setattr(score, moment, killed)
         with pytest.raises(Killed):
             command_line.scored(tiny_run)
     command_line.scored(tiny_run)

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from mnmt_data.vocab import Vocabulary, train_vocabulary
-from mnmt_eval.protocol import EOS, PAD
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
+from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_model.export import export_hugging_face
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.decoding.incremental_model import IncrementalModel

@@ -9,8 +9,8 @@ import torch
 from small_models import CONFIGS, PREFIX, SRC, all_configs, all_models, all_searches, close, model
 from torch import Tensor
 
-from mnmt_eval.protocol import EOS, PAD, FlatModel
 from mnmt_eval.search import Hypothesis, SearchConfig, search
+from mnmt_eval.search.protocol import EOS, PAD, FlatModel
 from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.model_config import Architecture
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from mnmt_data.errors import DataError
 from mnmt_data.vocab import TargetTag, Vocabulary, train_vocabulary
 from mnmt_eval.errors import EvalError
-from mnmt_eval.protocol import EOS, PAD
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
+from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_eval.translate import Line, Translation, Translator, translate
 
 CONFIG = SearchConfig(beam=2, max_length=MaxLength(ratio=1, extra=2))

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from mnmt_data.errors import DataError
 from mnmt_eval.errors import EvalError
 from mnmt_eval.translate import Candidate, Line, Translation
-from mnmt_eval.translate.folders import sources_of
-from mnmt_eval.translate.formats import FORMATS, Format
-from mnmt_eval.translate.outputs import FileOutput, StreamOutput
-from mnmt_eval.translate.reading import read_lines, read_tagged_lines
-from mnmt_eval.translate.remarks import Remarks
+from mnmt_eval.translate.inputs import sources_of
+from mnmt_eval.translate.lines import read_lines, read_tagged_lines
+from mnmt_eval.translate.outputs import FileOutput, Remarks, StreamOutput
+from mnmt_eval.translate.translation import FORMATS, Format
 
 
 def lines_of(content: bytes) -> list[Line]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from letters import LetterVocabulary
 
-from mnmt_eval.translate.splitting import encode_parts, halves, sentences
+from mnmt_eval.translate.segmentation import encode_parts, halves, sentences
 from mnmt_eval.translate.translation import Candidate, joined
 
 VOCAB = LetterVocabulary()

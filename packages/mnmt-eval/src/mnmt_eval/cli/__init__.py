@@ -7,7 +7,7 @@ from typing import NoReturn
 from mnmt_data.console import run_app
 from mnmt_data.errors import DataError
 from mnmt_eval.cli import analyse, compare, report, score, translate  # noqa: F401 - each adds its command
-from mnmt_eval.cli.app import app
+from mnmt_eval.cli.options import app
 from mnmt_eval.errors import EvalError
 from mnmt_model.errors import RunError
 

@@ -8,13 +8,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mnmt_eval.analyse_table import analyses_table
-from mnmt_eval.analysing import Analysing, analyse_runs
-from mnmt_eval.analysis import Resources
-from mnmt_eval.cli.app import Json, app
+from mnmt_eval.analysis.multilingual import Resources
+from mnmt_eval.analysis.run_analysis import Analysing, analyse_runs
+from mnmt_eval.cli.options import Json, app
+from mnmt_eval.cli.tables import analyses_table
+from mnmt_eval.compare.systems import name_systems
 from mnmt_eval.errors import EvalError
-from mnmt_eval.run_scores import RunScores, read_run_scores
-from mnmt_eval.systems import name_systems
+from mnmt_eval.runs.run_scores import RunScores, read_run_scores
 
 
 @app.command

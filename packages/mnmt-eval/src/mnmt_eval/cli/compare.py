@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from mnmt_eval.cli.app import Json, app
-from mnmt_eval.cli.metric_options import NO_FLAGS, MetricFlags
-from mnmt_eval.compare_document import comparison_document
-from mnmt_eval.compare_table import comparison_table
-from mnmt_eval.comparing import Comparing, compare_systems
-from mnmt_eval.metrics.bootstrap import BOOTSTRAP_SAMPLES, SEED
-from mnmt_eval.metrics.paired import PERMUTATION_SAMPLES
-from mnmt_eval.reference_text import text_files
-from mnmt_eval.systems import name_systems, open_systems
+from mnmt_eval.cli.options import NO_FLAGS, Json, MetricFlags, app
+from mnmt_eval.cli.tables import comparison_table
+from mnmt_eval.compare.comparison import Comparing, Comparison, MetricComparison, SystemScore, compare_systems
+from mnmt_eval.compare.systems import name_systems, open_systems
+from mnmt_eval.metrics import PairedTest
+from mnmt_eval.metrics.resampling import BOOTSTRAP_SAMPLES, SEED
+from mnmt_eval.metrics.significance import PERMUTATION_SAMPLES
+from mnmt_eval.runs.texts import text_files
 
 
 @app.command
@@ -73,3 +73,49 @@ def compare(
         print(json.dumps({"comparisons": documents}, ensure_ascii=False))
     else:
         print("\n\n".join(map(comparison_table, comparisons)))
+
+
+def comparison_document(comparison: Comparison) -> dict[str, Any]:
+    """The comparison in plain values: a list of metrics, each with a list of systems."""
+    how = comparison.comparing
+    return {
+        "testset": comparison.testset,
+        "task": comparison.task,
+        "sentences": comparison.sentences,
+        "baseline": comparison.baseline,
+        "test": how.test,
+        "samples": how.samples,
+        "permutations": how.permutations,
+        "seed": how.seed,
+        "searches": dict(comparison.searches),
+        "metrics": [_metric(each) for each in comparison.metrics],
+    }
+
+
+def _metric(compared: MetricComparison) -> dict[str, Any]:
+    return {
+        "metric": compared.metric,
+        "higher_is_better": compared.higher_is_better,
+        "systems": [_system(score) for score in compared.scores],
+    }
+
+
+def _system(score: SystemScore) -> dict[str, Any]:
+    return {
+        "system": score.system,
+        "signature": score.signature,
+        "value": score.value,
+        "interval": [score.lower, score.upper],
+        "against_baseline": None if score.test is None else _test(score.test),
+        "groups": [asdict(group) for group in score.groups],
+    }
+
+
+def _test(test: PairedTest) -> dict[str, Any]:
+    interval = test.interval
+    return {
+        "difference": test.difference,
+        "interval": None if interval is None else [interval.lower, interval.upper],
+        "p_value": test.p_value,
+        "signature": test.signature,
+    }

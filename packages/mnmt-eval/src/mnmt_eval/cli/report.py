@@ -7,11 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mnmt_eval.cli.app import app
-from mnmt_eval.cli.metric_options import NO_FLAGS, MetricFlags
-from mnmt_eval.reference_text import text_files
+from mnmt_eval.cli.options import NO_FLAGS, MetricFlags, app
+from mnmt_eval.compare.systems import name_systems, open_systems
 from mnmt_eval.report import Reporting, document, write_report
-from mnmt_eval.systems import name_systems, open_systems
+from mnmt_eval.runs.texts import text_files
 
 
 @app.command

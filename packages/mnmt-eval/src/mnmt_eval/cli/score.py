@@ -10,16 +10,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mnmt_eval.cli.app import Json, Names, app
-from mnmt_eval.cli.metric_options import NO_FLAGS, MetricFlags
-from mnmt_eval.cli.search_options import SearchOptions
-from mnmt_eval.progress import ScoreProgress
-from mnmt_eval.runs import open_run, run_status
-from mnmt_eval.score_run import TestSetScores, score_run
-from mnmt_eval.scoring import Scoring
-from mnmt_eval.testsets import read_testsets
+from mnmt_eval.cli.options import NO_FLAGS, Json, MetricFlags, Names, SearchOptions, app
+from mnmt_eval.cli.progress import ScoreProgress
+from mnmt_eval.runs.score import Scoring, TestSetScores, score_run
+from mnmt_eval.runs.texts import read_testsets
+from mnmt_eval.runs.trained_run import open_run, run_status
+from mnmt_eval.runs.translator import find_devices
 from mnmt_eval.translate import BATCH_TOKENS
-from mnmt_eval.translate_run import find_devices
 from mnmt_model.runs.run_record import find_runs
 
 _DEFAULT_SEARCH = SearchOptions()

@@ -13,17 +13,16 @@ from typing import Annotated, BinaryIO
 import torch
 from cyclopts import Parameter
 
-from mnmt_eval.cli.app import Json, Names, app
-from mnmt_eval.cli.search_options import TranslationOptions
-from mnmt_eval.cli.translate_inputs import Transfer, find_transfers
+from mnmt_eval.cli.options import Json, Names, TranslationOptions, app
+from mnmt_eval.cli.progress import TranslateProgress
 from mnmt_eval.errors import EvalError
+from mnmt_eval.runs.translator import RunTranslator, find_devices, open_translator, searching
 from mnmt_eval.translate import BATCH_TOKENS, WINDOW_LINES, Line
-from mnmt_eval.translate.formats import Format
+from mnmt_eval.translate.inputs import Transfer, find_transfers
+from mnmt_eval.translate.lines import read_lines, read_tagged_lines
 from mnmt_eval.translate.outputs import FileOutput, Output, StreamOutput
-from mnmt_eval.translate.reading import read_lines, read_tagged_lines
+from mnmt_eval.translate.translation import Format
 from mnmt_eval.translate.translator import SearchAll
-from mnmt_eval.translate_progress import TranslateProgress
-from mnmt_eval.translate_run import RunTranslator, find_devices, open_translator, searching
 
 Flag = Annotated[bool, Parameter(negative="")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib.metadata import version
 from typing import Protocol
 
 from mnmt_eval.errors import EvalError
@@ -67,11 +68,7 @@ def has_letters(text: str) -> bool:
 @lru_cache(maxsize=4)
 def _load(name: str, languages: tuple[str, ...]) -> Identifier:
     if name == "lingua":
-        from mnmt_eval.language.lingua_identifier import LinguaIdentifier
-
         return LinguaIdentifier(languages)
-    from mnmt_eval.language.py3langid_identifier import Py3langidIdentifier
-
     return Py3langidIdentifier(languages)
 
 
@@ -84,3 +81,56 @@ def check_known(name: str, candidates: Sequence[str], known: Sequence[str]) -> N
     unknown = [code for code in candidates if code not in known]
     if unknown:
         raise EvalError(f"language: {name} knows {len(known)} languages, but not {', '.join(unknown)}.")
+
+
+class Py3langidIdentifier:
+    """py3langid (Lui and Baldwin 2012): naive Bayes over byte n-grams; its model comes with it."""
+
+    def __init__(self, candidates: tuple[str, ...]) -> None:
+        """Load the model and restrict it.
+
+        Raises:
+            EvalError: If it does not know a language.
+        """
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+        self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+        check_known("py3langid", candidates, self._identifier.labels)
+        self._identifier.set_languages(candidates)
+        self.candidates = candidates
+        self.version = f"py3langid-{version('py3langid')}"
+
+    def identify(self, texts: Sequence[str]) -> list[str]:
+        """The most probable candidate for each text; `NO_LANGUAGE` for a text without letters."""
+        return [self._identifier.classify(text)[0] if has_letters(text) else NO_LANGUAGE for text in texts]
+
+
+_OTHER_CODES = {"no": "nb"}
+
+
+class LinguaIdentifier:
+    """lingua: n-gram models with rules for alphabets; its models come with it."""
+
+    def __init__(self, candidates: tuple[str, ...]) -> None:
+        """Load the models of the candidates.
+
+        Raises:
+            EvalError: If it does not know a language.
+        """
+        from lingua import Language, LanguageDetectorBuilder
+
+        by_code = {language.iso_code_639_1.name.lower(): language for language in Language.all()}
+        by_code |= {code: by_code[other] for code, other in _OTHER_CODES.items()}
+        check_known("lingua", candidates, list(by_code))
+        self._codes = {by_code[code]: code for code in candidates}
+        self._detector = LanguageDetectorBuilder.from_languages(*self._codes).build()
+        self.candidates = candidates
+        self.version = f"lingua-{version('lingua-language-detector')}"
+
+    def identify(self, texts: Sequence[str]) -> list[str]:
+        """The most probable candidate for each text; `NO_LANGUAGE` for a text without letters, or a tie."""
+        return [self._identify(text) if has_letters(text) else NO_LANGUAGE for text in texts]
+
+    def _identify(self, text: str) -> str:
+        language = self._detector.detect_language_of(text)
+        return NO_LANGUAGE if language is None else self._codes[language]

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.mean_metric import MeanMetric
-from mnmt_eval.metrics.options import BleurtOptions
-from mnmt_eval.metrics.signature import signature
+from mnmt_eval.metrics.config import BleurtOptions
+from mnmt_eval.metrics.metric import MeanMetric, signature
 
 if TYPE_CHECKING:
-    from mnmt_eval.learned.bleurt import BleurtScorer
+    from mnmt_eval.metrics.bleurt_model import BleurtScorer
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
@@ -62,7 +61,7 @@ class Bleurt(MeanMetric):
 # A model serves all systems and texts of a command.
 @lru_cache(maxsize=1)
 def _load(checkpoint: Path, batch_sentences: int, device: str) -> BleurtScorer:
-    from mnmt_eval.learned.bleurt import BleurtScorer
+    from mnmt_eval.metrics.bleurt_model import BleurtScorer
 
     return BleurtScorer(checkpoint, batch_sentences=batch_sentences, device=device)
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_eval.analysis import symptoms
-from mnmt_eval.comparing import Measured, measure_systems
+from mnmt_eval.compare.comparison import Measured, measure_systems
+from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metric_choice import MetricChoice
 from mnmt_eval.metrics import LanguageAccuracy
-from mnmt_eval.metrics.scale import decimals
-from mnmt_eval.systems import TranslatedText
+from mnmt_eval.metrics.metric import decimals
+from mnmt_eval.metrics.registry import MetricChoice
+from mnmt_eval.report.symptoms import symptoms
 
 WRONG_LANGUAGE = "wrong language"
 """A symptom that the metric `language` tells."""

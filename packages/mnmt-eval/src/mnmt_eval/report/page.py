@@ -10,9 +10,9 @@ from pathlib import Path
 import jinja2
 
 from mnmt_data.whole_file import whole_file
-from mnmt_eval.analysis import SYMPTOMS
-from mnmt_eval.metrics.bootstrap import BOOTSTRAP_SAMPLES
+from mnmt_eval.metrics.resampling import BOOTSTRAP_SAMPLES
 from mnmt_eval.report.document import WRONG_LANGUAGE, Document
+from mnmt_eval.report.symptoms import SYMPTOMS
 
 SCRIPTS = ("words.js", "page.js")
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from mnmt_eval.protocol import FlatModel, State, TranslationModel
-from mnmt_eval.search.beam import beam_search
+from mnmt_eval.search.beam import beam_search, flat_beam_search
 from mnmt_eval.search.config import SearchConfig
-from mnmt_eval.search.flat_beam import flat_beam_search
 from mnmt_eval.search.greedy import greedy_search
-from mnmt_eval.search.hypothesis import Hypothesis
+from mnmt_eval.search.hypotheses import Hypothesis
+from mnmt_eval.search.protocol import FlatModel, State, TranslationModel
 from mnmt_eval.search.sampling import sample
 
 

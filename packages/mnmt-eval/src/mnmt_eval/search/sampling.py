@@ -9,15 +9,11 @@ import torch
 from torch import Tensor
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.protocol import PAD, State, TranslationModel
-from mnmt_eval.search.beginning import begin, beginnings
-from mnmt_eval.search.best_tokens import check_finite
-from mnmt_eval.search.config import SearchConfig
-from mnmt_eval.search.hypothesis import Hypothesis
-from mnmt_eval.search.left_to_right import left_to_right
-from mnmt_eval.search.n_best import ranked
-from mnmt_eval.search.sampling_config import Sampling
-from mnmt_eval.search.targets import Targets
+from mnmt_eval.search.config import Sampling, SearchConfig
+from mnmt_eval.search.greedy import left_to_right
+from mnmt_eval.search.hypotheses import Hypothesis, Targets, ranked
+from mnmt_eval.search.next_tokens import begin, beginnings, check_finite
+from mnmt_eval.search.protocol import PAD, State, TranslationModel
 
 
 @torch.inference_mode()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
 
 from mnmt_eval.language.codes import base_language
+from mnmt_eval.translate.window import Line
 
 _WITHOUT_SPACES = ("zh", "zho", "cmn", "yue", "wuu", "ja", "jpn")
 """Languages that put no space between sentences. Thai and Khmer put one there, though none between words."""
@@ -82,3 +85,39 @@ def _concatenated(candidates: Sequence[Candidate], space: str) -> Candidate:
         log_prob=sum(candidate.log_prob for candidate in candidates),
         complete=all(candidate.complete for candidate in candidates),
     )
+
+
+Format = Literal["text", "table", "json"]
+
+
+def as_text(line: Line, translation: Translation) -> str:
+    """The best translation as a line."""
+    return f"{translation.text}\n"
+
+
+def as_table(line: Line, translation: Translation) -> str:
+    """A line a candidate, best first: number of the source line, score, text, with tabs between them."""
+    rows = ((line.number, f"{found.score:.6f}", found.text) for found in translation.n_best)
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def as_json(line: Line, translation: Translation) -> str:
+    """All that is known of a translation, as one line of JSON."""
+    known = {
+        "line": line.number,
+        "target": line.target,
+        "text": translation.text,
+        "score": translation.score,
+        "truncated": translation.truncated,
+        "parts": translation.parts,
+        "n_best": [asdict(candidate) for candidate in translation.n_best],
+    }
+    return json.dumps(known, ensure_ascii=False) + "\n"
+
+
+FORMATS: Mapping[Format, Callable[[Line, Translation], str]] = {
+    "text": as_text,
+    "table": as_table,
+    "json": as_json,
+}
+"""By their names."""

@@ -11,11 +11,11 @@ from typing import Generic
 import torch
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.protocol import State, TranslationModel, Vocabulary
-from mnmt_eval.search import Hypothesis, SearchConfig, search
-from mnmt_eval.translate.batches import BATCH_TOKENS
+from mnmt_eval.search import Hypothesis, SearchConfig
+from mnmt_eval.search.dispatch import search
+from mnmt_eval.search.protocol import State, TranslationModel, Vocabulary
 from mnmt_eval.translate.translation import Candidate, Translation
-from mnmt_eval.translate.window import Found, Line, Sources, Window
+from mnmt_eval.translate.window import BATCH_TOKENS, Found, Line, Sources, Window
 
 WINDOW_LINES = 1024
 """Lines read ahead and sorted by length, where nothing else is said."""

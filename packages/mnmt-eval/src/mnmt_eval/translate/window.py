@@ -1,4 +1,4 @@
-"""Lines that are sorted by length and translated together."""
+"""Batches of sources of similar length, by tokens."""
 
 from __future__ import annotations
 
@@ -9,10 +9,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.ragged import Ragged
-from mnmt_eval.protocol import PAD, Vocabulary
-from mnmt_eval.translate.batches import cut_batches
-from mnmt_eval.translate.splitting import encode_parts
+from mnmt_eval.search.protocol import PAD, Vocabulary
+from mnmt_eval.translate.segmentation import encode_parts
 from mnmt_eval.translate.translation import BLANK, Candidate, Translation, joined
+
+BATCH_TOKENS = 4096
+"""Source tokens of a batch, where nothing else is said."""
+
+
+def cut_batches(lengths: NDArray[np.int64], *, batch_tokens: int) -> list[NDArray[np.int64]]:
+    """Cut sources into batches, the longest first.
+
+    Args:
+        lengths: `(n,)` tokens of each source.
+        batch_tokens: Tokens of a batch, padding included; a longer source is a batch alone.
+
+    Returns:
+        The sources' numbers, batch by batch.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        count = max(1, batch_tokens // int(lengths[order[start]]))
+        batches.append(order[start : start + count])
+        start += count
+    return batches
+
 
 Sources = NDArray[np.int64]
 """`(batch, src_len)` token ids, padded with `PAD`."""

@@ -1,0 +1,158 @@
+"""Averages over language pairs with much, some and little training data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """Which tasks have much and little data; by default OPUS-100's groups (Zhang et al. 2022, table 3).
+
+    Raises:
+        ValueError: If a threshold is out of its range.
+    """
+
+    high: int = 900_000
+    """Tasks with more training pairs than these are High."""
+
+    low: int = 100_000
+    """Tasks with fewer training pairs than these are Low; all others are Med."""
+
+    def __post_init__(self) -> None:
+        if self.low < 0:
+            raise ValueError(f"`low` must be at least 0, but is {self.low}.")
+        if self.high < self.low:
+            raise ValueError(f"`high` must be at least `low` ({self.low}), but is {self.high}.")
+
+    def group(self, pairs: int) -> str:
+        """`High`, `Med` or `Low`, of a task with so many training pairs."""
+        if pairs > self.high:
+            return "High"
+        return "Low" if pairs < self.low else "Med"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceScore:
+    """The mean of a metric over the tasks of a group, each counting once."""
+
+    group: str
+    """`High`, `Med`, `Low` or `All`."""
+
+    tasks: tuple[str, ...]
+    value: float
+
+
+def resource_scores(
+    values: Mapping[str, float], pairs: Mapping[str, int], *, resources: Resources | None = None
+) -> tuple[ResourceScore, ...]:
+    """Means of a metric, or of differences of it, over tasks with much, some and little data, and over all.
+
+    Args:
+        values: {task: value}.
+        pairs: {task: training pairs}; tasks that are not in it, such as zero-shot ones, are left out.
+        resources: The thresholds; by default OPUS-100's.
+
+    Returns:
+        High, Med, Low, as far as they have tasks, and All; nothing if no task is left.
+    """
+    thresholds = resources or Resources()
+    groups: dict[str, list[str]] = {"High": [], "Med": [], "Low": [], "All": []}
+    for task in values:
+        if task in pairs:
+            groups[thresholds.group(pairs[task])].append(task)
+            groups["All"].append(task)
+    return tuple(
+        ResourceScore(group=name, tasks=tuple(tasks), value=float(np.mean([values[task] for task in tasks])))
+        for name, tasks in groups.items()
+        if tasks
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroShotDirection:
+    """One direction without training pairs."""
+
+    task: str
+    value: float
+    """The metric."""
+
+    language_accuracy: float | None
+    """Share of the translations that are in the target language, in percent; None if it was not measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroShot:
+    """All directions without training pairs, and their means, as in Zhang et al. 2022, table 3."""
+
+    directions: tuple[ZeroShotDirection, ...]
+    mean_value: float
+    mean_language_accuracy: float | None
+    """None unless it was measured for every direction."""
+
+
+def zero_shot(
+    values: Mapping[str, float], accuracies: Mapping[str, float], *, tasks: Iterable[str]
+) -> ZeroShot | None:
+    """Zero-shot quality with language accuracy: a low metric may be bad translation, or the wrong language.
+
+    Args:
+        values: {task: metric}.
+        accuracies: {task: language accuracy in percent}.
+        tasks: The zero-shot ones; those without a value are left out.
+
+    Returns:
+        None if no zero-shot task has a value.
+    """
+    directions = tuple(
+        ZeroShotDirection(task=task, value=values[task], language_accuracy=accuracies.get(task))
+        for task in tasks
+        if task in values
+    )
+    if not directions:
+        return None
+    known = [d.language_accuracy for d in directions if d.language_accuracy is not None]
+    return ZeroShot(
+        directions=directions,
+        mean_value=float(np.mean([direction.value for direction in directions])),
+        mean_language_accuracy=float(np.mean(known)) if len(known) == len(directions) else None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelativeTransfer:
+    """A task's quality in a multilingual and in a bilingual model."""
+
+    task: str
+    multilingual: float
+    bilingual: float
+
+    difference: float
+    """Multilingual less bilingual (Zhang et al. 2022, fig. 16): above 0 where the other tasks help.
+
+    Of a metric of which lower is better, such as TER, it is below 0 there.
+    """
+
+
+def relative_transfer(
+    multilingual: Mapping[str, float], bilingual: Mapping[str, float]
+) -> tuple[RelativeTransfer, ...]:
+    """Relative transfer of every task that both sides have, in the order of `multilingual`.
+
+    Args:
+        multilingual: {task: metric} of one model of many tasks.
+        bilingual: {task: metric}, each of a model of that task alone.
+    """
+    return tuple(
+        RelativeTransfer(
+            task=task,
+            multilingual=value,
+            bilingual=bilingual[task],
+            difference=value - bilingual[task],
+        )
+        for task, value in multilingual.items()
+        if task in bilingual
+    )

@@ -1,0 +1,1 @@
+"""Systems side by side on one text, with intervals, significance and groups of sentences."""

@@ -1,1 +1,0 @@
-"""Learned metrics' models; needs torch, and the extra of each."""
