@@ -36,8 +36,7 @@ from mnmt_data.prepared import Prepared, open_prepared
 from mnmt_model import ModelConfig, RunPlan, TrainConfig, build_model, train
 from mnmt_model.cli.progress import StepProgress
 from mnmt_model.export.t5_layout import hugging_face_name, t5_config
-from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
-from mnmt_model.optim.schedule import learning_rate
+from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optimizer
 from mnmt_model.runs.run_record import read_evals
 from mnmt_model.transformer.build import initialise
 

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from mnmt_model.optim.factored import FactoredStack, add_updates, factored_scalings, update_norms
+from mnmt_model.optim.adafactor import FactoredStack, add_updates, factored_scalings, update_norms
 
 N, ROWS, COLUMNS = 3, 5, 7
 

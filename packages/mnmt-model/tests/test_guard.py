@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mnmt_model.errors import RunError
 from mnmt_model.guard_config import GuardConfig
-from mnmt_model.optim.guard import WINDOW, StepGuard
+from mnmt_model.training.guards import WINDOW, StepGuard
 
 NORMS = st.lists(
     st.one_of(st.floats(0, 1e6), st.sampled_from([math.nan, math.inf, 1e9])), max_size=3 * WINDOW

@@ -1,7 +1,7 @@
 import pytest
 
 from mnmt_model import TrainConfig
-from mnmt_model.optim.schedule import learning_rate
+from mnmt_model.optim.optimizer import learning_rate
 
 
 @pytest.mark.parametrize(("step", "rate"), [(1, 0.01), (10_000, 0.01), (40_000, 0.005), (250_000, 0.002)])

@@ -5,7 +5,7 @@ import pytest
 
 from mnmt_model import RunError
 from mnmt_model.runs.run_record import Eval
-from mnmt_model.training.tensorboard import TENSORBOARD, TensorBoard
+from mnmt_model.training.watcher import TENSORBOARD, TensorBoard
 
 Scalars = dict[str, list[tuple[int, float]]]
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mnmt_model import RunError, jsonl
-from mnmt_model.training.training_log import StepResult, TrainingLog
+from mnmt_model.training.log import StepResult, TrainingLog
 
 
 class Clock:

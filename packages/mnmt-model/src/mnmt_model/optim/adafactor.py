@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,19 +14,9 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from mnmt_model.distributed.shards import check_placements, local, row_shards, summed
-from mnmt_model.optim.factored import FactoredStack, add_updates, factored_scalings, update_norms
-from mnmt_model.optim.stacks import (
-    Stack,
-    WholeStack,
-    add_whole_updates,
-    as_stack,
-    by_stack,
-    is_stacked,
-    norms,
-    whole_updates,
-)
 
 DECAY = 0.8
+EPSILON_GRADIENT = 1e-30
 EPSILON_PARAMETER = 1e-3
 MIN_FACTORED = 128
 
@@ -175,3 +166,139 @@ def _check(parameter: Tensor) -> None:
     if parameter.dtype != torch.float32:
         raise ValueError(f"Adafactor's parameters must be float32, but one is {parameter.dtype}.")
     check_placements(parameter)
+
+
+def is_stacked(parameter: Tensor) -> bool:
+    """Whether a parameter is a stack of matrices that count as parameters, as the weights of experts are."""
+    return parameter.dim() == 3
+
+
+def as_stack(tensor: Tensor, *, stacked: bool) -> Tensor:
+    """What of a tensor lies on this rank, sharing its memory, with the matrices of the stack in front."""
+    return local(tensor) if stacked else local(tensor).unsqueeze(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """n tensors of one shape: what of them lies on this rank."""
+
+    parameter: Tensor
+    """`(n, *shape)`, as all tensors here."""
+    grad: Tensor
+    size: int
+    """Elements of each, on all ranks."""
+    weight: float
+    """1 - β2 of this step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeStack(Stack):
+    """Tensors with second moments of their own."""
+
+    v: Tensor
+
+
+def whole_updates(stacks: Sequence[WholeStack]) -> list[Tensor]:
+    """The u = g / √v of each stack, v being brought up to date."""
+    if not stacks:
+        return []
+    moments, grads = [stack.v for stack in stacks], [stack.grad for stack in stacks]
+    average(moments, list(torch._foreach_mul(grads, grads)), [stack.weight for stack in stacks])
+    updates = torch._foreach_rsqrt(moments)
+    torch._foreach_mul_(updates, grads)
+    return list(updates)
+
+
+def add_whole_updates(stacks: Sequence[WholeStack], updates: list[Tensor], scales: Sequence[Tensor]) -> None:
+    """θ ← θ + scale · u; overwrites the updates."""
+    if stacks:
+        shapes = [[-1] + [1] * (update.dim() - 1) for update in updates]
+        torch._foreach_mul_(updates, [scale.view(shape) for scale, shape in zip(scales, shapes, strict=True)])
+        torch._foreach_add_([stack.parameter for stack in stacks], updates)
+
+
+def average(moments: list[Tensor], squares: list[Tensor], weights: list[float]) -> None:
+    """Bring moments up to date: v ← β2 v + (1 - β2)(g² + 1e-30); overwrites the squares."""
+    torch._foreach_add_(squares, EPSILON_GRADIENT)
+    torch._foreach_lerp_(moments, squares, weights)
+
+
+def norms(stacks: Sequence[Tensor], *, order: int = 2) -> Tensor:
+    """The norms of the local parts of all stacks' tensors, `(sum of n,)`."""
+    return torch.stack(torch._foreach_norm([tensor for stack in stacks for tensor in stack.unbind()], order))
+
+
+def by_stack(values: Tensor, stacks: Sequence[Tensor]) -> list[Tensor]:
+    """A value of each tensor of all stacks, `(sum of n,)`, as values, `(n,)`, of each stack's tensors."""
+    return list(values.split_with_sizes([len(stack) for stack in stacks]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactoredStack(Stack):
+    """Matrices, `(n, rows, columns)`, with the means of their second moments over rows and columns."""
+
+    row: Tensor
+    """`(n, rows)`."""
+    column: Tensor
+    """`(n, columns)`."""
+    num_rows: int
+    """Of each matrix, on all ranks."""
+
+    def split(self) -> list[FactoredStack]:
+        """Each matrix alone."""
+        if len(self.parameter) == 1:
+            return [self]
+        parts = zip(
+            *(torch.split(x, 1) for x in (self.parameter, self.grad, self.row, self.column)), strict=True
+        )
+        return [
+            replace(self, parameter=parameter, grad=grad, row=row, column=column)
+            for parameter, grad, row, column in parts
+        ]
+
+
+def factored_scalings(
+    stacks: Sequence[FactoredStack], shards: dist.ProcessGroup | None
+) -> list[tuple[Tensor, Tensor]]:
+    """Bring rows and columns up to date; 1 / √v is the outer product of the two that are returned."""
+    if not stacks:
+        return []
+    rows, columns = [stack.row for stack in stacks], [stack.column for stack in stacks]
+    weights, sizes = [stack.weight for stack in stacks], [stack.num_rows for stack in stacks]
+    row_means, column_sums = _square_sums(stacks)
+    average(rows, row_means, weights)
+    # Sums: rows are positive.
+    row_sums = by_stack(norms(rows, order=1).unsqueeze(1), rows)
+    sums = summed(column_sums + row_sums, shards)
+    torch._foreach_div_(sums, sizes + sizes)
+    average(columns, sums[: len(stacks)], weights)
+    row_shares = torch._foreach_div(rows, sums[len(stacks) :])
+    return list(zip(torch._foreach_rsqrt(row_shares), torch._foreach_rsqrt(columns), strict=True))
+
+
+def update_norms(stacks: Iterable[FactoredStack], scalings: Iterable[tuple[Tensor, Tensor]]) -> list[Tensor]:
+    """‖u‖ of each matrix, u = g · row · column, without u: √ Σ row² (g² column²)."""
+    found = []
+    for stack, (row, column) in zip(stacks, scalings, strict=True):
+        squares = torch.bmm(stack.grad.square(), column.square().unsqueeze(2)).squeeze(2)
+        found.append(torch.linalg.vecdot(squares.mul_(row), row).sqrt_())
+    return found
+
+
+def add_updates(
+    stacks: Iterable[FactoredStack], scalings: Iterable[tuple[Tensor, Tensor]], scales: Iterable[Tensor]
+) -> None:
+    """θ ← θ + scale · u, u never being stored."""
+    for stack, (row, column), scale in zip(stacks, scalings, scales, strict=True):
+        scaled_rows = (row * scale.unsqueeze(1)).unsqueeze(2)
+        stack.parameter.addcmul_(stack.grad * scaled_rows, column.unsqueeze(1))
+
+
+def _square_sums(stacks: Sequence[FactoredStack]) -> tuple[list[Tensor], list[Tensor]]:
+    """Means of g² over each local row, sums over each column."""
+    row_means, column_sums = [], []
+    for stack in stacks:
+        square = stack.grad.square()
+        row_means.append(square.mean(dim=2))
+        column_sums.append(square.sum(dim=1))
+    return row_means, column_sums

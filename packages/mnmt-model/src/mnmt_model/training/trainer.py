@@ -1,10 +1,10 @@
-"""A run under way: its model, optimiser and data, and where they stand."""
+"""The trainer: a run's model, optimiser and data, and the loop over its steps."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -14,25 +14,23 @@ from mnmt_data.mixing import open_stream
 from mnmt_data.mixture import Mixture
 from mnmt_data.prepared import Prepared
 from mnmt_model import jsonl
-from mnmt_model.checkpoints import CHECKPOINTS, Progress, restore_newest, save
+from mnmt_model.checkpoints import CHECKPOINTS, Progress, load_model, newest, restore_newest, save
 from mnmt_model.distributed.world import World, on_first_rank
 from mnmt_model.errors import RunError
-from mnmt_model.optim.guard import StepGuard
-from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
-from mnmt_model.optim.schedule import learning_rate
+from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optimizer
 from mnmt_model.planning.flops import training_flops
 from mnmt_model.runs.run_config import RunPlan
-from mnmt_model.runs.run_record import EVALS, METRICS
-from mnmt_model.training.expert_parallel import average_gradients, expert_ranks
+from mnmt_model.runs.run_data import check_vocabulary
+from mnmt_model.runs.run_record import EVALS, METRICS, read_run
+from mnmt_model.training.evaluator import Measuring
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
-from mnmt_model.training.initialise_from import initialise_from
-from mnmt_model.training.measuring import Measuring
-from mnmt_model.training.parallel import make_trainable
-from mnmt_model.training.stopping import EarlyStopping
-from mnmt_model.training.tensorboard import TensorBoard
-from mnmt_model.training.training_log import StepResult, TrainingLog
-from mnmt_model.training.watcher import Watcher
+from mnmt_model.training.guards import EarlyStopping, StepGuard
+from mnmt_model.training.log import StepResult, TrainingLog
+from mnmt_model.training.parallel import average_gradients, expert_ranks, make_trainable
+from mnmt_model.training.watcher import TensorBoard, Watcher
 from mnmt_model.transformer.build import build_model, initialise
+from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.translation_model import TranslationModel
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -247,3 +245,30 @@ class Trainer:
 
 def _is_due(step: int, every: int) -> bool:
     return every > 0 and step % every == 0
+
+
+def initialise_from(model: TranslationModel, path: Path, data: Prepared) -> None:
+    """Give `model` the weights of another run, in place.
+
+    Args:
+        model: Of the config of that run.
+        path: The run's folder, for its newest checkpoint, or a checkpoint in it.
+        data: What the model will be trained on.
+
+    Raises:
+        RunError: If there is no checkpoint, or its run has another config or another vocabulary.
+    """
+    saved = newest(path)
+    run = saved.parent.parent
+    _check_config(model.config, run)
+    check_vocabulary(run, data)
+    load_model(saved, model)
+
+
+def _check_config(config: ModelConfig, run: Path) -> None:
+    theirs = asdict(ModelConfig(**read_run(run)["config"]["model"]).resolved())
+    differing = {name: value for name, value in asdict(config.resolved()).items() if theirs[name] != value}
+    if differing:
+        name, value = next(iter(differing.items()))
+        needed = ", ".join(f"{name} = {theirs[name]}" for name in differing)
+        raise RunError(f"{run}: is of another `{name}` than {value}; to start from it a model needs {needed}")
