@@ -31,10 +31,9 @@ from mnmt_laws.fitting.storage import load, save
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap
 from mnmt_laws.report import Report, build_report
 from mnmt_laws.tables.collect import Collected, collect
-from mnmt_laws.tables.example import example_table
 from mnmt_laws.tables.grid import to_dataset
 from mnmt_laws.tables.observations import Observations, learning_curves, select
-from mnmt_laws.tables.table import RunTable, read_table
+from mnmt_laws.tables.table import RunTable, example_table, read_table
 
 __all__ = [
     "Claim",

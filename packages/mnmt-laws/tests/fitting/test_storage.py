@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from mnmt_laws import LawFit, TableError, fit, read_table, select
 from mnmt_laws.fitting.storage import load, save
-from mnmt_laws.tables.example import example_table
+from mnmt_laws.tables.table import example_table
 
 SUFFIXES = (".nc", ".json")
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

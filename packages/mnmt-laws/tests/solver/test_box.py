@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.solver.box import solve_box
+from mnmt_laws.solver.bounded_quadratic import solve_box
 
 Problem = tuple[Array, Array, Array, Array]
 

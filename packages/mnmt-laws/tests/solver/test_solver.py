@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 from mnmt_laws.laws import LAWS
-from mnmt_laws.solver.cells import Cells
 from mnmt_laws.solver.descent import Target, project
 from mnmt_laws.solver.design_matrix import Design, find_unidentified
 from mnmt_laws.solver.objective import OBJECTIVES, Objective, find_objective
-from mnmt_laws.solver.sample import Sample
+from mnmt_laws.solver.sample import Cells, Sample
 from mnmt_laws.solver.search import find_minima, refit
 
 

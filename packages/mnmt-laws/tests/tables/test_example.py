@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mnmt_laws import select
-from mnmt_laws.tables.example import example_table
+from mnmt_laws.tables.table import example_table
 
 
 def test_the_example_is_a_study_of_two_tasks_with_everything_a_law_needs() -> None:

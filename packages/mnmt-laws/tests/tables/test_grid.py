@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_laws import TableError, read_table, select
-from mnmt_laws.tables.example import example_table
 from mnmt_laws.tables.grid import to_dataset
+from mnmt_laws.tables.table import example_table
 
 CELL = ["task", "weight", "size"]
 

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.spread import central_interval, deviation
-from mnmt_laws.fitting.uncertainty import Uncertainty
+from mnmt_laws.fitting.uncertainty import Uncertainty, central_interval, deviation
 from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.tables.observations import select
 from mnmt_laws.tables.table import RunTable

@@ -13,7 +13,7 @@ from mnmt_laws.answers.simplex import efficient, simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.spread import bounds_of
+from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.tables.observations import Observations
 

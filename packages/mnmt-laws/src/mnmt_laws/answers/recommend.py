@@ -11,7 +11,7 @@ from mnmt_laws.answers.frontier import extrapolation, require_capacity
 from mnmt_laws.answers.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.spread import bounds_of
+from mnmt_laws.fitting.uncertainty import bounds_of
 
 LEAST_WEIGHT = 1e-3
 """Smallest weight that is recommended: the laws do not speak of zero-shot tasks."""

@@ -14,7 +14,7 @@ from mnmt_laws.answers.recommend import LEAST_WEIGHT, check_size_and_floor, sign
 from mnmt_laws.answers.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.spread import bounds_of
+from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.laws.capacity import Capacity
 
 

@@ -17,9 +17,9 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import ObjectiveName
-from mnmt_laws.tables.example import example_table
 from mnmt_laws.tables.observations import Observations, select
 from mnmt_laws.tables.source import Source, open_source
+from mnmt_laws.tables.table import example_table
 
 Json = Annotated[bool, Parameter("--json", negative="")]
 Size = Annotated[float, Parameter(validator=Number(gt=0))]

@@ -14,10 +14,10 @@ from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.laws import LAWS
 from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
-from mnmt_laws.tables.consistency import CELL
-from mnmt_laws.tables.metrics import is_rising
+from mnmt_laws.tables.columns import is_rising
 from mnmt_laws.tables.observations import learning_curves
 from mnmt_laws.tables.table import RunTable
+from mnmt_laws.tables.validation import CELL
 
 _MIN_POINTS = 5
 

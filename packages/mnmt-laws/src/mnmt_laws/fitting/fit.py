@@ -10,8 +10,8 @@ import xarray as xr
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.diagnostics import Diagnostic
+from mnmt_laws.fitting.evaluator import predictors_of
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.predictors import predictors_of
 from mnmt_laws.fitting.task_fit import TaskFit, fit_task
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LAWS, LawName

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.diagnostics import Diagnostic
-from mnmt_laws.fitting.predictors import partner_shares, predictors_of
-from mnmt_laws.fitting.spread import central_interval, deviation
+from mnmt_laws.fitting.evaluator import partner_shares, predictors_of
+from mnmt_laws.fitting.uncertainty import central_interval, deviation
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.tables.observations import Observations

@@ -12,8 +12,14 @@ from typing import Any
 import xarray as xr
 
 from mnmt_laws.errors import TableError
-from mnmt_laws.fitting.dataset_json import dataset_from_json, dataset_to_json, native_attrs
-from mnmt_laws.fitting.documents import Fetch, from_document, to_document
+from mnmt_laws.fitting.json_documents import (
+    Fetch,
+    dataset_from_json,
+    dataset_to_json,
+    from_document,
+    native_attrs,
+    to_document,
+)
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.laws import LAWS
 

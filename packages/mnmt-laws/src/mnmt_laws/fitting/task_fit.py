@@ -13,10 +13,9 @@ from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.diagnostics import MIN_SIZES, Diagnostic, diagnose, free_columns
 from mnmt_laws.fitting.uncertainty import Fitted, Uncertainty
 from mnmt_laws.laws.law import Law
-from mnmt_laws.solver.cells import Cells
 from mnmt_laws.solver.design_matrix import Design
 from mnmt_laws.solver.objective import Objective
-from mnmt_laws.solver.sample import Sample
+from mnmt_laws.solver.sample import Cells, Sample
 from mnmt_laws.solver.search import Minimum, find_minima, refit
 
 

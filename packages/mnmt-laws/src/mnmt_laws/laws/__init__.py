@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mnmt_laws.laws.bivariate import Bivariate
 from mnmt_laws.laws.capacity import CAPACITY_LAWS
 from mnmt_laws.laws.data_size import Chinchilla, Gordon
 from mnmt_laws.laws.law import Law
-from mnmt_laws.laws.power import POWER_LAWS
-from mnmt_laws.laws.zhang import Zhang
+from mnmt_laws.laws.power import POWER_LAWS, Bivariate, Zhang
 
 LawName = Literal[
     "power", "per-weighting", "joint", "limit-varies", "exponent-varies",

@@ -1,4 +1,4 @@
-"""Power laws in model size, by which of their parameters the mixture moves (Fernandes et al. 2023)."""
+"""Power laws in the size of a model, or of its encoder and decoder."""
 
 from __future__ import annotations
 
@@ -97,3 +97,90 @@ POWER_LAWS = (
         varying=frozenset({"alpha"}),
     ),
 )
+
+
+@dataclass(frozen=True)
+class Bivariate(Law):
+    """L = β N_e^-α_e N_d^-α_d + L∞."""
+
+    name: str = "bivariate"
+    equation: str = "Fernandes et al. 2023, eq. 2"
+    formula: str = "L(N_e, N_d) = β N_e^(-α_e) N_d^(-α_d) + L∞"
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """The sizes of encoder and decoder."""
+        return "encoder_size", "decoder_size"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """α_e, α_d, β and L∞."""
+        return (
+            exponent("alpha_e", "exponent α_e of the encoder's size", starts=12),
+            exponent("alpha_d", "exponent α_d of the decoder's size", starts=12),
+            factor("beta", "multiplicative factor β, for sizes in parameters"),
+            limit(),
+        )
+
+    def features(self, x: Values, theta: Values) -> dict[str, Array]:
+        """N_e^-α_e N_d^-α_d and 1."""
+        exponents = theta["alpha_e"] * np.log(x["encoder_size"]) + theta["alpha_d"] * np.log(
+            x["decoder_size"]
+        )
+        return {"beta": np.exp(-exponents), "l_inf": np.ones_like(exponents)}
+
+    def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
+        """By α_e and α_d."""
+        return {
+            "alpha_e": -np.log(x["encoder_size"]) * parts["beta"],
+            "alpha_d": -np.log(x["decoder_size"]) * parts["beta"],
+        }
+
+    def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
+        """β for sizes in parameters."""
+        scale = pivots["encoder_size"] ** values["alpha_e"] * pivots["decoder_size"] ** values["alpha_d"]
+        return {**values, "beta": values["beta"] * scale}
+
+
+@dataclass(frozen=True)
+class Zhang(Law):
+    """L = α (N_0 / N)^p + L∞, N_0 the smallest model: α is what growing without end would remove from it."""
+
+    name: str = "zhang"
+    equation: str = "Zhang et al. 2022, eq. 7"
+    formula: str = "L(N) = α (N_0 / N)^p + L∞"
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Size."""
+        return ("size",)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """p, α and L∞."""
+        return (
+            exponent("exponent", "scaling exponent p"),
+            factor("factor", "reducible loss α of the smallest model"),
+            limit(),
+        )
+
+    def pivot(self, values: Array) -> float:
+        """N_0, the smallest size."""
+        return float(values.min())
+
+    def features(self, x: Values, theta: Values) -> dict[str, Array]:
+        """(N_0 / N)^p and 1."""
+        power = np.exp(-theta["exponent"] * np.log(x["size"]))
+        return {"factor": power, "l_inf": np.ones_like(power)}
+
+    def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
+        """By p."""
+        return {"exponent": -np.log(x["size"]) * parts["factor"]}
+
+    def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
+        """N_0 beside the rest."""
+        return {**values, "n_0": np.full_like(values["factor"], pivots["size"])}
+
+    def predict(self, x: Values, published: Values, sign: int) -> Array:
+        """The formula as it is written."""
+        return super().predict({"size": x["size"] / published["n_0"]}, published, sign)

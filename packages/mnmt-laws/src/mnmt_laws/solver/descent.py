@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.solver.box import solve_box
+from mnmt_laws.solver.bounded_quadratic import solve_box
 from mnmt_laws.solver.design_matrix import Design
 from mnmt_laws.solver.objective import Objective
 

@@ -1,8 +1,12 @@
-"""The columns of a run table: which there are, and how their fields are read."""
+"""The columns of a run table: their names and kinds, how fields are read, and which names look misspelt."""
 
 from __future__ import annotations
 
+import difflib
+import math
 import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -106,3 +110,63 @@ def _remedy(text: str) -> str:
             "e+", "e"
         )
     return ""
+
+
+CEILINGS: dict[str, float | None] = {"bleu": 100, "chrf": 100, "chrf++": 100, "bleurt": None, "comet": None}
+"""Metrics that rise with size, and the most they can reach in points, where that is known."""
+
+KNOWN_METRICS = frozenset({"loss", *CEILINGS})
+
+
+def is_rising(metric: str) -> bool:
+    """Whether a metric rises with size to a ceiling; any other falls to a floor, as losses do."""
+    return metric.casefold() in CEILINGS
+
+
+def ceiling_of(metric: str, values: pd.Series) -> float:
+    """The most a metric can reach, in the unit of `values`; infinite where nobody knows.
+
+    Values of BLEU and chrF that are all at most 1 are taken for fractions.
+    """
+    points = CEILINGS.get(metric.casefold())
+    if points is None:
+        return math.inf
+    return 1.0 if values.le(1).all() else float(points)
+
+
+_CLOSE = 0.8
+
+
+def closest(name: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The choice most like `name`, whatever its case, or None if none is alike."""
+    plain = {_plain(choice): choice for choice in choices}
+    found = difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=cutoff)
+    return plain[found[0]] if found else None
+
+
+def column_warnings(columns: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """A line for each column that is not read, but spelt much like one that could be."""
+    absent = [name for name in known if name not in columns]
+    slips = {name: closest(name, absent, cutoff=_CLOSE) for name in columns if name not in known}
+    return tuple(
+        f"column `{name}` is not read; rename it to `{meant}` if that is what it holds."
+        for name, meant in slips.items()
+        if meant
+    )
+
+
+def task_warnings(tasks: Iterable[str]) -> tuple[str, ...]:
+    """A line for each group of tasks that differ only by case, spaces or the kind of dash."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for task in sorted(tasks):
+        alike[re.sub(r"[\s_‐-―-]+", "", task.casefold())].append(task)
+    return tuple(
+        f"tasks {', '.join(f'`{task}`' for task in group)} are kept apart, but differ only by case, "
+        f"spaces or dashes; write them alike if they are one."
+        for group in alike.values()
+        if len(group) > 1
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name.strip().casefold())

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from mnmt_laws.errors import TableError
-from mnmt_laws.tables.consistency import CELL, require_unique
-from mnmt_laws.tables.metrics import ceiling_of, is_rising
+from mnmt_laws.tables.columns import ceiling_of, is_rising
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.row_location import Places
 from mnmt_laws.tables.table import RunTable
+from mnmt_laws.tables.validation import CELL, require_unique
 
 _ORDER = ["task", "weight", "size", "seed", "value", "run"]
 _CURVES = ["task", "weight", "size", "mixture", "seed", "run", "step"]

@@ -9,9 +9,8 @@ import pandas as pd
 import xarray as xr
 
 from mnmt_laws.errors import TableError
-from mnmt_laws.tables.columns import KINDS
+from mnmt_laws.tables.columns import KINDS, closest
 from mnmt_laws.tables.row_location import Places
-from mnmt_laws.tables.spelling import closest
 
 DIMS = ("task", "weight", "size")
 _DESCRIBED_BY_ATTRS = ("metric", "testset", "architecture")
