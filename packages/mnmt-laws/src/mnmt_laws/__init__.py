@@ -6,20 +6,25 @@ which parameter the mixture acts through, and `build_report` puts all of it on a
 """
 
 from mnmt_laws.answers.claims import Claim, check_claims
-from mnmt_laws.answers.compare import Comparison, compare
-from mnmt_laws.answers.design import Design, design
-from mnmt_laws.answers.effective import (
+from mnmt_laws.answers.comparison import Comparison, compare
+from mnmt_laws.answers.fractions import (
     EffectiveFractions,
     effective_fractions,
     fitted_fraction,
     fractions_of_testsets,
 )
 from mnmt_laws.answers.frontier import frontier, observed_pairs
-from mnmt_laws.answers.heldout import HeldOut, compare_irreducible, predict_held_out
-from mnmt_laws.answers.more_tasks import MoreTasks, predict_more_tasks
+from mnmt_laws.answers.next_runs import Design, design
+from mnmt_laws.answers.predictions import (
+    HeldOut,
+    MoreTasks,
+    compare_irreducible,
+    predict_held_out,
+    predict_more_tasks,
+)
 from mnmt_laws.answers.quality import pair_metrics, quality_lines
-from mnmt_laws.answers.recommend import Recommendation, recommend
-from mnmt_laws.answers.simulate import TaskLaw, simulate
+from mnmt_laws.answers.recommendation import Recommendation, recommend
+from mnmt_laws.answers.simulation import TaskLaw, simulate
 from mnmt_laws.answers.targets import SmallestSize, TargetMixture, meet_targets, smallest_size
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.convergence import Correction, correct_convergence
@@ -29,7 +34,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.fitting.storage import load, save
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap
-from mnmt_laws.report import Report, build_report
+from mnmt_laws.report.build import Report, build_report
 from mnmt_laws.tables.collect import Collected, collect
 from mnmt_laws.tables.grid import to_dataset
 from mnmt_laws.tables.observations import Observations, learning_curves, select

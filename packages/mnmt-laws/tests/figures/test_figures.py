@@ -24,17 +24,13 @@ from mnmt_laws import (
     read_table,
     select,
 )
-from mnmt_laws.figures.comparison import draw_comparison
-from mnmt_laws.figures.design import draw_design
-from mnmt_laws.figures.frontier import draw_frontier
-from mnmt_laws.figures.heldout import draw_held_out
-from mnmt_laws.figures.intervals import draw_intervals
-from mnmt_laws.figures.learning_curves import draw_learning_curves
-from mnmt_laws.figures.losses import draw_losses, draw_parallels
-from mnmt_laws.figures.more_tasks import draw_more_tasks
-from mnmt_laws.figures.quality import draw_quality
-from mnmt_laws.figures.relative_gain import draw_relative_gain
-from mnmt_laws.figures.style import CORRECTED, format_size, to_svg
+from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
+from mnmt_laws.figures.decisions import draw_design, draw_frontier
+from mnmt_laws.figures.losses import draw_learning_curves, draw_losses, draw_parallels, draw_quality
+from mnmt_laws.figures.points import CORRECTED
+from mnmt_laws.figures.predictions import draw_held_out, draw_more_tasks
+from mnmt_laws.figures.style import format_size, to_svg
+from mnmt_laws.figures.weights import draw_relative_gain
 from mnmt_laws.fitting.convergence import Curve
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from mnmt_laws.answers.effective import EffectiveFractions
+from mnmt_laws.answers.fractions import EffectiveFractions
 from mnmt_laws.fitting.law_fit import LawFit
 
 TWO_STD = 2.0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mnmt_laws.answers.effective import fitted_fraction_draws
-from mnmt_laws.answers.recommend import best_weights
+from mnmt_laws.answers.fractions import fitted_fraction_draws
+from mnmt_laws.answers.recommendation import best_weights
 from mnmt_laws.answers.targets import draw_sizes
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit

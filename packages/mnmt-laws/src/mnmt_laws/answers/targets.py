@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.special import ndtr
 
 from mnmt_laws.answers.frontier import extrapolation, require_capacity
-from mnmt_laws.answers.recommend import LEAST_WEIGHT, check_size_and_floor, sign_of
+from mnmt_laws.answers.recommendation import LEAST_WEIGHT, check_size_and_floor, sign_of
 from mnmt_laws.answers.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit

@@ -6,10 +6,9 @@ from importlib.metadata import version
 
 from cyclopts import App
 
+from mnmt_laws.cli.analysis import collect, compare, fit, report
 from mnmt_laws.cli.console import run_app
-from mnmt_laws.cli.deciding import design, frontier, recommend
-from mnmt_laws.cli.fitting import collect, compare, fit
-from mnmt_laws.cli.reporting import report
+from mnmt_laws.cli.decisions import design, frontier, recommend
 from mnmt_laws.errors import TableError
 
 app = App(

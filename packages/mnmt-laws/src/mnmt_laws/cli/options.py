@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from mnmt_laws.cli.output import warn
+from mnmt_laws.cli.console import warn
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.convergence import Curve, correct_convergence
 from mnmt_laws.fitting.fit import fit

@@ -1,1 +1,25 @@
-"""Figures, one a file: each draws on a `matplotlib.figure.Figure` and opens no window."""
+"""Figures: each function draws on a `matplotlib.figure.Figure` and opens no window."""
+
+from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
+from mnmt_laws.figures.decisions import draw_design, draw_frontier
+from mnmt_laws.figures.losses import draw_learning_curves, draw_losses, draw_parallels, draw_quality
+from mnmt_laws.figures.predictions import draw_held_out, draw_more_tasks
+from mnmt_laws.figures.style import save
+from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
+
+__all__ = [
+    "draw_coefficients",
+    "draw_comparison",
+    "draw_design",
+    "draw_fractions",
+    "draw_frontier",
+    "draw_held_out",
+    "draw_intervals",
+    "draw_learning_curves",
+    "draw_losses",
+    "draw_more_tasks",
+    "draw_parallels",
+    "draw_quality",
+    "draw_relative_gain",
+    "save",
+]

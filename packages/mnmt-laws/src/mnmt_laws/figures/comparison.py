@@ -1,4 +1,4 @@
-"""Laws compared by what the mixture acts through."""
+"""Rival laws side by side, and intervals by several methods."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from mnmt_laws.figures.style import INK, handle, legend_below, styled, task_color
+from mnmt_laws.figures.points import handle
+from mnmt_laws.figures.style import INK, TASK_COLORS, legend_below, styled, task_color
 
-_SPACING = 0.22  # of a row, between the dots of two tasks
+_LAW_SPACING = 0.22  # of a row, between the dots of two tasks
 
 
 @styled
@@ -34,7 +35,7 @@ def draw_comparison(table: pd.DataFrame, *, criterion: str = "bic") -> Figure:
     titles = {"excess": f"Δ{criterion.upper()}", "size_error": "error at the largest size, left out",
               "weight_error": "error at weights left out"}  # fmt: skip
     for axes, (column, title) in zip(panels, titles.items(), strict=True):
-        _panel(axes, shown, column, labels, tasks)
+        _law_panel(axes, shown, column, labels, tasks)
         axes.set_xlabel(title)
     panels[0].set_yticks(range(len(labels)), labels, color=INK)
     panels[0].set_ylim(len(labels) - 0.5, -0.5)
@@ -47,9 +48,9 @@ def draw_comparison(table: pd.DataFrame, *, criterion: str = "bic") -> Figure:
     return figure
 
 
-def _panel(axes: Axes, table: pd.DataFrame, column: str, labels: list[str], tasks: list[str]) -> None:
+def _law_panel(axes: Axes, table: pd.DataFrame, column: str, labels: list[str], tasks: list[str]) -> None:
     for row in table.dropna(subset=[column]).to_dict("records"):
-        shift = (tasks.index(row["task"]) - (len(tasks) - 1) / 2) * _SPACING
+        shift = (tasks.index(row["task"]) - (len(tasks) - 1) / 2) * _LAW_SPACING
         y, color = labels.index(row["label"]) + shift, task_color(row["task"], tasks)
         value = row[column] if column == "excess" else 100 * row[column]
         axes.plot([0, value], [y, y], color=color, lw=1.4, alpha=0.45)
@@ -59,3 +60,43 @@ def _panel(axes: Axes, table: pd.DataFrame, column: str, labels: list[str], task
     axes.tick_params(axis="y", length=0, pad=9)
     if column != "excess":
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}%")
+
+
+SYMBOLS = {"alpha": "α", "beta": "β", "l_inf": "L∞", "c1": "c₁", "c2": "c₂", "c3": "c₃"}
+_METHOD_SPACING = 0.2  # of a row, between two methods
+
+
+@styled
+def draw_intervals(table: pd.DataFrame) -> Figure:
+    """One panel a parameter, a row a task, an interval a method.
+
+    Args:
+        table: Columns `task`, `parameter`, `method`, `estimate`, `lower` and `upper`; unknown bounds NaN.
+    """
+    parameters, methods = list(dict.fromkeys(table["parameter"])), list(dict.fromkeys(table["method"]))
+    tasks = sorted(table["task"].unique())
+    figure = Figure(figsize=(0.8 + 3.0 * len(parameters), 1.5 + 0.26 * len(tasks) * (len(methods) + 1)))
+    panels = figure.subplots(1, len(parameters), sharey=True, squeeze=False)[0]
+    for axes, parameter in zip(panels, parameters, strict=True):
+        _interval_panel(axes, table[table["parameter"] == parameter], tasks, methods)
+        axes.set_xlabel(SYMBOLS.get(parameter, parameter))
+    panels[0].set_yticks(range(len(tasks)), tasks, color=INK)
+    panels[0].set_ylim(len(tasks) - 0.5, -0.5)
+    keys = [handle(method, _color(method, methods), line="-", marker="o") for method in methods]
+    legend_below(figure, keys)
+    return figure
+
+
+def _interval_panel(axes: Axes, own: pd.DataFrame, tasks: list[str], methods: list[str]) -> None:
+    for row in own.to_dict("records"):
+        shift = (methods.index(row["method"]) - (len(methods) - 1) / 2) * _METHOD_SPACING
+        y, color = tasks.index(row["task"]) + shift, _color(row["method"], methods)
+        axes.plot([row["lower"], row["upper"]], [y, y], color=color, lw=2, marker="|", ms=7, mew=1.4)
+        axes.plot(row["estimate"], y, "o", color=color, zorder=3)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    axes.locator_params(axis="x", nbins=5)
+
+
+def _color(method: str, methods: list[str]) -> str:
+    return TASK_COLORS[methods.index(method) % len(TASK_COLORS)]

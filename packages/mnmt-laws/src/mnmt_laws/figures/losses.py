@@ -1,6 +1,8 @@
-"""Losses against size, with the fitted laws."""
+"""Losses over size and over training, and translation quality against loss."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,16 +10,25 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from mnmt_laws.figures.correction import corrected_rows, correction_key, point_marker
-from mnmt_laws.figures.style import (
+from mnmt_laws.figures.points import (
+    CORRECTED,
+    corrected_rows,
+    correction_key,
     draw_point,
     handle,
+    point_marker,
+)
+from mnmt_laws.figures.style import (
+    MUTED,
+    format_size,
     legend_below,
     log_size_axis,
     log_value_axis,
     sequential,
     styled,
+    task_color,
 )
+from mnmt_laws.fitting.convergence import Curve
 from mnmt_laws.fitting.law_fit import LawFit
 
 PANEL = (5.4, 4.5)
@@ -91,3 +102,98 @@ def _legend(figure: Figure, rows: pd.DataFrame, keys: list[Line2D]) -> None:
     if rows["role"].eq("held-out").any():
         keys = [*keys, handle("held out", marker="o", hollow=True)]
     legend_below(figure, [*weights, *keys, *correction_key(rows["corrected"])])
+
+
+@styled
+def draw_learning_curves(curves: Sequence[Curve], *, task: str, metric: str = "loss") -> Figure:
+    """Values of a task over training steps, the fitted power law, and its value at the horizon.
+
+    Solid lines end where the measurements do; dashed on, the law runs to the horizon. Values that were
+    replaced by it carry the mark of corrected ones.
+
+    Raises:
+        ValueError: If no curve is of the task.
+    """
+    own = [curve for curve in curves if curve.task == task]
+    if not own:
+        raise ValueError(f"`curves` must hold a curve of {task}, but {len(curves)} are of other tasks.")
+    figure = Figure(figsize=(5.4, 4.5))
+    axes = figure.subplots()
+    ranks = _ranks(own)
+    keys = {}
+    for curve in own:
+        place = ranks[curve.size, curve.weight]
+        color = sequential(0.1 + 0.9 * place)
+        _draw_curve(axes, curve, color)
+        keys[place] = handle(f"N = {format_size(curve.size)}, p = {curve.weight:g}", color, line="-")
+    for horizon in sorted({curve.horizon for curve in own}):
+        axes.axvline(horizon, color=MUTED, lw=1.0, ls=":", zorder=1)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(format_size)
+    log_value_axis(axes.yaxis)
+    axes.set(xlabel="training step", ylabel=metric, title=task)
+    legend_below(figure, [keys[place] for place in sorted(keys)] + _curve_keys(own), columns=2)
+    return figure
+
+
+def _ranks(curves: Sequence[Curve]) -> dict[tuple[float, float], float]:
+    """Position of each (size, weight) among all, in [0, 1]."""
+    kinds = sorted({(curve.size, curve.weight) for curve in curves})
+    return {kind: number / max(len(kinds) - 1, 1) for number, kind in enumerate(kinds)}
+
+
+def _draw_curve(axes: Axes, curve: Curve, color: tuple[float, ...]) -> None:
+    axes.plot(curve.steps[curve.steps > 0], curve.values[curve.steps > 0], "o", color=color, ms=3, alpha=0.8)
+    seen = curve.fitted_steps <= curve.steps.max()
+    axes.plot(curve.fitted_steps[seen], curve.fitted_values[seen], color=color, lw=1.4)
+    axes.plot(curve.fitted_steps[~seen], curve.fitted_values[~seen], "--", color=color, lw=1.2)
+    marker = CORRECTED if curve.corrected else "o"
+    draw_point(axes, curve.horizon, float(curve.fitted_values[-1]), color, marker=marker, hollow=True)
+
+
+def _curve_keys(curves: Sequence[Curve]) -> list[Line2D]:
+    keys = [handle("power law", line="-"), handle("beyond training", line="--")]
+    if any(curve.corrected for curve in curves):
+        keys.append(handle("corrected for convergence", marker=CORRECTED, hollow=True))
+    if not all(curve.corrected for curve in curves):
+        keys.append(handle("converged", marker="o", hollow=True))
+    return keys
+
+
+QUALITY_NAMES = {"bleu": "BLEU", "chrf": "chrF", "bleurt": "BLEURT"}
+
+
+@styled
+def draw_quality(quality: pd.DataFrame, metric: str, lines: pd.DataFrame | None = None) -> Figure:
+    """A quality metric against loss, a point a (run, task), with the line of each task.
+
+    Args:
+        quality: Columns `task`, `loss` and `metric`; `corrected` where losses were.
+        metric: A column of it.
+        lines: Metric = intercept + slope · loss: columns `task`, `slope`, `intercept` and `r`.
+    """
+    figure = Figure(figsize=(5.4, 4.5))
+    axes = figure.subplots()
+    known = quality.dropna(subset=["loss", metric])
+    tasks, keys = sorted(known["task"].unique()), []
+    for task in tasks:
+        own, color = known[known["task"] == task], task_color(task, tasks)
+        for loss, value, corrected in zip(own["loss"], own[metric], corrected_rows(own), strict=True):
+            draw_point(axes, loss, value, color, marker=point_marker(corrected=corrected))
+        line = None if lines is None else lines[lines["task"] == task]
+        if line is None or line.empty:
+            keys.append(handle(task, color, marker="o"))
+            continue
+        _line(axes, own["loss"], line.iloc[0], color)
+        keys.append(
+            handle(f"{task}, r = {line['r'].iloc[0]:.3f}".replace("-0", "−0"), color, marker="o", line="-")
+        )
+    axes.set_xlabel("loss (nats per token)")
+    axes.set_ylabel(QUALITY_NAMES.get(metric, metric))
+    legend_below(figure, keys + correction_key(corrected_rows(known)), columns=3)
+    return figure
+
+
+def _line(axes: Axes, losses: pd.Series, line: pd.Series, color: str) -> None:
+    ends = np.array([losses.min(), losses.max()])
+    axes.plot(ends, line["intercept"] + line["slope"] * ends, color=color, lw=1.3, zorder=2)

@@ -15,29 +15,16 @@ from matplotlib.axis import XAxis, YAxis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.path import Path as Outline
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
+MARKER_SIZE = 5.5
 P = ParamSpec("P")
 
 INK, MUTED, GRID = "#1d2433", "#5b6475", "#e7eaf0"
 TASK_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's palette: distinguishable with any colour vision."""
 
-
-def _ringed_diamond() -> Outline:
-    """A diamond within a ring."""
-    turn = np.pi / 2 * np.arange(5)
-    diamond = Outline(0.52 * np.column_stack([np.cos(turn), np.sin(turn)]), closed=True)
-    circle = Outline.unit_circle()
-    points, codes = np.asarray(circle.vertices), np.asarray(circle.codes)
-    hole = Outline(0.82 * points[-2::-1], codes[:-1])  # the other way round, so that it stays empty
-    return Outline.make_compound_path(diamond, circle, hole)
-
-
-CORRECTED = _ringed_diamond()
-"""The marker of values that were corrected for convergence."""
 
 _RC: Any = {
     "font.family": "sans-serif",
@@ -59,7 +46,7 @@ _RC: Any = {
     "legend.frameon": False,
     "legend.fontsize": 9.5,
     "lines.linewidth": 1.7,
-    "lines.markersize": 5.5,
+    "lines.markersize": MARKER_SIZE,
     "svg.hashsalt": "mnmt-laws",
     "figure.constrained_layout.use": True,
 }
@@ -130,11 +117,6 @@ def spread_axis(axis: XAxis | YAxis) -> None:
         log_value_axis(axis)
 
 
-def marker_size(marker: object) -> float:
-    """Size at which a marker looks as large as the others."""
-    return 10.5 if marker is CORRECTED else float(_RC["lines.markersize"])
-
-
 def diagonal(axes: Axes, values: NDArray[np.float64]) -> None:
     """Square axes around positive values, and the line where both coordinates agree."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
@@ -142,24 +124,6 @@ def diagonal(axes: Axes, values: NDArray[np.float64]) -> None:
     span = [low / margin, high * margin]
     axes.plot(span, span, "--", color=MUTED, lw=1.2, zorder=1)
     axes.set(xlim=span, ylim=span)
-
-
-def handle(
-    label: str, color: object = MUTED, *, line: str = "", marker: object = "", hollow: bool = False
-) -> Line2D:
-    """A legend entry."""
-    entry = Line2D([], [], color=color, linestyle=line or "none", label=label)  # type: ignore[arg-type]
-    entry.set(marker=marker, markersize=marker_size(marker), markerfacecolor="white" if hollow else color)
-    return entry
-
-
-def draw_point(
-    axes: Axes, x: float, y: float, color: object, *, marker: object = "o", hollow: bool = False
-) -> None:
-    """A measured point; hollow where it was held out."""
-    (point,) = axes.plot(x, y, linestyle="none", color=color, zorder=3)
-    point.set(marker=marker, markersize=marker_size(marker), markerfacecolor="white" if hollow else color)
-    point.set_markeredgewidth(0.9 if marker is CORRECTED else 1.3)
 
 
 def legend_below(figure: Figure, handles: list[Line2D], columns: int = 4) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mnmt_laws.figures.correction import mark_corrected
-from mnmt_laws.figures.intervals import SYMBOLS
+from mnmt_laws.figures.comparison import SYMBOLS
+from mnmt_laws.figures.points import mark_corrected
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.table import DAGGER, DAGGER_NOTE, Table, between, number, percent
+from mnmt_laws.report.text import DAGGER, DAGGER_NOTE, Table, between, number, percent
 
 
 def answer_tables(analysis: Analysis) -> list[Table]:

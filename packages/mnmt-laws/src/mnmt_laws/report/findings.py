@@ -7,6 +7,7 @@ import math
 from mnmt_laws.answers.claims import explained
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.text import format_duration, format_estimate
 
 _SYMBOLS = {"alpha": "α", "l_inf": "L∞"}
 
@@ -16,18 +17,6 @@ def find(analysis: Analysis) -> tuple[str, ...]:
     findings = [_laws(analysis), _verdict(analysis), _constancy(analysis), _limits(analysis)]
     findings += [_held_out(analysis), _fractions(analysis), _advice(analysis), _effort(analysis)]
     return tuple(finding for finding in findings if finding)
-
-
-def format_duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3.2 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def format_estimate(value: float, std: float) -> str:
-    """`0.612 ± 0.006`, or the value alone where its deviation is unknown."""
-    return f"{value:.3f} ± {std:.3f}" if math.isfinite(std) else f"{value:.3f}"
 
 
 def _laws(analysis: Analysis) -> str:

@@ -5,16 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from mnmt_laws.figures.correction import mark_corrected
-from mnmt_laws.figures.intervals import SYMBOLS
+from mnmt_laws.figures.comparison import SYMBOLS
+from mnmt_laws.figures.points import mark_corrected
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.parameters import parameter_frame
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.answer_tables import answer_tables
 from mnmt_laws.report.document import fraction_frame
-from mnmt_laws.report.findings import format_duration
-from mnmt_laws.report.table import DAGGER, DAGGER_NOTE, UNKNOWN, Table, Tile, between, number, percent
+from mnmt_laws.report.text import (
+    DAGGER,
+    DAGGER_NOTE,
+    UNKNOWN,
+    Table,
+    Tile,
+    between,
+    format_duration,
+    number,
+    percent,
+)
 from mnmt_laws.tables.mixture import format_mixture
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_laws import LawFit, Observations, Perturbation, fit, read_table, recommend, select
-from mnmt_laws.answers.recommend import best_weights
+from mnmt_laws.answers.recommendation import best_weights
 
 SIZE = 5e5
 

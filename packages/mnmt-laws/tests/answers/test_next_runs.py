@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import LawFit, Observations, Perturbation, design, fit, read_table, select, simulate
-from mnmt_laws.answers.design import cost_of_runs, default_candidates
+from mnmt_laws.answers.next_runs import cost_of_runs, default_candidates
 from mnmt_laws.answers.quantity import FORMS, parse_quantity
 
 QUANTITY = "loss:en-de@size=1e6,p=0.3"

@@ -1,19 +1,59 @@
-"""Which points a figure marks as corrected for convergence."""
+"""Measured points: their markers, their legend entries, and which of them were corrected for convergence."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.path import Path as Outline
 
 from mnmt_laws.answers.frontier import observed_pairs
-from mnmt_laws.figures.style import CORRECTED, handle
+from mnmt_laws.figures.style import MARKER_SIZE, MUTED
 from mnmt_laws.tables.observations import Observations
+
+
+def _ringed_diamond() -> Outline:
+    """A diamond within a ring."""
+    turn = np.pi / 2 * np.arange(5)
+    diamond = Outline(0.52 * np.column_stack([np.cos(turn), np.sin(turn)]), closed=True)
+    circle = Outline.unit_circle()
+    points, codes = np.asarray(circle.vertices), np.asarray(circle.codes)
+    hole = Outline(0.82 * points[-2::-1], codes[:-1])  # the other way round, so that it stays empty
+    return Outline.make_compound_path(diamond, circle, hole)
+
+
+CORRECTED = _ringed_diamond()
+"""The marker of values that were corrected for convergence."""
 
 NOTE = "corrected for convergence"
 
 _WHERE = ["run", "task", "size", "weight"]
+
+
+def draw_point(
+    axes: Axes, x: float, y: float, color: object, *, marker: object = "o", hollow: bool = False
+) -> None:
+    """A measured point; hollow where it was held out."""
+    (point,) = axes.plot(x, y, linestyle="none", color=color, zorder=3)
+    point.set(marker=marker, markersize=marker_size(marker), markerfacecolor="white" if hollow else color)
+    point.set_markeredgewidth(0.9 if marker is CORRECTED else 1.3)
+
+
+def marker_size(marker: object) -> float:
+    """Size at which a marker looks as large as the others."""
+    return 10.5 if marker is CORRECTED else MARKER_SIZE
+
+
+def handle(
+    label: str, color: object = MUTED, *, line: str = "", marker: object = "", hollow: bool = False
+) -> Line2D:
+    """A legend entry."""
+    entry = Line2D([], [], color=color, linestyle=line or "none", label=label)  # type: ignore[arg-type]
+    entry.set(marker=marker, markersize=marker_size(marker), markerfacecolor="white" if hollow else color)
+    return entry
 
 
 def corrected_rows(rows: pd.DataFrame) -> pd.Series:

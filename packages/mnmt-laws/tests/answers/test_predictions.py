@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import Observations, Perturbation, ResidualBootstrap, TableError, read_table, select
-from mnmt_laws.answers.more_tasks import predict_more_tasks
+from mnmt_laws.answers.predictions import predict_more_tasks
 from mnmt_laws.tables.mixture import format_mixture, parse_mixture
 
 TASKS = ("en-de", "en-fr", "en-zh")

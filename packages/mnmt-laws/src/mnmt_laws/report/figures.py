@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import re
+from dataclasses import dataclass
 
+import pandas as pd
+from matplotlib.figure import Figure
+
+from mnmt_laws.answers.next_runs import Design
 from mnmt_laws.answers.quality import quality_lines
-from mnmt_laws.figures.coefficients import draw_coefficients
-from mnmt_laws.figures.correction import corrected_rows
-from mnmt_laws.figures.fractions import draw_fractions
-from mnmt_laws.figures.frontier import draw_frontier
-from mnmt_laws.figures.heldout import draw_held_out
-from mnmt_laws.figures.losses import draw_losses, draw_parallels
-from mnmt_laws.figures.quality import QUALITY_NAMES, draw_quality
-from mnmt_laws.figures.relative_gain import draw_relative_gain
+from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
+from mnmt_laws.figures.decisions import draw_design, draw_frontier
+from mnmt_laws.figures.losses import (
+    QUALITY_NAMES,
+    draw_learning_curves,
+    draw_losses,
+    draw_parallels,
+    draw_quality,
+)
+from mnmt_laws.figures.points import corrected_rows
+from mnmt_laws.figures.predictions import draw_held_out, draw_more_tasks
+from mnmt_laws.figures.style import to_svg
+from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.answers import answer_plates
-from mnmt_laws.report.plate import Plate, make_plate
+from mnmt_laws.tables.mixture import parse_mixture
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plate:
+    """Figures that share a heading and a caption."""
+
+    title: str
+    caption: str
+    panels: tuple[bytes, ...]
+    """SVG, one a panel."""
+
+    wide: bool = False
+    """Whether a panel takes the whole width of the page."""
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The panels as data addresses."""
+        encoded = (base64.b64encode(panel).decode("ascii") for panel in self.panels)
+        return tuple(f"data:image/svg+xml;base64,{panel}" for panel in encoded)
+
+    def files(self) -> dict[str, bytes]:
+        """The panels by file name, such as `trade-off-frontier-1.svg`."""
+        stem = re.sub(r"[^a-z]+", "-", self.title.lower())
+        return {f"{stem}-{number}.svg": panel for number, panel in enumerate(self.panels, start=1)}
+
+
+def make_plate(title: str, caption: str, figures: list[Figure], *, wide: bool = False) -> Plate:
+    """A plate of figures."""
+    panels = tuple(to_svg(figure) for figure in figures)
+    return Plate(title=title, caption=caption, panels=panels, wide=wide)
+
 
 FRONTIER = "Trade-off frontier"
 _FRONTIER_SIZES = 8
@@ -145,3 +187,85 @@ def _quality(analysis: Analysis) -> list[Plate]:
             ],
         )
     ]
+
+
+def answer_plates(analysis: Analysis) -> list[Plate]:
+    """A plate for every question that was asked."""
+    questions = (_comparison, _intervals, _more_tasks, _curves, _design)
+    plates = (question(analysis) for question in questions)
+    return [plate for plate in plates if plate is not None]
+
+
+def _comparison(analysis: Analysis) -> Plate | None:
+    if analysis.comparison is None:
+        return None
+    return make_plate(
+        "What the mixture acts through",
+        "Laws in which the weights move the factor β, the limit L∞, the exponent α, or all three. Left: BIC "
+        "above the best law's, where more than 2 counts and more than 10 decides. Middle and right: errors "
+        "on what a law was not fitted to. The shorter, the better.",
+        [draw_comparison(analysis.comparison.table)],
+        wide=True,
+    )
+
+
+def _intervals(analysis: Analysis) -> Plate | None:
+    if analysis.intervals is None or analysis.intervals.empty:
+        return None
+    return make_plate(
+        "Intervals by method",
+        "95% intervals of the joint law's parameters. Methods that agree leave little doubt; where they do "
+        "not, trust the widest.",
+        [draw_intervals(analysis.intervals)],
+        wide=True,
+    )
+
+
+def _more_tasks(analysis: Analysis) -> Plate | None:
+    if analysis.more_tasks is None or analysis.more_tasks.rows.empty:
+        return None
+    observations = analysis.observations
+    return make_plate(
+        "Models of more tasks",
+        "Lines and 95% bands are predicted from models of one and two tasks; points were measured. "
+        f"Median error {analysis.more_tasks.median_error:.1%}.",
+        [draw_more_tasks(analysis.more_tasks.rows, metric=observations.metric, unit=observations.unit)],
+        wide=True,
+    )
+
+
+def _curves(analysis: Analysis) -> Plate | None:
+    if not analysis.curves:
+        return None
+    tasks = sorted({curve.task for curve in analysis.curves})
+    metric = f"{analysis.observations.metric} ({analysis.observations.unit})"
+    return make_plate(
+        "Learning curves",
+        "What runs measured as they trained, and the power law fitted to it, read at the dotted horizon. "
+        "A diamond within a ring takes the place of the last measurement; a circle changes nothing.",
+        [draw_learning_curves(analysis.curves, task=task, metric=metric) for task in tasks],
+    )
+
+
+def _design(analysis: Analysis) -> Plate | None:
+    if analysis.design is None or analysis.design.runs.empty:
+        return None
+    rows, tasks = analysis.observations.frame, analysis.tasks
+    shown = tasks[:1] if len(tasks) == 2 else tasks  # of two tasks, the other has the rest
+    return make_plate(
+        "Runs to train next",
+        f"Dots are models that exist; rings are proposed, in the order in which they tell most about "
+        f"{analysis.design.quantity}.",
+        [
+            draw_design(
+                existing=rows[rows["task"] == task], proposed=_proposed(analysis.design, task), task=task
+            )
+            for task in shown
+        ],
+    )
+
+
+def _proposed(design: Design, task: str) -> pd.DataFrame:
+    """`size`, `weight` of a task and `order` of every proposed run."""
+    weights = [parse_mixture(mixture, "design").get(task, 0.0) for mixture in design.runs["mixture"]]
+    return pd.DataFrame({"size": design.runs["size"], "weight": weights, "order": range(1, len(weights) + 1)})

@@ -1,14 +1,16 @@
-"""`mnmt-laws collect`, `fit` and `compare`: from records to laws."""
+"""`mnmt-laws collect`, `fit`, `compare` and `report`: from run records to laws."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from mnmt_laws.answers.compare import compare as compare_laws
+from mnmt_laws.answers.comparison import compare as compare_laws
+from mnmt_laws.cli.console import print_frame, print_json, warn
 from mnmt_laws.cli.options import (
     DEFAULT_FITTING,
     DEFAULT_READING,
@@ -18,14 +20,15 @@ from mnmt_laws.cli.options import (
     Reading,
     fit_loaded,
     load,
+    open_chosen,
 )
-from mnmt_laws.cli.output import print_frame, print_json, warn
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.comparison import draw_comparison
 from mnmt_laws.figures.style import save
 from mnmt_laws.fitting.parameters import fit_document, format_fit
 from mnmt_laws.fitting.storage import save as save_fit
 from mnmt_laws.laws import LawName
+from mnmt_laws.report import build_report
 from mnmt_laws.tables.collect import collect as collect_records
 
 
@@ -112,3 +115,41 @@ def compare(
     percent = dict.fromkeys(("scatter", "size_error", "weight_error"), "{:.2%}")
     print_frame(found.table[columns], {"aic": "{:.1f}", "bic": "{:.1f}", **percent})
     print(f"\n{found.verdict}")
+
+
+def report(
+    source: Path | None = None,
+    *,
+    out: Path | None = None,
+    reading: Reading = DEFAULT_READING,
+    fitting: Fitting = DEFAULT_FITTING,
+    as_json: Json = False,
+) -> None:
+    """Write the report of a study: index.html, report.json, runs.csv and figures.
+
+    Args:
+        source: A run table, or a folder of run records.
+        out: Folder to write; by default `report` beside the source.
+        reading: What is analysed.
+        fitting: How.
+        as_json: Print JSON only: where the report is and what it found.
+    """
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    folder = out or (Path("report") if source is None else source.resolve().parent / "report")
+    written = build_report(
+        open_chosen(source, reading),
+        out=folder,
+        metric=reading.metric,
+        testset=reading.testset,
+        architecture=reading.architecture,
+        horizon=reading.horizon,
+        objective=fitting.objective,
+        uncertainty=fitting.method,
+    )
+    if as_json:
+        print_json({"index": str(written.index), "findings": written.findings, "warnings": written.warnings})
+        return
+    print(f"{written.index}")
+    for line in written.findings[:6]:
+        print(f"- {line}")
+    warn(written.warnings)

@@ -20,8 +20,8 @@ from mnmt_laws import Perturbation, TaskLaw, build_report, fit, read_table, sele
 from mnmt_laws.fitting.parameters import fit_document
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.report.analysis import Analysis, analyse
+from mnmt_laws.report.figures import draw_plates
 from mnmt_laws.report.page import render_page
-from mnmt_laws.report.plates import draw_plates
 from mnmt_laws.tables.source import Source
 
 FEW = Perturbation(refits=10)

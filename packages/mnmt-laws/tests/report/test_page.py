@@ -18,9 +18,8 @@ import pytest
 
 from mnmt_laws import LawFit, Perturbation, TaskLaw, fitted_fraction, read_table, recommend, simulate
 from mnmt_laws.report.analysis import Analysis, analyse
-from mnmt_laws.report.explorer import explored_fit, explorer_data
-from mnmt_laws.report.page import render_page
-from mnmt_laws.report.plates import draw_plates
+from mnmt_laws.report.figures import draw_plates
+from mnmt_laws.report.page import explored_fit, explorer_data, render_page
 from mnmt_laws.tables.source import Source
 
 NODE = shutil.which("node")
@@ -87,7 +86,7 @@ def page_data(analysis: Analysis) -> dict[str, Any]:
 
 def run_script(expression: str, data: object) -> Any:
     """The value of an expression in which `data` and the page's functions are known."""
-    package = resources.files("mnmt_laws.report")
+    package = resources.files("mnmt_laws.report").joinpath("assets")
     scripts = [package.joinpath(name).read_text(encoding="utf-8") for name in ("capacity.js", "mixture.js")]
     program = "\n".join(
         [*scripts, f"const data = {json.dumps(data)};", f"console.log(JSON.stringify({expression}));"]

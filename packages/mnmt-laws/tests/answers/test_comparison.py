@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import Observations, ResidualBootstrap, TableError, fit, read_table, select
-from mnmt_laws.answers.compare import RIVALS, Comparison, compare
+from mnmt_laws.answers.comparison import RIVALS, Comparison, compare
 from mnmt_laws.laws import LawName
 
 FEW, NONE = ResidualBootstrap(refits=30), ResidualBootstrap(refits=0)

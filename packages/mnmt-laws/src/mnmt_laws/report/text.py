@@ -47,3 +47,15 @@ def percent(value: float, *, sign: bool = False) -> str:
 def between(lower: float, upper: float, digits: int) -> str:
     """An interval."""
     return f"{number(lower, digits)} to {number(upper, digits)}"
+
+
+def format_duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3.2 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def format_estimate(value: float, std: float) -> str:
+    """`0.612 ± 0.006`, or the value alone where its deviation is unknown."""
+    return f"{value:.3f} ± {std:.3f}" if math.isfinite(std) else f"{value:.3f}"

@@ -11,11 +11,12 @@ import pandas as pd
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from mnmt_laws.answers.design import design as propose_runs
 from mnmt_laws.answers.frontier import frontier as predict_frontier
-from mnmt_laws.answers.recommend import LEAST_WEIGHT, Recommendation
-from mnmt_laws.answers.recommend import recommend as recommend_mixture
+from mnmt_laws.answers.next_runs import design as propose_runs
+from mnmt_laws.answers.recommendation import LEAST_WEIGHT, Recommendation
+from mnmt_laws.answers.recommendation import recommend as recommend_mixture
 from mnmt_laws.answers.targets import SmallestSize, TargetMixture, meet_targets, smallest_size
+from mnmt_laws.cli.console import print_frame, print_json, warn
 from mnmt_laws.cli.options import (
     DEFAULT_FITTING,
     DEFAULT_READING,
@@ -28,10 +29,8 @@ from mnmt_laws.cli.options import (
     load,
     parse_numbers,
 )
-from mnmt_laws.cli.output import print_frame, print_json, warn
 from mnmt_laws.errors import TableError
-from mnmt_laws.figures.design import draw_design
-from mnmt_laws.figures.frontier import draw_frontier
+from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.style import format_size, save
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.tables.mixture import parse_mixture

@@ -1,0 +1,88 @@
+"""The report of a study: one page to read, the same numbers as JSON, and the run table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
+from mnmt_laws.report.analysis import analyse
+from mnmt_laws.report.document import report_document
+from mnmt_laws.report.figures import Plate, draw_plates
+from mnmt_laws.report.findings import find
+from mnmt_laws.report.page import render_page
+from mnmt_laws.tables.source import Source, open_source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A written report."""
+
+    index: Path
+    """The page; `report.json`, `runs.csv` and the folder `figures` lie beside it."""
+
+    findings: tuple[str, ...]
+    """What was found, in sentences."""
+
+    warnings: tuple[str, ...]
+    """What was left out, and what the data do not determine."""
+
+
+def build_report(
+    source: str | Path | pd.DataFrame | Source,
+    *,
+    out: str | Path,
+    metric: str = "loss",
+    testset: str | None = None,
+    architecture: str | None = None,
+    horizon: float | None = None,
+    objective: str = "log-ols",
+    uncertainty: Uncertainty | None = None,
+) -> Report:
+    """Analyse a run table or a folder of run records and write index.html, report.json, runs.csv and figures.
+
+    Args:
+        source: A run table, its file, or a folder of run records.
+        out: Folder to write; made if it does not exist.
+        metric: A value of the `metric` column.
+        testset: A value of the `testset` column; by default `test`, or the only one there is.
+        architecture: A value of the `architecture` column; may be omitted where there is only one.
+        horizon: Steps at which to read runs that have not converged; None leaves all as they are.
+        objective: As in `fit`.
+        uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
+
+    Raises:
+        TableError: If the source cannot be read or no law can be fitted to it.
+    """
+    opened = source if isinstance(source, Source) else open_source(source)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    analysis = analyse(
+        opened,
+        metric=metric,
+        testset=testset,
+        architecture=architecture,
+        horizon=horizon,
+        objective=objective,
+        uncertainty=uncertainty or ResidualBootstrap(),
+    )
+    document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "report.json").write_text(document + "\n", encoding="utf-8")
+    opened.table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
+    plates = draw_plates(analysis)
+    _write_figures(plates, folder / "figures")
+    index = folder / "index.html"
+    index.write_text(render_page(analysis, plates), encoding="utf-8")
+    return Report(index=index, findings=find(analysis), warnings=analysis.warnings)
+
+
+def _write_figures(plates: Sequence[Plate], folder: Path) -> None:
+    """The page's figures as files."""
+    folder.mkdir(exist_ok=True)
+    for plate in plates:
+        for name, panel in plate.files().items():
+            (folder / name).write_bytes(panel)
