@@ -36,9 +36,9 @@ from mnmt_data.batches import Batch, BatchStream
 from mnmt_data.cutting import cut
 from mnmt_data.mixture import Mixture
 from mnmt_data.pairs import Pairs
-from mnmt_data.ragged import Ragged, offsets_of
-from mnmt_data.segments import open_segment, write_segment
-from mnmt_data.shards import Shard, segment_path
+from mnmt_data.store.ragged import Ragged, offsets_of
+from mnmt_data.store.segments import open_segment, write_segment
+from mnmt_data.store.shards import Shard, segment_path
 
 try:
     import datasets

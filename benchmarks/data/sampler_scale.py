@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from mnmt_data.batches import BatchStream
 from mnmt_data.draws import mix
 from mnmt_data.mixture import Mixture
-from mnmt_data.ragged import Ragged, offsets_of
-from mnmt_data.segments import SegmentInfo
+from mnmt_data.store.ragged import Ragged, offsets_of
+from mnmt_data.store.segments import SegmentInfo
 from mnmt_data.windows import Share
 
 Rows = NDArray[np.int64]

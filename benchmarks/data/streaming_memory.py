@@ -4,7 +4,7 @@ Segments of random token ids are written into a temporary folder (the default ta
 pair is read once in shuffled batches. What the process holds, of its own (RssAnon) and of the files it maps
 (RssFile), is sampled from /proc/self/status by a thread; the most of both together is the kernel's own peak
 (VmHWM). Slopes are of straight lines through the second half of the samples, for the whole stream. With
-`--rows-mapped` the same is measured for several values of `mnmt_data.shards.ROWS_MAPPED`, over a part of the
+`--rows-mapped` the same is measured for several values of `mnmt_data.store.shards.ROWS_MAPPED`, over a part of the
 stream.
 
     python -m benchmarks.data.streaming_memory --out benchmarks/results/data/streaming_memory.json
@@ -30,12 +30,12 @@ import cyclopts
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data import shards
 from mnmt_data.batches import BatchStream
 from mnmt_data.mixture import Mixture
-from mnmt_data.ragged import Ragged, offsets_of
-from mnmt_data.segments import write_segment
-from mnmt_data.shards import Shard, segment_path
+from mnmt_data.store import shards
+from mnmt_data.store.ragged import Ragged, offsets_of
+from mnmt_data.store.segments import write_segment
+from mnmt_data.store.shards import Shard, segment_path
 
 TASK = "en-de"
 FIELDS = ("VmRSS", "RssAnon", "RssFile")

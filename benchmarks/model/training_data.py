@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from mnmt_data.batches import Batch, BatchStream
 from mnmt_data.mixture import Mixture
 from mnmt_data.pairs import Corpus
-from mnmt_data.prepared import open_prepared
-from mnmt_data.ragged import Ragged, offsets_of
-from mnmt_data.segments import SegmentInfo
+from mnmt_data.store.prepared import open_prepared
+from mnmt_data.store.ragged import Ragged, offsets_of
+from mnmt_data.store.segments import SegmentInfo
 from mnmt_data.windows import WHOLE, ReadWindow, read_window
 
 Rows = NDArray[np.int64]

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.corpus import Bitext, has_bitext, read_bitext, read_lines, write_bitext
 from mnmt_data.errors import DataError
+from mnmt_data.store.corpus_folder import Bitext, has_bitext, read_bitext, read_lines, write_bitext
 
 PLAIN = st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=["Cs"]), max_size=12)
 

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from mnmt_data.corpus import Bitext, read_bitext
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.debian import fetch_debian_descriptions, parse_descriptions, read_descriptions
 from mnmt_data.fetch.request import Request
+from mnmt_data.store.corpus_folder import Bitext, read_bitext
 
 ENGLISH = """Package: apt
 Description-md5: aaa

@@ -8,12 +8,12 @@ import tarfile
 import pytest
 
 from mnmt_data.cli import main
-from mnmt_data.corpus import Bitext, read_bitext
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.deb import members, package_version
 from mnmt_data.fetch.libreoffice_help import fetch_libreoffice_help, read_help
 from mnmt_data.fetch.libreoffice_interface import fetch_libreoffice_interface, read_interface
 from mnmt_data.fetch.request import Request
+from mnmt_data.store.corpus_folder import Bitext, read_bitext
 
 HELP = "./usr/share/libreoffice/help"
 RESOURCE = "./usr/lib/libreoffice/program/resource"

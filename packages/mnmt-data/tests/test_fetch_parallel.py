@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.corpus import Bitext
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.parallel import ParallelText
+from mnmt_data.store.corpus_folder import Bitext
 
 ENGLISH = {1: "one", 2: "two", 3: "Calc", 4: "one", 5: "five", 6: "menu"}
 GERMAN = {6: "Menü", 5: "fünf", 4: "eins", 3: "Calc", 1: "eins", 9: "neun"}

@@ -4,12 +4,12 @@ from hashlib import sha256
 
 import pytest
 
-from mnmt_data.corpus import write_bitext
 from mnmt_data.errors import DataError
 from mnmt_data.fetch import publish as module
 from mnmt_data.fetch.parallel import ParallelText
 from mnmt_data.fetch.publish import publish
 from mnmt_data.fetch.request import Request
+from mnmt_data.store.corpus_folder import write_bitext
 
 AVAILABLE = ["en", "de", "fr"]
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.groups import Groups, groups_path, read_groups, write_groups
+from mnmt_data.store.groups import Groups, groups_path, read_groups, write_groups
 
 
 @pytest.mark.parametrize(

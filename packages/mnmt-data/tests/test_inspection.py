@@ -3,9 +3,9 @@ import unicodedata
 
 import pytest
 
-from mnmt_data.corpus import Bitext, write_bitext
 from mnmt_data.inspection import WIDTH, describe, table
-from mnmt_data.prepared import Prepared, text_folder
+from mnmt_data.store.corpus_folder import Bitext, write_bitext
+from mnmt_data.store.prepared import Prepared, text_folder
 
 COUNTS = {"src_tokens": 7, "tgt_tokens": 5, "longest": 6, "byte_tokens": 1, "unknown_tokens": 2}
 NOTHING = {"pairs": 0, "src_tokens": 0, "tgt_tokens": 0, "longest": 0, "byte_tokens": 0, "unknown_tokens": 0}

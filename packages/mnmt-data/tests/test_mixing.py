@@ -17,8 +17,8 @@ from mnmt_data.mixing import (
 )
 from mnmt_data.mixture import Mixture
 from mnmt_data.prepare import prepare_study
-from mnmt_data.prepared import Prepared
 from mnmt_data.schedule import annealed
+from mnmt_data.store.prepared import Prepared
 from mnmt_data.structure import structure
 from mnmt_data.study import read_study
 

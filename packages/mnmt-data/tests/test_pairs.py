@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_data.pairs import Addresses, Batch, Pairs
-from mnmt_data.ragged import Ragged
-from mnmt_data.segments import SegmentInfo
+from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.segments import SegmentInfo
 
 TASKS = ("en-de", "en-fr", "en-it")
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from mnmt_data.mixture import Mixture
 from mnmt_data.plan import MOST_BATCHES, WINDOW_PAIRS, BatchPlan
 from mnmt_data.schedule import Phase, Schedule
-from mnmt_data.segments import SegmentInfo
+from mnmt_data.store.segments import SegmentInfo
 
 TASKS = ("en-de", "en-fr", "en-it")
 ROWS = {"en-de": 90, "en-fr": 23, "en-it": 4000}

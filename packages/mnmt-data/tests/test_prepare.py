@@ -6,9 +6,9 @@ import pytest
 
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import prepare_study
-from mnmt_data.prepared import open_prepared
+from mnmt_data.store.prepared import open_prepared
+from mnmt_data.store.vocabulary import EOS, UNK
 from mnmt_data.study import read_study
-from mnmt_data.vocab import EOS, UNK
 
 WORDS = {
     language: [f"{language}{stem}" for stem in ("bal", "dor", "fim", "gus", "hen", "kor", "lat")]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.groups import Groups
 from mnmt_data.prepare import pipeline, prepare_study
+from mnmt_data.store.groups import Groups
+from mnmt_data.store.vocabulary import EOS
 from mnmt_data.study import read_study
-from mnmt_data.vocab import EOS
 
 STUDY = """
 name = "files"

@@ -14,7 +14,7 @@ from filelock import FileLock
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import encoding, prepare_study, workers
 from mnmt_data.prepare.workspace import Workspace
-from mnmt_data.prepared import open_prepared
+from mnmt_data.store.prepared import open_prepared
 from mnmt_data.study import read_study
 
 STUDY = """

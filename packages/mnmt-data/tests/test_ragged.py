@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.ragged import Ragged, offsets_of
+from mnmt_data.store.ragged import Ragged, offsets_of
 
 row_lists = st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=12), max_size=20)
 

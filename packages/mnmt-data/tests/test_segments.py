@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.ragged import Ragged
-from mnmt_data.segments import (
+from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.segments import (
     SegmentInfo,
     check_segment,
     checksum,

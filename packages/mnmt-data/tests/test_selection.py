@@ -13,8 +13,6 @@ from mnmt_data.cli.app import app
 from mnmt_data.errors import DataError
 from mnmt_data.mixing import MixingConfig, SelectionConfig, open_stream, order_path
 from mnmt_data.mixture import Mixture
-from mnmt_data.prepared import SCHEMA, VOCABULARY, Prepared, shard_path
-from mnmt_data.segments import write_segment
 from mnmt_data.selection import (
     ScoresInfo,
     area_under_curve,
@@ -23,8 +21,10 @@ from mnmt_data.selection import (
     score_table,
     select,
 )
-from mnmt_data.shards import segment_path
-from mnmt_data.vocab import Vocabulary, train_vocabulary
+from mnmt_data.store.prepared import SCHEMA, VOCABULARY, Prepared, shard_path
+from mnmt_data.store.segments import write_segment
+from mnmt_data.store.shards import segment_path
+from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
 
 TASK = "en-de"
 TARGETS = ["eins", "zwei drei", "vier", "fünf sechs sieben", "acht", "neun zehn"]

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_data import shards
 from mnmt_data.errors import DataError
-from mnmt_data.ragged import Ragged
-from mnmt_data.segments import Segment, open_segment, write_segment
-from mnmt_data.shards import Shard, segment_path
+from mnmt_data.store import shards
+from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.segments import Segment, open_segment, write_segment
+from mnmt_data.store.shards import Shard, segment_path
 
 pair_lists = st.lists(st.tuples(*[st.lists(st.integers(0, 99_999), max_size=6)] * 2), max_size=8)
 

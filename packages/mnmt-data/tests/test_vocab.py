@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
 from mnmt_data.filters import normalise
-from mnmt_data.vocab import EOS, PAD, UNK, TargetTag, Vocabulary, tag_of, train_vocabulary
+from mnmt_data.store.vocabulary import EOS, PAD, UNK, TargetTag, Vocabulary, tag_of, train_vocabulary
 
 WORDS = ["house", "houses", "tree", "trees", "Haus", "Häuser", "Baum", "Bäume", "房子", "树木", "，", "。"]
 
@@ -87,7 +87,7 @@ def test_the_tag_has_its_place_in_every_source(words, subwords, lines, target, t
         tag = vocab.tag(target)
         around = {"prepended": ([tag], []), "appended": ([], [tag]), "none": ([], [])}
         first, last = around[target_tag]
-        with patch("mnmt_data.vocab.BLOCK_LINES", block):
+        with patch("mnmt_data.store.vocabulary.BLOCK_LINES", block):
             sources = [row.tolist() for row in placing.encode_sources(lines, target=target)]
         assert sources == [[*first, *ids, *last, EOS] for ids in vocab.encode(lines)]
 
@@ -101,7 +101,7 @@ def test_a_language_without_a_tag_is_told_wherever_tags_are(words, target_tag):
 def test_blocks_of_lines_are_joined(words, monkeypatch):
     lines = corpus()[:25]
     whole = words.encode_sources(lines, target="de")
-    monkeypatch.setattr("mnmt_data.vocab.BLOCK_LINES", 10)
+    monkeypatch.setattr("mnmt_data.store.vocabulary.BLOCK_LINES", 10)
     parts = words.encode_sources(lines, target="de")
     assert parts.values.tolist() == whole.values.tolist()
     assert parts.offsets.tolist() == whole.offsets.tolist()

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from mnmt_data.whole_file import remove_temporaries, whole_file, write_json
+from mnmt_data.store.atomic_file import remove_temporaries, whole_file, write_json
 
 
 def test_a_file_takes_its_name_when_it_is_written(tmp_path):

@@ -15,7 +15,7 @@ from mnmt_data.packing import PackedBatch, pack
 from mnmt_data.pairs import Batch, Corpus, Pairs
 from mnmt_data.plan import BatchPlan
 from mnmt_data.schedule import Schedule
-from mnmt_data.shards import Shard
+from mnmt_data.store.shards import Shard
 from mnmt_data.token_budget import check_not_empty, check_pairs, cut_batches
 from mnmt_data.windows import WHOLE, ReadWindow, Share, cut_window, read_window
 

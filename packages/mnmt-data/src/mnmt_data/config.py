@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mnmt_data.filters import CleanConfig
+from mnmt_data.store.vocabulary import Kind, TargetTag
 from mnmt_data.synthetic import SyntheticConfig
-from mnmt_data.vocab import Kind, TargetTag
 
 CARVED = ("dev", "test")
 """Sets that are taken out of the training text where nothing else holds them."""

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 from unicodedata import east_asian_width
 
-from mnmt_data.prepared import Prepared
+from mnmt_data.store.prepared import Prepared
 
 WIDTH = 100
 """Columns that the text fits in."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mnmt_data.batches import BatchStream
 from mnmt_data.errors import DataError
 from mnmt_data.mixture import Mixture
-from mnmt_data.prepared import Prepared
 from mnmt_data.schedule import Phase, Schedule, annealed, explicit
+from mnmt_data.store.prepared import Prepared
 
 Value = TypeVar("Value")
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.pairs import PAD, Pairs
-from mnmt_data.ragged import Ragged
+from mnmt_data.store.ragged import Ragged
 
 Rows = NDArray[np.int64]
 

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.ragged import Ragged
-from mnmt_data.segments import SegmentInfo
+from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.segments import SegmentInfo
 
 PAD = 0
 

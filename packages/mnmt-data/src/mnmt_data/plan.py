@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mnmt_data.draws import stream_key
 from mnmt_data.permutation import epoch_rows
 from mnmt_data.schedule import Phase, Schedule
-from mnmt_data.segments import SegmentInfo
+from mnmt_data.store.segments import SegmentInfo
 from mnmt_data.task_draws import TaskDraws
 
 Rows = NDArray[np.int64]

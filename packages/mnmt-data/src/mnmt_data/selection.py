@@ -22,8 +22,8 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepared import Prepared
-from mnmt_data.whole_file import write_json
+from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.prepared import Prepared
 
 Scores = NDArray[np.float32]
 Rows = NDArray[np.int64]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.pairs import Corpus
-from mnmt_data.shards import Shard
+from mnmt_data.store.shards import Shard
 
 Lengths = NDArray[np.int64]
 

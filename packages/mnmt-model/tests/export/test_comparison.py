@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_data.store.prepared import Prepared, open_prepared
 from mnmt_model import RunError
 from mnmt_model.export import Certificate, certify, conversion, export_hugging_face, export_run, import_run
 from mnmt_model.export.certificate import OURS

@@ -55,7 +55,7 @@ def inspect(
         as_json: Print JSON.
     """
     from mnmt_data.inspection import describe, table
-    from mnmt_data.prepared import open_prepared
+    from mnmt_data.store.prepared import open_prepared
 
     data = open_prepared(prepared)
     if verify:

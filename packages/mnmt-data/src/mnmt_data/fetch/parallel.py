@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mnmt_data.corpus import Bitext
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.languages import ENGLISH
 from mnmt_data.fetch.request import Pair
+from mnmt_data.store.corpus_folder import Bitext
 
 Units = Mapping[Any, str]
 """{what identifies a unit in every language: its text in one}."""

@@ -9,11 +9,11 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.corpus import Bitext, write_bitext
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.languages import ENGLISH
 from mnmt_data.fetch.parallel import ParallelText
 from mnmt_data.fetch.request import Pair, Request, Selection
+from mnmt_data.store.corpus_folder import Bitext, write_bitext
 
 DESCRIPTION = "corpus.json"
 

@@ -23,7 +23,7 @@ from mnmt_data.prepare.held_out_sets import Keys, Mask, held_out_sets, sentence_
 from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.parts import Parts
 from mnmt_data.prepare.workspace import Workspace
-from mnmt_data.whole_file import whole_file
+from mnmt_data.store.atomic_file import whole_file
 
 
 def choose(config: DataConfig, inputs: Inputs, parts: AllParts, space: Workspace) -> dict[str, FilterReport]:

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.vocab import UNK
+from mnmt_data.store.vocabulary import UNK
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,9 @@ from mnmt_data.prepare.coverage import Coverage
 from mnmt_data.prepare.encoding import AllWritten
 from mnmt_data.prepare.parts import Parts
 from mnmt_data.prepare.segment_job import Written
-from mnmt_data.prepared import SCHEMA, VOCABULARY
-from mnmt_data.segments import checksum, total
-from mnmt_data.vocab import EOS, PAD, UNK, Vocabulary
+from mnmt_data.store.prepared import SCHEMA, VOCABULARY
+from mnmt_data.store.segments import checksum, total
+from mnmt_data.store.vocabulary import EOS, PAD, UNK, Vocabulary
 
 
 def describe(

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.segments import checksum
-from mnmt_data.whole_file import write_json
+from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.segments import checksum
 
 _SETTLED_NS = 2_000_000_000
 """A file that changed so lately may change again and keep its time of change."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mnmt_data.config import CARVED, DataConfig
-from mnmt_data.corpus import bitext_paths
 from mnmt_data.errors import DataError
 from mnmt_data.readers import Reader, find_readers, open_reader
+from mnmt_data.store.corpus_folder import bitext_paths
 
 DESCRIPTION = "corpus.json"
 

@@ -15,10 +15,10 @@ from mnmt_data.prepare.choosing import chosen_rows
 from mnmt_data.prepare.cleaning import AllParts
 from mnmt_data.prepare.parts import Parts
 from mnmt_data.prepare.workspace import Workspace
-from mnmt_data.prepared import VOCABULARY
 from mnmt_data.split import Rows
-from mnmt_data.vocab import Vocabulary, train_vocabulary
-from mnmt_data.whole_file import whole_file
+from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.prepared import VOCABULARY
+from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
 
 Side = tuple[str, str]
 """A task and its `src` or `tgt`."""

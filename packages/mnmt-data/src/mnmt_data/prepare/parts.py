@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mnmt_data.filters import CleanBlock, FilterReport
-from mnmt_data.ragged import offsets_of
-from mnmt_data.whole_file import whole_file
+from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.ragged import offsets_of
 
 _REPORT = b"report"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")

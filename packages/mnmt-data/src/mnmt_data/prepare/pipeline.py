@@ -28,9 +28,9 @@ from mnmt_data.prepare.made_corpus import is_made, make_corpus
 from mnmt_data.prepare.progress import Report
 from mnmt_data.prepare.workers import Workers
 from mnmt_data.prepare.workspace import Workspace
-from mnmt_data.prepared import DESCRIPTION, SCHEMA, Prepared, open_prepared
+from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.prepared import DESCRIPTION, SCHEMA, Prepared, open_prepared
 from mnmt_data.study import StudyFile
-from mnmt_data.whole_file import write_json
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

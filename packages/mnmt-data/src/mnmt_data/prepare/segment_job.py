@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mnmt_data.corpus import Bitext, write_bitext
 from mnmt_data.filters import FilterReport
-from mnmt_data.groups import Groups, write_groups
 from mnmt_data.prepare.coverage import Coverage, measure
 from mnmt_data.prepare.parts import read_part
 from mnmt_data.prepare.workspace import Workspace
-from mnmt_data.prepared import VOCABULARY, shard_path, text_folder
-from mnmt_data.ragged import Ragged
-from mnmt_data.segments import SegmentInfo, write_segment
-from mnmt_data.shards import segment_path
-from mnmt_data.vocab import TargetTag, Vocabulary
+from mnmt_data.store.corpus_folder import Bitext, write_bitext
+from mnmt_data.store.groups import Groups, write_groups
+from mnmt_data.store.prepared import VOCABULARY, shard_path, text_folder
+from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.segments import SegmentInfo, write_segment
+from mnmt_data.store.shards import segment_path
+from mnmt_data.store.vocabulary import TargetTag, Vocabulary
 
 TOO_MANY_TOKENS = "too many tokens"
 """The filter that `max_length` sets; that of characters has gone before."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.prepared import DESCRIPTION
-from mnmt_data.whole_file import remove_temporaries, write_json
+from mnmt_data.store.atomic_file import remove_temporaries, write_json
+from mnmt_data.store.prepared import DESCRIPTION
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.whole_file import whole_file
+from mnmt_data.store.atomic_file import whole_file
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.prepared import Prepared
+from mnmt_data.store.prepared import Prepared
 from mnmt_model import LoadedRun, load_run
 from mnmt_model.runs.run_record import read_run
 

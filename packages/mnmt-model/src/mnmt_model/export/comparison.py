@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mnmt_data.prepared import VOCABULARY, Prepared
-from mnmt_data.ragged import Ragged
-from mnmt_data.segments import checksum
+from mnmt_data.store.prepared import VOCABULARY, Prepared
+from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.segments import checksum
 from mnmt_data.token_budget import cut_batches
 from mnmt_data.vocab import EOS, UNK
 from mnmt_model.errors import RunError

@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mnmt_data import whole_file
+from mnmt_data.store import atomic_file as whole_file
 from mnmt_model import jsonl
 from mnmt_model.errors import RunError
 from mnmt_model.export.t5_layout import hugging_face_name, model_config, our_name, t5_config

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_data.store.prepared import Prepared, open_prepared
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
 from mnmt_model.planning.experts import SlotUse, check_expert_parallel, exchange_bytes, slot_uses

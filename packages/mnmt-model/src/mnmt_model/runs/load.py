@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.prepared import Prepared
+from mnmt_data.store.prepared import Prepared
 from mnmt_model.checkpoints import load_model, newest, read_progress
 from mnmt_model.runs.evaluate import losses, mean_dev_loss
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data

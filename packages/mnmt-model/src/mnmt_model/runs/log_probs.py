@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepared import open_prepared
-from mnmt_data.ragged import Ragged
 from mnmt_data.selection import ScoreFile, ScoresInfo, score_table, scores_schema
+from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.prepared import open_prepared
+from mnmt_data.store.ragged import Ragged
 from mnmt_data.token_budget import check_not_empty, cut_batches
-from mnmt_data.whole_file import whole_file
 from mnmt_model.checkpoints import newest, weights_checksum
 from mnmt_model.errors import RunError
 from mnmt_model.runs.evaluate import pair_nats

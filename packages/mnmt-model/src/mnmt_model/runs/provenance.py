@@ -13,8 +13,8 @@ from os import path
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.prepared import VOCABULARY, Prepared
-from mnmt_data.segments import checksum
+from mnmt_data.store.prepared import VOCABULARY, Prepared
+from mnmt_data.store.segments import checksum
 from mnmt_model import jsonl
 from mnmt_model.planning.parameters import count
 from mnmt_model.runs.run_config import RunPlan

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data.mixture import Mixture
-from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_data.store.prepared import Prepared, open_prepared
 from mnmt_data.structure import StructureError, structure
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError

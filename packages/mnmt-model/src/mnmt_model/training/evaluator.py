@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mnmt_data.prepared import Prepared
+from mnmt_data.store.prepared import Prepared
 from mnmt_model.checkpoints import Progress
 from mnmt_model.distributed.world import World, on_first_rank
 from mnmt_model.runs.evaluate import losses, mean_dev_loss

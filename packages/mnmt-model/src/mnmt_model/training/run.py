@@ -9,7 +9,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from mnmt_data.prepared import Prepared, open_prepared
+from mnmt_data.store.prepared import Prepared, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.distributed.world import World, joined_world, on_first_rank
 from mnmt_model.errors import RunError, one_line

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from mnmt_data.errors import DataError
-from mnmt_data.whole_file import whole_file
+from mnmt_data.store.atomic_file import whole_file
 
 _UNSPACED = (
     *("bo", "bod", "cmn", "dz", "dzo", "ja", "jpn", "khm", "km", "lao", "lo", "my", "mya"),

@@ -13,8 +13,8 @@ import sentencepiece as spm
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.ragged import Ragged, offsets_of
-from mnmt_data.whole_file import whole_file
+from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.ragged import Ragged, offsets_of
 
 PAD, EOS, UNK = 0, 1, 2
 BLOCK_LINES = 50_000

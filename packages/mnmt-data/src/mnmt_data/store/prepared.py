@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.corpus import read_bitext
 from mnmt_data.errors import DataError
-from mnmt_data.groups import Groups, read_groups
-from mnmt_data.segments import check_segment
-from mnmt_data.shards import Shard
-from mnmt_data.vocab import Vocabulary
+from mnmt_data.store.corpus_folder import read_bitext
+from mnmt_data.store.groups import Groups, read_groups
+from mnmt_data.store.segments import check_segment
+from mnmt_data.store.shards import Shard
+from mnmt_data.store.vocabulary import Vocabulary
 
 SCHEMA = 3
 DESCRIPTION = "prepared.json"

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.ragged import Ragged, offsets_of
-from mnmt_data.segments import Segment, SegmentInfo, open_segment, read_info, total
+from mnmt_data.store.ragged import Ragged, offsets_of
+from mnmt_data.store.segments import Segment, SegmentInfo, open_segment, read_info, total
 
 Rows = NDArray[np.int64]
 

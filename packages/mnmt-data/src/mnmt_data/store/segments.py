@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from mnmt_data.errors import DataError
-from mnmt_data.ragged import Ragged
-from mnmt_data.whole_file import whole_file
+from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.ragged import Ragged
 
 _TOKEN_TYPES = (pa.large_list(pa.uint16()), pa.large_list(pa.int32()))
 _INFO = b"mnmt"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.whole_file import whole_file
+from mnmt_data.store.atomic_file import whole_file
 
 
 @dataclass(frozen=True, kw_only=True)

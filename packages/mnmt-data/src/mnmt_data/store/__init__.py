@@ -1,0 +1,1 @@
+"""What lies on disk: atomic files, token shards, the vocabulary, corpus folders and prepared data."""
