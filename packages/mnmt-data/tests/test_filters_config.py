@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mnmt_data.filters import CleanConfig
-from mnmt_data.structure import StructureError, structure
+from mnmt_data.study import StructureError, structure
 
 
 @pytest.mark.parametrize(

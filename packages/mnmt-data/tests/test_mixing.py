@@ -19,8 +19,7 @@ from mnmt_data.mixture import Mixture
 from mnmt_data.prepare import prepare_study
 from mnmt_data.schedule import annealed
 from mnmt_data.store.prepared import Prepared
-from mnmt_data.structure import structure
-from mnmt_data.study import read_study
+from mnmt_data.study import read_study, structure
 
 MIXTURE = Mixture({"xx-aa": 0.25, "xx-bb": 0.75})
 STUDY = """

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from mnmt_data.structure import StructureError, structure
+from mnmt_data.study import StructureError, structure
 
 
 @dataclass(frozen=True, kw_only=True)

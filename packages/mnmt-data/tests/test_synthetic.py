@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_data.structure import StructureError, structure
+from mnmt_data.study import StructureError, structure
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs, write_synthetic_corpus
 from mnmt_data.synthetic.concepts import SPLITS
 from mnmt_data.synthetic.word_order import WORD_ORDERS

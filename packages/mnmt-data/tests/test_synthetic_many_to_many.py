@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_data.structure import structure
+from mnmt_data.study import structure
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs, write_synthetic_corpus
 from mnmt_data.synthetic.concepts import SPLITS
 from mnmt_data.synthetic.pairs import source_words, target_words

@@ -14,7 +14,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.mixing import MixingConfig
 from mnmt_data.mixture import Mixture
 from mnmt_data.store.prepared import Prepared, open_prepared
-from mnmt_data.structure import structure
+from mnmt_data.study import structure
 
 RUN = "run.json"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mnmt_data.prepare.digests import Digests
 from mnmt_data.prepare.inputs import DESCRIPTION
-from mnmt_data.structure import structure
+from mnmt_data.study import structure
 from mnmt_data.synthetic import SyntheticConfig, write_synthetic_corpus
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from mnmt_data.mixture import Mixture
 from mnmt_data.store.prepared import Prepared, open_prepared
-from mnmt_data.structure import StructureError, structure
-from mnmt_data.study import StudyFile
+from mnmt_data.study import StructureError, StudyFile, structure
 from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import preset
 from mnmt_model.runs.run_config import Role, RunPlan
