@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.batches import BatchStream
-from mnmt_data.draws import mix
+from mnmt_data.counter_rng import mix
 from mnmt_data.mixture import Mixture
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segments import SegmentInfo

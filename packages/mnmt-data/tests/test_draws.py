@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.draws import mix, random_units, random_words, stream_key
+from mnmt_data.counter_rng import mix, random_units, random_words, stream_key
 
 
 @given(seed=st.integers(), start=st.integers(0, 2**40), skip=st.integers(0, 50), count=st.integers(0, 50))

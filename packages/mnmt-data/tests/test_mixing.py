@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.draws import random_words, stream_key
+from mnmt_data.counter_rng import random_words, stream_key
 from mnmt_data.errors import DataError
 from mnmt_data.mixing import (
     MixingConfig,

@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_data.draws import stream_key
-from mnmt_data.permutation import epoch_rows, permute
+from mnmt_data.counter_rng import epoch_rows, permute, stream_key
 
 KEY = stream_key(7, "permutation")
 

@@ -16,8 +16,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.draws import stream_key
-from mnmt_data.permutation import epoch_rows
+from mnmt_data.counter_rng import epoch_rows, stream_key
 from mnmt_data.schedule import Phase, Schedule
 from mnmt_data.store.segments import SegmentInfo
 from mnmt_data.task_draws import TaskDraws

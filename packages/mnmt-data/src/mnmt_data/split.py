@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.draws import Words, mix, stream_key
+from mnmt_data.counter_rng import Words, mix, stream_key
 
 Rows = NDArray[np.int64]
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.draws import random_words, stream_key
+from mnmt_data.counter_rng import random_words, stream_key
 from mnmt_data.mixture import Mixture
 
 Counts = NDArray[np.int64]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mnmt_data.counter_rng import random_words, stream_key
 from mnmt_data.cutting import cut
-from mnmt_data.draws import random_words, stream_key
 from mnmt_data.pairs import Addresses, Corpus, Pairs
 from mnmt_data.plan import BatchPlan, Window
 

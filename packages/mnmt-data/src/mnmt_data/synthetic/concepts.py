@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.draws import mix, random_units, stream_key
+from mnmt_data.counter_rng import mix, random_units, stream_key
 
 SPLITS = ("train", "dev", "test")
 NO_WORD = -1

@@ -7,8 +7,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.draws import random_units, random_words, stream_key
-from mnmt_data.permutation import permute
+from mnmt_data.counter_rng import permute, random_units, random_words, stream_key
 
 _COMMON = "*"  # no language is called so
 _GOLDEN = (sqrt(5) - 1) / 2

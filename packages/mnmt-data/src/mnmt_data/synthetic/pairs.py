@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.draws import random_units, stream_key
+from mnmt_data.counter_rng import random_units, stream_key
 from mnmt_data.synthetic.concepts import NO_WORD, concept_sentences, sentence_lengths, zipf_probabilities
 from mnmt_data.synthetic.config import SOURCE_LANGUAGE, SyntheticConfig
 from mnmt_data.synthetic.lexicon import shared_concepts, synonyms, unique_spellings

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.draws import random_words, stream_key
+from mnmt_data.counter_rng import random_words, stream_key
 
 WordOrder: TypeAlias = Literal["same", "reversed", "permuted"]
 WORD_ORDERS: tuple[str, ...] = get_args(WordOrder)
