@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, kstest
 
-from mnmt_data.mixture import Mixture
-from mnmt_data.task_draws import TaskDraws
+from mnmt_data.stream.mixture import Mixture
+from mnmt_data.stream.task_sampler import TaskDraws
 
 WEIGHTS = {"en-de": 0.5, "en-fr": 0.25, "en-zh": 0.15, "en-ru": 0.08, "en-is": 0.019, "en-gu": 0.001}
 SMALLEST = 5

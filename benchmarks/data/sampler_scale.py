@@ -25,12 +25,12 @@ import cyclopts
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.batches import BatchStream
 from mnmt_data.counter_rng import mix
-from mnmt_data.mixture import Mixture
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segments import SegmentInfo
-from mnmt_data.windows import Share
+from mnmt_data.stream.batch_stream import BatchStream
+from mnmt_data.stream.mixture import Mixture
+from mnmt_data.stream.prefetch import Share
 
 Rows = NDArray[np.int64]
 

@@ -30,12 +30,12 @@ import cyclopts
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.batches import BatchStream
-from mnmt_data.mixture import Mixture
 from mnmt_data.store import shards
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import Shard, segment_path
+from mnmt_data.stream.batch_stream import BatchStream
+from mnmt_data.stream.mixture import Mixture
 
 TASK = "en-de"
 FIELDS = ("VmRSS", "RssAnon", "RssFile")

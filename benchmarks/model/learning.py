@@ -29,10 +29,10 @@ from torch import Tensor
 from tqdm import trange
 from transformers import T5Config, T5ForConditionalGeneration
 
-from mnmt_data.batches import Batch, eval_batches
-from mnmt_data.mixing import open_stream
-from mnmt_data.mixture import Mixture
 from mnmt_data.store.prepared import Prepared, open_prepared
+from mnmt_data.stream.batch_stream import Batch, eval_batches
+from mnmt_data.stream.mixing import open_stream
+from mnmt_data.stream.mixture import Mixture
 from mnmt_model import ModelConfig, RunPlan, TrainConfig, build_model, train
 from mnmt_model.cli.progress import StepProgress
 from mnmt_model.export.t5_layout import hugging_face_name, t5_config

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.batches import Batch, BatchStream
-from mnmt_data.mixture import Mixture
-from mnmt_data.pairs import Corpus
 from mnmt_data.store.prepared import open_prepared
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segments import SegmentInfo
-from mnmt_data.windows import WHOLE, ReadWindow, read_window
+from mnmt_data.stream.batch import Corpus
+from mnmt_data.stream.batch_stream import Batch, BatchStream
+from mnmt_data.stream.mixture import Mixture
+from mnmt_data.stream.prefetch import WHOLE, ReadWindow, read_window
 
 Rows = NDArray[np.int64]
 

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_data.batches import BatchStream, eval_batches
 from mnmt_data.errors import DataError
-from mnmt_data.mixture import Mixture
-from mnmt_data.schedule import Phase, Schedule, explicit
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segments import SegmentInfo, write_segment
 from mnmt_data.store.shards import Shard, segment_path
-from mnmt_data.windows import Share
+from mnmt_data.stream.batch_stream import BatchStream, eval_batches
+from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit
+from mnmt_data.stream.prefetch import Share
 
 TASKS = {"en-de": 90, "en-fr": 23, "en-it": 400}
 WEIGHTS = {"en-de": 0.3, "en-fr": 0.1, "en-it": 0.6}

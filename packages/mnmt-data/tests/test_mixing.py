@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from mnmt_data.counter_rng import random_words, stream_key
 from mnmt_data.errors import DataError
-from mnmt_data.mixing import (
+from mnmt_data.prepare import prepare_study
+from mnmt_data.store.prepared import Prepared
+from mnmt_data.stream.mixing import (
     MixingConfig,
     SelectionConfig,
     WeightChange,
@@ -15,10 +17,7 @@ from mnmt_data.mixing import (
     order_path,
     read_order,
 )
-from mnmt_data.mixture import Mixture
-from mnmt_data.prepare import prepare_study
-from mnmt_data.schedule import annealed
-from mnmt_data.store.prepared import Prepared
+from mnmt_data.stream.mixture import Mixture, annealed
 from mnmt_data.study import read_study, structure
 
 MIXTURE = Mixture({"xx-aa": 0.25, "xx-bb": 0.75})

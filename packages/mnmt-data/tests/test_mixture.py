@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.mixture import Mixture
+from mnmt_data.stream.mixture import Mixture
 
 sizes = st.dictionaries(st.text(max_size=3), st.integers(1, 10**10), min_size=1, max_size=6)
 

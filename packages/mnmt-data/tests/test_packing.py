@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_data.packing import pack
-from mnmt_data.pairs import Pairs
 from mnmt_data.store.ragged import Ragged
+from mnmt_data.stream.batch import Pairs
 
 WIDTH = 12
 sentence = st.lists(st.integers(1, 500), min_size=1, max_size=WIDTH)

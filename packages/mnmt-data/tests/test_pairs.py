@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_data.pairs import Addresses, Batch, Pairs
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segments import SegmentInfo
+from mnmt_data.stream.batch import Addresses, Batch, Pairs
 
 TASKS = ("en-de", "en-fr", "en-it")
 

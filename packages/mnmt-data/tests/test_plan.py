@@ -3,10 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_data.mixture import Mixture
-from mnmt_data.plan import MOST_BATCHES, WINDOW_PAIRS, BatchPlan
-from mnmt_data.schedule import Phase, Schedule
 from mnmt_data.store.segments import SegmentInfo
+from mnmt_data.stream.batch_sampler import MOST_BATCHES, WINDOW_PAIRS, BatchPlan
+from mnmt_data.stream.mixture import Mixture, Phase, Schedule
 
 TASKS = ("en-de", "en-fr", "en-it")
 ROWS = {"en-de": 90, "en-fr": 23, "en-it": 4000}

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mnmt_data.cli import main
 from mnmt_data.errors import DataError
-from mnmt_data.mixing import MixingConfig, open_stream
-from mnmt_data.mixture import Mixture
 from mnmt_data.prepare import prepare_study
+from mnmt_data.stream.mixing import MixingConfig, open_stream
+from mnmt_data.stream.mixture import Mixture
 from mnmt_data.study import read_study
 
 LANGUAGES = ("en", "de", "fr")

@@ -7,16 +7,15 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from mnmt_data.batches import BatchStream
 from mnmt_data.cli import main
 from mnmt_data.errors import DataError
-from mnmt_data.mixture import Mixture
-from mnmt_data.replay import audit, describe_batch, open_stream, read_recorded
-from mnmt_data.schedule import Schedule, explicit
 from mnmt_data.store import prepared
 from mnmt_data.store.segments import SegmentInfo, write_segment
 from mnmt_data.store.shards import segment_path
 from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
+from mnmt_data.stream.batch_stream import BatchStream
+from mnmt_data.stream.mixture import Mixture, Schedule, explicit
+from mnmt_data.stream.replay import audit, describe_batch, open_stream, read_recorded
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
 ROWS = {"en-de": 40, "en-fr": 300}

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.mixture import Mixture
-from mnmt_data.schedule import Phase, Schedule, explicit, moving
+from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit, moving
 
 EVEN = Mixture({"a": 0.5, "b": 0.5})
 ONLY_A = Mixture({"a": 1.0, "b": 0.0})

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 import mnmt_data.cli.select  # noqa: F401 - adds its command to the app
 from mnmt_data.cli.app import app
 from mnmt_data.errors import DataError
-from mnmt_data.mixing import MixingConfig, SelectionConfig, open_stream, order_path
-from mnmt_data.mixture import Mixture
-from mnmt_data.selection import (
+from mnmt_data.store.prepared import SCHEMA, VOCABULARY, Prepared, shard_path
+from mnmt_data.store.segments import write_segment
+from mnmt_data.store.shards import segment_path
+from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
+from mnmt_data.stream.mixing import MixingConfig, SelectionConfig, open_stream, order_path
+from mnmt_data.stream.mixture import Mixture
+from mnmt_data.stream.selection import (
     ScoresInfo,
     area_under_curve,
     best_first,
@@ -21,10 +25,6 @@ from mnmt_data.selection import (
     score_table,
     select,
 )
-from mnmt_data.store.prepared import SCHEMA, VOCABULARY, Prepared, shard_path
-from mnmt_data.store.segments import write_segment
-from mnmt_data.store.shards import segment_path
-from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
 
 TASK = "en-de"
 TARGETS = ["eins", "zwei drei", "vier", "fünf sechs sieben", "acht", "neun zehn"]
@@ -79,7 +79,7 @@ def test_one_file_alone_gives_plain_log_probabilities(scored):
 
 
 def test_blocks_do_not_change_the_scores(scored, monkeypatch):
-    monkeypatch.setattr("mnmt_data.selection.BLOCK_ROWS", 4)
+    monkeypatch.setattr("mnmt_data.stream.selection.BLOCK_ROWS", 4)
     np.testing.assert_allclose(pair_scores(**scored), CONTRASTS)
     assert best_first(pair_scores(**scored)).tolist() == ORDER
 
@@ -115,7 +115,7 @@ def test_parts_are_about_as_large_as_asked_for(monkeypatch):
         return argsort(values, **options)
 
     scores = np.random.default_rng(0).standard_normal(20_000).astype(np.float32)
-    monkeypatch.setattr("mnmt_data.selection.np.argsort", spy)
+    monkeypatch.setattr("mnmt_data.stream.selection.np.argsort", spy)
     best_first(scores, memory_rows=1000)
     assert sum(sizes) == 20_000
     assert max(sizes) < 1500

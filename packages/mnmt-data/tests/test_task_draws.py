@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_data.mixture import Mixture
-from mnmt_data.task_draws import LEAF, SUPER_BLOCK, TaskDraws
+from mnmt_data.stream.mixture import Mixture
+from mnmt_data.stream.task_sampler import LEAF, SUPER_BLOCK, TaskDraws
 
 WEIGHTS = {"en-de": 0.3, "en-fr": 0.0, "en-it": 0.699, "en-xx": 0.001}
 SHARES = np.array(list(WEIGHTS.values()))

@@ -7,7 +7,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segments import SegmentInfo, write_segment
 from mnmt_data.store.shards import Shard, segment_path
-from mnmt_data.token_budget import check_pairs, cut_batches
+from mnmt_data.stream.bucketing import check_pairs, cut_batches
 
 pair_lengths = st.lists(st.tuples(st.integers(1, 15), st.integers(1, 15)), max_size=60)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.pairs import PAD, Pairs
 from mnmt_data.store.ragged import Ragged
+from mnmt_data.stream.batch import PAD, Pairs
 
 Rows = NDArray[np.int64]
 

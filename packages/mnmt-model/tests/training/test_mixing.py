@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from mnmt_data.errors import DataError
-from mnmt_data.mixing import MixingConfig, SelectionConfig, WeightChange
-from mnmt_data.replay import audit, open_stream, read_recorded
+from mnmt_data.stream.mixing import MixingConfig, SelectionConfig, WeightChange
+from mnmt_data.stream.replay import audit, open_stream, read_recorded
 from mnmt_data.study import read_study
 from mnmt_model import RunPlan, plan_runs, train
 from mnmt_model.checkpoints import find_checkpoints

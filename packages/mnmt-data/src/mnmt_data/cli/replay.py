@@ -19,7 +19,7 @@ def replay(run: Path, *, step: Count = 0, samples: Count = 3, as_json: Json = Fa
         samples: Pairs of its batch to show.
         as_json: Print JSON.
     """
-    from mnmt_data.replay import audit, describe_batch, open_stream, read_recorded
+    from mnmt_data.stream.replay import audit, describe_batch, open_stream, read_recorded
 
     stream, data = open_stream(read_recorded(run))
     drawn, batch = audit(stream, step), describe_batch(stream, data, step, samples=samples)

@@ -14,8 +14,8 @@ from mnmt_data.cli.app import Count, Json, app
 from mnmt_data.errors import DataError
 
 if TYPE_CHECKING:
-    from mnmt_data.selection import Kept, Selection
     from mnmt_data.store.prepared import Prepared
+    from mnmt_data.stream.selection import Kept, Selection
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
@@ -45,9 +45,9 @@ def select(
         samples: Best and worst pairs to show.
         as_json: Print JSON.
     """
-    from mnmt_data.mixing import order_path
-    from mnmt_data.selection import select as select_pairs
     from mnmt_data.store.prepared import open_prepared
+    from mnmt_data.stream.mixing import order_path
+    from mnmt_data.stream.selection import select as select_pairs
 
     if base is None and tuned is None:
         raise DataError("--base and --tuned: give one score file of `mnmt-model score`, or both.")

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.mixture import Mixture
 from mnmt_data.store.prepared import Prepared, open_prepared
+from mnmt_data.stream.mixture import Mixture
 from mnmt_data.study import StructureError, StudyFile, structure
 from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import preset

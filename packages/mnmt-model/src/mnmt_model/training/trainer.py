@@ -9,10 +9,10 @@ from pathlib import Path
 
 import torch
 
-from mnmt_data.batches import BatchStream
-from mnmt_data.mixing import open_stream
-from mnmt_data.mixture import Mixture
 from mnmt_data.store.prepared import Prepared
+from mnmt_data.stream.batch_stream import BatchStream
+from mnmt_data.stream.mixing import open_stream
+from mnmt_data.stream.mixture import Mixture
 from mnmt_model import jsonl
 from mnmt_model.checkpoints import CHECKPOINTS, Progress, load_model, newest, restore_newest, save
 from mnmt_model.distributed.world import World, on_first_rank

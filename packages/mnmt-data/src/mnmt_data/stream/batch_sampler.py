@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import epoch_rows, stream_key
-from mnmt_data.schedule import Phase, Schedule
 from mnmt_data.store.segments import SegmentInfo
-from mnmt_data.task_draws import TaskDraws
+from mnmt_data.stream.mixture import Phase, Schedule
+from mnmt_data.stream.task_sampler import TaskDraws
 
 Rows = NDArray[np.int64]
 

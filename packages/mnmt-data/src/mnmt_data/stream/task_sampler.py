@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import random_words, stream_key
-from mnmt_data.mixture import Mixture
+from mnmt_data.stream.mixture import Mixture
 
 Counts = NDArray[np.int64]
 Labels = tuple[int | str, ...]

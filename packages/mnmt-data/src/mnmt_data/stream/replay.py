@@ -8,12 +8,12 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from mnmt_data import mixing
-from mnmt_data.batches import BatchStream
 from mnmt_data.errors import DataError
-from mnmt_data.mixing import MixingConfig
-from mnmt_data.mixture import Mixture
 from mnmt_data.store.prepared import Prepared, open_prepared
+from mnmt_data.stream import mixing
+from mnmt_data.stream.batch_stream import BatchStream
+from mnmt_data.stream.mixing import MixingConfig
+from mnmt_data.stream.mixture import Mixture
 from mnmt_data.study import structure
 
 RUN = "run.json"

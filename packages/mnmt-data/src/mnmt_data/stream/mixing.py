@@ -10,11 +10,10 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.batches import BatchStream
 from mnmt_data.errors import DataError
-from mnmt_data.mixture import Mixture
-from mnmt_data.schedule import Phase, Schedule, annealed, explicit
 from mnmt_data.store.prepared import Prepared
+from mnmt_data.stream.batch_stream import BatchStream
+from mnmt_data.stream.mixture import Mixture, Phase, Schedule, annealed, explicit
 
 Value = TypeVar("Value")
 

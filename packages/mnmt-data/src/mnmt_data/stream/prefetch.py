@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import random_words, stream_key
-from mnmt_data.cutting import cut
-from mnmt_data.pairs import Addresses, Corpus, Pairs
-from mnmt_data.plan import BatchPlan, Window
+from mnmt_data.stream.batch import Addresses, Corpus, Pairs
+from mnmt_data.stream.batch_sampler import BatchPlan, Window
+from mnmt_data.stream.bucketing import cut
 
 Rows = NDArray[np.int64]
 

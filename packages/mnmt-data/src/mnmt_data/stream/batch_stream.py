@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.mixture import Mixture
 from mnmt_data.packing import PackedBatch, pack
-from mnmt_data.pairs import Batch, Corpus, Pairs
-from mnmt_data.plan import BatchPlan
-from mnmt_data.schedule import Schedule
 from mnmt_data.store.shards import Shard
-from mnmt_data.token_budget import check_not_empty, check_pairs, cut_batches
-from mnmt_data.windows import WHOLE, ReadWindow, Share, cut_window, read_window
+from mnmt_data.stream.batch import Batch, Corpus, Pairs
+from mnmt_data.stream.batch_sampler import BatchPlan
+from mnmt_data.stream.bucketing import check_not_empty, check_pairs, cut_batches
+from mnmt_data.stream.mixture import Mixture, Schedule
+from mnmt_data.stream.prefetch import WHOLE, ReadWindow, Share, cut_window, read_window
 
 __all__ = ["Batch", "BatchStream", "eval_batches"]
 
