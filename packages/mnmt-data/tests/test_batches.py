@@ -291,37 +291,8 @@ def test_shards_on_disk_read_as_arrays_in_memory(segments, tmp_path):
         assert_same(one, other)
 
 
-@settings(deadline=None, max_examples=15)
-@given(step=st.integers(0, 100), accumulation=st.integers(1, 3), width=st.integers(9, 60))
-def test_packed_pieces_hold_the_pairs_of_the_pieces(step, accumulation, width):
-    batches, share = stream(explicit_schedule()), Share(rank=1, num_ranks=2, accumulation=accumulation)
-    for plain, packed in zip(
-        batches.share(step, share), batches.packed(step, share, width=width), strict=True
-    ):
-        assert max(packed.src.shape[1], packed.tgt.shape[1]) <= width
-        rows, columns = np.nonzero(packed.tasks >= 0)
-        found = [
-            (
-                batches.tasks[packed.tasks[row, column]],
-                int(packed.src[row][packed.src_segments[row] == column + 1][0]) - 3,
-                packed.loss_weights[row, column],
-            )
-            for row, column in zip(rows, columns, strict=True)
-        ]
-        expected = zip(pairs_of(plain), plain.loss_weights, strict=True)
-        assert Counter(found) == Counter((task, row, weight) for (task, row), weight in expected)
-        assert packed.num_tokens == plain.num_tokens
-
-
 def explicit_schedule():
     return Schedule((explicit(Mixture(WEIGHTS)),))
-
-
-def test_packing_names_a_sentence_over_the_width():
-    batches = stream()
-    nine = next(step for step in range(100) if batches.batch(step).tgt.shape[1] == 9)
-    with pytest.raises(ValueError, match=r"`width` must be at least the longest sentence \(9\), but is 8\."):
-        batches.packed(nine, Share(), width=8)
 
 
 @pytest.mark.parametrize(
@@ -352,11 +323,6 @@ def test_of_more_pieces_than_pairs_the_last_are_empty():
     pieces = [stream().share(0, Share(rank=rank, num_ranks=400))[0] for rank in range(400)]
     assert [len(piece.src) for piece in pieces] == [1] * len(whole.src) + [0] * (400 - len(whole.src))
     assert sum(piece.num_tokens for piece in pieces) == whole.num_tokens
-
-
-def test_a_width_is_refused_before_the_sentence_that_is_longer_is_met():
-    with pytest.raises(ValueError, match=r"`width` must be at least the longest sentence \(9\), but is 8\."):
-        stream().packed(0, Share(), width=8)
 
 
 def test_a_step_before_the_first_is_refused():

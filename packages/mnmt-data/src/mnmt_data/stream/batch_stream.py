@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.packing import PackedBatch, pack
 from mnmt_data.store.shards import Shard
 from mnmt_data.stream.batch import Batch, Corpus, Pairs
 from mnmt_data.stream.batch_sampler import BatchPlan
@@ -113,19 +112,6 @@ class BatchStream:
         """Source and target tokens of a whole batch, of which `share` is one rank's part."""
         window = self._read(step, share)
         return window.tokens[step - window.first_step]
-
-    def packed(self, step: int, share: Share, *, width: int) -> tuple[PackedBatch, ...]:
-        """As `share`, with several pairs in a row of at most `width` source and `width` target tokens.
-
-        Raises:
-            ValueError: If any sentence of the shards is longer than `width`.
-        """
-        longest = max(info.longest_side for info in self.plan.infos.values())
-        if longest > width:
-            raise ValueError(f"`width` must be at least the longest sentence ({longest}), but is {width}.")
-        window = self._read(step, share)
-        pieces = window.pieces[step - window.first_step]
-        return tuple(pack(window.pairs, rows, width=width) for rows in pieces)
 
     def counts(self, step: int) -> dict[str, int]:
         """{task: pairs drawn by the batches before `step`}."""
