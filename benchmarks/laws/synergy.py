@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mnmt_data.config import DataConfig
+from mnmt_data.prepare.config import DataConfig
 from mnmt_data.study import read_study
 from mnmt_data.synthetic import SyntheticConfig
 from mnmt_data.synthetic.concepts import zipf_probabilities

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mnmt_data.config import DataConfig, VocabConfig
+from mnmt_data.prepare.config import DataConfig, VocabConfig
 from mnmt_data.synthetic import SyntheticConfig
 
 CORPUS = {"tasks": ("en-de", "en-zh"), "corpus": Path("corpora/x")}

@@ -3,7 +3,7 @@ import unicodedata
 
 import pytest
 
-from mnmt_data.inspection import WIDTH, describe, table
+from mnmt_data.cli.inspection import WIDTH, describe, table
 from mnmt_data.store.corpus_folder import Bitext, write_bitext
 from mnmt_data.store.prepared import Prepared, text_folder
 

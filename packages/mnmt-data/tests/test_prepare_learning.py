@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.config import VocabConfig
-from mnmt_data.prepare.learning import language_shares, sample_sizes, spread
+from mnmt_data.prepare.config import VocabConfig
+from mnmt_data.prepare.vocabulary_sample import language_shares, sample_sizes, spread
 
 
 @given(
@@ -48,5 +48,5 @@ def test_rows_are_spread_evenly_over_those_chosen(chosen, size):
 def test_rows_are_spread_over_chunks_of_rows(monkeypatch):
     chosen = np.random.default_rng(1).random(1000) < 0.3
     whole = spread(chosen, 100)
-    monkeypatch.setattr("mnmt_data.prepare.learning._ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr("mnmt_data.prepare.vocabulary_sample._ROWS_AT_A_TIME", 7)
     assert spread(chosen, 100).tolist() == whole.tolist()

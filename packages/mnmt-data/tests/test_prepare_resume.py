@@ -12,7 +12,8 @@ import pytest
 from filelock import FileLock
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepare import encoding, prepare_study, workers
+from mnmt_data.prepare import encode as encoding
+from mnmt_data.prepare import prepare_study, workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.store.prepared import open_prepared
 from mnmt_data.study import read_study

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.split import Ends, places, side_of
+from mnmt_data.prepare.dev_test_sets import Ends, places, side_of
 
 KEYS = st.lists(st.integers(0, 40), max_size=60).map(lambda keys: np.array(keys, dtype=np.uint64))
 

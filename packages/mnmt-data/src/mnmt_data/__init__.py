@@ -1,8 +1,8 @@
 """Parallel corpora to exactly weighted batches, any of which can be asked for."""
 
-from mnmt_data.config import DataConfig, VocabConfig
 from mnmt_data.errors import DataError, StudyError
 from mnmt_data.prepare import prepare_study
+from mnmt_data.prepare.config import DataConfig, VocabConfig
 from mnmt_data.store.prepared import Prepared, open_prepared
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segments import write_segment

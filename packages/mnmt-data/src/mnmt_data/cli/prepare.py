@@ -28,7 +28,7 @@ def prepare(
         out: Folder of the study's results; `results/NAME` by default.
         workers: Processes; as many as there are processors by default.
     """
-    from mnmt_data.inspection import describe, table
+    from mnmt_data.cli.inspection import describe, table
     from mnmt_data.prepare import prepare_study
 
     described = read_study(study)
@@ -54,7 +54,7 @@ def inspect(
         verify: Read every file and compare it with its checksum first.
         as_json: Print JSON.
     """
-    from mnmt_data.inspection import describe, table
+    from mnmt_data.cli.inspection import describe, table
     from mnmt_data.store.prepared import open_prepared
 
     data = open_prepared(prepared)

@@ -1,16 +1,21 @@
-"""What a study reads: the sources of every split and task."""
+"""What a study reads: the sources of every split and task, and their checksums."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mnmt_data.config import CARVED, DataConfig
 from mnmt_data.errors import DataError
+from mnmt_data.prepare.config import CARVED, DataConfig
 from mnmt_data.readers import Reader, find_readers, open_reader
+from mnmt_data.store.atomic_file import write_json
 from mnmt_data.store.corpus_folder import bitext_paths
+from mnmt_data.store.segments import checksum
+from mnmt_data.study import structure
+from mnmt_data.synthetic import SyntheticConfig, write_synthetic_corpus
 
 DESCRIPTION = "corpus.json"
 
@@ -123,3 +128,74 @@ def _irreducible(corpus: Path | None, tasks: tuple[str, ...]) -> dict[str, float
         return {task: float(stated[task]) for task in tasks if task in stated}
     except (ValueError, AttributeError, TypeError):
         raise DataError(f"{path}: not the description of a corpus; mend or remove it.") from None
+
+
+def is_made(config: SyntheticConfig, folder: Path, digests: Digests) -> bool:
+    """Whether the corpus in a folder is whole and was made with these settings."""
+    try:
+        stated = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        made = structure(stated["provenance"]["config"], SyntheticConfig, where="config")
+        return made == config and all(
+            digests.of(folder / name) == digest for name, digest in stated["sha256"].items()
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def make_corpus(config: SyntheticConfig, folder: Path) -> None:
+    """Write the corpus; its description, without which it is not made, comes last."""
+    (folder / DESCRIPTION).unlink(missing_ok=True)
+    write_synthetic_corpus(config, folder)
+
+
+_SETTLED_NS = 2_000_000_000
+"""A file that changed so lately may change again and keep its time of change."""
+
+Stamp = tuple[int, int]
+"""Size and time of last change, in nanoseconds."""
+
+
+class Digests:
+    """SHA-256 of files, from a cache where size and time of change are as before."""
+
+    def __init__(self, cache: Path) -> None:
+        self._path = cache
+        self._cache = _read_cache(cache)
+        self._used: dict[Path, Stamp] = {}
+
+    def of(self, path: Path) -> str:
+        """SHA-256 of a file."""
+        size, changed = self._used[path] = _stamp(path)
+        known = self._cache.get(str(path.resolve()))
+        if known is not None and known[:2] == [size, changed]:
+            return str(known[2])
+        digest = checksum(path)
+        if time.time_ns() - changed > _SETTLED_NS:
+            self._cache[str(path.resolve())] = [size, changed, digest]
+        return digest
+
+    def save(self) -> None:
+        """Write the cache."""
+        write_json(self._path, self._cache)
+
+    def check_unchanged(self) -> None:
+        """Look whether the files are still those that `of` saw.
+
+        Raises:
+            DataError: Naming one that is not.
+        """
+        for path, stamp in self._used.items():
+            if not path.exists() or _stamp(path) != stamp:
+                raise DataError(f"{path}: changed while it was read; run `mnmt-data prepare` again.")
+
+
+def _stamp(path: Path) -> Stamp:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns
+
+
+def _read_cache(path: Path) -> dict[str, list[int | str]]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}

@@ -15,18 +15,15 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from mnmt_data.blocks import BLOCK_PAIRS
-from mnmt_data.config import DataConfig
 from mnmt_data.errors import DataError
-from mnmt_data.prepare.choosing import choose
-from mnmt_data.prepare.cleaning import clean
-from mnmt_data.prepare.description import describe
-from mnmt_data.prepare.digests import Digests
-from mnmt_data.prepare.encoding import SEGMENT_PAIRS, encode
-from mnmt_data.prepare.inputs import Inputs, find_inputs
-from mnmt_data.prepare.learning import check_tags, learn_vocabulary
-from mnmt_data.prepare.made_corpus import is_made, make_corpus
-from mnmt_data.prepare.progress import Report
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.clean import clean
+from mnmt_data.prepare.config import DataConfig
+from mnmt_data.prepare.describe import describe
+from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode
+from mnmt_data.prepare.inputs import Digests, Inputs, find_inputs, is_made, make_corpus
+from mnmt_data.prepare.splits import choose
+from mnmt_data.prepare.vocabulary_sample import check_tags, learn_vocabulary
+from mnmt_data.prepare.workers import Report, Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.store.atomic_file import write_json
 from mnmt_data.store.prepared import DESCRIPTION, SCHEMA, Prepared, open_prepared

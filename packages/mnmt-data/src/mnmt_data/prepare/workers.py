@@ -1,9 +1,10 @@
-"""Worker processes that take jobs in order, a few at a time."""
+"""Worker processes that take jobs in order, and how far a stage is."""
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -12,6 +13,8 @@ from multiprocessing import get_context, parent_process
 from threading import Thread
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
+
+from tqdm import tqdm
 
 from mnmt_data.blocks import BLOCK_PAIRS
 from mnmt_data.errors import DataError
@@ -100,3 +103,35 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+Report = Callable[[str], None]
+
+LINE_SECONDS = 60
+
+
+class Progress:
+    """Counts the pairs that a stage has seen to."""
+
+    def __init__(self, stage: str, report: Report) -> None:
+        self._stage, self._report = stage, report
+        self._pairs, self._told = 0, time.monotonic()
+        self._bar = tqdm(desc=stage, unit=" pairs", unit_scale=True, disable=None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+        if kind is None:
+            self._report(f"{self._stage}: {self._pairs:,} pairs done")
+
+    def add(self, pairs: int) -> None:
+        """Count pairs that were worked on now."""
+        self._pairs += pairs
+        self._bar.update(pairs)
+        if self._bar.disable and time.monotonic() - self._told > LINE_SECONDS:
+            self._report(f"{self._stage}: {self._pairs:,} pairs")
+            self._told = time.monotonic()

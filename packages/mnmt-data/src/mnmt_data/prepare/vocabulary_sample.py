@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.config import DataConfig, VocabConfig
 from mnmt_data.errors import DataError
-from mnmt_data.prepare.choosing import chosen_rows
-from mnmt_data.prepare.cleaning import AllParts
-from mnmt_data.prepare.parts import Parts
-from mnmt_data.prepare.workspace import Workspace
-from mnmt_data.split import Rows
+from mnmt_data.prepare.clean import AllParts
+from mnmt_data.prepare.config import DataConfig, VocabConfig
+from mnmt_data.prepare.dev_test_sets import Rows
+from mnmt_data.prepare.splits import chosen_rows
+from mnmt_data.prepare.workspace import Parts, Workspace
 from mnmt_data.store.atomic_file import whole_file
 from mnmt_data.store.prepared import VOCABULARY
 from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary

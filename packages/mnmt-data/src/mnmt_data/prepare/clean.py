@@ -11,16 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from mnmt_data.blocks import Block
-from mnmt_data.config import DataConfig
 from mnmt_data.errors import DataError
 from mnmt_data.filters import CleanBlock, Cleaner, FilterReport, clean_block, normalise
 from mnmt_data.filters.keys import pair_keys
 from mnmt_data.filters.normalise import Form
+from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.inputs import Inputs, Source
-from mnmt_data.prepare.parts import Parts, write_part
-from mnmt_data.prepare.progress import Progress, Report
-from mnmt_data.prepare.workers import Workers
-from mnmt_data.prepare.workspace import Workspace
+from mnmt_data.prepare.workers import Progress, Report, Workers
+from mnmt_data.prepare.workspace import Parts, Workspace, write_part
 
 _LINE_BREAKS = re.compile("[\r\n\ufeff]")
 

@@ -7,12 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.config import DataConfig
 from mnmt_data.filters import FilterReport
-from mnmt_data.prepare.coverage import Coverage
-from mnmt_data.prepare.encoding import AllWritten
-from mnmt_data.prepare.parts import Parts
-from mnmt_data.prepare.segment_job import Written
+from mnmt_data.prepare.config import DataConfig
+from mnmt_data.prepare.encode import AllWritten
+from mnmt_data.prepare.segment_job import Coverage, Written
+from mnmt_data.prepare.workspace import Parts
 from mnmt_data.store.prepared import SCHEMA, VOCABULARY
 from mnmt_data.store.segments import checksum, total
 from mnmt_data.store.vocabulary import EOS, PAD, UNK, Vocabulary

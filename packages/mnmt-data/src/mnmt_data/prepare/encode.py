@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.config import DataConfig
 from mnmt_data.errors import DataError
-from mnmt_data.prepare.choosing import chosen_rows, parts_of
-from mnmt_data.prepare.cleaning import AllParts
-from mnmt_data.prepare.progress import Progress, Report
+from mnmt_data.prepare.clean import AllParts
+from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.segment_job import SegmentJob, Written, run_segment_job
-from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.splits import chosen_rows, parts_of
+from mnmt_data.prepare.workers import Progress, Report, Workers
 from mnmt_data.prepare.workspace import Workspace
 
 SEGMENT_PAIRS = 1_000_000

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.config import DataConfig
 from mnmt_data.errors import DataError
 from mnmt_data.filters import (
     DUPLICATE,
@@ -18,11 +17,11 @@ from mnmt_data.filters import (
     is_held_out,
 )
 from mnmt_data.filters.report import SAMPLES
-from mnmt_data.prepare.cleaning import AllParts
-from mnmt_data.prepare.held_out_sets import Keys, Mask, held_out_sets, sentence_keys
+from mnmt_data.prepare.clean import AllParts
+from mnmt_data.prepare.config import DataConfig
+from mnmt_data.prepare.dev_test_sets import Keys, Mask, held_out_sets, sentence_keys
 from mnmt_data.prepare.inputs import Inputs
-from mnmt_data.prepare.parts import Parts
-from mnmt_data.prepare.workspace import Workspace
+from mnmt_data.prepare.workspace import Parts, Workspace
 from mnmt_data.store.atomic_file import whole_file
 
 
