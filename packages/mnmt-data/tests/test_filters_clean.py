@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.blocks import Block
 from mnmt_data.filters import CleanConfig, Cleaner, clean_block, normalise
 from mnmt_data.filters.keys import pair_keys
+from mnmt_data.readers.reader import Block
 
 sentences = st.sampled_from(["", " ", "a", "a ", "b", "a long one " * 9, "mid " * 4, "你好"]) | st.text(
     max_size=30

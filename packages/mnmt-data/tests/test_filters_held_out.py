@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.filters import held_out, held_out_keys, is_held_out
+from mnmt_data.filters import duplicates as held_out
+from mnmt_data.filters import held_out_keys, is_held_out
 from mnmt_data.filters.keys import text_keys
 
 words = st.sampled_from(["a", "b", "c", "d", "e"])

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from mnmt_data.blocks import Block
 from mnmt_data.errors import DataError
-from mnmt_data.filters import CleanConfig, Cleaner, clean_block, language
+from mnmt_data.filters import CleanConfig, Cleaner, clean_block
+from mnmt_data.filters import language_id as language
+from mnmt_data.readers.reader import Block
 
 pytest.importorskip("py3langid")
 

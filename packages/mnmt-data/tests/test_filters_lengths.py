@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.filters.lengths import characters, length_ratios, widths
+from mnmt_data.filters.pair_filters import characters, length_ratios, widths
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from mnmt_data.readers.languages import best_tag, is_reversed, opposite, origin_code, serves, spellings
+from mnmt_data.readers.language_codes import best_tag, is_reversed, opposite, origin_code, serves, spellings
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@ import pickle
 
 import pytest
 
-from mnmt_data.blocks import BLOCK_PAIRS
 from mnmt_data.errors import DataError
 from mnmt_data.readers import find_readers, open_reader
+from mnmt_data.readers.reader import BLOCK_PAIRS
 
 
 def write(folder, **texts):

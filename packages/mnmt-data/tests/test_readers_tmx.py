@@ -5,7 +5,7 @@ import pytest
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers import open_reader
-from mnmt_data.readers.tmx_units import UnitParser
+from mnmt_data.readers.tmx import UnitParser
 
 BOMB = """<?xml version="1.0"?>
 <!DOCTYPE tmx [
@@ -149,7 +149,7 @@ def test_memory_does_not_grow_with_the_document():
 
 
 def test_a_unit_without_end_stops_reading(monkeypatch):
-    monkeypatch.setattr("mnmt_data.readers.tmx_units.LONGEST_LINE", 2**20)
+    monkeypatch.setattr("mnmt_data.readers.tmx.LONGEST_LINE", 2**20)
     parser = UnitParser("x.tmx", "en-de")
     parser.feed(b"<tmx><body><tu><tuv><seg>")
     for _ in range(15):
@@ -159,7 +159,7 @@ def test_a_unit_without_end_stops_reading(monkeypatch):
 
 
 def test_many_units_may_be_longer_than_one(monkeypatch):
-    monkeypatch.setattr("mnmt_data.readers.tmx_units.LONGEST_LINE", 2**12)
+    monkeypatch.setattr("mnmt_data.readers.tmx.LONGEST_LINE", 2**12)
     parser = UnitParser("x.tmx", "en-de")
     parser.feed(b"<tmx><body>")
     chunk = unit(en="a", de="A").encode()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
-from mnmt_data.filters.code_points import code_points, table, text_of
+from mnmt_data.filters.normalise import code_points, table, text_of
 
 SEPARATOR = "\n"
 """Between the sides of a pair: no normalised text holds it."""

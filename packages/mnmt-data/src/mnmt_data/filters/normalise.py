@@ -1,10 +1,14 @@
-"""The form in which sentences are compared, counted and trained on."""
+"""The form in which sentences are compared, counted and trained on, and text as arrays of code points."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 Form = Literal["NFC", "NFKC"]
 
@@ -38,3 +42,22 @@ def normalise(line: str, form: Form = "NFC") -> str:
 def _is_plain(line: str) -> bool:
     """Whether no character is invisible and no space is at an end or beside another: most lines are so."""
     return line.isprintable() and line[:1] != " " and line[-1:] != " " and "  " not in line
+
+
+_CODE_POINTS = 0x110000
+
+
+def code_points(text: str) -> NDArray[np.uint32]:
+    """`(characters,)`: the number of each character."""
+    return np.frombuffer(text.encode("utf-32-le"), np.dtype("<u4"))
+
+
+def text_of(points: NDArray[np.uint32]) -> str:
+    """The characters with these numbers."""
+    return points.tobytes().decode("utf-32-le")
+
+
+def table(property_of: Callable[[str], str], values: str) -> NDArray[np.bool_]:
+    """Whether `property_of` each character is among `values`, `(code points,)`: index it by code points."""
+    found = (property_of(chr(point)) in values for point in range(_CODE_POINTS))
+    return np.fromiter(found, np.bool_, _CODE_POINTS)

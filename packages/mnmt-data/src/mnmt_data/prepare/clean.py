@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mnmt_data.blocks import Block
 from mnmt_data.errors import DataError
 from mnmt_data.filters import CleanBlock, Cleaner, FilterReport, clean_block, normalise
 from mnmt_data.filters.keys import pair_keys
@@ -19,6 +18,7 @@ from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.inputs import Inputs, Source
 from mnmt_data.prepare.workers import Progress, Report, Workers
 from mnmt_data.prepare.workspace import Parts, Workspace, write_part
+from mnmt_data.readers.reader import Block
 
 _LINE_BREAKS = re.compile("[\r\n\ufeff]")
 

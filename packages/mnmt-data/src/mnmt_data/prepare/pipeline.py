@@ -14,7 +14,6 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from mnmt_data.blocks import BLOCK_PAIRS
 from mnmt_data.errors import DataError
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
@@ -25,6 +24,7 @@ from mnmt_data.prepare.splits import choose
 from mnmt_data.prepare.vocabulary_sample import check_tags, learn_vocabulary
 from mnmt_data.prepare.workers import Report, Workers
 from mnmt_data.prepare.workspace import Workspace
+from mnmt_data.readers.reader import BLOCK_PAIRS
 from mnmt_data.store.atomic_file import write_json
 from mnmt_data.store.prepared import DESCRIPTION, SCHEMA, Prepared, open_prepared
 from mnmt_data.study import StudyFile

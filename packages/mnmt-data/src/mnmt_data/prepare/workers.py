@@ -16,8 +16,8 @@ from typing import Protocol, Self, TypeVar
 
 from tqdm import tqdm
 
-from mnmt_data.blocks import BLOCK_PAIRS
 from mnmt_data.errors import DataError
+from mnmt_data.readers.reader import BLOCK_PAIRS
 
 STARTING_PAIRS = BLOCK_PAIRS
 """Pairs that are worked on before processes are started: a small study is done before they would be there."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import CODECS, File
-from mnmt_data.readers.languages import best_tag, languages
+from mnmt_data.readers.language_codes import best_tag, languages
 from mnmt_data.readers.text_pairs import TextPairs
 
 SPLITS = ("train", "dev", "test")

@@ -8,14 +8,13 @@ from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import File, check_is_file
-from mnmt_data.readers.languages import languages, opposite, spellings
+from mnmt_data.readers.language_codes import languages, opposite, spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
 from mnmt_data.readers.parquet import ParquetPairs
 from mnmt_data.readers.reader import Reader
-from mnmt_data.readers.text_pairs import TextPairs
+from mnmt_data.readers.text_pairs import TextPairs, TsvPairs
 from mnmt_data.readers.tmx import TmxPairs
-from mnmt_data.readers.tsv import TsvPairs
 
 LANG = "{lang}"
 """Stands for the language code in the name of a source that is two texts."""

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import ZipMember, members
-from mnmt_data.readers.languages import best_tag, languages, opposite, serves
+from mnmt_data.readers.language_codes import best_tag, languages, opposite, serves
 from mnmt_data.readers.reader import Reader
 from mnmt_data.readers.text_pairs import TextPairs
 from mnmt_data.readers.tmx import TmxPairs

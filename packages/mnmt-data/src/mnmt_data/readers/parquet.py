@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mnmt_data.blocks import BLOCK_PAIRS, Block
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import check_is_file, one_line
-from mnmt_data.readers.languages import best_tag, is_reversed, languages, origin_code
-from mnmt_data.readers.reader import LONGEST_SENTENCE
+from mnmt_data.readers.language_codes import best_tag, is_reversed, languages, origin_code
+from mnmt_data.readers.reader import BLOCK_PAIRS, LONGEST_SENTENCE, Block
 
 ORIGIN = "origin"
 NAMED_SIDES = (("src", "tgt"), ("source", "target"))

@@ -1,4 +1,4 @@
-"""Two texts, a sentence a line, that are translations line by line (the Moses convention)."""
+"""Text with a sentence or a pair a line: two texts (the Moses convention), or tab-separated columns."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.blocks import BLOCK_PAIRS, Block
 from mnmt_data.errors import DataError
-from mnmt_data.readers.byte_sources import ByteSource
-from mnmt_data.readers.languages import origin_code
+from mnmt_data.readers.byte_sources import ByteSource, File
+from mnmt_data.readers.language_codes import is_reversed, origin_code
 from mnmt_data.readers.lines import Lines
+from mnmt_data.readers.reader import BLOCK_PAIRS, Block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,3 +55,44 @@ def _unequal(texts: list[Lines]) -> str:
     other, count = next((text, count) for text, count in others if count != counts[0])
     what = f"has {counts[0]} lines, but {other.name} has {count}"
     return f"{texts[0].name}: {what}; both must have one sentence a line, in the same order."
+
+
+@dataclass(frozen=True)
+class TsvPairs:
+    """Reads a TSV file; the columns trade places where its name gives the opposite direction."""
+
+    path: Path
+    task: str
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The one file."""
+        return (self.path,)
+
+    def blocks(self) -> Iterator[Block]:
+        """Blocks of pairs; every line is a pair, for no header is looked for.
+
+        Raises:
+            DataError: If the file is missing, broken or not UTF-8, or a line has no tab.
+        """
+        lines, first = Lines(File(self.path), overlong="\t"), 0
+        swapped = is_reversed(self.path.name, self.task)
+        while taken := lines.take(BLOCK_PAIRS):
+            left, right = self._columns(taken, first)
+            src, tgt = (right, left) if swapped else (left, right)
+            yield Block(src=src, tgt=tgt, first=first)
+            first += len(taken)
+
+    def _columns(self, lines: list[str], first: int) -> tuple[list[str], list[str]]:
+        left: list[str] = []
+        right: list[str] = []
+        try:
+            for line in lines:
+                columns = line.split("\t", 2)
+                right.append(columns[1])
+                left.append(columns[0])
+        except IndexError:
+            number = first + len(left) + 1
+            what = "has no tab; give source, tab, target on every line"
+            raise DataError(f"{self.path}:{number}: {what}.") from None
+        return left, right
