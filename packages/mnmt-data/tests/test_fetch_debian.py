@@ -3,8 +3,12 @@ import json
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.debian import fetch_debian_descriptions, parse_descriptions, read_descriptions
-from mnmt_data.fetch.request import Request
+from mnmt_data.fetch.config import Request
+from mnmt_data.fetch.debian_descriptions import (
+    fetch_debian_descriptions,
+    parse_descriptions,
+    read_descriptions,
+)
 from mnmt_data.store.corpus_folder import Bitext, read_bitext
 
 ENGLISH = """Package: apt

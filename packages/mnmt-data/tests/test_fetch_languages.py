@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.languages import find, full_code, plain, task_codes
+from mnmt_data.fetch.config import find, full_code, plain, task_codes
 
 LANGUAGES = [
     "en",

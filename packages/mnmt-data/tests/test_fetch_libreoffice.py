@@ -9,10 +9,10 @@ import pytest
 
 from mnmt_data.cli import main
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.deb import members, package_version
+from mnmt_data.fetch.apt import members, package_version
+from mnmt_data.fetch.config import Request
 from mnmt_data.fetch.libreoffice_help import fetch_libreoffice_help, read_help
 from mnmt_data.fetch.libreoffice_interface import fetch_libreoffice_interface, read_interface
-from mnmt_data.fetch.request import Request
 from mnmt_data.store.corpus_folder import Bitext, read_bitext
 
 HELP = "./usr/share/libreoffice/help"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.parallel import ParallelText
+from mnmt_data.fetch.parallel_text import ParallelText
 from mnmt_data.store.corpus_folder import Bitext
 
 ENGLISH = {1: "one", 2: "two", 3: "Calc", 4: "one", 5: "five", 6: "menu"}

@@ -5,10 +5,9 @@ from hashlib import sha256
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch import publish as module
-from mnmt_data.fetch.parallel import ParallelText
-from mnmt_data.fetch.publish import publish
-from mnmt_data.fetch.request import Request
+from mnmt_data.fetch import parallel_text as module
+from mnmt_data.fetch.config import Request
+from mnmt_data.fetch.parallel_text import ParallelText, publish
 from mnmt_data.store.corpus_folder import write_bitext
 
 AVAILABLE = ["en", "de", "fr"]

@@ -3,7 +3,7 @@ from itertools import combinations
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.request import Request
+from mnmt_data.fetch.config import Request
 
 AVAILABLE = ["de", "en", "fr", "pt-br", "pt", "zh-cn", "zh-tw"]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mnmt_data.study import StructureError, structure
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs, write_synthetic_corpus
 from mnmt_data.synthetic.concepts import SPLITS
-from mnmt_data.synthetic.word_order import WORD_ORDERS
+from mnmt_data.synthetic.lexicon import WORD_ORDERS
 
 SMALL = SyntheticConfig(concepts=300, train_sentences=3000, dev_sentences=100, test_sentences=200)
 

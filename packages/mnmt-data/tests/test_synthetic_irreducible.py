@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs
 from mnmt_data.synthetic.concepts import zipf_probabilities
-from mnmt_data.synthetic.pairs import source_words, target_words
-from mnmt_data.synthetic.text import text_bytes
-from mnmt_data.synthetic.word_order import WORD_ORDERS, word_orders
+from mnmt_data.synthetic.corpus import source_words, target_words
+from mnmt_data.synthetic.lexicon import WORD_ORDERS, text_bytes, word_orders
 
 SMALL = SyntheticConfig(concepts=300)
 

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.synthetic import SyntheticConfig
-from mnmt_data.synthetic.lexicon import shared_concepts, synonyms, unique_spellings
-from mnmt_data.synthetic.pairs import source_words, target_words
-from mnmt_data.synthetic.text import syllables
+from mnmt_data.synthetic.corpus import source_words, target_words
+from mnmt_data.synthetic.lexicon import shared_concepts, syllables, synonyms, unique_spellings
 
 SHARES = st.floats(0, 1)
 

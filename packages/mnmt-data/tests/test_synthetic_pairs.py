@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs
-from mnmt_data.synthetic.pairs import source_words, target_words
-from mnmt_data.synthetic.text import text_bytes
-from mnmt_data.synthetic.word_order import WORD_ORDERS, reordered, word_orders
+from mnmt_data.synthetic.corpus import source_words, target_words
+from mnmt_data.synthetic.lexicon import WORD_ORDERS, reordered, text_bytes, word_orders
 
 SMALL = SyntheticConfig(concepts=60, words_per_sentence=4, synonym_rate=0.3)
 

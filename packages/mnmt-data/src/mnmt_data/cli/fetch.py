@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from mnmt_data.cli.app import Out, app, say
-from mnmt_data.fetch.request import Request
+from mnmt_data.fetch.config import Request
 
 OPTIONS = Parameter(name="*")
 
@@ -72,7 +72,7 @@ def debian_descriptions(
         request: Languages, pairs and names.
         out: Corpus folder to write.
     """
-    from mnmt_data.fetch.debian import fetch_debian_descriptions
+    from mnmt_data.fetch.debian_descriptions import fetch_debian_descriptions
 
     fetch_debian_descriptions(request, out, report=say)
     print(f"fetched: {out}")

@@ -10,10 +10,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.apt import Apt
-from mnmt_data.fetch.deb import members
-from mnmt_data.fetch.languages import ENGLISH, plain
-from mnmt_data.fetch.request import Selection
+from mnmt_data.fetch.apt import Apt, members
+from mnmt_data.fetch.config import ENGLISH, Selection, plain
 
 LICENCE = "MPL-2.0, as the packages state"
 

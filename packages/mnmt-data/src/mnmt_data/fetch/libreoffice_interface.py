@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.deb import package_version
-from mnmt_data.fetch.languages import ENGLISH
+from mnmt_data.fetch.apt import package_version
+from mnmt_data.fetch.config import ENGLISH, Request
 from mnmt_data.fetch.libreoffice import LICENCE, LanguagePackages, TextUnits, read_languages, read_units
-from mnmt_data.fetch.parallel import ParallelText
-from mnmt_data.fetch.publish import check_folder, publish
-from mnmt_data.fetch.request import Request
+from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
 
 SOURCE = "LibreOffice interface"

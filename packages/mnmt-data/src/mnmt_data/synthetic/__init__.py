@@ -12,7 +12,6 @@ with pairs that are wrong.
 """
 
 from mnmt_data.synthetic.config import SOURCE_LANGUAGE, SyntheticConfig
-from mnmt_data.synthetic.corpus import write_synthetic_corpus
-from mnmt_data.synthetic.pairs import sentence_pairs
+from mnmt_data.synthetic.corpus import sentence_pairs, write_synthetic_corpus
 
 __all__ = ["SOURCE_LANGUAGE", "SyntheticConfig", "sentence_pairs", "write_synthetic_corpus"]

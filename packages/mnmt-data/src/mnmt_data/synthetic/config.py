@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import inf, log, log1p
 
 from mnmt_data.counter_rng import MAX_SIZE
-from mnmt_data.synthetic.word_order import WORD_ORDERS, WordOrder
+from mnmt_data.synthetic.lexicon import WORD_ORDERS, WordOrder
 
 SOURCE_LANGUAGE = "xx"
 

@@ -1,17 +1,125 @@
-"""Synthetic languages as a corpus folder."""
+"""Sentence pairs of synthetic languages, without end, and corpus folders of them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.synthetic.concepts import SPLITS
-from mnmt_data.synthetic.config import SyntheticConfig
-from mnmt_data.synthetic.pairs import sentence_pairs
-from mnmt_data.synthetic.text import text_bytes
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.counter_rng import random_units, stream_key
+from mnmt_data.synthetic.concepts import (
+    NO_WORD,
+    SPLITS,
+    concept_sentences,
+    sentence_lengths,
+    zipf_probabilities,
+)
+from mnmt_data.synthetic.config import SOURCE_LANGUAGE, SyntheticConfig
+from mnmt_data.synthetic.lexicon import (
+    filled_up,
+    reordered,
+    shared_concepts,
+    syllables,
+    synonyms,
+    text_bytes,
+    text_lines,
+    unique_spellings,
+    word_bytes,
+    word_orders,
+)
+
+Lines = NDArray[np.uint8]
+
+
+def sentence_pairs(config: SyntheticConfig, split: str, task: str) -> Iterator[tuple[Lines, Lines]]:
+    """Blocks of sentence pairs, without end, as lines of text in bytes (see `text.text_lines`).
+
+    What is drawn is a pure function of (seed, split, task): asking for more sentences keeps the earlier ones.
+    No split contains a source sentence of another (see `concepts.concept_sentences`).
+    """
+    src, tgt = task.split("-")
+    source, target = source_words(config, src), target_words(config, tgt)
+    src_orders, tgt_orders = _orders(config, src), _orders(config, tgt)
+    first = 0
+    for sentences in _concept_sentences(config, split, task):
+        chosen, lengths = _choose_synonyms(config, sentences, split, task, first), sentence_lengths(sentences)
+        placed = reordered(sentences, lengths, src_orders), reordered(chosen, lengths, tgt_orders)
+        lines = text_lines(placed[0], source), text_lines(placed[1], target)
+        yield _spoiled(config, *lines, task, first) if split == "train" else lines
+        first += len(sentences)
+
+
+def source_words(config: SyntheticConfig, language: str = SOURCE_LANGUAGE) -> Lines:
+    """(concepts, width): how a language writes each concept as a source, no two alike."""
+    if language != SOURCE_LANGUAGE:
+        return target_words(config, language)[::2]
+    spellings = unique_spellings(
+        config.concepts,
+        length=config.source_syllables,
+        inventory=config.syllable_inventory,
+        seed=config.seed,
+        language=SOURCE_LANGUAGE,
+    )
+    return word_bytes(spellings, syllables(config.syllable_inventory))
+
+
+def target_words(config: SyntheticConfig, language: str) -> Lines:
+    """(2 · concepts, width): each concept's first and second spelling, in turn; both the same in `xx`."""
+    if language == SOURCE_LANGUAGE:
+        return np.repeat(source_words(config), 2, axis=0)
+    seed, inventory = config.seed, config.syllable_inventory
+    shared = shared_concepts(config.concepts, config.shared_lexicon, seed=seed)
+    first = unique_spellings(
+        config.concepts,
+        length=config.target_syllables,
+        inventory=inventory,
+        seed=seed,
+        language=language,
+        shared=shared,
+    )
+    second = synonyms(first, inventory=inventory, seed=seed, language=language, shared=shared)
+    both = np.stack([first, second], axis=1).reshape(2 * config.concepts, -1)
+    return word_bytes(both, syllables(inventory))
+
+
+def _orders(config: SyntheticConfig, language: str) -> NDArray[np.int64]:
+    """Which word of `xx` stands at each place in a language, for every length."""
+    order = "same" if language == SOURCE_LANGUAGE else config.word_order
+    return word_orders(order, config.lengths[1], seed=config.seed, language=language)
+
+
+def _concept_sentences(config: SyntheticConfig, split: str, task: str) -> Iterator[NDArray[np.int64]]:
+    probabilities = zipf_probabilities(config.concepts, config.zipf_exponent)
+    return concept_sentences(probabilities, config.lengths, split=split, task=task, seed=config.seed)
+
+
+def _choose_synonyms(
+    config: SyntheticConfig, sentences: NDArray[np.int64], split: str, task: str, first: int
+) -> NDArray[np.int64]:
+    """Rows of `target_words` for the concepts of sentences `first` and on; the same shape as `sentences`."""
+    key = stream_key(config.seed, "synonyms", split, task)
+    units = random_units(key, first * sentences.shape[1], sentences.size).reshape(sentences.shape)
+    return np.where(sentences == NO_WORD, NO_WORD, 2 * sentences + (units < config.synonym_rate))
+
+
+def _spoiled(
+    config: SyntheticConfig, source: Lines, target: Lines, task: str, first: int
+) -> tuple[Lines, Lines]:
+    """Training pairs `first` and on, of which some are copies and some have the next pair's target."""
+    if config.noise == config.copies == 0:
+        return source, target
+    units = random_units(stream_key(config.seed, "noise", task), first, len(source))[:, None]
+    width = max(source.shape[1], target.shape[1])
+    copy, target = filled_up(source, width), filled_up(target, width)
+    misaligned = np.where(units < config.copies + config.noise, np.roll(target, -1, axis=0), target)
+    return source, np.where(units < config.copies, copy, misaligned)
+
 
 _LATER: dict[str, Any] = {
     "pairs": (),

@@ -1,8 +1,10 @@
-"""How a synthetic language spells its concepts."""
+"""How a synthetic language spells its concepts, orders its words and writes its lines."""
 
 from __future__ import annotations
 
+from itertools import chain, cycle, islice, product
 from math import sqrt
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,3 +101,80 @@ def _synonym_steps(concepts: int, inventory: int, seed: int, language: str) -> N
     """How far each concept's second last syllable is from the first, in [1, inventory)."""
     draws = random_words(stream_key(seed, "synonym", language), 0, concepts) % np.uint64(inventory - 1)
     return 1 + draws.astype(np.int64)
+
+
+WordOrder: TypeAlias = Literal["same", "reversed", "permuted"]
+WORD_ORDERS: tuple[str, ...] = get_args(WordOrder)
+
+
+def word_orders(order: WordOrder, longest: int, *, seed: int, language: str) -> NDArray[np.int64]:
+    """Which source word stands at each place of the target, for every length of sentence.
+
+    Returns:
+        (longest + 1, longest): row n is a permutation of the first n places and leaves the others alone.
+    """
+    orders = np.tile(np.arange(longest), (longest + 1, 1))
+    for length in range(1, longest + 1):
+        if order == "reversed":
+            orders[length, :length] = orders[length, :length][::-1].copy()
+        elif order == "permuted":
+            key = stream_key(seed, "order", language, length)
+            orders[length, :length] = random_words(key, 0, length).argsort()
+    return orders
+
+
+def reordered(
+    words: NDArray[np.int64], lengths: NDArray[np.int64], orders: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Sentences (n, longest) of the given `lengths` (n,) in the orders of `word_orders`."""
+    return np.take_along_axis(words, orders[lengths], axis=1)
+
+
+_CONSONANTS, _VOWELS = "bdfghjklmnprstvz", "aeiou"
+
+
+def syllables(count: int) -> NDArray[np.uint8]:
+    """The first `count` syllables, each followed by a space: (count, width) ASCII bytes of one width.
+
+    Syllables alternate consonants and vowels (ba, be, …) and are as short as `count` distinct ones allow.
+    """
+    length, available = 2, len(_CONSONANTS) * len(_VOWELS)
+    while available < count:
+        available *= len((_CONSONANTS, _VOWELS)[length % 2])
+        length += 1
+    letters = islice(cycle((_CONSONANTS, _VOWELS)), length)
+    text = "".join(chain.from_iterable((*letters_, " ") for letters_ in islice(product(*letters), count)))
+    return np.frombuffer(text.encode(), dtype=np.uint8).reshape(count, length + 1)
+
+
+def word_bytes(spellings: NDArray[np.int64], syllable_bytes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Each spelling as text, a space after every syllable: (words, length · syllable width) bytes."""
+    return syllable_bytes[spellings].reshape(len(spellings), -1)
+
+
+def text_lines(words: NDArray[np.int64], spelled: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Sentences as text, syllables separated by single spaces.
+
+    Args:
+        words: (sentences, longest) row numbers of `spelled`, then `concepts.NO_WORD` in shorter sentences.
+        spelled: (words, width) from `word_bytes`.
+
+    Returns:
+        (sentences, bytes of the longest line): every line ends with a newline; NUL fills up the shorter ones.
+    """
+    blank = np.zeros_like(spelled[:1])
+    lines = np.take(np.concatenate([spelled, blank]), words.ravel(), axis=0).reshape(len(words), -1)
+    ends = (words >= 0).sum(axis=1) * spelled.shape[1]
+    lines[np.arange(len(lines)), ends - 1] = ord("\n")
+    return lines
+
+
+def filled_up(lines: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+    """The same lines, `width` bytes wide."""
+    return np.pad(lines, ((0, 0), (0, width - lines.shape[1])))
+
+
+def text_bytes(lines: NDArray[np.uint8]) -> bytes:
+    """The text of some lines, without what fills them up."""
+    text: NDArray[np.uint8] = lines[lines != 0]
+    return text.tobytes()

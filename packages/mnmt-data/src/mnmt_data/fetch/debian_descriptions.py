@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mnmt_data.fetch.apt import Apt
-from mnmt_data.fetch.languages import ENGLISH, full_code
-from mnmt_data.fetch.parallel import ParallelText
-from mnmt_data.fetch.publish import check_folder, publish
-from mnmt_data.fetch.request import ALL, Request, Selection
+from mnmt_data.fetch.config import ALL, ENGLISH, Request, Selection, full_code
+from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
 
 SOURCE = "Debian package descriptions"
