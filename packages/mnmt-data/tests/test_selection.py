@@ -12,19 +12,13 @@ import mnmt_data.cli.select  # noqa: F401 - adds its command to the app
 from mnmt_data.cli.app import app
 from mnmt_data.errors import DataError
 from mnmt_data.store.prepared import SCHEMA, VOCABULARY, Prepared, shard_path
+from mnmt_data.store.score_file import ScoresInfo, score_table
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import segment_path
 from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
 from mnmt_data.stream.mixing import MixingConfig, SelectionConfig, open_stream, order_path
 from mnmt_data.stream.mixture import Mixture
-from mnmt_data.stream.selection import (
-    ScoresInfo,
-    area_under_curve,
-    best_first,
-    pair_scores,
-    score_table,
-    select,
-)
+from mnmt_data.stream.selection import area_under_curve, best_first, pair_scores, select
 
 TASK = "en-de"
 TARGETS = ["eins", "zwei drei", "vier", "fünf sechs sieben", "acht", "neun zehn"]

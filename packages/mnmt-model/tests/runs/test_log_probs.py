@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from mnmt_data.store.prepared import VOCABULARY, open_prepared
-from mnmt_data.stream.selection import ScoreFile
+from mnmt_data.store.score_file import ScoreFile
 from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
 from mnmt_model.checkpoints import find_checkpoints

@@ -16,8 +16,8 @@ from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import whole_file
 from mnmt_data.store.prepared import open_prepared
 from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.score_file import ScoreFile, ScoresInfo, score_table, scores_schema
 from mnmt_data.stream.bucketing import check_not_empty, cut_batches
-from mnmt_data.stream.selection import ScoreFile, ScoresInfo, score_table, scores_schema
 from mnmt_model.checkpoints import newest, weights_checksum
 from mnmt_model.errors import RunError
 from mnmt_model.runs.evaluate import pair_nats
@@ -42,7 +42,7 @@ def score_shard(
 ) -> None:
     """Write -log p(target | source) of every pair of a shard, in its order, under a run's newest model.
 
-    The file, whose columns `mnmt_data.stream.selection` describes, appears when all pairs are scored; the parts are
+    The file, whose columns `mnmt_data.store.score_file` describes, appears when all pairs are scored; the parts are
     kept beside it until then, and are gone on from. Nothing is done if it is there already.
 
     Args:

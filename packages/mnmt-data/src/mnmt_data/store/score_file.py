@@ -1,0 +1,104 @@
+"""Score files: what a model thinks of each pair of a shard.
+
+A score file is Parquet with a row a pair, in the order of the shard: `nats`, -log p(target | source), and
+`tokens`, the target's length. `mnmt-model score` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mnmt_data.errors import DataError
+
+Rows = NDArray[np.int64]
+
+BLOCK_ROWS = 2**20
+"""Rows read at a time."""
+
+_INFO = b"mnmt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoresInfo:
+    """Which model scored which pairs."""
+
+    run: str
+    """Name of the run."""
+
+    step: int
+    """Training step of the checkpoint."""
+
+    weights: str
+    """SHA-256 of its weights."""
+
+    split: str
+    task: str
+
+    fingerprint: str
+    """Of the prepared data."""
+
+
+def scores_schema(info: ScoresInfo) -> pa.Schema:
+    """The columns of a score file, with `info` as metadata.
+
+    `nats` is -log p(target | source), `tokens` the target's tokens with `</s>`, `bytes` its text's in UTF-8.
+    Nats a token compare pairs under one vocabulary, nats a byte also under different ones.
+    """
+    numbers = [pa.field(name, pa.int32()) for name in ("tokens", "bytes")]
+    scores = [pa.field(name, pa.float32()) for name in ("nats", "nats_per_token", "nats_per_byte")]
+    return pa.schema([*scores, *numbers], metadata={_INFO: json.dumps(asdict(info))})
+
+
+def score_table(nats: NDArray[np.floating], tokens: Rows, text_bytes: Rows, info: ScoresInfo) -> pa.Table:
+    """The rows of a score file, of the (pairs,) numbers that they follow from."""
+    columns = {
+        "nats": nats,
+        "nats_per_token": nats / np.maximum(tokens, 1),
+        "nats_per_byte": nats / np.maximum(text_bytes, 1),
+        "tokens": tokens,
+        "bytes": text_bytes,
+    }
+    return pa.table(columns).cast(scores_schema(info))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreFile:
+    """A model's scores of the pairs of a shard."""
+
+    path: Path
+    info: ScoresInfo
+    pairs: int
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Read what a score file says of itself.
+
+        Raises:
+            DataError: If it is missing or not a score file.
+        """
+        try:
+            with pq.ParquetFile(path) as file:
+                schema, pairs = file.schema_arrow, file.metadata.num_rows
+            info = ScoresInfo(**json.loads(schema.metadata[_INFO]))
+        except FileNotFoundError:
+            raise DataError(f"{path}: no such score file; `mnmt-model score` writes them.") from None
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            raise DataError(f"{path}: not a score file ({reason}); score the pairs again.") from None
+        return cls(path=path, info=info, pairs=pairs)
+
+    def per_token(self) -> Iterator[NDArray[np.float64]]:
+        """Log-probabilities of the targets in nats per token, a block of pairs at a time."""
+        with pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(BLOCK_ROWS, columns=["nats", "tokens"]):
+                nats, tokens = (batch.column(name).to_numpy(zero_copy_only=False) for name in (0, 1))
+                yield -nats.astype(np.float64) / np.maximum(tokens, 1)
