@@ -2,7 +2,7 @@
 
 Over many seeds, the counts of the first draws are compared with the weights by a chi-square test; if the
 draws are as they should be, the p-values are uniform (Kolmogorov-Smirnov). The bias of the weight 0.001 is
-measured over 10^9 draws a seed, whose counts `TaskDraws.before` gives without drawing them; that these
+measured over 10^9 draws a seed, whose counts `TaskSampler.before` gives without drawing them; that these
 counts are those of the draws is checked on explicit draws, which also show how the counts of short and long
 stretches scatter: as much as independent draws' do, the ratio of variances is 1.
 
@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, kstest
 
-from mnmt_data.stream.mixture import Mixture
-from mnmt_data.stream.task_sampler import TaskDraws
+from mnmt_data.stream import Mixture, TaskSampler
 
 WEIGHTS = {"en-de": 0.5, "en-fr": 0.25, "en-zh": 0.15, "en-ru": 0.08, "en-is": 0.019, "en-gu": 0.001}
 SMALLEST = 5
@@ -60,9 +59,9 @@ def main(
         out.write_text(json.dumps(report | described(), indent=1) + "\n", encoding="utf-8")
 
 
-def drawn(seed: int) -> TaskDraws:
+def drawn(seed: int) -> TaskSampler:
     """The draws of a seed."""
-    return TaskDraws(mixture=Mixture(WEIGHTS), seed=seed, labels=("tasks", 0))
+    return TaskSampler(mixture=Mixture(WEIGHTS), seed=seed, labels=("tasks", 0))
 
 
 def weights() -> NDArray[np.float64]:

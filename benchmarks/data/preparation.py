@@ -27,8 +27,7 @@ import cyclopts
 import psutil
 
 from mnmt_data import SyntheticConfig, prepare_study, read_study, write_synthetic_corpus
-from mnmt_data.store.corpus_folder import read_lines
-from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
+from mnmt_data.store import Vocabulary, read_lines, train_vocabulary
 
 TASK = "xx-aa"
 VOCABULARY = 8000

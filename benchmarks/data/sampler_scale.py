@@ -26,11 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import mix
-from mnmt_data.store.ragged import Ragged, offsets_of
-from mnmt_data.store.segments import SegmentInfo
-from mnmt_data.stream.batch_stream import BatchStream
-from mnmt_data.stream.mixture import Mixture
-from mnmt_data.stream.prefetch import Share
+from mnmt_data.store import Ragged, SegmentInfo, offsets_of
+from mnmt_data.stream import BatchStream, Mixture, Share
 
 Rows = NDArray[np.int64]
 
@@ -101,7 +98,7 @@ def main(
 
     report = {
         "what": f"a share of {ranks} of a batch of {batch_tokens} tokens from {tasks} x {pairs} pairs",
-        "batch_pairs": stream(0).plan.batch_pairs(0),
+        "batch_pairs": stream(0).sampler.batch_pairs(0),
         "milliseconds": [timings(stream, step, ranks, repeats) for step in (0, far)],
         "memory_mb": {"imports": before, "with_streams": peak_mb()},
         "small_corpora": visits_of_small_corpora(),
@@ -118,7 +115,7 @@ def timings(
     """Median milliseconds of the three stages, each from a new stream of a seed of its own."""
     share = Share(rank=ranks - 1, num_ranks=ranks)
     stages: dict[str, Callable[[BatchStream], object]] = {
-        "plan": lambda one: one.plan.window(step),
+        "plan": lambda one: one.sampler.window(step),
         "plan_lengths_cut": lambda one: one.counts(step),
         "share_with_tokens": lambda one: one.share(step, share),
     }
@@ -143,12 +140,12 @@ def visits_of_small_corpora() -> dict[str, Any]:
     rows: dict[str, list[Rows]] = {task: [] for task in SMALL}
     step, shared_once = 0, True
     while any(sum(map(len, rows[task])) < EPOCHS * pairs for task, pairs in SMALL.items()):
-        window = stream.plan.window(step)
+        window = stream.sampler.window(step)
         for task, some in window.rows.items():
             rows[task].append(some)
         last = step + window.num_batches
-        addresses = sorted(address for one in range(step, last) for address in stream.addresses(one))
-        shared_once &= addresses == sorted((task, row) for task in rows for row in rows[task][-1].tolist())
+        locations = sorted(address for one in range(step, last) for address in stream.locations(one))
+        shared_once &= locations == sorted((task, row) for task in rows for row in rows[task][-1].tolist())
         step = last
     epochs = {
         task: [
@@ -165,10 +162,10 @@ def repeated_pairs(
 ) -> dict[str, float | int]:
     """How many of the pairs of batches from all over the first epoch came twice."""
     tasks, pairs = len(corpora), next(iter(corpora.values())).info.pairs
-    per_batch = stream.plan.batch_pairs(0)
+    per_batch = stream.sampler.batch_pairs(0)
     end = int(0.999 * tasks * pairs / per_batch)
     firsts = np.random.default_rng(1).choice(end, min(end, -(-sampled // per_batch)), replace=False)
-    windows = {(window := stream.plan.window(step)).first_step: window for step in firsts.tolist()}
+    windows = {(window := stream.sampler.window(step)).first_step: window for step in firsts.tolist()}
     rows = {
         task: np.concatenate([window.rows[task] for window in windows.values() if task in window.rows])
         for task in corpora

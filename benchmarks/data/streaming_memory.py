@@ -4,8 +4,8 @@ Segments of random token ids are written into a temporary folder (the default ta
 pair is read once in shuffled batches. What the process holds, of its own (RssAnon) and of the files it maps
 (RssFile), is sampled from /proc/self/status by a thread; the most of both together is the kernel's own peak
 (VmHWM). Slopes are of straight lines through the second half of the samples, for the whole stream. With
-`--rows-mapped` the same is measured for several values of `mnmt_data.store.shards.ROWS_MAPPED`, over a part of the
-stream.
+`--rows-mapped` the same is measured for several values of `mnmt_data.store.shards.ROWS_MAPPED`, over a part of
+the stream.
 
     python -m benchmarks.data.streaming_memory --out benchmarks/results/data/streaming_memory.json
     python -m benchmarks.data.streaming_memory --rows-mapped 4096 --rows-mapped 65536 --part 0.1
@@ -30,12 +30,8 @@ import cyclopts
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.store import shards
-from mnmt_data.store.ragged import Ragged, offsets_of
-from mnmt_data.store.segments import write_segment
-from mnmt_data.store.shards import Shard, segment_path
-from mnmt_data.stream.batch_stream import BatchStream
-from mnmt_data.stream.mixture import Mixture
+from mnmt_data.store import Ragged, Shard, offsets_of, segment_path, shards, write_segment
+from mnmt_data.stream import BatchStream, Mixture
 
 TASK = "en-de"
 FIELDS = ("VmRSS", "RssAnon", "RssFile")
@@ -102,7 +98,7 @@ def measured(folder: Path, rows_mapped: int, batch_tokens: int, part: float, dis
     shards.ROWS_MAPPED = rows_mapped
     shard = Shard.open(folder)
     stream = BatchStream({TASK: shard}, Mixture({TASK: 1.0}), batch_tokens=batch_tokens, seed=1)
-    steps = int(part * len(shard) / stream.plan.batch_pairs(0))
+    steps = int(part * len(shard) / stream.sampler.batch_pairs(0))
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forgets the peak of what came before
     start = time.perf_counter()
     with sampled_memory() as samples:

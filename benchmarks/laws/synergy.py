@@ -21,11 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from mnmt_data.prepare.config import DataConfig
+from mnmt_data.prepare import DataConfig
 from mnmt_data.study import read_study
-from mnmt_data.synthetic import SyntheticConfig
-from mnmt_data.synthetic.concepts import zipf_probabilities
-from mnmt_data.synthetic.lexicon import shared_concepts
+from mnmt_data.synthetic import SyntheticConfig, shared_concepts, zipf_probabilities
 from mnmt_laws import LawFit, collect, effective_fractions, fit, read_table, select
 
 STUDY = Path(__file__).parents[2] / "studies" / "synergy.toml"

@@ -29,10 +29,8 @@ from torch import Tensor
 from tqdm import trange
 from transformers import T5Config, T5ForConditionalGeneration
 
-from mnmt_data.store.prepared import Prepared, open_prepared
-from mnmt_data.stream.batch_stream import Batch, eval_batches
-from mnmt_data.stream.mixing import open_stream
-from mnmt_data.stream.mixture import Mixture
+from mnmt_data.store import PreparedData, open_prepared
+from mnmt_data.stream import Batch, Mixture, eval_batches, open_stream
 from mnmt_model import ModelConfig, RunPlan, TrainConfig, build_model, train
 from mnmt_model.cli.progress import StepProgress
 from mnmt_model.export.t5_layout import hugging_face_name, t5_config
@@ -103,7 +101,7 @@ def ours(plan: RunPlan, runs: Path) -> Losses:
     return {e.testset: e.value for e in evals if e.task == TASK and e.step == plan.train.steps}
 
 
-def theirs(plan: RunPlan, runs: Path, data: Prepared) -> Losses:
+def theirs(plan: RunPlan, runs: Path, data: PreparedData) -> Losses:
     """The peer's."""
     path = runs / f"transformers-seed{plan.seed}.json"
     if not path.exists():
@@ -113,7 +111,7 @@ def theirs(plan: RunPlan, runs: Path, data: Prepared) -> Losses:
     return losses
 
 
-def train_theirs(plan: RunPlan, data: Prepared) -> T5ForConditionalGeneration:
+def train_theirs(plan: RunPlan, data: PreparedData) -> T5ForConditionalGeneration:
     """The peer, trained as `mnmt_model.training.trainer` trains ours."""
     model, config = their_model(plan, data.vocab.size), plan.train
     optimizer = make_optimizer(model, config)
@@ -152,7 +150,7 @@ def batch_loss(model: T5ForConditionalGeneration, batch: Batch) -> Tensor:
 
 
 @torch.inference_mode()
-def shard_loss(model: T5ForConditionalGeneration, data: Prepared, testset: str) -> float:
+def shard_loss(model: T5ForConditionalGeneration, data: PreparedData, testset: str) -> float:
     """Nats a target token of a test set."""
     model.eval()
     batches = list(eval_batches(data.shard(testset, TASK), batch_tokens=4096))

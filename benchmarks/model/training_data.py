@@ -10,13 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.store.prepared import open_prepared
-from mnmt_data.store.ragged import Ragged, offsets_of
-from mnmt_data.store.segments import SegmentInfo
-from mnmt_data.stream.batch import Corpus
-from mnmt_data.stream.batch_stream import Batch, BatchStream
-from mnmt_data.stream.mixture import Mixture
-from mnmt_data.stream.prefetch import WHOLE, ReadWindow, read_window
+from mnmt_data.store import Ragged, SegmentInfo, offsets_of, open_prepared
+from mnmt_data.stream import WHOLE, Batch, BatchStream, Corpus, Mixture, PrefetchedWindow, prefetch_window
 
 Rows = NDArray[np.int64]
 
@@ -75,12 +70,12 @@ class TrainingData:
 
     def random_batch(self, number: int) -> Batch:
         """A batch of equally many of the same pairs in random order."""
-        size = self.stream.plan.batch_pairs(0)
+        size = self.stream.sampler.batch_pairs(0)
         return self._window.pairs.batch(self._shuffled[number * size : (number + 1) * size])
 
     @cached_property
-    def _window(self) -> ReadWindow:
-        return read_window(self.stream.plan, self.corpora, 0, WHOLE)
+    def _window(self) -> PrefetchedWindow:
+        return prefetch_window(self.stream.sampler, self.corpora, 0, WHOLE)
 
     @cached_property
     def _shuffled(self) -> Rows:

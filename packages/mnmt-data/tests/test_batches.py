@@ -12,7 +12,7 @@ from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segments import SegmentInfo, write_segment
 from mnmt_data.store.shards import Shard, segment_path
 from mnmt_data.stream.batch_stream import BatchStream, eval_batches
-from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit
+from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit_scalarization
 from mnmt_data.stream.prefetch import Share
 
 TASKS = {"en-de": 90, "en-fr": 23, "en-it": 400}
@@ -79,7 +79,7 @@ def tokens(batch):
 
 
 def window_end(batches, step):
-    window = batches.plan.window(step)
+    window = batches.sampler.window(step)
     return window.first_step + window.num_batches
 
 
@@ -160,9 +160,9 @@ def test_reading_shares_leaves_the_stream_where_it_is():
 @given(weights=st.sampled_from([WEIGHTS, TWO_PHASES]), step=st.integers(0, 300), seed=st.integers())
 def test_addresses_name_the_pairs_of_a_batch_in_order(weights, step, seed):
     batches = stream(weights, seed=seed)
-    batch, addresses = batches.batch(step), batches.addresses(step)
-    assert pairs_of(batch) == addresses
-    for (task, row), src, tgt in zip(addresses, batch.src, batch.tgt, strict=True):
+    batch, locations = batches.batch(step), batches.locations(step)
+    assert pairs_of(batch) == locations
+    for (task, row), src, tgt in zip(locations, batch.src, batch.tgt, strict=True):
         assert np.trim_zeros(src).tolist() == SHARDS[task].src[row].tolist()
         assert np.trim_zeros(tgt).tolist() == SHARDS[task].tgt[row].tolist()
 
@@ -180,7 +180,7 @@ def test_every_epoch_of_a_task_is_all_its_rows_also_across_phases(parts, steps, 
     schedule = Schedule(tuple(Phase(mixture=mixture, step=i * steps) for i, mixture in enumerate(mixtures)))
     batches, read = stream(schedule, seed=seed), {task: Counter() for task in TASKS}
     for step in range(end := window_end(batches, len(parts) * steps)):
-        for task, row in batches.addresses(step) if step % 40 == 0 else pairs_of(batches.batch(step)):
+        for task, row in batches.locations(step) if step % 40 == 0 else pairs_of(batches.batch(step)):
             read[task][row] += 1
     for task, rows in read.items():
         epochs, rest = divmod(rows.total(), TASKS[task])
@@ -207,7 +207,7 @@ def test_counts_are_the_addresses_before_a_step(weights, steps, seed):
 def test_selection_reads_the_best_rows_only():
     kept = Schedule((Phase(mixture=Mixture(WEIGHTS), kept=0.1), Phase(mixture=Mixture(WEIGHTS), step=50)))
     batches = stream(kept, orders={"en-it": BEST["en-it"]})
-    read = [batches.addresses(step) for step in range(window_end(batches, 50))]
+    read = [batches.locations(step) for step in range(window_end(batches, 50))]
     rows = [
         {row for batch in part for task, row in batch if task == "en-it"} for part in (read[:50], read[50:])
     ]
@@ -228,7 +228,7 @@ def test_tasks_appear_in_proportion(share, seed):
 
 def test_loss_weights_are_those_of_the_phase():
     mixture = Mixture({"en-de": 0.9, "en-fr": 0.1, "en-it": 0.0})
-    phase = explicit(mixture)
+    phase = explicit_scalarization(mixture)
     schedule = Schedule((phase, Phase(mixture=mixture, step=10)))
     batches = stream(schedule)
     for step in range(20):
@@ -280,7 +280,7 @@ def test_arrays_are_int64():
 
 
 def test_seeds_differ():
-    first, second = (stream(seed=seed).addresses(0) for seed in (0, 1))
+    first, second = (stream(seed=seed).locations(0) for seed in (0, 1))
     assert first != second
 
 
@@ -292,7 +292,7 @@ def test_shards_on_disk_read_as_arrays_in_memory(segments, tmp_path):
 
 
 def explicit_schedule():
-    return Schedule((explicit(Mixture(WEIGHTS)),))
+    return Schedule((explicit_scalarization(Mixture(WEIGHTS)),))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.stream.bucketing import cut
+from mnmt_data.stream.bucketing import split_evenly
 
 pair_lengths = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=80)
 
@@ -27,7 +27,7 @@ def corpus(seed, size=2000):
 @given(lengths=pair_lengths, data=st.data())
 def test_every_pair_is_in_one_of_the_parts_and_none_is_empty(lengths, data):
     src, tgt = sides(lengths)
-    parts = cut(src, tgt, count := data.draw(st.integers(1, len(lengths))))
+    parts = split_evenly(src, tgt, count := data.draw(st.integers(1, len(lengths))))
     assert len(parts) == count
     assert all(len(part) for part in parts)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
@@ -36,7 +36,7 @@ def test_every_pair_is_in_one_of_the_parts_and_none_is_empty(lengths, data):
 @given(length=st.integers(1, 50), parts=st.integers(1, 20), each=st.integers(1, 20))
 def test_pairs_of_one_length_are_cut_evenly(length, parts, each):
     lengths = np.full(parts * each, length)
-    assert [len(part) for part in cut(lengths, lengths, parts)] == [each] * parts
+    assert [len(part) for part in split_evenly(lengths, lengths, parts)] == [each] * parts
 
 
 @given(lengths=pair_lengths.filter(lambda lengths: sum(map(sum, lengths))), data=st.data())
@@ -45,7 +45,7 @@ def test_tokens_differ_from_an_equal_share_by_the_longest_pair_at_most(lengths, 
     src, tgt = sides(lengths)
     tokens = src + tgt
     most = min(len(lengths), int(tokens.sum() // tokens.max()))
-    parts = cut(src, tgt, count := data.draw(st.integers(1, most)))
+    parts = split_evenly(src, tgt, count := data.draw(st.integers(1, most)))
     shares = np.array([tokens[part].sum() for part in parts])
     assert np.abs(shares - tokens.sum() / count).max() <= tokens.max()
 
@@ -54,7 +54,7 @@ def test_tokens_differ_from_an_equal_share_by_the_longest_pair_at_most(lengths, 
 def test_one_long_pair_leaves_something_to_every_part(parts, size):
     src = np.ones(size, dtype=np.int64)
     src[7] = 10**6
-    assert all(len(part) for part in cut(src, np.ones(size, dtype=np.int64), parts))
+    assert all(len(part) for part in split_evenly(src, np.ones(size, dtype=np.int64), parts))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -62,7 +62,7 @@ def test_one_long_pair_leaves_something_to_every_part(parts, size):
 def test_padding_is_not_above_that_of_a_random_order(parts, seed):
     src, tgt = corpus(seed)
     shuffled = np.array_split(np.random.default_rng(seed).permutation(len(src)), parts)
-    assert padded(cut(src, tgt, parts), src, tgt) <= padded(shuffled, src, tgt)
+    assert padded(split_evenly(src, tgt, parts), src, tgt) <= padded(shuffled, src, tgt)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -70,13 +70,13 @@ def test_padding_is_little(seed):
     """Parts of 20 sentences take a seventh more cells than there are tokens; at random, 2.5 times as many."""
     src, tgt = corpus(seed)
     shuffled = np.random.default_rng(seed).permutation(len(src)).reshape(100, 20)
-    assert padded(cut(src, tgt, 100), src, tgt) < 1.15 * (src + tgt).sum()
+    assert padded(split_evenly(src, tgt, 100), src, tgt) < 1.15 * (src + tgt).sum()
     assert padded(shuffled, src, tgt) > 2.5 * (src + tgt).sum()
 
 
 def test_parts_are_cut_the_same_way_every_time():
     src, tgt = corpus(0)
-    for one, other in zip(cut(src, tgt, 30), cut(src, tgt, 30), strict=True):
+    for one, other in zip(split_evenly(src, tgt, 30), split_evenly(src, tgt, 30), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -86,4 +86,4 @@ def test_more_parts_than_pairs_are_refused(lengths, more):
     parts = len(lengths) + more
     message = rf"`parts` must be at most the number of pairs \({len(lengths)}\), but is {parts}\."
     with pytest.raises(ValueError, match=message):
-        cut(src, tgt, parts)
+        split_evenly(src, tgt, parts)

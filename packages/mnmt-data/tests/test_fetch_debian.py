@@ -3,7 +3,7 @@ import json
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.config import Request
+from mnmt_data.fetch.config import FetchConfig
 from mnmt_data.fetch.debian_descriptions import (
     fetch_debian_descriptions,
     parse_descriptions,
@@ -137,7 +137,7 @@ def fetch(tmp_path, monkeypatch):
 
     def run(**options):
         said = []
-        request = Request(testset="debian", **options)
+        request = FetchConfig(testset="debian", **options)
         fetch_debian_descriptions(request, tmp_path / "corpora/debian", report=said.append)
         return said, tmp_path / "corpora/debian"
 

@@ -10,7 +10,7 @@ import pytest
 from mnmt_data.cli import main
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import members, package_version
-from mnmt_data.fetch.config import Request
+from mnmt_data.fetch.config import FetchConfig
 from mnmt_data.fetch.libreoffice_help import fetch_libreoffice_help, read_help
 from mnmt_data.fetch.libreoffice_interface import fetch_libreoffice_interface, read_interface
 from mnmt_data.store.corpus_folder import Bitext, read_bitext
@@ -110,7 +110,7 @@ def fetch(debian, tmp_path):
 
     def run(command, **options):
         said = []
-        command(Request(**options), tmp_path / "corpora/c", report=said.append)
+        command(FetchConfig(**options), tmp_path / "corpora/c", report=said.append)
         return said, tmp_path / "corpora/c"
 
     return run

@@ -6,7 +6,7 @@ import pytest
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch import parallel_text as module
-from mnmt_data.fetch.config import Request
+from mnmt_data.fetch.config import FetchConfig
 from mnmt_data.fetch.parallel_text import ParallelText, publish
 from mnmt_data.store.corpus_folder import write_bitext
 
@@ -22,7 +22,7 @@ def text():
 
 
 def write(folder, text, **options):
-    request = Request(**options)
+    request = FetchConfig(**options)
     said = []
     selection = request.select(AVAILABLE, corpus="x")
     publish(folder, text, request, selection, provenance={"source": "here"}, report=said.append)

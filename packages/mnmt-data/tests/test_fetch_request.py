@@ -3,13 +3,13 @@ from itertools import combinations
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.config import Request
+from mnmt_data.fetch.config import FetchConfig
 
 AVAILABLE = ["de", "en", "fr", "pt-br", "pt", "zh-cn", "zh-tw"]
 
 
 def pairs(**options):
-    return ["-".join(pair) for pair in Request(**options).select(AVAILABLE, corpus="x").pairs]
+    return ["-".join(pair) for pair in FetchConfig(**options).select(AVAILABLE, corpus="x").pairs]
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_all_pairs_of_all_languages():
 
 
 def test_names_are_those_of_the_corpus():
-    selection = Request(langs="zh_CN,en-US,de").select(AVAILABLE, corpus="x")
+    selection = FetchConfig(langs="zh_CN,en-US,de").select(AVAILABLE, corpus="x")
     assert selection.names == {"zh": "zh-cn", "en": "en", "de": "de"}
 
 
 def test_selection_of_some_languages():
-    selection = Request(langs="en,de,fr", pairs="all").select(AVAILABLE, corpus="x").only(["en", "fr"])
+    selection = FetchConfig(langs="en,de,fr", pairs="all").select(AVAILABLE, corpus="x").only(["en", "fr"])
     assert (list(selection.names), selection.pairs) == (["en", "fr"], (("en", "fr"),))
 
 
@@ -51,7 +51,7 @@ def test_selection_of_some_languages():
     [("all", None, True), ("all", "all", True), ("all", "en-de", False), ("en,de", "all", False)],
 )
 def test_only_what_is_not_named_may_be_missing(langs, wanted, open_ended):
-    assert Request(langs=langs, pairs=wanted).select(AVAILABLE, corpus="x").open_ended is open_ended
+    assert FetchConfig(langs=langs, pairs=wanted).select(AVAILABLE, corpus="x").open_ended is open_ended
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_only_what_is_not_named_may_be_missing(langs, wanted, open_ended):
 )
 def test_contradictions_are_told_before_anything_is_fetched(options, message):
     with pytest.raises(DataError) as raised:
-        Request(**options)
+        FetchConfig(**options)
     assert str(raised.value) == message
 
 
 def test_pair_of_a_language_that_all_does_not_have():
-    request = Request(langs="all", pairs="en-xx")
+    request = FetchConfig(langs="all", pairs="en-xx")
     with pytest.raises(
         DataError, match=r"--pairs must be pairs such as en-de of en, de, fr, .*, but has 'en-xx'"
     ):

@@ -5,7 +5,7 @@ import pytest
 
 from mnmt_data.cli.inspection import WIDTH, describe, table
 from mnmt_data.store.corpus_folder import Bitext, write_bitext
-from mnmt_data.store.prepared import Prepared, text_folder
+from mnmt_data.store.prepared import PreparedData, text_folder
 
 COUNTS = {"src_tokens": 7, "tgt_tokens": 5, "longest": 6, "byte_tokens": 1, "unknown_tokens": 2}
 NOTHING = {"pairs": 0, "src_tokens": 0, "tgt_tokens": 0, "longest": 0, "byte_tokens": 0, "unknown_tokens": 0}
@@ -38,7 +38,7 @@ def data(tmp_path):
         },
         "irreducible": {},
     }
-    return Prepared(folder=tmp_path, description=description)
+    return PreparedData(folder=tmp_path, description=description)
 
 
 def test_description_gives_rates_of_every_split(data):
@@ -73,7 +73,7 @@ def test_table_says_what_is_never_trained_on(data):
     write_bitext(text_folder(data.folder), "test", "de-fr", text)
     counts = data.description["counts"] | {"test": {"de-fr": {"pairs": 1, **COUNTS}}}
     description = data.description | {"zero_shot": ["de-fr"], "counts": counts}
-    described = describe(Prepared(folder=data.folder, description=description), samples=1)
+    described = describe(PreparedData(folder=data.folder, description=description), samples=1)
     assert (described["tasks"], described["zero_shot"]) == (["en-de"], ["de-fr"])
     assert described["samples"]["de-fr"] == [{"src": "eins", "tgt": "un"}]
     lines = table(described).splitlines()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mnmt_data.counter_rng import random_words, stream_key
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import prepare_study
-from mnmt_data.store.prepared import Prepared
+from mnmt_data.store.prepared import PreparedData
 from mnmt_data.stream.mixing import (
     MixingConfig,
     SelectionConfig,
@@ -17,7 +17,7 @@ from mnmt_data.stream.mixing import (
     order_path,
     read_order,
 )
-from mnmt_data.stream.mixture import Mixture, annealed
+from mnmt_data.stream.mixture import Mixture, annealed_shares
 from mnmt_data.study import read_study, structure
 
 MIXTURE = Mixture({"xx-aa": 0.25, "xx-bb": 0.75})
@@ -52,7 +52,7 @@ def phases(config):
 
 @given(half_life=st.integers(1, 10_000), floor=st.floats(0.01, 1))
 def test_the_annealed_share_follows_the_formula_at_its_steps(half_life, floor):
-    shares = annealed(half_life=half_life, floor=floor)
+    shares = annealed_shares(half_life=half_life, floor=floor)
     steps, kept = list(shares), list(shares.values())
     assert steps[0] == 0
     assert steps == sorted(set(steps))
@@ -64,7 +64,7 @@ def test_the_annealed_share_follows_the_formula_at_its_steps(half_life, floor):
 
 
 def test_an_annealed_share_moves_eight_times_a_half_life():
-    assert list(annealed(half_life=800, floor=0.25)) == list(range(0, 1700, 100))
+    assert list(annealed_shares(half_life=800, floor=0.25)) == list(range(0, 1700, 100))
 
 
 def test_without_a_table_the_weights_hold_for_ever():
@@ -122,7 +122,7 @@ def test_a_change_of_a_task_that_is_not_there_is_named(data):
 
 @pytest.mark.parametrize("weight", [0.0, 0.5])
 def test_a_mixture_of_what_is_never_trained_on_is_told_with_what_is(data, weight):
-    zero_shot = Prepared(folder=data.folder, description=data.description | {"zero_shot": ["aa-bb"]})
+    zero_shot = PreparedData(folder=data.folder, description=data.description | {"zero_shot": ["aa-bb"]})
     for task, kind in (("aa-bb", ", a zero-shot task"), ("xx-cc", "")):
         mixture = Mixture({"xx-aa": 1 - weight, task: weight})
         with pytest.raises(DataError) as raised:
@@ -147,7 +147,7 @@ def test_only_the_kept_share_of_selected_data_is_read(selected):
     config = MixingConfig(selection=SelectionConfig(keep=0.1))
     stream = open_stream(selected, MIXTURE, config, batch_tokens=100, seed=1)
     best = {task: set(read_order(selected, task)[:30].tolist()) for task in selected.tasks}
-    read = {address for step in range(256) for address in stream.addresses(step)}
+    read = {address for step in range(256) for address in stream.locations(step)}
     assert read == {(task, row) for task in selected.tasks for row in best[task]}
 
 

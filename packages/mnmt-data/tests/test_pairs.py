@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segments import SegmentInfo
-from mnmt_data.stream.batch import Addresses, Batch, Pairs
+from mnmt_data.stream.batch import Batch, Pairs, RowLocations
 
 TASKS = ("en-de", "en-fr", "en-it")
 
@@ -32,7 +32,7 @@ class Numbered:
 
 CORPORA = {task: Numbered(number) for number, task in enumerate(TASKS)}
 
-addresses = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 99)), min_size=1, max_size=30)
+locations = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 99)), min_size=1, max_size=30)
 
 
 def made(pairs):
@@ -41,14 +41,14 @@ def made(pairs):
         name: np.array([row for task, row in pairs if task == number], dtype=np.int64)
         for number, name in enumerate(TASKS)
     }
-    return Addresses.merged(TASKS, tasks, {name: found for name, found in rows.items() if len(found)})
+    return RowLocations.merged(TASKS, tasks, {name: found for name, found in rows.items() if len(found)})
 
 
 def text(task, row, length):
     return [task + 1] + [row] * (length - 1)
 
 
-@given(addresses)
+@given(locations)
 def test_merging_gives_each_task_its_rows_in_order(pairs):
     merged = made(pairs)
     assert list(zip(merged.tasks.tolist(), merged.rows.tolist(), strict=True)) == pairs
@@ -56,7 +56,7 @@ def test_merging_gives_each_task_its_rows_in_order(pairs):
 
 
 @settings(deadline=None)
-@given(pairs=addresses, data=st.data())
+@given(pairs=locations, data=st.data())
 def test_pairs_of_several_tasks_are_read_in_the_order_asked_for(pairs, data):
     places = data.draw(st.lists(st.integers(0, len(pairs) - 1), min_size=1, max_size=30))
     src, tgt = made(pairs).read(CORPORA, np.array(places))
@@ -65,7 +65,7 @@ def test_pairs_of_several_tasks_are_read_in_the_order_asked_for(pairs, data):
     assert [tgt[i].tolist() for i in range(len(tgt))] == [text(t, r, 1 + r % 3) for t, r in chosen]
 
 
-@given(addresses)
+@given(locations)
 def test_lengths_are_those_of_the_pairs(pairs):
     src, tgt = made(pairs).lengths(CORPORA)
     assert src.tolist() == [1 + row % 4 for _, row in pairs]

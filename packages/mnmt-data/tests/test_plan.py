@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_data.store.segments import SegmentInfo
-from mnmt_data.stream.batch_sampler import MOST_BATCHES, WINDOW_PAIRS, BatchPlan
+from mnmt_data.stream.batch_sampler import MOST_BATCHES, WINDOW_PAIRS, BatchSampler
 from mnmt_data.stream.mixture import Mixture, Phase, Schedule
 
 TASKS = ("en-de", "en-fr", "en-it")
@@ -27,26 +27,26 @@ def schedule(*phases):
     """Phases from (weights, steps) or (weights, steps, kept)."""
     starts = np.cumsum([0, *(phase[1] for phase in phases[:-1])]).tolist()
     kept = [phase[2] if len(phase) > 2 else 1.0 for phase in phases]
-    made = zip(starts, phases, kept, strict=True)
-    return Schedule(tuple(Phase(mixture=mixture(*p[0]), step=step, kept=share) for step, p, share in made))
+    batches = zip(starts, phases, kept, strict=True)
+    return Schedule(tuple(Phase(mixture=mixture(*p[0]), step=step, kept=share) for step, p, share in batches))
 
 
-def plan(*phases, batch_tokens=200, seed=0, orders=None, infos=INFOS):
-    return BatchPlan(
+def sampler(*phases, batch_tokens=200, seed=0, orders=None, infos=INFOS):
+    return BatchSampler(
         schedule=schedule(*phases), infos=infos, batch_tokens=batch_tokens, seed=seed, orders=orders or {}
     )
 
 
-def windows(made, end):
+def windows(batches, end):
     """The windows up to a step, one after the other."""
     step = 0
     while step < end:
-        yield (window := made.window(step))
+        yield (window := batches.window(step))
         step = window.first_step + window.num_batches
 
 
-def rows_read(made, task, end):
-    return np.concatenate([window.rows.get(task, np.empty(0, dtype=int)) for window in windows(made, end)])
+def rows_read(batches, task, end):
+    return np.concatenate([window.rows.get(task, np.empty(0, dtype=int)) for window in windows(batches, end)])
 
 
 def assert_epochs(rows, every):
@@ -60,16 +60,16 @@ def assert_epochs(rows, every):
 @settings(deadline=None, max_examples=30)
 @given(phases=phases, batch_tokens=st.integers(10, 5000), seed=st.integers())
 def test_windows_follow_each_other_within_phases(phases, batch_tokens, seed):
-    made = plan(*phases, batch_tokens=batch_tokens, seed=seed)
-    starts = [phase.step for phase in made.schedule.phases]
+    batches = sampler(*phases, batch_tokens=batch_tokens, seed=seed)
+    starts = [phase.step for phase in batches.schedule.phases]
     total, step = np.zeros(3, dtype=int), 0
-    for window in windows(made, starts[-1] + 300):
+    for window in windows(batches, starts[-1] + 300):
         assert window.first_step == step
         assert 1 <= window.num_batches <= MOST_BATCHES
         assert not any(step < start < step + window.num_batches for start in starts)
-        assert window.phase is made.schedule.phases[made.schedule.index(step)]
-        assert len(window.tasks) == window.num_batches * made.batch_pairs(step)
-        assert made.draws_before(step) == dict(zip(TASKS, total.tolist(), strict=True))
+        assert window.phase is batches.schedule.phases[batches.schedule.index(step)]
+        assert len(window.tasks) == window.num_batches * batches.batch_pairs(step)
+        assert batches.draws_before(step) == dict(zip(TASKS, total.tolist(), strict=True))
         counts = np.bincount(window.tasks, minlength=3)
         assert {task: len(rows) for task, rows in window.rows.items()} == {
             task: count for task, count in zip(TASKS, counts.tolist(), strict=True) if count
@@ -81,41 +81,41 @@ def test_windows_follow_each_other_within_phases(phases, batch_tokens, seed):
 @settings(deadline=None, max_examples=30)
 @given(phases=phases, step=st.integers(0, 1000), seed=st.integers())
 def test_every_step_of_a_window_finds_it(phases, step, seed):
-    made = plan(*phases, seed=seed)
-    window = made.window(step)
+    batches = sampler(*phases, seed=seed)
+    window = batches.window(step)
     assert window.first_step <= step < window.first_step + window.num_batches
     for other in (window.first_step, window.first_step + window.num_batches - 1):
-        found = plan(*phases, seed=seed).window(other)
+        found = sampler(*phases, seed=seed).window(other)
         assert (found.first_step, found.num_batches) == (window.first_step, window.num_batches)
         np.testing.assert_array_equal(found.tasks, window.tasks)
         assert found.rows.keys() == window.rows.keys()
         for task, rows in window.rows.items():
             np.testing.assert_array_equal(found.rows[task], rows)
-        assert made.draws_before(other) == made.draws_before(window.first_step)
+        assert batches.draws_before(other) == batches.draws_before(window.first_step)
 
 
 def test_a_window_holds_its_pairs_in_few_batches():
-    assert plan(([1, 1, 1], 1), batch_tokens=10 * 1000).window(0).num_batches == -(-WINDOW_PAIRS // 1000)
-    assert plan(([1, 1, 1], 1), batch_tokens=10 * WINDOW_PAIRS).window(0).num_batches == 1
-    assert plan(([1, 1, 1], 1), batch_tokens=10).window(0).num_batches == MOST_BATCHES
+    assert sampler(([1, 1, 1], 1), batch_tokens=10 * 1000).window(0).num_batches == -(-WINDOW_PAIRS // 1000)
+    assert sampler(([1, 1, 1], 1), batch_tokens=10 * WINDOW_PAIRS).window(0).num_batches == 1
+    assert sampler(([1, 1, 1], 1), batch_tokens=10).window(0).num_batches == MOST_BATCHES
 
 
 @settings(deadline=None, max_examples=30)
 @given(phases=phases, seed=st.integers())
 def test_every_epoch_of_a_task_is_all_its_rows_also_across_phases(phases, seed):
-    made = plan(*phases, seed=seed)
-    end = made.schedule.phases[-1].step + 400
+    batches = sampler(*phases, seed=seed)
+    end = batches.schedule.phases[-1].step + 400
     for task, rows in ROWS.items():
-        assert_epochs(rows_read(made, task, end), range(rows))
+        assert_epochs(rows_read(batches, task, end), range(rows))
 
 
 @settings(deadline=None, max_examples=30)
 @given(one=phases, other=phases, seed=st.integers(), orders=st.sampled_from([{}, BEST]))
 def test_every_schedule_reads_a_task_in_the_same_order(one, other, seed, orders):
     """So runs with other weights are paired: they differ in how often a task is drawn and in nothing else."""
-    read = [plan(*phases, seed=seed, orders=orders) for phases in (one, other)]
+    read = [sampler(*phases, seed=seed, orders=orders) for phases in (one, other)]
     for task in TASKS:
-        first, second = (rows_read(made, task, made.schedule.phases[-1].step + 200) for made in read)
+        first, second = (rows_read(batches, task, batches.schedule.phases[-1].step + 200) for batches in read)
         both = min(len(first), len(second))
         np.testing.assert_array_equal(first[:both], second[:both])
 
@@ -124,9 +124,9 @@ def test_tasks_seeds_and_epochs_have_orders_of_their_own():
     infos = dict.fromkeys(TASKS, INFOS["en-it"])
     found = []
     for seed in (0, 1):
-        made = plan(([1, 1, 1], 1), seed=seed, infos=infos)
+        batches = sampler(([1, 1, 1], 1), seed=seed, infos=infos)
         for task in TASKS:
-            rows = rows_read(made, task, 1800)
+            rows = rows_read(batches, task, 1800)
             found += [rows[:4000], rows[4000:8000]]
     assert all(len(order) == 4000 for order in found)
     assert all(np.count_nonzero(a == b) < 15 for i, a in enumerate(found) for b in found[:i])
@@ -139,12 +139,12 @@ def test_tasks_seeds_and_epochs_have_orders_of_their_own():
     parts=weights,
 )
 def test_selection_reads_the_best_rows_and_starts_anew_when_their_share_changes(kept, steps, parts):
-    made = plan(*((parts, steps, share) for share in kept), orders=BEST)
+    batches = sampler(*((parts, steps, share) for share in kept), orders=BEST)
     for task in TASKS:
         stretches = []
         for number, share in enumerate(kept):
             first, last = number * steps, (number + 1) * steps
-            read = [w.rows.get(task, BEST[task][:0]) for w in windows(made, last) if w.first_step >= first]
+            read = [w.rows.get(task, BEST[task][:0]) for w in windows(batches, last) if w.first_step >= first]
             if not stretches or kept[number - 1] != share:
                 stretches.append((share, []))
             stretches[-1][1].extend(np.concatenate(read).tolist())
@@ -153,14 +153,14 @@ def test_selection_reads_the_best_rows_and_starts_anew_when_their_share_changes(
 
 
 def test_a_task_without_an_order_is_read_whole_whatever_is_kept():
-    made = plan(([0, 1, 0], 1, 0.1), orders={"en-de": BEST["en-de"]})
-    assert set(rows_read(made, "en-fr", 100).tolist()) == set(range(23))
+    batches = sampler(([0, 1, 0], 1, 0.1), orders={"en-de": BEST["en-de"]})
+    assert set(rows_read(batches, "en-fr", 100).tolist()) == set(range(23))
 
 
 def test_orders_restarted_differ_from_those_before():
-    made = plan(([0, 0, 1], 300), ([0, 0, 1], 300, 0.5), ([0, 0, 1], 300), orders=BEST)
-    rows = [np.concatenate([w.rows["en-it"] for w in windows(made, 900) if w.phase is phase])
-            for phase in made.schedule.phases]  # fmt: skip
+    batches = sampler(([0, 0, 1], 300), ([0, 0, 1], 300, 0.5), ([0, 0, 1], 300), orders=BEST)
+    rows = [np.concatenate([w.rows["en-it"] for w in windows(batches, 900) if w.phase is phase])
+            for phase in batches.schedule.phases]  # fmt: skip
     assert np.count_nonzero(rows[0][:4000] == rows[2][:4000]) < 15
 
 
@@ -172,24 +172,24 @@ def test_a_batch_has_as_many_pairs_as_have_its_tokens_on_average(lengths, batch_
         )
         for task, length in zip(TASKS, lengths, strict=True)
     }
-    made = plan(([1, 2, 5], 1), infos=infos, batch_tokens=batch_tokens)
+    batches = sampler(([1, 2, 5], 1), infos=infos, batch_tokens=batch_tokens)
     expected = batch_tokens / ((lengths[0] + 2 * lengths[1] + 5 * lengths[2]) / 8)
-    assert made.batch_pairs(0) == pytest.approx(max(1, expected), abs=0.5000001)
+    assert batches.batch_pairs(0) == pytest.approx(max(1, expected), abs=0.5000001)
 
 
 def test_a_far_step_is_a_step():
-    made = plan(([1, 1, 1], 1))
-    window = made.window(10**10 + 7)
+    batches = sampler(([1, 1, 1], 1))
+    window = batches.window(10**10 + 7)
     assert window.first_step <= 10**10 + 7 < window.first_step + window.num_batches
-    assert sum(made.draws_before(10**10 + 7).values()) == window.first_step * made.batch_pairs(0)
-    shares = np.array(list(made.draws_before(10**10 + 7).values())) / (window.first_step * 20)
+    assert sum(batches.draws_before(10**10 + 7).values()) == window.first_step * batches.batch_pairs(0)
+    shares = np.array(list(batches.draws_before(10**10 + 7).values())) / (window.first_step * 20)
     assert np.allclose(shares, 1 / 3, atol=1e-5)
 
 
 def test_numbers_of_numpy_are_numbers():
     one, other = (
-        plan(([1, 1, 1], 1)).window(500),
-        plan(([1, 1, 1], 1), seed=np.int64(0)).window(np.int64(500)),
+        sampler(([1, 1, 1], 1)).window(500),
+        sampler(([1, 1, 1], 1), seed=np.int64(0)).window(np.int64(500)),
     )
     np.testing.assert_array_equal(one.tasks, other.tasks)
     assert all(np.array_equal(one.rows[task], other.rows[task]) for task in TASKS)
@@ -197,7 +197,7 @@ def test_numbers_of_numpy_are_numbers():
 
 def test_a_step_before_the_first_is_refused():
     with pytest.raises(ValueError, match=r"`step` must not be negative, but is -1\."):
-        plan(([1, 1, 1], 1)).window(-1)
+        sampler(([1, 1, 1], 1)).window(-1)
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_a_step_before_the_first_is_refused():
 )
 def test_a_task_without_pairs_is_named(infos):
     with pytest.raises(ValueError, match=r"`infos` must have pairs of every task .*, but has none of en-it"):
-        plan(([1, 0, 1], 1), infos=infos).window(0)
+        sampler(([1, 0, 1], 1), infos=infos).window(0)
 
 
 def test_an_order_of_other_rows_is_refused():
     orders = {"en-de": np.arange(90), "en-it": np.arange(3000)}
     with pytest.raises(ValueError, match=r"`orders` must have every row of en-it \(4000\), but has 3000\."):
-        plan(([1, 1, 1], 1), orders=orders)
+        sampler(([1, 1, 1], 1), orders=orders)

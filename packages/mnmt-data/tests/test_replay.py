@@ -14,8 +14,8 @@ from mnmt_data.store.segments import SegmentInfo, write_segment
 from mnmt_data.store.shards import segment_path
 from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
 from mnmt_data.stream.batch_stream import BatchStream
-from mnmt_data.stream.mixture import Mixture, Schedule, explicit
-from mnmt_data.stream.replay import audit, describe_batch, open_stream, read_recorded
+from mnmt_data.stream.mixture import Mixture, Schedule, explicit_scalarization
+from mnmt_data.stream.replay import audit, describe_batch, open_recorded_stream, read_recorded_stream
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
 ROWS = {"en-de": 40, "en-fr": 300}
@@ -103,10 +103,10 @@ class Sized:
 
 
 def test_a_run_record_decides_the_stream(run, study):
-    recorded = read_recorded(run())
+    recorded = read_recorded_stream(run())
     assert recorded.data.resolve() == (study / "data").resolve()
     assert (recorded.mixture, recorded.batch_tokens, recorded.seed) == (Mixture(MIXTURE), 200, 7)
-    stream, data = open_stream(recorded)
+    stream, data = open_recorded_stream(recorded)
     shards = {task: data.shard("train", task) for task in ROWS}
     trained = BatchStream(shards, Mixture(MIXTURE), batch_tokens=200, seed=7)
     assert stream.state() == trained.state()
@@ -117,18 +117,18 @@ def test_a_mixing_table_decides_the_stream_too(run):
     later = {"en-de": 0.5, "en-fr": 0.5}
     mixing = {"scalarization": "explicit", "changes": [{"step": 10, "weights": later}], "selection": None}
     train = {"batch_tokens": 200, "mixing": mixing}
-    stream, data = open_stream(read_recorded(run(config={"train": train})))
+    stream, data = open_recorded_stream(read_recorded_stream(run(config={"train": train})))
     first, second = (
         Mixture({**weights, "en-it": 0.0}) for weights in ({"en-de": 0.25, "en-fr": 0.75}, later)
     )
-    schedule = Schedule((explicit(first), replace(explicit(second), step=10)))
+    schedule = Schedule((explicit_scalarization(first), replace(explicit_scalarization(second), step=10)))
     shards = {task: data.shard("train", task) for task in ROWS}
     assert stream.state() == BatchStream(shards, schedule, batch_tokens=200, seed=7).state()
 
 
 @pytest.mark.parametrize("step", [1, 130, 500])
 def test_an_audit_counts_what_walking_the_stream_finds(step, run):
-    stream, _ = open_stream(read_recorded(run()))
+    stream, _ = open_recorded_stream(read_recorded_stream(run()))
     tasks = Counter(task for batch in islice(stream, step) for task in batch.tasks.tolist())
     found = audit(stream, step)
     assert list(found) == list(MIXTURE)
@@ -144,7 +144,7 @@ def test_an_audit_counts_what_walking_the_stream_finds(step, run):
 
 
 def test_nothing_is_drawn_before_the_first_step(run):
-    stream, _ = open_stream(read_recorded(run()))
+    stream, _ = open_recorded_stream(read_recorded_stream(run()))
     for row in audit(stream, 0).values():
         assert (row["pairs"], row["share"], row["epochs"], row["deviation"]) == (0, 0, 0, 0)
 
@@ -161,19 +161,19 @@ def test_deviations_over_a_long_run_are_those_of_independent_draws():
 
 
 def test_a_described_batch_is_the_batch_and_its_text(run):
-    stream, data = open_stream(read_recorded(run()))
+    stream, data = open_recorded_stream(read_recorded_stream(run()))
     batch, found = stream.batch(9), describe_batch(stream, data, 9, samples=1000)
     assert found["step"] == 9
     assert (found["pairs"], found["tgt_tokens"]) == (len(batch.src), batch.num_tokens)
     assert found["padding"] == batch.padding
-    assert [(pair["task"], pair["row"]) for pair in found["samples"]] == stream.addresses(9)
+    assert [(pair["task"], pair["row"]) for pair in found["samples"]] == stream.locations(9)
     for pair in found["samples"]:
         assert (pair["src"], pair["tgt"]) == lines(pair["task"])[pair["row"]]
 
 
 @pytest.mark.parametrize("samples", [0, 2])
 def test_as_many_pairs_are_shown_as_asked_for(samples, run):
-    stream, data = open_stream(read_recorded(run()))
+    stream, data = open_recorded_stream(read_recorded_stream(run()))
     assert len(describe_batch(stream, data, 0, samples=samples)["samples"]) == samples
 
 
@@ -193,7 +193,7 @@ def test_as_many_pairs_are_shown_as_asked_for(samples, run):
 )
 def test_a_record_that_does_not_say_is_named(changes, reason, run):
     with pytest.raises(DataError, match=rf"run\.json: does not say what the run read \({reason}.*\)\.$"):
-        read_recorded(run(**changes))
+        read_recorded_stream(run(**changes))
 
 
 @pytest.mark.parametrize("text", ["", "{", "7", "[]", '"run"'])
@@ -201,23 +201,23 @@ def test_a_record_that_is_none_is_named(text, run):
     folder = run()
     (folder / "run.json").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=r"run\.json: does not say what the run read \(.+\)\.$"):
-        read_recorded(folder)
+        read_recorded_stream(folder)
 
 
 def test_a_folder_without_a_record_is_named(tmp_path):
     with pytest.raises(DataError, match=r"run\.json: no such run record; name the folder of a run\."):
-        read_recorded(tmp_path)
+        read_recorded_stream(tmp_path)
 
 
 def test_the_record_itself_in_place_of_its_folder_is_named(run):
     with pytest.raises(DataError, match=r"run\.json: no such run record; name the folder of a run\."):
-        read_recorded(run() / "run.json")
+        read_recorded_stream(run() / "run.json")
 
 
 def test_replay_prints_shares_and_the_batch(cli, run):
     folder = run()
-    stream, _ = open_stream(read_recorded(folder))
-    (task, row), drawn = stream.addresses(500)[0], audit(stream, 500)["en-fr"]
+    stream, _ = open_recorded_stream(read_recorded_stream(folder))
+    (task, row), drawn = stream.locations(500)[0], audit(stream, 500)["en-fr"]
     status, out, err = cli("replay", folder, "--step", 500, "--samples", 1)
     assert (status, err) == (0, "")
     table = out.splitlines()
@@ -225,14 +225,14 @@ def test_replay_prints_shares_and_the_batch(cli, run):
     assert table[1].split() == ["task", "weight", "share", "pairs", "epochs", "deviation"]
     expected = ["en-fr", "0.750000", f"{drawn['share']:.6f}", f"{drawn['pairs']:,}", f"{drawn['epochs']:.2f}"]
     assert table[3].split() == [*expected, f"{drawn['deviation']:+.2f}σ"]
-    assert table[6].startswith(f"batch of step 500: {len(stream.addresses(500))} pairs, ")
+    assert table[6].startswith(f"batch of step 500: {len(stream.locations(500))} pairs, ")
     src, tgt = lines(task)[row]
     assert table[8:] == [f"{task} row {row}: {src}", f"  {tgt}"]
 
 
 def test_replay_prints_only_json_when_asked(cli, run):
     folder = run()
-    stream, data = open_stream(read_recorded(folder))
+    stream, data = open_recorded_stream(read_recorded_stream(folder))
     status, out, err = cli("replay", folder, "--json")
     assert (status, err) == (0, "")
     assert json.loads(out) == {"drawn": audit(stream, 0), "batch": describe_batch(stream, data, 0, samples=3)}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit, moving
+from mnmt_data.stream.mixture import Mixture, Phase, Schedule, explicit_scalarization, linear_schedule
 
 EVEN = Mixture({"a": 0.5, "b": 0.5})
 ONLY_A = Mixture({"a": 1.0, "b": 0.0})
@@ -79,7 +79,7 @@ def test_a_constant_schedule_is_one_phase():
 @given(mixtures(), st.tuples(*[st.floats(0, 10)] * 3))
 def test_explicit_scalarization_expects_the_weighted_sum_of_losses(mixture, losses):
     """Fernandes et al. 2023, eq. 4: the expected loss of a drawn pair is Σ p_i L_i."""
-    phase = explicit(mixture)
+    phase = explicit_scalarization(mixture)
     assert phase.mixture.tasks == mixture.tasks
     expected = sum(
         phase.mixture.weights[task] * phase.loss_weights.get(task, 1.0) * loss
@@ -92,13 +92,13 @@ def test_explicit_scalarization_expects_the_weighted_sum_of_losses(mixture, loss
 @given(mixtures())
 def test_explicit_scalarization_draws_all_tasks_alike(mixture):
     positive = [task for task, weight in mixture.weights.items() if weight > 0]
-    drawn = explicit(mixture).mixture.weights
+    drawn = explicit_scalarization(mixture).mixture.weights
     assert drawn == {task: 1 / len(positive) if task in positive else 0.0 for task in mixture.tasks}
 
 
 @given(start=mixtures(), end=mixtures(), changes=st.integers(1, 20), stretch=st.integers(1, 9))
 def test_moving_weights_go_in_a_straight_line(start, end, changes, stretch):
-    schedule = moving(start, end, steps=changes * stretch, changes=changes)
+    schedule = linear_schedule(start, end, steps=changes * stretch, changes=changes)
     assert [phase.step for phase in schedule.phases] == [stretch * move for move in range(changes + 1)]
     assert schedule.phases[0].mixture.weights == pytest.approx(start.weights)
     assert schedule.phases[-1].mixture.weights == pytest.approx(end.weights)
@@ -118,7 +118,7 @@ def test_moving_weights_go_in_a_straight_line(start, end, changes, stretch):
 )
 def test_a_move_that_cannot_be_made_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        moving(**{"start": EVEN, "end": ONLY_A, "steps": 100, "changes": 4} | arguments)
+        linear_schedule(**{"start": EVEN, "end": ONLY_A, "steps": 100, "changes": 4} | arguments)
 
 
 def test_a_description_is_plain_and_tells_schedules_apart():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import mnmt_data.cli.select  # noqa: F401 - adds its command to the app
 from mnmt_data.cli.app import app
 from mnmt_data.errors import DataError
-from mnmt_data.store.prepared import SCHEMA, VOCABULARY, Prepared, shard_path
+from mnmt_data.store.prepared import SCHEMA, VOCABULARY, PreparedData, shard_path
 from mnmt_data.store.score_file import ScoresInfo, score_table
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import segment_path
@@ -39,7 +39,7 @@ def data(tmp_path):
     write_segment(segment_path(shard, 0), src, vocab.encode_ragged(TARGETS))
     vocabulary = {"target_tag": vocab.target_tag}
     description = {"tasks": [TASK], "zero_shot": [], "vocabulary": vocabulary, "fingerprint": "these"}
-    return Prepared(folder=folder, description=description)
+    return PreparedData(folder=folder, description=description)
 
 
 def write_scores(path, nats, tokens, **changes):
@@ -124,7 +124,7 @@ def test_selection_is_written_and_training_draws_the_best(data, scored):
     assert (described["score"], described["tuned"]["run"]) == ("contrast", "tuned")
     mixing = MixingConfig(selection=SelectionConfig(keep=0.5))
     stream = open_stream(data, Mixture({TASK: 1.0}), mixing, batch_tokens=40, seed=1)
-    drawn = {row for step in range(10) for _, row in stream.addresses(step)}
+    drawn = {row for step in range(10) for _, row in stream.locations(step)}
     assert drawn == set(ORDER[:3])
 
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_data.stream.mixture import Mixture
-from mnmt_data.stream.task_sampler import LEAF, SUPER_BLOCK, TaskDraws
+from mnmt_data.stream.task_sampler import LEAF, SUPER_BLOCK, TaskSampler
 
 WEIGHTS = {"en-de": 0.3, "en-fr": 0.0, "en-it": 0.699, "en-xx": 0.001}
 SHARES = np.array(list(WEIGHTS.values()))
@@ -14,7 +14,7 @@ positions = st.builds(lambda border, shift: max(0, border + shift), borders, st.
 
 
 def draws(weights=WEIGHTS, *, seed=0, labels=("tasks", 0)):
-    return TaskDraws(mixture=Mixture(weights), seed=seed, labels=labels)
+    return TaskSampler(mixture=Mixture(weights), seed=seed, labels=labels)
 
 
 def counts(tasks):

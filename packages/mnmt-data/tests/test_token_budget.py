@@ -7,7 +7,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segments import SegmentInfo, write_segment
 from mnmt_data.store.shards import Shard, segment_path
-from mnmt_data.stream.bucketing import check_pairs, cut_batches
+from mnmt_data.stream.bucketing import batch_by_tokens, check_pairs_fit
 
 pair_lengths = st.lists(st.tuples(st.integers(1, 15), st.integers(1, 15)), max_size=60)
 
@@ -45,24 +45,24 @@ def greedy(lengths, batch_tokens):
 @given(lengths=pair_lengths, batch_tokens=st.integers(1, 300))
 def test_cutting_agrees_with_growing_pair_by_pair(lengths, batch_tokens):
     src, tgt = np.array(lengths, dtype=np.int64).reshape(-1, 2).T
-    batches = cut_batches(src, tgt, batch_tokens=batch_tokens)
+    batches = batch_by_tokens(src, tgt, batch_tokens=batch_tokens)
     assert [batch.tolist() for batch in batches] == greedy(lengths, batch_tokens)
 
 
 def test_pairs_of_one_length_make_consecutive_full_batches():
     src, tgt = np.full(10, 4), np.full(10, 6)
-    batches = cut_batches(src, tgt, batch_tokens=35)
+    batches = batch_by_tokens(src, tgt, batch_tokens=35)
     assert [batch.tolist() for batch in batches] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
 
 
 def test_a_pair_as_long_as_the_budget_passes(shard):
-    check_pairs(shard([(3, 4)], [(5, 5)]), batch_tokens=10)
+    check_pairs_fit(shard([(3, 4)], [(5, 5)]), batch_tokens=10)
 
 
 def test_the_longest_pair_of_all_segments_is_told(shard):
     pairs = shard([(3, 4), (6, 5)], [(20, 3)])
     with pytest.raises(DataError) as raised:
-        check_pairs(pairs, batch_tokens=10)
+        check_pairs_fit(pairs, batch_tokens=10)
     message = f"{pairs.path}: the longest pair has 23 tokens; it must have at most `batch_tokens` (10)."
     assert str(raised.value) == message
 
@@ -70,7 +70,7 @@ def test_the_longest_pair_of_all_segments_is_told(shard):
 def test_a_shard_without_pairs_is_named(shard):
     pairs = shard([], [])
     with pytest.raises(DataError) as raised:
-        check_pairs(pairs, batch_tokens=10)
+        check_pairs_fit(pairs, batch_tokens=10)
     assert str(raised.value) == f"{pairs.path}: the shard holds no sentence pairs; at least one is needed."
 
 
@@ -78,6 +78,6 @@ def test_a_corpus_without_a_path_is_checked_too():
     class InMemory:
         info = SegmentInfo(pairs=1, src_tokens=5, tgt_tokens=6, longest=11, longest_side=6)
 
-    check_pairs(InMemory(), batch_tokens=11)
+    check_pairs_fit(InMemory(), batch_tokens=11)
     with pytest.raises(DataError, match=r"^the longest pair has 11 tokens; it must have at most"):
-        check_pairs(InMemory(), batch_tokens=10)
+        check_pairs_fit(InMemory(), batch_tokens=10)

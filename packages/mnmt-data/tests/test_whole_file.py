@@ -3,13 +3,13 @@ import os
 
 import pytest
 
-from mnmt_data.store.atomic_file import remove_temporaries, whole_file, write_json
+from mnmt_data.store.atomic_file import atomic_file, remove_temporaries, write_json
 
 
 def test_a_file_takes_its_name_when_it_is_written(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"old")
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(b"new")
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
@@ -22,7 +22,7 @@ def test_what_was_there_stays_when_writing_fails(tmp_path, error):
     path.write_bytes(b"old")
 
     def write():
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             file.write(b"new")
             raise error
 

@@ -150,7 +150,7 @@ def without_checkpoint(results: Path) -> None:
 
 
 def with_another_vocabulary(results: Path) -> None:
-    from mnmt_data.store.vocabulary import train_vocabulary
+    from mnmt_data.store import train_vocabulary
 
     path = results / "data" / "vocab.model"
     train_vocabulary(["p q r s"] * 9, path, kind="word", size=10, languages=["aa", "bb"])

@@ -13,7 +13,7 @@ from table_model import TableModel, TableState
 from torch import Tensor
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.vocabulary import TargetTag, Vocabulary, train_vocabulary
+from mnmt_data.store import TargetTag, Vocabulary, train_vocabulary
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
 from mnmt_eval.search.protocol import EOS, PAD

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mnmt_data.stream.mixing import MixingConfig
+from mnmt_data.stream import MixingConfig
 from mnmt_model.guard_config import GuardConfig
 
 POSITIVE = (

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from mnmt_data.store.prepared import Prepared, open_prepared
+from mnmt_data.store import PreparedData, open_prepared
 from mnmt_model import RunError
 from mnmt_model.export import Certificate, certify, conversion, export_hugging_face, export_run, import_run
 from mnmt_model.export.certificate import OURS
@@ -29,25 +29,25 @@ CONFIG = ModelConfig(encoder_layers=2, decoder_layers=2, d_model=16, num_heads=2
 
 
 @pytest.fixture(scope="module")
-def data(results: Path) -> Prepared:
+def data(results: Path) -> PreparedData:
     return open_prepared(results / "data")
 
 
 @pytest.fixture(scope="module")
-def model(data: Prepared):
+def model(data: PreparedData):
     model = build_model(CONFIG, data.vocab.size)
     initialise(model, seed=3)
     return model.eval()
 
 
 @pytest.fixture
-def folder(model, data: Prepared, tmp_path: Path) -> Path:
+def folder(model, data: PreparedData, tmp_path: Path) -> Path:
     export_hugging_face(CONFIG, model.state_dict(), data.folder / "vocab.model", tmp_path / "hf")
     return tmp_path / "hf"
 
 
 @pytest.fixture
-def run(folder: Path, data: Prepared, tmp_path: Path) -> Path:
+def run(folder: Path, data: PreparedData, tmp_path: Path) -> Path:
     """A run of the study whose weights are the model's."""
     import_run(folder, tmp_path / "run")
     write_record(
@@ -56,7 +56,7 @@ def run(folder: Path, data: Prepared, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_a_run_is_exported_with_a_certificate(run: Path, model, data: Prepared, tmp_path: Path) -> None:
+def test_a_run_is_exported_with_a_certificate(run: Path, model, data: PreparedData, tmp_path: Path) -> None:
     out = tmp_path / "out"
     certificate = export_run(run, out, pairs=15)
     assert certificate.failures == ()
@@ -78,7 +78,7 @@ def test_a_run_is_exported_with_a_certificate(run: Path, model, data: Prepared, 
     assert not (tmp_path / "out.failed").exists()
 
 
-def test_log_probabilities_are_those_of_the_logits(model, folder: Path, data: Prepared) -> None:
+def test_log_probabilities_are_those_of_the_logits(model, folder: Path, data: PreparedData) -> None:
     certificate = certify(model, folder, data, pairs=6)
     shard = data.shard("test", "xx-bb")
     pair = certificate.pairs[-1]
@@ -116,7 +116,7 @@ def one_more(weight: torch.Tensor) -> torch.Tensor:
         "lm_head.weight",
     ],
 )
-def test_a_wrong_weight_is_caught(model, folder: Path, data: Prepared, name: str) -> None:
+def test_a_wrong_weight_is_caught(model, folder: Path, data: PreparedData, name: str) -> None:
     spoil(folder, name, one_more)
     certificate = certify(model, folder, data, pairs=10)
     changed, engine = certificate.failures
@@ -126,7 +126,7 @@ def test_a_wrong_weight_is_caught(model, folder: Path, data: Prepared, name: str
     assert replace(certificate, changed_weights=()).failures == (engine,)
 
 
-def test_a_weight_that_no_test_pair_reads_is_caught(model, folder: Path, data: Prepared) -> None:
+def test_a_weight_that_no_test_pair_reads_is_caught(model, folder: Path, data: PreparedData) -> None:
     # The last word of the vocabulary is in no source of the first pair, and the change is of a bit or two.
     spoil(folder, "shared.weight", lambda weight: torch.cat([weight[:-1], weight[-1:] * (1 + 1e-6)]))
     certificate = certify(model, folder, data, pairs=1)
@@ -134,14 +134,14 @@ def test_a_weight_that_no_test_pair_reads_is_caught(model, folder: Path, data: P
     assert certificate.failures == ("embedding.weight differs from the checkpoint's",)
 
 
-def test_nan_is_caught(model, folder: Path, data: Prepared) -> None:
+def test_nan_is_caught(model, folder: Path, data: PreparedData) -> None:
     spoil(folder, "decoder.final_layer_norm.weight", lambda weight: weight * torch.nan)
     assert any(
         "nan under transformers" in failure for failure in certify(model, folder, data, pairs=2).failures
     )
 
 
-def test_another_vocabulary_is_caught(model, folder: Path, data: Prepared) -> None:
+def test_another_vocabulary_is_caught(model, folder: Path, data: PreparedData) -> None:
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     words = tokenizer["model"]["vocab"]
     words[-1][0], words[5][0] = words[5][0], words[-1][0]
@@ -186,7 +186,7 @@ def test_a_missing_extra_is_named(run: Path, tmp_path: Path, monkeypatch: pytest
         export_run(run, tmp_path / "out", with_ctranslate2=False)
 
 
-def test_a_certificate_knows_its_worst_pair(model, folder: Path, data: Prepared) -> None:
+def test_a_certificate_knows_its_worst_pair(model, folder: Path, data: PreparedData) -> None:
     certificate: Certificate = certify(model, folder, data, pairs=4)
     wrong = replace(certificate.pairs[2], log_probs={OURS: -10.0, "transformers": -10.1})
     pairs = (*certificate.pairs[:2], wrong, *certificate.pairs[3:])

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
+from mnmt_data.store import Vocabulary, train_vocabulary
 from mnmt_model import RunError
 from mnmt_model.export import export_hugging_face, import_run, read_hugging_face
 from mnmt_model.export.t5_layout import hugging_face_name, our_name

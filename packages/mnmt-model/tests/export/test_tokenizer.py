@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import sentencepiece as spm
 
-from mnmt_data.store.vocabulary import EOS, UNK, Vocabulary, train_vocabulary
+from mnmt_data.store import EOS, UNK, Vocabulary, train_vocabulary
 from mnmt_model import RunError
 from mnmt_model.export.comparison import TokenizerCheck, check_sentences, tagged
 from mnmt_model.export.tokenizer import read_sentencepiece, tokenizer, tokens

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mnmt_data.store.prepared import open_prepared
+from mnmt_data.store import open_prepared
 from mnmt_data.study import StudyFile, read_study
 from mnmt_model.errors import RunError
 from mnmt_model.planning.flops import training_flops

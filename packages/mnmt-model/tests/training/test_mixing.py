@@ -9,8 +9,14 @@ import torch
 from safetensors.torch import load_file
 
 from mnmt_data.errors import DataError
-from mnmt_data.stream.mixing import MixingConfig, SelectionConfig, WeightChange
-from mnmt_data.stream.replay import audit, open_stream, read_recorded
+from mnmt_data.stream import (
+    MixingConfig,
+    SelectionConfig,
+    WeightChange,
+    audit,
+    open_recorded_stream,
+    read_recorded_stream,
+)
 from mnmt_data.study import read_study
 from mnmt_model import RunPlan, plan_runs, train
 from mnmt_model.checkpoints import find_checkpoints
@@ -53,7 +59,7 @@ def test_explicit_weights_reach_the_loss(plan: RunPlan, tmp_path: Path) -> None:
 def test_a_run_is_replayed_with_its_mixing(plan: RunPlan, tmp_path: Path) -> None:
     change = WeightChange(step=6, weights={"xx-aa": 1.0})
     train(mixed(plan, {"xx-aa": 0.0, "xx-bb": 1.0}, changes=(change,)), tmp_path / "run")
-    stream, _ = open_stream(read_recorded(tmp_path / "run"))
+    stream, _ = open_recorded_stream(read_recorded_stream(tmp_path / "run"))
     assert audit(stream, 6)["xx-aa"]["pairs"] == 0
     before = audit(stream, 6)["xx-bb"]["pairs"]
     assert audit(stream, 12)["xx-bb"]["pairs"] == before > 0

@@ -9,20 +9,20 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from mnmt_data.cli.app import Out, app, say
-from mnmt_data.fetch.config import Request
+from mnmt_data.fetch.config import FetchConfig
 
 OPTIONS = Parameter(name="*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DescriptionsRequest(Request):
+class DescriptionsConfig(FetchConfig):
     """The options of `debian-descriptions`, an out-of-domain test set unless it is called otherwise."""
 
     testset: str = "debian"
     """Name of the text in the folder, such as `train` or `test`."""
 
 
-USUAL, DESCRIPTIONS = Request(), DescriptionsRequest()
+USUAL, DESCRIPTIONS = FetchConfig(), DescriptionsConfig()
 
 fetch = App(name="fetch", help="Fetch parallel text that Debian distributes, translated from English.")
 app.command(fetch)
@@ -30,7 +30,7 @@ app.command(fetch)
 
 @fetch.command
 def libreoffice_help(
-    request: Annotated[Request, OPTIONS] = USUAL, *, out: Out = Path("corpora/libreoffice-help")
+    request: Annotated[FetchConfig, OPTIONS] = USUAL, *, out: Out = Path("corpora/libreoffice-help")
 ) -> None:
     """The paragraphs of LibreOffice's help, aligned by their ids.
 
@@ -46,7 +46,7 @@ def libreoffice_help(
 
 @fetch.command
 def libreoffice_interface(
-    request: Annotated[Request, OPTIONS] = USUAL, *, out: Out = Path("corpora/libreoffice-interface")
+    request: Annotated[FetchConfig, OPTIONS] = USUAL, *, out: Out = Path("corpora/libreoffice-interface")
 ) -> None:
     """The strings of LibreOffice's interface: labels, menus, messages and tips.
 
@@ -62,7 +62,7 @@ def libreoffice_interface(
 
 @fetch.command
 def debian_descriptions(
-    request: Annotated[DescriptionsRequest, OPTIONS] = DESCRIPTIONS,
+    request: Annotated[DescriptionsConfig, OPTIONS] = DESCRIPTIONS,
     *,
     out: Out = Path("corpora/debian-descriptions"),
 ) -> None:

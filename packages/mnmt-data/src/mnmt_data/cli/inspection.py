@@ -8,13 +8,13 @@ from itertools import accumulate
 from typing import Any
 from unicodedata import east_asian_width
 
-from mnmt_data.store.prepared import Prepared
+from mnmt_data.store.prepared import PreparedData
 
 WIDTH = 100
 """Columns that the text fits in."""
 
 
-def describe(data: Prepared, *, samples: int) -> dict[str, Any]:
+def describe(data: PreparedData, *, samples: int) -> dict[str, Any]:
     """Count, lengths, how the vocabulary suits, what filters dropped with samples, the first test pairs."""
     said = data.description
     return {
@@ -58,7 +58,7 @@ def _rates(counts: dict[str, int]) -> dict[str, float]:
     }
 
 
-def _samples(data: Prepared, task: str, count: int) -> Iterator[dict[str, str]]:
+def _samples(data: PreparedData, task: str, count: int) -> Iterator[dict[str, str]]:
     src, tgt = data.text("test", task)
     for source, target in zip(src[:count], tgt[:count], strict=True):
         yield {"src": source, "tgt": target}

@@ -19,9 +19,9 @@ def replay(run: Path, *, step: Count = 0, samples: Count = 3, as_json: Json = Fa
         samples: Pairs of its batch to show.
         as_json: Print JSON.
     """
-    from mnmt_data.stream.replay import audit, describe_batch, open_stream, read_recorded
+    from mnmt_data.stream.replay import audit, describe_batch, open_recorded_stream, read_recorded_stream
 
-    stream, data = open_stream(read_recorded(run))
+    stream, data = open_recorded_stream(read_recorded_stream(run))
     drawn, batch = audit(stream, step), describe_batch(stream, data, step, samples=samples)
     print(
         json.dumps({"drawn": drawn, "batch": batch}, ensure_ascii=False) if as_json else _table(drawn, batch)

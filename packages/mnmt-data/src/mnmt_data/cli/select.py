@@ -14,8 +14,8 @@ from mnmt_data.cli.app import Count, Json, app
 from mnmt_data.errors import DataError
 
 if TYPE_CHECKING:
-    from mnmt_data.store.prepared import Prepared
-    from mnmt_data.stream.selection import Kept, Selection
+    from mnmt_data.store.prepared import PreparedData
+    from mnmt_data.stream.selection import SelectedShare, Selection
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
@@ -70,7 +70,7 @@ def select(
         print(f"selected: {out}")
 
 
-def _samples(data: Prepared, task: str, selection: Selection, count: int) -> Iterator[dict[str, Any]]:
+def _samples(data: PreparedData, task: str, selection: Selection, count: int) -> Iterator[dict[str, Any]]:
     """The best and the worst pairs as text."""
     shard = data.shard("train", task)
     ends = {"best": selection.order[:count], "worst": selection.order[len(selection.order) - count :]}
@@ -81,7 +81,7 @@ def _samples(data: Prepared, task: str, selection: Selection, count: int) -> Ite
             yield {"end": end, "row": row, "score": float(selection.scores[row]), **texts}
 
 
-def _table(kept: Sequence[Kept], shown: Sequence[dict[str, Any]]) -> str:
+def _table(kept: Sequence[SelectedShare], shown: Sequence[dict[str, Any]]) -> str:
     lines = [f"{'kept':>6}{'pairs':>16}{'lowest score':>15}"]
     lines += [f"{row.share:>6.0%}{row.pairs:>16,}{row.lowest:>15.3f}" for row in kept]
     lines += [

@@ -39,7 +39,7 @@ class Selection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class FetchConfig:
     """Options of `mnmt-data fetch`.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mnmt_data.fetch.apt import Apt
-from mnmt_data.fetch.config import ALL, ENGLISH, Request, Selection, full_code
+from mnmt_data.fetch.config import ALL, ENGLISH, FetchConfig, Selection, full_code
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
 
@@ -30,7 +30,7 @@ _CJK = "[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
 _WRAPPED_CJK = re.compile(f"(?<={_CJK})\n (?={_CJK})")
 
 
-def fetch_debian_descriptions(request: Request, folder: Path, *, report: Callable[[str], None]) -> None:
+def fetch_debian_descriptions(request: FetchConfig, folder: Path, *, report: Callable[[str], None]) -> None:
     """Write the translated package descriptions into the corpus folder `folder`.
 
     Descriptions align by the checksum of the English text, then paragraph by paragraph where both have as
@@ -58,7 +58,7 @@ def fetch_debian_descriptions(request: Request, folder: Path, *, report: Callabl
     publish(folder, text, request, selection, provenance=provenance, report=report)
 
 
-def _update(apt: Apt, request: Request) -> Selection:
+def _update(apt: Apt, request: FetchConfig) -> Selection:
     """Fetch the descriptions in English and the languages asked for.
 
     A package source may announce a language that it has no list of: that is no language to choose `all` from.

@@ -9,7 +9,7 @@ from pathlib import Path
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from mnmt_data.fetch.apt import package_version
-from mnmt_data.fetch.config import ENGLISH, Request
+from mnmt_data.fetch.config import ENGLISH, FetchConfig
 from mnmt_data.fetch.libreoffice import LICENCE, LanguagePackages, TextUnits, read_languages, read_units
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
@@ -24,7 +24,7 @@ _PARAGRAPHS = etree.XPath(
 _VARIANTS = etree.XPath(".//span[@class='switchinline']")
 
 
-def fetch_libreoffice_help(request: Request, folder: Path, *, report: Callable[[str], None]) -> None:
+def fetch_libreoffice_help(request: FetchConfig, folder: Path, *, report: Callable[[str], None]) -> None:
     """Write the paragraphs of LibreOffice's help, aligned by page and id, into the corpus folder `folder`.
 
     Args:

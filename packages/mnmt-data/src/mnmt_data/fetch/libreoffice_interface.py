@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import package_version
-from mnmt_data.fetch.config import ENGLISH, Request
+from mnmt_data.fetch.config import ENGLISH, FetchConfig
 from mnmt_data.fetch.libreoffice import LICENCE, LanguagePackages, TextUnits, read_languages, read_units
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
@@ -25,7 +25,7 @@ _TIPS = frozenset({"extended_tip", "tooltip_text"})
 _TILDE = re.compile(r"~(?=\w)")
 
 
-def fetch_libreoffice_interface(request: Request, folder: Path, *, report: Callable[[str], None]) -> None:
+def fetch_libreoffice_interface(request: FetchConfig, folder: Path, *, report: Callable[[str], None]) -> None:
     """Write the strings of LibreOffice's interface into the corpus folder `folder`.
 
     Strings align by catalogue, context and English text.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.config import ENGLISH, Pair, Request, Selection
+from mnmt_data.fetch.config import ENGLISH, FetchConfig, Pair, Selection
 from mnmt_data.store.corpus_folder import Bitext, write_bitext
 
 Units = Mapping[Any, str]
@@ -92,7 +92,7 @@ def check_folder(folder: Path) -> None:
 def publish(
     folder: Path,
     text: ParallelText,
-    request: Request,
+    request: FetchConfig,
     selection: Selection,
     *,
     provenance: Mapping[str, Any],
@@ -121,7 +121,7 @@ def publish(
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _bitexts(text: ParallelText, request: Request, selection: Selection) -> Iterator[tuple[Pair, Bitext]]:
+def _bitexts(text: ParallelText, request: FetchConfig, selection: Selection) -> Iterator[tuple[Pair, Bitext]]:
     if request.multiway:
         return text.multiway(list(selection.names), selection.pairs)
     return ((pair, text.bitext(*pair)) for pair in selection.pairs)
@@ -141,7 +141,9 @@ def _write(
     return counts
 
 
-def _describe(folder: Path, counts: dict[str, int], request: Request, provenance: Mapping[str, Any]) -> None:
+def _describe(
+    folder: Path, counts: dict[str, int], request: FetchConfig, provenance: Mapping[str, Any]
+) -> None:
     description = {
         "schema": 1,
         "origin": ENGLISH,

@@ -26,7 +26,7 @@ from mnmt_data.prepare.workers import Report, Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.readers.reader import BLOCK_PAIRS
 from mnmt_data.store.atomic_file import write_json
-from mnmt_data.store.prepared import DESCRIPTION, SCHEMA, Prepared, open_prepared
+from mnmt_data.store.prepared import DESCRIPTION, SCHEMA, PreparedData, open_prepared
 from mnmt_data.study import StudyFile
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -34,7 +34,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def prepare_study(
     study: StudyFile, out: Path, *, report: Report = lambda line: None, workers: int | None = None
-) -> Prepared:
+) -> PreparedData:
     """Prepare the data of `study` in `out/data`, unless the same was prepared there before.
 
     The folder appears complete or not at all. What was finished before an earlier call was stopped is used
@@ -57,7 +57,9 @@ def prepare_study(
         return _prepare(study, config, out, report, processes)
 
 
-def _prepare(study: StudyFile, config: DataConfig, out: Path, report: Report, workers: Workers) -> Prepared:
+def _prepare(
+    study: StudyFile, config: DataConfig, out: Path, report: Report, workers: Workers
+) -> PreparedData:
     digests = Digests(out / ".data.digests.json")
     inputs = find_inputs(config, _corpus(config, out, digests, report))
     fingerprint = _fingerprint(config, inputs, digests)

@@ -22,7 +22,7 @@ from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.dev_test_sets import Keys, Mask, held_out_sets, sentence_keys
 from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.workspace import Parts, Workspace
-from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.atomic_file import atomic_file
 
 
 def choose(config: DataConfig, inputs: Inputs, parts: AllParts, space: Workspace) -> dict[str, FilterReport]:
@@ -123,5 +123,5 @@ def _report(name: str, pairs: Parts, dropped: Mask) -> FilterReport:
 
 
 def _save(space: Workspace, split: str, task: str, rows: NDArray[Any]) -> None:
-    with whole_file(space.chosen(split, task)) as file:
+    with atomic_file(space.chosen(split, task)) as file:
         np.save(file, rows)

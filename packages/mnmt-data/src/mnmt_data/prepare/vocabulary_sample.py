@@ -15,7 +15,7 @@ from mnmt_data.prepare.config import DataConfig, VocabConfig
 from mnmt_data.prepare.dev_test_sets import Rows
 from mnmt_data.prepare.splits import chosen_rows
 from mnmt_data.prepare.workspace import Parts, Workspace
-from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.prepared import VOCABULARY
 from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
 
@@ -36,7 +36,7 @@ def learn_vocabulary(config: DataConfig, parts: AllParts, space: Workspace) -> P
         return path
     if settings.path is not None:
         check_tags(settings.path, config.target_languages)
-        with settings.path.open("rb") as source, whole_file(path) as copy:
+        with settings.path.open("rb") as source, atomic_file(path) as copy:
             shutil.copyfileobj(source, copy)
         return path
     try:

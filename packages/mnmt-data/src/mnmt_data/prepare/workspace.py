@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mnmt_data.filters import CleanBlock, FilterReport
-from mnmt_data.store.atomic_file import remove_temporaries, whole_file, write_json
+from mnmt_data.store.atomic_file import atomic_file, remove_temporaries, write_json
 from mnmt_data.store.prepared import DESCRIPTION
 from mnmt_data.store.ragged import offsets_of
 
@@ -113,7 +113,7 @@ def write_part(path: Path, block: CleanBlock, *, read: int) -> None:
     }
     said = {"read": read, "pairs": len(block.src), "filters": block.report.to_dict()}
     batch = pa.record_batch(columns, metadata={_REPORT: json.dumps(said)})
-    with whole_file(path) as file, pa.ipc.new_file(file, batch.schema, options=_OPTIONS) as writer:
+    with atomic_file(path) as file, pa.ipc.new_file(file, batch.schema, options=_OPTIONS) as writer:
         writer.write_batch(batch)
 
 

@@ -13,7 +13,7 @@ _TEMPORARY = ".{name}.{pid}.tmp"
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file to write that takes its name once everything is on the disk.
 
     Raises:
@@ -34,7 +34,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 def write_json(path: Path, content: Any) -> None:
     """Write JSON, one value a line."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write((json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n").encode())
 
 

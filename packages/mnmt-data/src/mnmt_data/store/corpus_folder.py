@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.atomic_file import atomic_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,5 +86,5 @@ def write_bitext(folder: Path, testset: str, task: str, bitext: Bitext) -> None:
     """Write the two files of a test set and task, each of which appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     for path, lines in zip(bitext_paths(folder, testset, task), (bitext.src, bitext.tgt), strict=True):
-        with whole_file(path) as file:
+        with atomic_file(path) as file:
             file.write("".join(line + "\n" for line in lines).encode())

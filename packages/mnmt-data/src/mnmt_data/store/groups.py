@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.atomic_file import atomic_file
 
 _UNSPACED = (
     *("bo", "bod", "cmn", "dz", "dzo", "ja", "jpn", "khm", "km", "lao", "lo", "my", "mya"),
@@ -55,7 +55,7 @@ def write_groups(folder: Path, testset: str, task: str, groups: Groups) -> None:
     """Write a line a pair, below a header: origin, tab, length."""
     pairs = zip(groups.origins, groups.lengths, strict=True)
     lines = [_HEADER, *(f"{origin}\t{length}" for origin, length in pairs)]
-    with whole_file(groups_path(folder, testset, task)) as file:
+    with atomic_file(groups_path(folder, testset, task)) as file:
         file.write("".join(line + "\n" for line in lines).encode())
 
 

@@ -22,7 +22,7 @@ VOCABULARY = "vocab.model"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedData:
     """A folder of prepared data (docs/architecture.md)."""
 
     folder: Path
@@ -129,7 +129,7 @@ class Prepared:
                 raise DataError(f"{path}: must have {expected}; prepare the data again.")
 
 
-def open_prepared(folder: Path) -> Prepared:
+def open_prepared(folder: Path) -> PreparedData:
     """Open prepared data.
 
     Raises:
@@ -147,7 +147,7 @@ def open_prepared(folder: Path) -> Prepared:
         raise DataError(
             f"{path}: must have schema {SCHEMA}, but has {schema}; run `mnmt-data prepare` again."
         )
-    prepared = Prepared(folder=folder, description=description)
+    prepared = PreparedData(folder=folder, description=description)
     prepared.check_sizes()
     return prepared
 

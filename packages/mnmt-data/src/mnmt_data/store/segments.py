@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.ragged import Ragged
 
 _TOKEN_TYPES = (pa.large_list(pa.uint16()), pa.large_list(pa.int32()))
@@ -84,7 +84,7 @@ def write_segment(path: Path, src: Ragged, tgt: Ragged) -> SegmentInfo:
     columns = [_as_arrow(src), _as_arrow(tgt)]
     fields = [pa.field(name, column.type) for name, column in zip(("src", "tgt"), columns, strict=True)]
     schema = pa.schema(fields, metadata={_INFO: json.dumps(asdict(info))})
-    with whole_file(path) as file, pa.ipc.new_file(file, schema) as writer:
+    with atomic_file(path) as file, pa.ipc.new_file(file, schema) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
     return info
 

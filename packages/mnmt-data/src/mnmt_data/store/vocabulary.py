@@ -13,7 +13,7 @@ import sentencepiece as spm
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.ragged import Ragged, offsets_of
 
 PAD, EOS, UNK = 0, 1, 2
@@ -197,5 +197,5 @@ def train_vocabulary(
     except RuntimeError as error:
         reason = " ".join(str(error).split()).rpartition("] ")[2]
         raise ValueError(f"`size` {size} does not suit a {kind} vocabulary of this text: {reason}") from error
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(model.getvalue())

@@ -89,7 +89,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Addresses:
+class RowLocations:
     """Where pairs of several tasks are: each one's task and row."""
 
     names: Sequence[str]
@@ -102,7 +102,7 @@ class Addresses:
     """(pairs,) row in the corpus of the task."""
 
     @classmethod
-    def merged(cls, names: Sequence[str], tasks: Rows, rows: Mapping[str, Rows]) -> Addresses:
+    def merged(cls, names: Sequence[str], tasks: Rows, rows: Mapping[str, Rows]) -> RowLocations:
         """Lay each task's rows, {task: (its pairs,)}, into the places that are its own."""
         merged = np.empty(len(tasks), dtype=np.int64)
         for index, name in enumerate(names):
@@ -119,7 +119,7 @@ class Addresses:
 
     def read(self, corpora: Mapping[str, Corpus], places: Rows) -> tuple[Ragged, Ragged]:
         """Source and target token ids of the pairs at the given places."""
-        chosen = Addresses(names=self.names, tasks=self.tasks[places], rows=self.rows[places])
+        chosen = RowLocations(names=self.names, tasks=self.tasks[places], rows=self.rows[places])
         found = chosen._places()
         if not found:
             return Ragged.from_rows([]), Ragged.from_rows([])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mnmt_data.counter_rng import epoch_rows, stream_key
 from mnmt_data.store.segments import SegmentInfo
 from mnmt_data.stream.mixture import Phase, Schedule
-from mnmt_data.stream.task_sampler import TaskDraws
+from mnmt_data.stream.task_sampler import TaskSampler
 
 Rows = NDArray[np.int64]
 
@@ -48,7 +48,7 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchPlan:
+class BatchSampler:
     """The batches of a stream.
 
     Raises:
@@ -153,7 +153,7 @@ class BatchPlan:
             end_step=end,
             batch_pairs=pairs,
             window_batches=min(MOST_BATCHES, max(1, ceil(WINDOW_PAIRS / pairs))),
-            draws=TaskDraws(mixture=phase.mixture, seed=self.seed, labels=("tasks", number)),
+            draws=TaskSampler(mixture=phase.mixture, seed=self.seed, labels=("tasks", number)),
             before=last.before + drawn if last else drawn,
             orders=self._row_orders(phase, last),
         )
@@ -221,7 +221,7 @@ class _Stretch:
     end_step: int
     batch_pairs: int
     window_batches: int
-    draws: TaskDraws
+    draws: TaskSampler
     before: Rows
     """(tasks,) pairs of each task drawn before the phase."""
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from mnmt_data.errors import DataError
 from mnmt_data.store.shards import Shard
 from mnmt_data.stream.batch import Batch, Corpus, Pairs
-from mnmt_data.stream.batch_sampler import BatchPlan
-from mnmt_data.stream.bucketing import check_not_empty, check_pairs, cut_batches
+from mnmt_data.stream.batch_sampler import BatchSampler
+from mnmt_data.stream.bucketing import batch_by_tokens, check_not_empty, check_pairs_fit
 from mnmt_data.stream.mixture import Mixture, Schedule
-from mnmt_data.stream.prefetch import WHOLE, ReadWindow, Share, cut_window, read_window
+from mnmt_data.stream.prefetch import WHOLE, PrefetchedWindow, Share, batch_window, prefetch_window
 
 __all__ = ["Batch", "BatchStream", "eval_batches"]
 
@@ -38,14 +38,14 @@ def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
     src, tgt = shard.gather(every)
     ones = np.ones(len(shard), dtype=np.float32)
     pairs = Pairs(src=src, tgt=tgt, tasks=np.zeros_like(every), loss_weights=ones, ids=every)
-    for rows in cut_batches(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
+    for rows in batch_by_tokens(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
         yield pairs.batch(rows)
 
 
 class BatchStream:
     """An endless stream of training batches, a pure function of step, shards, schedule, budget and seed.
 
-    Every pair of a batch is of a task drawn with the exact weights (`TaskDraws`) and is the next of that
+    Every pair of a batch is of a task drawn with the exact weights (`TaskSampler`) and is the next of that
     task's rows in shuffled epochs. What step n yields does not depend on how the steps before were read, by
     how many ranks, or whether they were: any step can be asked for, at the same price.
 
@@ -73,9 +73,9 @@ class BatchStream:
         schedule = Schedule.constant(mixture) if isinstance(mixture, Mixture) else mixture
         self._shards = {task: shards[task] for task in _drawn(shards, schedule)}
         for shard in self._shards.values():
-            check_pairs(shard, batch_tokens=batch_tokens)
+            check_pairs_fit(shard, batch_tokens=batch_tokens)
         orders = orders or {}
-        self.plan = BatchPlan(
+        self.sampler = BatchSampler(
             schedule=schedule,
             infos={task: shard.info for task, shard in self._shards.items()},
             batch_tokens=batch_tokens,
@@ -88,12 +88,12 @@ class BatchStream:
             },
         )
         self._step = 0
-        self._window: ReadWindow | None = None
+        self._window: PrefetchedWindow | None = None
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """What `Batch.tasks` counts: the tasks of the mixture."""
-        return self.plan.schedule.tasks
+        return self.sampler.schedule.tasks
 
     def batch(self, step: int) -> Batch:
         """The batch of a step, from 0."""
@@ -115,20 +115,20 @@ class BatchStream:
 
     def counts(self, step: int) -> dict[str, int]:
         """{task: pairs drawn by the batches before `step`}."""
-        window = cut_window(self.plan, self._shards, step)
+        window = batch_window(self.sampler, self._shards, step)
         drawn = np.bincount(
             np.concatenate([np.empty(0, dtype=np.int64), *window.batches[: step - window.first_step]]),
-            minlength=len(window.addresses.tasks),
+            minlength=len(window.locations.tasks),
         ).astype(bool)
-        here = np.bincount(window.addresses.tasks[drawn], minlength=len(self.tasks)).tolist()
-        before = self.plan.draws_before(step)
+        here = np.bincount(window.locations.tasks[drawn], minlength=len(self.tasks)).tolist()
+        before = self.sampler.draws_before(step)
         return {task: before[task] + count for task, count in zip(self.tasks, here, strict=True)}
 
-    def addresses(self, step: int) -> list[tuple[str, int]]:
+    def locations(self, step: int) -> list[tuple[str, int]]:
         """`(task, row of its shard)` of every pair of a batch."""
-        window = cut_window(self.plan, self._shards, step)
+        window = batch_window(self.sampler, self._shards, step)
         batch = window.batches[step - window.first_step]
-        tasks, rows = window.addresses.tasks[batch].tolist(), window.addresses.rows[batch].tolist()
+        tasks, rows = window.locations.tasks[batch].tolist(), window.locations.rows[batch].tolist()
         return [(self.tasks[task], row) for task, row in zip(tasks, rows, strict=True)]
 
     def __iter__(self) -> Self:
@@ -156,21 +156,21 @@ class BatchStream:
 
     def _identity(self) -> dict[str, Any]:
         """What must agree for a step to mean the same."""
-        plan = self.plan
+        sampler = self.sampler
         return {
             "stream": 2,
-            "seed": plan.seed,
-            "batch_tokens": plan.batch_tokens,
-            "schedule": plan.schedule.describe(),
-            "num_rows": {task: info.pairs for task, info in plan.infos.items()},
-            "num_tokens": {task: info.src_tokens + info.tgt_tokens for task, info in plan.infos.items()},
-            "selected": {task: _digest(_spread(order, len(order))) for task, order in plan.orders.items()},
+            "seed": sampler.seed,
+            "batch_tokens": sampler.batch_tokens,
+            "schedule": sampler.schedule.describe(),
+            "num_rows": {task: info.pairs for task, info in sampler.infos.items()},
+            "num_tokens": {task: info.src_tokens + info.tgt_tokens for task, info in sampler.infos.items()},
+            "selected": {task: _digest(_spread(order, len(order))) for task, order in sampler.orders.items()},
         }
 
-    def _read(self, step: int, share: Share) -> ReadWindow:
+    def _read(self, step: int, share: Share) -> PrefetchedWindow:
         window = self._window
         if window is None or window.share != share or not window.holds(step):
-            window = self._window = read_window(self.plan, self._shards, step, share)
+            window = self._window = prefetch_window(self.sampler, self._shards, step, share)
         return window
 
 

@@ -14,7 +14,7 @@ from mnmt_data.stream.batch import Corpus
 Rows = NDArray[np.int64]
 
 
-def cut(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]:
+def split_evenly(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]:
     """Cut pairs into exactly `parts` parts of alike lengths and nearly equal numbers of tokens.
 
     The pairs are laid in strips by target length, in each strip by source length, and cut where the tokens
@@ -56,7 +56,7 @@ def _apart(cuts: Rows, size: int) -> Rows:
     return np.minimum(rising, size - steps[::-1])
 
 
-def check_pairs(corpus: Corpus, *, batch_tokens: int) -> None:
+def check_pairs_fit(corpus: Corpus, *, batch_tokens: int) -> None:
     """Check that there are pairs and that each fits into a batch.
 
     Raises:
@@ -84,7 +84,7 @@ def _where(corpus: Corpus) -> str:
     return f"{corpus.path}: " if isinstance(corpus, Shard) else ""
 
 
-def cut_batches(src_lengths: Rows, tgt_lengths: Rows, *, batch_tokens: int) -> list[NDArray[np.int64]]:
+def batch_by_tokens(src_lengths: Rows, tgt_lengths: Rows, *, batch_tokens: int) -> list[NDArray[np.int64]]:
     """Cut pairs, sorted by target and then by source length, into batches within the budget.
 
     A batch of b pairs costs b · (longest source + longest target) tokens, padding included. A pair that costs

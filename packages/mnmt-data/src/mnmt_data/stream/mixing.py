@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.prepared import Prepared
+from mnmt_data.store.prepared import PreparedData
 from mnmt_data.stream.batch_stream import BatchStream
-from mnmt_data.stream.mixture import Mixture, Phase, Schedule, annealed, explicit
+from mnmt_data.stream.mixture import Mixture, Phase, Schedule, annealed_shares, explicit_scalarization
 
 Value = TypeVar("Value")
 
@@ -60,7 +60,7 @@ class SelectionConfig:
         """{step: the share kept from there on}."""
         if not self.half_life or self.keep == 1:
             return {0: self.keep}
-        return annealed(half_life=self.half_life, floor=self.keep)
+        return annealed_shares(half_life=self.half_life, floor=self.keep)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,12 +95,14 @@ class MixingConfig:
         return Schedule(tuple(self._phase(step, _at(weights, step), _at(shares, step)) for step in steps))
 
     def _phase(self, step: int, mixture: Mixture, kept: float) -> Phase:
-        phase = explicit(mixture) if self.scalarization == "explicit" else Phase(mixture=mixture)
+        phase = (
+            explicit_scalarization(mixture) if self.scalarization == "explicit" else Phase(mixture=mixture)
+        )
         return replace(phase, step=step, kept=kept)
 
 
 def open_stream(
-    data: Prepared, mixture: Mixture, config: MixingConfig, *, batch_tokens: int, seed: int
+    data: PreparedData, mixture: Mixture, config: MixingConfig, *, batch_tokens: int, seed: int
 ) -> BatchStream:
     """The training batches of a run.
 
@@ -128,7 +130,7 @@ def order_path(data: Path, task: str) -> Path:
     return data / "selection" / f"train.{task}.npy"
 
 
-def read_order(data: Prepared, task: str) -> NDArray[np.int64]:
+def read_order(data: PreparedData, task: str) -> NDArray[np.int64]:
     """A task's training rows, best first, mapped into memory.
 
     Raises:

@@ -98,7 +98,7 @@ class Phase:
                 raise ValueError(f"`loss_weights` must be finite and not negative, but {task} has {weight}.")
 
 
-def explicit(mixture: Mixture) -> Phase:
+def explicit_scalarization(mixture: Mixture) -> Phase:
     """Explicit scalarization: all tasks drawn alike, each loss weighted (Fernandes et al. 2023, eq. 4).
 
     With K tasks of positive weight, each is drawn with probability 1/K and its pairs' loss counts K·p
@@ -155,7 +155,7 @@ class Schedule:
         return [asdict(phase) for phase in self.phases]
 
 
-def moving(start: Mixture, end: Mixture, *, steps: int, changes: int) -> Schedule:
+def linear_schedule(start: Mixture, end: Mixture, *, steps: int, changes: int) -> Schedule:
     """Weights that go from `start` to `end` in a straight line over `steps` steps, in `changes` moves.
 
     Raises:
@@ -176,7 +176,7 @@ def moving(start: Mixture, end: Mixture, *, steps: int, changes: int) -> Schedul
     return Schedule(tuple(moves))
 
 
-def annealed(*, half_life: int, floor: float) -> dict[int, float]:
+def annealed_shares(*, half_life: int, floor: float) -> dict[int, float]:
     """{step: share kept from there on}: max(floor, 2^(-step / half_life)) in about eight steps a half-life.
 
     The share falls from 1 to `floor`, which is in (0, 1] (Wang et al. 2018).

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import random_words, stream_key
-from mnmt_data.stream.batch import Addresses, Corpus, Pairs
-from mnmt_data.stream.batch_sampler import BatchPlan, Window
-from mnmt_data.stream.bucketing import cut
+from mnmt_data.stream.batch import Corpus, Pairs, RowLocations
+from mnmt_data.stream.batch_sampler import BatchSampler, Window
+from mnmt_data.stream.bucketing import split_evenly
 
 Rows = NDArray[np.int64]
 
@@ -39,11 +39,11 @@ WHOLE = Share()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CutWindow:
+class BatchedWindow:
     """A window of the plan, cut into batches."""
 
     first_step: int
-    addresses: Addresses
+    locations: RowLocations
     src_lengths: Rows
     tgt_lengths: Rows
     loss_weights: NDArray[np.float32]
@@ -51,7 +51,7 @@ class CutWindow:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReadWindow:
+class PrefetchedWindow:
     """What one rank needs of a window, in memory."""
 
     share: Share
@@ -66,33 +66,35 @@ class ReadWindow:
         return 0 <= step - self.first_step < len(self.pieces)
 
 
-def cut_window(plan: BatchPlan, corpora: Mapping[str, Corpus], step: int) -> CutWindow:
+def batch_window(sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int) -> BatchedWindow:
     """The window that holds the batch of a step; reads the lengths of its pairs."""
-    window = plan.window(step)
-    addresses = Addresses.merged(plan.schedule.tasks, window.tasks, window.rows)
-    src_lengths, tgt_lengths = addresses.lengths(corpora)
-    batches = cut(src_lengths, tgt_lengths, window.num_batches)
-    order = np.argsort(random_words(stream_key(plan.seed, *window.key), 0, len(batches)), kind="stable")
-    return CutWindow(
+    window = sampler.window(step)
+    locations = RowLocations.merged(sampler.schedule.tasks, window.tasks, window.rows)
+    src_lengths, tgt_lengths = locations.lengths(corpora)
+    batches = split_evenly(src_lengths, tgt_lengths, window.num_batches)
+    order = np.argsort(random_words(stream_key(sampler.seed, *window.key), 0, len(batches)), kind="stable")
+    return BatchedWindow(
         first_step=window.first_step,
-        addresses=addresses,
+        locations=locations,
         src_lengths=src_lengths,
         tgt_lengths=tgt_lengths,
-        loss_weights=_loss_weights(window, plan.schedule.tasks),
+        loss_weights=_loss_weights(window, sampler.schedule.tasks),
         batches=[batches[number] for number in order],
     )
 
 
-def read_window(plan: BatchPlan, corpora: Mapping[str, Corpus], step: int, share: Share) -> ReadWindow:
+def prefetch_window(
+    sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int, share: Share
+) -> PrefetchedWindow:
     """A rank's part of the window that holds the batch of a step; reads the tokens of that part."""
-    window = cut_window(plan, corpora, step)
+    window = batch_window(sampler, corpora, step)
     pieces = [_pieces(window, batch, share) for batch in window.batches]
     places = np.concatenate([piece for batch in pieces for piece in batch])
-    src, tgt = window.addresses.read(corpora, places)
+    src, tgt = window.locations.read(corpora, places)
     pairs = Pairs(
         src=src,
         tgt=tgt,
-        tasks=window.addresses.tasks[places],
+        tasks=window.locations.tasks[places],
         loss_weights=window.loss_weights[places],
         ids=places,
     )
@@ -101,15 +103,17 @@ def read_window(plan: BatchPlan, corpora: Mapping[str, Corpus], step: int, share
     )
     read = [[next(numbers) for _ in batch] for batch in pieces]
     tokens = [(int(window.src_lengths[b].sum()), int(window.tgt_lengths[b].sum())) for b in window.batches]
-    return ReadWindow(share=share, first_step=window.first_step, pairs=pairs, pieces=read, tokens=tokens)
+    return PrefetchedWindow(
+        share=share, first_step=window.first_step, pairs=pairs, pieces=read, tokens=tokens
+    )
 
 
-def _pieces(window: CutWindow, batch: Rows, share: Share) -> list[Rows]:
+def _pieces(window: BatchedWindow, batch: Rows, share: Share) -> list[Rows]:
     """The pieces of a batch that are a rank's."""
     if share == WHOLE:
         return [batch]
     wanted = share.num_ranks * share.accumulation
-    pieces = cut(window.src_lengths[batch], window.tgt_lengths[batch], min(wanted, len(batch)))
+    pieces = split_evenly(window.src_lengths[batch], window.tgt_lengths[batch], min(wanted, len(batch)))
     pieces += [np.empty(0, dtype=np.int64)] * (wanted - len(pieces))
     return [batch[piece] for piece in pieces[share.rank :: share.num_ranks]]
 

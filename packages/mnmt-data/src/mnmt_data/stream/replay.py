@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.prepared import Prepared, open_prepared
+from mnmt_data.store.prepared import PreparedData, open_prepared
 from mnmt_data.stream import mixing
 from mnmt_data.stream.batch_stream import BatchStream
 from mnmt_data.stream.mixing import MixingConfig
@@ -20,7 +20,7 @@ RUN = "run.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class RecordedStream:
     """What decides a run's stream."""
 
     data: Path
@@ -32,7 +32,7 @@ class Recorded:
     seed: int
 
 
-def read_recorded(run: Path) -> Recorded:
+def read_recorded_stream(run: Path) -> RecordedStream:
     """What a run record (docs/run-record.md) says of its stream.
 
     Raises:
@@ -42,7 +42,7 @@ def read_recorded(run: Path) -> Recorded:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         train = record["config"]["train"]
-        return Recorded(
+        return RecordedStream(
             data=run / record["data"],
             mixture=Mixture(record["mixture"]),
             mixing=structure(train.get("mixing", {}), MixingConfig, where="mixing"),
@@ -55,7 +55,7 @@ def read_recorded(run: Path) -> Recorded:
         raise DataError(f"{path}: does not say what the run read ({error!r}).") from None
 
 
-def open_stream(recorded: Recorded) -> tuple[BatchStream, Prepared]:
+def open_recorded_stream(recorded: RecordedStream) -> tuple[BatchStream, PreparedData]:
     """The stream of a run, and the data it reads."""
     data = open_prepared(recorded.data)
     stream = mixing.open_stream(
@@ -71,24 +71,24 @@ def audit(stream: BatchStream, step: int) -> dict[str, Any]:
         {task: weight, pairs drawn, share of all draws, epochs, deviation}: the weight is the average over the
         draws, the deviation how far the share is from it in standard deviations of independent draws.
     """
-    counts, plan = stream.counts(step), stream.plan
-    total, asked = max(1, sum(counts.values())), plan.average_weights(max(step, 1))
+    counts, sampler = stream.counts(step), stream.sampler
+    total, asked = max(1, sum(counts.values())), sampler.average_weights(max(step, 1))
     return {
         task: {
             "weight": asked[task][0],
             "pairs": count,
             "share": count / total,
-            "epochs": count / plan.infos[task].pairs if task in plan.infos else 0.0,
+            "epochs": count / sampler.infos[task].pairs if task in sampler.infos else 0.0,
             "deviation": _deviation(count, total, *asked[task]) if step else 0.0,
         }
         for task, count in counts.items()
     }
 
 
-def describe_batch(stream: BatchStream, data: Prepared, step: int, *, samples: int) -> dict[str, Any]:
+def describe_batch(stream: BatchStream, data: PreparedData, step: int, *, samples: int) -> dict[str, Any]:
     """Size and padding of a batch, and the first of its pairs as text."""
     batch = stream.batch(step)
-    addresses = stream.addresses(step)[:samples]
+    locations = stream.locations(step)[:samples]
     return {
         "step": step,
         "pairs": len(batch.src),
@@ -96,7 +96,7 @@ def describe_batch(stream: BatchStream, data: Prepared, step: int, *, samples: i
         "padding": batch.padding,
         "samples": [
             {"task": task, "row": row, "src": data.vocab.decode(src), "tgt": data.vocab.decode(tgt)}
-            for (task, row), src, tgt in zip(addresses, batch.src, batch.tgt, strict=False)
+            for (task, row), src, tgt in zip(locations, batch.src, batch.tgt, strict=False)
         ],
     }
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import write_json
-from mnmt_data.store.prepared import Prepared
+from mnmt_data.store.prepared import PreparedData
 from mnmt_data.store.score_file import BLOCK_ROWS, ScoreFile
 
 Scores = NDArray[np.float32]
@@ -32,7 +32,7 @@ SAMPLE = 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class SelectedShare:
     """A share of the pairs."""
 
     share: float
@@ -52,13 +52,13 @@ class Selection:
     scores: Scores
     """(pairs,) by row, in nats per token."""
 
-    def kept(self, share: float) -> Kept:
+    def kept(self, share: float) -> SelectedShare:
         """What a share of the pairs, the best first, amounts to."""
         pairs = max(1, round(share * len(self.order)))
-        return Kept(share=share, pairs=pairs, lowest=float(self.scores[self.order[pairs - 1]]))
+        return SelectedShare(share=share, pairs=pairs, lowest=float(self.scores[self.order[pairs - 1]]))
 
 
-def select(data: Prepared, task: str, *, base: Path | None, tuned: Path | None, out: Path) -> Selection:
+def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | None, out: Path) -> Selection:
     """Put the training pairs of a task in order, and writes the order.
 
     A pair's score is `(log p_tuned(y|x) - log p_base(y|x)) / |y|`, or `log p(y|x) / |y|` if one file is
@@ -176,7 +176,7 @@ def _open_files(base: Path | None, tuned: Path | None) -> dict[str, ScoreFile]:
     return files
 
 
-def _check(file: ScoreFile, data: Prepared, task: str) -> None:
+def _check(file: ScoreFile, data: PreparedData, task: str) -> None:
     if (file.info.split, file.info.task) != ("train", task):
         raise DataError(
             f"{file.path}: scores {file.info.split} of {file.info.task}, but must score train of {task}."

@@ -28,7 +28,7 @@ LEAF = 2**12
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskDraws:
+class TaskSampler:
     """The tasks drawn at positions 0, 1, 2, ….
 
     A pure function of the fields, of which any stretch is computed.

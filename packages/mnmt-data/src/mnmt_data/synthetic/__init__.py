@@ -11,7 +11,16 @@ The target languages may share a part of their lexicon, order their words in way
 with pairs that are wrong.
 """
 
+from mnmt_data.synthetic.concepts import zipf_probabilities
 from mnmt_data.synthetic.config import SOURCE_LANGUAGE, SyntheticConfig
 from mnmt_data.synthetic.corpus import sentence_pairs, write_synthetic_corpus
+from mnmt_data.synthetic.lexicon import shared_concepts
 
-__all__ = ["SOURCE_LANGUAGE", "SyntheticConfig", "sentence_pairs", "write_synthetic_corpus"]
+__all__ = [
+    "SOURCE_LANGUAGE",
+    "SyntheticConfig",
+    "sentence_pairs",
+    "shared_concepts",
+    "write_synthetic_corpus",
+    "zipf_probabilities",
+]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.store.atomic_file import whole_file
+from mnmt_data.store import atomic_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ def scores_path(folder: Path, testset: str, task: str, metric: str) -> Path:
 def write_scores(path: Path, scores: SentenceScores) -> None:
     """Write the statistics, as a file that appears whole."""
     path.parent.mkdir(exist_ok=True)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         np.savez_compressed(
             file,
             statistics=scores.statistics,

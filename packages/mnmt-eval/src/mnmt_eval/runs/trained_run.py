@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.store.prepared import Prepared
+from mnmt_data.store import PreparedData
 from mnmt_model import LoadedRun, load_run
 from mnmt_model.runs.run_record import read_run
 
@@ -16,7 +16,7 @@ class TrainedRun:
 
     folder: Path
     loaded: LoadedRun
-    data: Prepared
+    data: PreparedData
 
     @property
     def max_length(self) -> int:

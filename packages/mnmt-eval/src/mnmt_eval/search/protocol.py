@@ -7,7 +7,7 @@ from typing import Protocol, Self, TypeVar, runtime_checkable
 
 from torch import Tensor
 
-from mnmt_data.store.ragged import Ragged
+from mnmt_data.store import Ragged
 
 PAD = 0
 """Padding of sources, and the token every target starts from; never a target's token."""

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
 
-from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store import write_json
 from mnmt_eval.errors import EvalError
 from mnmt_eval.exclusive import hold
 from mnmt_eval.translate.translation import FORMATS, Format, Translation

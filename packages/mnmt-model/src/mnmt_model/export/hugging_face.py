@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mnmt_data.store import atomic_file as whole_file
+from mnmt_data.store import write_json
 from mnmt_model import jsonl
 from mnmt_model.errors import RunError
 from mnmt_model.export.t5_layout import hugging_face_name, model_config, our_name, t5_config
@@ -59,10 +59,10 @@ def export_hugging_face(
     renamed = {hugging_face_name(name): weight.contiguous() for name, weight in weights.items()}
     save_file(renamed, out / WEIGHTS, metadata={"format": "pt"})
     shutil.copyfile(vocabulary, out / SENTENCEPIECE)
-    whole_file.write_json(out / "tokenizer.json", tokenizer(proto))
-    whole_file.write_json(out / "tokenizer_config.json", tokenizer_config(proto))
-    whole_file.write_json(out / "generation_config.json", _generation(described))
-    whole_file.write_json(out / CONFIG, described)
+    write_json(out / "tokenizer.json", tokenizer(proto))
+    write_json(out / "tokenizer_config.json", tokenizer_config(proto))
+    write_json(out / "generation_config.json", _generation(described))
+    write_json(out / CONFIG, described)
 
 
 def read_hugging_face(folder: Path) -> tuple[ModelConfig, int, dict[str, Tensor]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.store.vocabulary import UNK, Vocabulary
+from mnmt_data.store import UNK, Vocabulary
 from mnmt_model.errors import RunError
 from mnmt_model.export.engines import export_extra
 

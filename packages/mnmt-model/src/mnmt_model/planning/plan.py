@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.store.prepared import Prepared, open_prepared
+from mnmt_data.store import PreparedData, open_prepared
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
 from mnmt_model.planning.experts import SlotUse, check_expert_parallel, exchange_bytes, slot_uses
@@ -164,7 +164,7 @@ def plan_study(study: StudyFile, data: Path, options: PlanOptions) -> StudyPlan:
     return StudyPlan(study=study.name, vocab_size=vocab_size, devices=options.devices, runs=costs)
 
 
-def _run_cost(run: RunPlan, data: Prepared, vocab_size: int, options: PlanOptions) -> RunCost:
+def _run_cost(run: RunPlan, data: PreparedData, vocab_size: int, options: PlanOptions) -> RunCost:
     train = options.train(run.train)
     src_len, tgt_len = _mean_lengths(run.mixture, data)
     workload = options.workload(src_len=round(src_len), tgt_len=round(tgt_len))
@@ -200,7 +200,7 @@ def _run_cost(run: RunPlan, data: Prepared, vocab_size: int, options: PlanOption
     )
 
 
-def _mean_lengths(mixture: Mapping[str, float], data: Prepared) -> tuple[float, float]:
+def _mean_lengths(mixture: Mapping[str, float], data: PreparedData) -> tuple[float, float]:
     """Mean source and target tokens of the mixture's training pairs."""
     means = {"src_tokens": 0.0, "tgt_tokens": 0.0}
     for task, weight in mixture.items():

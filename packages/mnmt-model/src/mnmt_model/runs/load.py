@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.store.prepared import Prepared
+from mnmt_data.store import PreparedData
 from mnmt_model.checkpoints import load_model, newest, read_progress
 from mnmt_model.runs.evaluate import losses, mean_dev_loss
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
@@ -43,7 +43,7 @@ class LoadedRun:
     checkpoint: Path
     """Whose weights the model has."""
 
-    def open_data(self) -> Prepared:
+    def open_data(self) -> PreparedData:
         """Open the data it was trained on.
 
         Raises:

@@ -13,11 +13,16 @@ import torch
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.atomic_file import whole_file
-from mnmt_data.store.prepared import open_prepared
-from mnmt_data.store.ragged import Ragged
-from mnmt_data.store.score_file import ScoreFile, ScoresInfo, score_table, scores_schema
-from mnmt_data.stream.bucketing import check_not_empty, cut_batches
+from mnmt_data.store import (
+    Ragged,
+    ScoreFile,
+    ScoresInfo,
+    atomic_file,
+    open_prepared,
+    score_table,
+    scores_schema,
+)
+from mnmt_data.stream import batch_by_tokens, check_not_empty
 from mnmt_model.checkpoints import newest, weights_checksum
 from mnmt_model.errors import RunError
 from mnmt_model.runs.evaluate import pair_nats
@@ -42,8 +47,8 @@ def score_shard(
 ) -> None:
     """Write -log p(target | source) of every pair of a shard, in its order, under a run's newest model.
 
-    The file, whose columns `mnmt_data.store.score_file` describes, appears when all pairs are scored; the parts are
-    kept beside it until then, and are gone on from. Nothing is done if it is there already.
+    The file, a `mnmt_data.store.ScoreFile`, appears when all pairs are scored; the parts are kept beside it
+    until then, and are gone on from. Nothing is done if it is there already.
 
     Args:
         run: Folder of the run.
@@ -104,7 +109,7 @@ def shard_nats(
         batch_tokens: Source and target tokens of a batch, padding included; a longer pair is one alone.
     """
     nats = np.empty(len(src), dtype=np.float32)
-    for rows in cut_batches(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
+    for rows in batch_by_tokens(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
         padded = torch.from_numpy(src.padded(rows)), torch.from_numpy(tgt.padded(rows))
         nats[rows] = pair_nats(model, *padded).numpy()
     return nats
@@ -135,6 +140,6 @@ def _is_scored(path: Path, info: ScoresInfo, pairs: int) -> bool:
 def _write(path: Path, info: ScoresInfo, tables: Iterable[pa.Table]) -> None:
     """Write the tables one after the other."""
     schema = scores_schema(info)
-    with whole_file(path) as file, pq.ParquetWriter(file, schema, use_dictionary=["tokens"]) as writer:
+    with atomic_file(path) as file, pq.ParquetWriter(file, schema, use_dictionary=["tokens"]) as writer:
         for table in tables:
             writer.write_table(table)

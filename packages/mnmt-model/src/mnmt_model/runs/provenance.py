@@ -13,15 +13,14 @@ from os import path
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.store.prepared import VOCABULARY, Prepared
-from mnmt_data.store.segments import checksum
+from mnmt_data.store import VOCABULARY, PreparedData, checksum
 from mnmt_model import jsonl
 from mnmt_model.planning.parameters import count
 from mnmt_model.runs.run_config import RunPlan
 from mnmt_model.runs.run_record import RUN, SCHEMA
 
 
-def describe(plan: RunPlan, folder: Path, *, vocab_size: int, data: Prepared | None) -> dict[str, Any]:
+def describe(plan: RunPlan, folder: Path, *, vocab_size: int, data: PreparedData | None) -> dict[str, Any]:
     """The run.json of a run about to start in `folder`, from its data if it is trained here."""
     vocabulary = plan.data / VOCABULARY
     counted = count(plan.model, vocab_size)

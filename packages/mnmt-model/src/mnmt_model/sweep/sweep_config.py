@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.store.prepared import Prepared, open_prepared
-from mnmt_data.stream.mixture import Mixture
+from mnmt_data.store import PreparedData, open_prepared
+from mnmt_data.stream import Mixture
 from mnmt_data.study import StructureError, StudyFile, structure
 from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import preset
@@ -125,7 +125,7 @@ def _sized(study: StudyFile, name: str, changes: Mapping[str, Any]) -> tuple[Mod
         raise RunError(f"{study.path}: {error}") from None
 
 
-def _tempered(mixture: Mapping[str, float], data: Prepared) -> Mapping[str, float]:
+def _tempered(mixture: Mapping[str, float], data: PreparedData) -> Mapping[str, float]:
     """The weights of a mixture that may be given as a temperature."""
     if set(mixture) != {TEMPERATURE}:
         return mixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mnmt_data.store.prepared import Prepared
+from mnmt_data.store import PreparedData
 from mnmt_model.checkpoints import Progress
 from mnmt_model.distributed.world import World, on_first_rank
 from mnmt_model.runs.evaluate import losses, mean_dev_loss
@@ -29,7 +29,7 @@ class Measuring:
     """
 
     def __init__(
-        self, plan: RunPlan, folder: Path, data: Prepared, model: TranslationModel, world: World
+        self, plan: RunPlan, folder: Path, data: PreparedData, model: TranslationModel, world: World
     ) -> None:
         self.plan, self.folder, self.data, self.model, self.world = plan, folder, data, model, world
 

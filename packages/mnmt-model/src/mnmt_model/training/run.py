@@ -9,7 +9,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from mnmt_data.store.prepared import Prepared, open_prepared
+from mnmt_data.store import PreparedData, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.distributed.world import World, joined_world, on_first_rank
 from mnmt_model.errors import RunError, one_line
@@ -64,7 +64,7 @@ def train(plan: RunPlan, folder: Path, *, watchers: Sequence[Watcher] = ()) -> N
 def _train(
     plan: RunPlan,
     folder: Path,
-    data: Prepared,
+    data: PreparedData,
     record: dict[str, Any],
     world: World,
     watchers: Sequence[Watcher],
@@ -91,7 +91,7 @@ def _train(
     end(status="finished", stopped=stopped, wall_seconds=trainer.seconds, peak_flops=peak)
 
 
-def _open_record(plan: RunPlan, folder: Path, data: Prepared) -> dict[str, Any]:
+def _open_record(plan: RunPlan, folder: Path, data: PreparedData) -> dict[str, Any]:
     """run.json of this plan: written anew, or the one there if it is of the same plan."""
     fresh = describe(plan, folder, vocab_size=data.vocab.size, data=data)
     if not (folder / RUN).exists() or not find_checkpoints(folder / CHECKPOINTS):

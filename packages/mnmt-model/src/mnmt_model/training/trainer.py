@@ -9,10 +9,8 @@ from pathlib import Path
 
 import torch
 
-from mnmt_data.store.prepared import Prepared
-from mnmt_data.stream.batch_stream import BatchStream
-from mnmt_data.stream.mixing import open_stream
-from mnmt_data.stream.mixture import Mixture
+from mnmt_data.store import PreparedData
+from mnmt_data.stream import BatchStream, Mixture, open_stream
 from mnmt_model import jsonl
 from mnmt_model.checkpoints import CHECKPOINTS, Progress, load_model, newest, restore_newest, save
 from mnmt_model.distributed.world import World, on_first_rank
@@ -51,7 +49,7 @@ class Trainer:
     """
 
     def __init__(
-        self, plan: RunPlan, folder: Path, data: Prepared, world: World, watchers: Sequence[Watcher] = ()
+        self, plan: RunPlan, folder: Path, data: PreparedData, world: World, watchers: Sequence[Watcher] = ()
     ) -> None:
         self.plan, self.folder, self.data, self.world, self.watchers = plan, folder, data, world, watchers
         self._started = time.monotonic()
