@@ -32,13 +32,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.data.sampler_scale import ComputedCorpus
-from mnmt_data.batches import Batch, BatchStream
-from mnmt_data.cutting import cut
-from mnmt_data.mixture import Mixture
-from mnmt_data.pairs import Pairs
-from mnmt_data.store.ragged import Ragged, offsets_of
-from mnmt_data.store.segments import open_segment, write_segment
-from mnmt_data.store.shards import Shard, segment_path
+from mnmt_data.store import Ragged, Shard, offsets_of, open_segment, segment_path, write_segment
+from mnmt_data.stream import Batch, BatchStream, Mixture, Pairs, split_evenly
 
 try:
     import datasets
@@ -128,7 +123,7 @@ def compared(
     """One row for every way."""
     for seed, task in enumerate(weights):
         write_random(folder / task, pairs, seed=seed)
-    window = our_stream(weights, folder).plan.window(0)
+    window = our_stream(weights, folder).sampler.window(0)
     work = Work(weights=weights, folder=folder, pairs=len(window.tasks), batches=window.num_batches)
     rows = [measured(way, work, seconds, repeats) for way in ways()]
     for row in rows:
@@ -276,7 +271,7 @@ def cut_window(src: Ragged, tgt: Ragged, work: Work) -> Iterator[Batch]:
     nothing = np.zeros(len(src), dtype=np.int64)
     ones = np.ones(len(src), dtype=np.float32)
     pairs = Pairs(src=src, tgt=tgt, tasks=nothing, loss_weights=ones, ids=np.arange(len(src)))
-    for rows in cut(src.lengths, tgt.lengths, min(work.batches, len(src))):
+    for rows in split_evenly(src.lengths, tgt.lengths, min(work.batches, len(src))):
         yield pairs.batch(rows)
 
 
@@ -358,7 +353,7 @@ def our_resume(repeats: int = 20) -> dict[str, Any]:
     for _ in range(repeats):
         for example, times in found.items():
             stream = next(streams)
-            times.append(seconds_of(partial(stream.batch, example // stream.plan.batch_pairs(0))))
+            times.append(seconds_of(partial(stream.batch, example // stream.sampler.batch_pairs(0))))
     return {
         f"mnmt-data, six tasks of {COMPUTED} pairs": {
             example: round(float(np.median(times)), 5) for example, times in found.items()

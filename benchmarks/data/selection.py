@@ -29,10 +29,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.filters.normalise import normalise
-from mnmt_data.mixing import order_path
-from mnmt_data.prepared import Prepared, open_prepared
-from mnmt_data.selection import area_under_curve, pair_scores
+from mnmt_data.filters import normalise
+from mnmt_data.store import PreparedData, open_prepared
+from mnmt_data.stream import area_under_curve, order_path, pair_scores
 from mnmt_model.runs.run_record import read_evals, read_run
 
 TASK, OTHER = "en-de", "en-fr"
@@ -210,7 +209,7 @@ def prepare(
     held_out: Mapping[str, Any],
     *,
     vocab: str,
-) -> Prepared:
+) -> PreparedData:
     """Write a corpus folder and prepares it."""
     folder = results / name
     corpus = folder / "corpus"
@@ -224,7 +223,7 @@ def prepare(
     return open_prepared(folder / "data")
 
 
-def kinds_of(data: Prepared, train: Mapping[Pair, str]) -> Kinds:
+def kinds_of(data: PreparedData, train: Mapping[Pair, str]) -> Kinds:
     """(rows,) the kind of every pair of the noisy shard, found by its token ids."""
     src, tgt = (data.vocab.encode_ragged([pair[side] for pair in train]) for side in (0, 1))
     kinds = {(*src[row], *tgt[row]): kind for row, kind in enumerate(train.values())}
@@ -243,7 +242,7 @@ def blind_arms(kinds: Kinds, *, seed: int) -> tuple[Arm, Arm]:
     )
 
 
-def train_arm(results: Path, data: Prepared, arm: Arm, steps: int) -> dict[str, float]:
+def train_arm(results: Path, data: PreparedData, arm: Arm, steps: int) -> dict[str, float]:
     """Train a model on copies of the noisy data that have the arm's order of pairs; its losses."""
     folder = results / arm.name
     if not (folder / "data").exists():
@@ -258,7 +257,7 @@ def train_arm(results: Path, data: Prepared, arm: Arm, steps: int) -> dict[str, 
     return train_study(folder, data=folder / "corpus", train=train, selection=selection)
 
 
-def tune(results: Path, data: Prepared, texts: Texts, base: Path, steps: int) -> Path:
+def tune(results: Path, data: PreparedData, texts: Texts, base: Path, steps: int) -> Path:
     """Tunes the base model on the trusted pairs, with the vocabulary it has; the tuned run."""
     vocab = f'path = "{data.folder / "vocab.model"}"'
     prepare(results, "trusted", texts.held_out["trusted"], texts.held_out, vocab=vocab)
@@ -290,7 +289,7 @@ def write_study(folder: Path, *, name: str, corpus: Path, vocab: str, train: str
     return study
 
 
-def epochs(data: Prepared, steps: int) -> float:
+def epochs(data: PreparedData, steps: int) -> float:
     """How often a model trained on everything sees each pair."""
     info = data.shard("train", TASK).info
     return steps * BATCH_TOKENS / (info.src_tokens + info.tgt_tokens)
@@ -302,14 +301,14 @@ def losses(folder: Path) -> dict[str, float]:
     return {"dev": last["dev"], "test": last["test"], "seconds": round(read_run(folder)["wall_seconds"])}
 
 
-def score(run_folder: Path, data: Prepared) -> Path:
+def score(run_folder: Path, data: PreparedData) -> Path:
     """Log-probabilities of the noisy pairs under a model."""
     path = run_folder / "scores" / f"train.{TASK}.parquet"
     run("mnmt_model", "score", run_folder, "--data", data.folder, "--task", TASK, "--out", path)
     return path
 
 
-def select(data: Prepared, base: Path, tuned: Path) -> NDArray[np.int64]:
+def select(data: PreparedData, base: Path, tuned: Path) -> NDArray[np.int64]:
     """Rows of the noisy shard, best first."""
     run(
         "mnmt_data", "select", data.folder, "--task", TASK, "--base", base, "--tuned", tuned, "--samples", "3"

@@ -4,8 +4,8 @@ Segments of random token ids are written into a temporary folder (the default ta
 pair is read once in shuffled batches. What the process holds, of its own (RssAnon) and of the files it maps
 (RssFile), is sampled from /proc/self/status by a thread; the most of both together is the kernel's own peak
 (VmHWM). Slopes are of straight lines through the second half of the samples, for the whole stream. With
-`--rows-mapped` the same is measured for several values of `mnmt_data.store.shards.ROWS_MAPPED`, over a part of
-the stream.
+`--rows-mapped` the same is measured for several values of `mnmt_data.store.shards.ROWS_MAPPED`, over a part
+of the stream.
 
     python -m benchmarks.data.streaming_memory --out benchmarks/results/data/streaming_memory.json
     python -m benchmarks.data.streaming_memory --rows-mapped 4096 --rows-mapped 65536 --part 0.1

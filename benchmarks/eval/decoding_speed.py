@@ -41,8 +41,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.eval.decoding_ways import EOS, PAD, Output, Way, ctranslate2_float32, ours, transformers
-from mnmt_data.prepared import open_prepared
-from mnmt_data.vocab import Vocabulary, train_vocabulary
+from mnmt_data.store import Vocabulary, open_prepared, train_vocabulary
 from mnmt_model import ModelConfig, build_model, load_run
 from mnmt_model.export.engines import convert_to_ctranslate2, token_log_probs
 from mnmt_model.export.hugging_face import export_hugging_face

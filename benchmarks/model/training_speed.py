@@ -38,7 +38,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 from transformers.optimization import Adafactor
 
 from benchmarks.model.training_data import TrainingData, open_data
-from mnmt_data.batches import Batch
+from mnmt_data.stream import Batch
 from mnmt_model.distributed.world import World
 from mnmt_model.export.t5_layout import hugging_face_name, t5_config
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mnmt_data.errors import DataError
-from mnmt_data.ragged import Ragged
+from mnmt_data.store import Ragged
 from mnmt_eval.search.protocol import EOS
 
 TAGS = {"xx": 2, "yy": 3}

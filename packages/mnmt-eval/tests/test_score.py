@@ -55,7 +55,7 @@ def test_other_references_are_measured_without_translating_again(
     shutil.copy(tiny_run / "translations" / "test.xx-aa.txt", results / "data" / "text" / "test.xx-aa.aa")
     with monkeypatch.context() as patched:
         patched.setattr(score, "translate", None)
-        patched.setattr("mnmt_data.prepared.Prepared.check_sizes", lambda self: None)
+        patched.setattr("mnmt_data.store.PreparedData.check_sizes", lambda self: None)
         rows = command_line.scored(tiny_run, "--metrics", "chrf")
     assert {row["task"]: row["value"] for row in rows}["xx-aa"] == 100
     assert [made.task for made in read_evals(tiny_run) if made.metric == "chrf"] == [

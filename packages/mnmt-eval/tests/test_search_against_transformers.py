@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnmt_data.vocab import Vocabulary, train_vocabulary
+from mnmt_data.store import Vocabulary, train_vocabulary
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
 from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_model.export import export_hugging_face

@@ -12,8 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mnmt_data.store.prepared import VOCABULARY, open_prepared
-from mnmt_data.store.score_file import ScoreFile
+from mnmt_data.store import VOCABULARY, ScoreFile, open_prepared
 from mnmt_data.study import read_study
 from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
 from mnmt_model.checkpoints import find_checkpoints
@@ -123,7 +122,7 @@ def test_killed_and_gone_on_equals_never_stopped(
         score_shard(base, split="dev", task=TASK, out=out, part_pairs=7, on_pairs=kill_at(14))
     assert not out.exists()
     scored = []
-    lengths = "mnmt_model.runs.log_probs.cut_batches"
+    lengths = "mnmt_model.runs.log_probs.batch_by_tokens"
     cut = sys.modules["mnmt_model.runs.log_probs"].cut_batches
     monkeypatch.setattr(
         lengths, lambda src, tgt, **budget: scored.append(len(src)) or cut(src, tgt, **budget)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.groups import count_lengths
+from mnmt_data.store import count_lengths
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language.codes import languages_of
 from mnmt_eval.runs.texts import ReferenceText

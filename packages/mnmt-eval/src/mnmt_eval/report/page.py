@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jinja2
 
-from mnmt_data.whole_file import whole_file
+from mnmt_data.store import atomic_file
 from mnmt_eval.metrics.resampling import BOOTSTRAP_SAMPLES
 from mnmt_eval.report.document import WRONG_LANGUAGE, Document
 from mnmt_eval.report.symptoms import SYMPTOMS
@@ -25,7 +25,7 @@ def write_report(document: Document, out: Path) -> Path:
     """
     out.mkdir(parents=True, exist_ok=True)
     index = out / "index.html"
-    with whole_file(index) as file:
+    with atomic_file(index) as file:
         file.write(render(document).encode("utf-8"))
     return index
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mnmt_data.prepared import Prepared
+from mnmt_data.store import PreparedData
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language.codes import languages_of
 from mnmt_eval.text import digest, read_lines
@@ -34,7 +34,7 @@ class ParallelText:
 
 
 def read_testsets(
-    data: Prepared, *, testsets: Sequence[str], max_sentences: int | None
+    data: PreparedData, *, testsets: Sequence[str], max_sentences: int | None
 ) -> list[ParallelText]:
     """The text of all tasks and test sets.
 
@@ -181,12 +181,12 @@ def tasks_of_runs(runs: Sequence[Path]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(task for data in _data_of(runs) for task in data.evaluated))
 
 
-def _data_of(runs: Sequence[Path]) -> list[Prepared]:
+def _data_of(runs: Sequence[Path]) -> list[PreparedData]:
     """The data of some runs, each once."""
     return list({data.folder: data for data in map(open_data, runs)}.values())
 
 
-def _prepared_text(data: Prepared, testset: str, task: str) -> ReferenceText:
+def _prepared_text(data: PreparedData, testset: str, task: str) -> ReferenceText:
     known = [name for name in data.evaluated if testset in data.testsets(name)]
     if task not in known:
         raise EvalError(f"{data.folder}: has no {testset} {task}; it has {', '.join(known) or 'none'}.")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.whole_file import write_json
+from mnmt_data.store import write_json
 from mnmt_eval.runs.texts import ParallelText
 
 CHUNK = 1024

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.ragged import Ragged
+from mnmt_data.store import Ragged
 from mnmt_eval.search.protocol import PAD, Vocabulary
 from mnmt_eval.translate.segmentation import encode_parts
 from mnmt_eval.translate.translation import BLANK, Candidate, Translation, joined

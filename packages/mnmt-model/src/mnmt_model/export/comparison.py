@@ -13,11 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mnmt_data.store.prepared import VOCABULARY, Prepared
-from mnmt_data.store.ragged import Ragged
-from mnmt_data.store.segments import checksum
-from mnmt_data.token_budget import cut_batches
-from mnmt_data.vocab import EOS, UNK
+from mnmt_data.store import EOS, UNK, VOCABULARY, PreparedData, Ragged, checksum
+from mnmt_data.stream import batch_by_tokens
 from mnmt_model.errors import RunError
 from mnmt_model.export.certificate import CTRANSLATE2, OURS, TOLERANCE, TRANSFORMERS, Certificate, PairScores
 from mnmt_model.export.engines import (
@@ -43,7 +40,7 @@ _BLOCK = 256
 def certify(
     model: TranslationModel,
     folder: Path,
-    data: Prepared,
+    data: PreparedData,
     *,
     ctranslate2: Path | None = None,
     pairs: int = PAIRS,
@@ -87,7 +84,7 @@ def certify(
     )
 
 
-def _check_tokenizer(folder: Path, data: Prepared, pairs: int) -> TokenizerCheck:
+def _check_tokenizer(folder: Path, data: PreparedData, pairs: int) -> TokenizerCheck:
     """What the exported tokenizer makes of both sides of the same pairs."""
     proto, encode, check = (
         read_sentencepiece(data.folder / VOCABULARY),
@@ -111,7 +108,7 @@ def _our_scorer(model: TranslationModel) -> Scorer:
     return score
 
 
-def _chosen(data: Prepared, pairs: int) -> Iterator[tuple[str, str, Ids]]:
+def _chosen(data: PreparedData, pairs: int) -> Iterator[tuple[str, str, Ids]]:
     """`(test set, task, rows)` in blocks; as many pairs of each test set, or all it has."""
     sets = [(testset, task) for task in data.tasks for testset in data.testsets(task)]
     for testset, task in sets:
@@ -125,7 +122,7 @@ def _compare(
 ) -> list[PairScores]:
     """The pairs under every scorer, in order."""
     found: dict[int, PairScores] = {}
-    for places in cut_batches(src.lengths, tgt.lengths, batch_tokens=_BATCH_TOKENS):
+    for places in batch_by_tokens(src.lengths, tgt.lengths, batch_tokens=_BATCH_TOKENS):
         padded = src.padded(places), tgt.padded(places)
         log_probs = {engine: score(*padded) for engine, score in scorers.items()}
         for number, place in enumerate(places.tolist()):

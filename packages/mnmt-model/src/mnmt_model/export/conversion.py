@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from mnmt_data import whole_file
-from mnmt_data.prepared import VOCABULARY
+from mnmt_data.store import VOCABULARY, write_json
 from mnmt_model.checkpoints import CHECKPOINTS, load_model, newest
 from mnmt_model.checkpoints.atomic_folder import whole_folder
 from mnmt_model.checkpoints.state import MODEL, Progress, State, record_file, write_state
@@ -78,7 +77,7 @@ def export_run(
 
 def _write(certificate: Certificate, folder: Path) -> None:
     content = certificate_json(certificate)
-    whole_file.write_json(folder / "certificate.json", content)
+    write_json(folder / "certificate.json", content)
     (folder / "certificate.md").write_text(certificate_page(content), encoding="utf-8")
 
 

@@ -8,9 +8,8 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
-from mnmt_data.batches import eval_batches
-from mnmt_data.prepared import Prepared
-from mnmt_data.shards import Shard
+from mnmt_data.store import PreparedData, Shard
+from mnmt_data.stream import eval_batches
 from mnmt_model.distributed.world import World
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -65,7 +64,12 @@ def mean_dev_loss(by_task: Mapping[str, float], mixture: Mapping[str, float]) ->
 
 
 def losses(
-    model: TranslationModel, data: Prepared, testset: str, *, batch_tokens: int, world: World | None = None
+    model: TranslationModel,
+    data: PreparedData,
+    testset: str,
+    *,
+    batch_tokens: int,
+    world: World | None = None,
 ) -> Iterator[tuple[str, float]]:
     """`(task, loss)` of every task that has the test set, those it was not trained on included."""
     for task in data.evaluated:

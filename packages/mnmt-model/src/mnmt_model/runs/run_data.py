@@ -7,8 +7,7 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.prepared import VOCABULARY, Prepared, open_prepared
-from mnmt_data.segments import checksum
+from mnmt_data.store import VOCABULARY, PreparedData, checksum, open_prepared
 from mnmt_model.errors import RunError
 from mnmt_model.runs.run_record import RUN, read_run
 
@@ -18,7 +17,7 @@ def data_folder(run: Path, record: Mapping[str, Any]) -> Path:
     return Path(relpath((run / record["data"]).resolve()))
 
 
-def open_data(run: Path) -> Prepared:
+def open_data(run: Path) -> PreparedData:
     """Open the prepared data of a run.
 
     Raises:
@@ -39,7 +38,7 @@ FIELD = "vocabulary"
 """Of run.json: checksum of the vocabulary's file, null where there is none. Records before 0.3 lack it."""
 
 
-def check_vocabulary(run: Path, data: Prepared) -> None:
+def check_vocabulary(run: Path, data: PreparedData) -> None:
     """Check that the model of the run in `run` reads the token ids of `data` as they are meant.
 
     Raises:

@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mnmt_data.batches import BatchStream
-from mnmt_data.pairs import Batch
-from mnmt_data.windows import Share
+from mnmt_data.stream import Batch, BatchStream, Share
 from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance

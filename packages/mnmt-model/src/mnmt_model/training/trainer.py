@@ -245,7 +245,7 @@ def _is_due(step: int, every: int) -> bool:
     return every > 0 and step % every == 0
 
 
-def initialise_from(model: TranslationModel, path: Path, data: Prepared) -> None:
+def initialise_from(model: TranslationModel, path: Path, data: PreparedData) -> None:
     """Give `model` the weights of another run, in place.
 
     Args:
