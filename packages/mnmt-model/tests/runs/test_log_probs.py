@@ -123,7 +123,7 @@ def test_killed_and_gone_on_equals_never_stopped(
     assert not out.exists()
     scored = []
     lengths = "mnmt_model.runs.log_probs.batch_by_tokens"
-    cut = sys.modules["mnmt_model.runs.log_probs"].cut_batches
+    cut = sys.modules["mnmt_model.runs.log_probs"].batch_by_tokens
     monkeypatch.setattr(
         lengths, lambda src, tgt, **budget: scored.append(len(src)) or cut(src, tgt, **budget)
     )

@@ -74,6 +74,7 @@ def test_one_file_alone_gives_plain_log_probabilities(scored):
 
 def test_blocks_do_not_change_the_scores(scored, monkeypatch):
     monkeypatch.setattr("mnmt_data.stream.selection.BLOCK_ROWS", 4)
+    monkeypatch.setattr("mnmt_data.store.score_file.BLOCK_ROWS", 4)
     np.testing.assert_allclose(pair_scores(**scored), CONTRASTS)
     assert best_first(pair_scores(**scored)).tolist() == ORDER
 

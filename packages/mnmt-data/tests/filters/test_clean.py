@@ -1,6 +1,6 @@
-from __future__ import annotations
-
 import pickle
+import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mnmt_data.filters import CleanConfig, Cleaner, clean_block, normalise
 from mnmt_data.filters.keys import pair_keys
 from mnmt_data.readers.reader import Block
+from mnmt_data.study import StructureError, structure
 
 sentences = st.sampled_from(["", " ", "a", "a ", "b", "a long one " * 9, "mid " * 4, "你好"]) | st.text(
     max_size=30
@@ -98,3 +99,30 @@ def test_a_pickled_cleaner_does_the_same() -> None:
     copy = clean_block(pairs, pickle.loads(pickle.dumps(filters)))
     assert copy.report == clean_block(pairs, filters).report
     assert copy.rows.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_characters": 0}, "`max_characters` must be at least 1, but is 0."),
+        ({"max_ratio": 0.5}, "`max_ratio` must be at least 1, but is 0.5."),
+        ({"max_ratio": float("nan")}, "`max_ratio` must be at least 1, but is nan."),
+        ({"language_odds": 0.0}, "`language_odds` must be at least 1, but is 0.0."),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        CleanConfig(**settings)
+
+
+def test_settings_come_from_a_table() -> None:
+    table = {"normalisation": "NFKC", "max_ratio": float("inf"), "near_duplicates": True, "identical": False}
+    config = structure(table, CleanConfig, where="data.clean")
+    assert config == CleanConfig(
+        normalisation="NFKC", max_ratio=float("inf"), near_duplicates=True, identical=False
+    )
+
+
+def test_an_unknown_form_is_told_by_its_key() -> None:
+    with pytest.raises(StructureError, match="normalisation` must be one of 'NFC', 'NFKC', but is 'NFD'"):
+        structure({"normalisation": "NFD"}, CleanConfig, where="data.clean")

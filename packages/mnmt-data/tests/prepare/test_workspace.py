@@ -12,8 +12,7 @@ import pytest
 from filelock import FileLock
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepare import encode as encoding
-from mnmt_data.prepare import prepare_study, workers
+from mnmt_data.prepare import encode, prepare_study, workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.store.prepared import open_prepared
 from mnmt_data.study import read_study
@@ -34,9 +33,9 @@ size = 320
 SCRIPT = """
 import sys
 from pathlib import Path
-from mnmt_data.prepare import encoding, prepare_study, workers
+from mnmt_data.prepare import encode, prepare_study, workers
 from mnmt_data.study import read_study
-encoding.SEGMENT_PAIRS, workers.STARTING_PAIRS = 60, 0
+encode.SEGMENT_PAIRS, workers.STARTING_PAIRS = 60, 0
 if __name__ == "__main__":
     prepare_study(read_study("study.toml"), Path(sys.argv[1]), workers=2)
 """
@@ -68,14 +67,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def small_segments(monkeypatch):
-    monkeypatch.setattr(encoding, "SEGMENT_PAIRS", 60)
+    monkeypatch.setattr(encode, "SEGMENT_PAIRS", 60)
 
 
 @pytest.fixture(scope="module")
 def whole(folder):
     """What an uninterrupted call prepares, in this process alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoding, "SEGMENT_PAIRS", 60)
+        patch.setattr(encode, "SEGMENT_PAIRS", 60)
         return contents(prepare_study(read_study(folder / "study.toml"), folder / "whole", workers=1).folder)
 
 

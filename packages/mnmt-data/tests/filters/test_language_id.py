@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.filters import CleanConfig, Cleaner, clean_block
-from mnmt_data.filters import language_id as language
+from mnmt_data.filters import CleanConfig, Cleaner, clean_block, language_id
 from mnmt_data.readers.reader import Block
 
 pytest.importorskip("py3langid")
@@ -21,9 +20,9 @@ CHINESE = "天气太差了，没有人出门。"
 
 @pytest.fixture
 def fresh_model() -> Iterator[None]:
-    language._labels.cache_clear()
+    language_id._labels.cache_clear()
     yield
-    language._labels.cache_clear()
+    language_id._labels.cache_clear()
 
 
 def dropped(task: str, src: str, tgt: str, languages: tuple[str, ...] = ()) -> bool:
@@ -64,7 +63,7 @@ def test_other_languages_of_the_study_are_candidates_too() -> None:
      ("fil", "tl"), ("iw", "he"), ("sr_Latn", "sr"), ("swh", "sw")],
 )  # fmt: skip
 def test_codes_of_tasks_are_found_under_the_models_labels(code: str, name: str) -> None:
-    assert language.label(code, f"en-{code}") == name
+    assert language_id.label(code, f"en-{code}") == name
 
 
 def test_a_language_that_cannot_be_recognised_is_told_in_one_line() -> None:
