@@ -1,4 +1,6 @@
-"""Operators of the mixture-of-experts Transformer layer, in C++ and CUDA: gate, dispatch, combine."""
+"""C++ and CUDA operators of the mixture-of-experts Transformer layer: gate, dispatch and combine."""
+
+from importlib.metadata import version
 
 import torch  # noqa: F401 (loads libtorch, which _native links to)
 
@@ -11,6 +13,8 @@ from mnmt_moe_ext.layout import Layout, capacity_layout, ragged_layout
 from mnmt_moe_ext.native import BuildInfo, build_info, is_available
 from mnmt_moe_ext.routing import Routing, expert_capacity
 from mnmt_moe_ext.rows import combine, dispatch
+
+__version__ = version("mnmt-moe-ext")
 
 __all__ = [
     "BuildInfo",

@@ -1,4 +1,4 @@
-"""The all-to-all exchange of rows between ranks: differentiable, and under way until it is waited for."""
+"""The all-to-all exchange of rows between ranks, differentiable and asynchronous."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from torch.autograd.function import once_differentiable
 
 
 class ExchangeError(RuntimeError):
-    """An all-to-all between ranks failed, most often because another rank has died."""
+    """An all-to-all between ranks failed, most often because another rank died."""
 
 
 class Transfer:
-    """An all-to-all under way, of rows along the first dimension; not differentiable.
+    """An asynchronous all-to-all of rows along the first dimension, without gradients.
 
-    Every rank of the group must begin its transfers in the same order.
+    Every rank of the group must start its transfers in the same order.
 
     Args:
-        rows: (sum(send), ...), the rows for rank 0 first, then those for rank 1, …
+        rows: Rows to send, (sum(send), ...); those for rank 0 come first.
         send: The number of rows for each rank.
         receive: The number of rows from each rank.
         group: The ranks.
 
     Raises:
-        ExchangeError: The transfer could not begin.
+        ExchangeError: The transfer could not start.
     """
 
     def __init__(self, rows: Tensor, send: Sequence[int], receive: Sequence[int], group: dist.ProcessGroup):
@@ -41,9 +41,9 @@ class Transfer:
             raise _failure(group, error) from error
 
     def wait(self) -> Tensor:
-        """The received rows (sum(receive), ...), rank 0's first.
+        """Wait for the received rows, (sum(receive), ...), those of rank 0 first.
 
-        On a GPU it is the current stream that waits, and not the host.
+        On a GPU the current stream waits, not the host.
 
         Raises:
             ExchangeError: A rank has died or did not take part before the group's timeout.
@@ -64,80 +64,87 @@ def _failure(group: dist.ProcessGroup, error: RuntimeError) -> ExchangeError:
 
 
 class Exchange:
-    """A differentiable all-to-all under way, of rows along the first dimension.
+    """An asynchronous all-to-all of rows along the first dimension, with gradients.
 
-    In the backward pass `wait` begins the gradient's way back and the beginning waits for it. What autograd
-    runs between the two, the gradient of whatever the forward pass ran between them, overlaps with it.
+    In the backward pass `wait` starts the exchange of the gradient, and the constructor waits for it.
+    Whatever autograd computes between the two overlaps with the exchange.
 
-    It can be differentiated once, and repeatedly with retain_graph. Either on every rank of the group or on
-    none, the rows must require a gradient and the result must be part of what is differentiated.
+    It can be differentiated once, or several times with `retain_graph`. Whether the rows require a gradient,
+    and whether the result is differentiated, must be the same on every rank of the group.
 
     Args:
-        rows: (sum(send), ...), floating point, the rows for rank 0 first, then those for rank 1, …
+        rows: Floating-point rows to send, (sum(send), ...); those for rank 0 come first.
         send: The number of rows for each rank.
         receive: The number of rows from each rank.
         group: The ranks.
 
     Raises:
-        ExchangeError: The exchange could not begin.
+        ExchangeError: The exchange could not start.
     """
 
     def __init__(self, rows: Tensor, send: Sequence[int], receive: Sequence[int], group: dist.ProcessGroup):
-        self._journey = _Journey(send, receive, group)
-        self._departure: Tensor = _Begin.apply(rows, self._journey)  # type: ignore[no-untyped-call]
+        self._state = _ExchangeState(send, receive, group)
+        self._token: Tensor = _Start.apply(rows, self._state)  # type: ignore[no-untyped-call]
 
     def wait(self) -> Tensor:
-        """The received rows (sum(receive), ...), rank 0's first; to be called once.
+        """Wait for the received rows, (sum(receive), ...), those of rank 0 first; call this once.
 
         Raises:
             ExchangeError: A rank has died or did not take part before the group's timeout.
         """
-        received: Tensor = _End.apply(self._departure, self._journey)  # type: ignore[no-untyped-call]
+        received: Tensor = _Finish.apply(self._token, self._state)  # type: ignore[no-untyped-call]
         return received
 
 
-class _Journey:
-    """What the two ends of an exchange share; no tensor of the graph, which would then never be freed."""
+class _ExchangeState:
+    """State that both ends of an exchange share.
+
+    It holds no tensor of the graph, since the graph would then never be freed.
+    """
 
     def __init__(self, send: Sequence[int], receive: Sequence[int], group: dist.ProcessGroup):
         self._send, self._receive, self._group = send, receive, group
         self._transfer: Transfer | None = None
 
-    def begin(self, rows: Tensor) -> None:
+    def start(self, rows: Tensor) -> None:
         self._transfer = Transfer(rows, self._send, self._receive, self._group)
 
-    def begin_backward(self, gradient: Tensor) -> None:
+    def start_backward(self, gradient: Tensor) -> None:
         self._transfer = Transfer(gradient, self._receive, self._send, self._group)
 
-    def end(self) -> Tensor:
+    def finish(self) -> Tensor:
         transfer, self._transfer = self._transfer, None
         assert transfer is not None
         return transfer.wait()
 
 
-class _Begin(Function):
-    """Gives a scalar that ties the two ends together, since autograd must not touch rows still to come."""
+class _Start(Function):
+    """Starts an exchange.
+
+    Its result is a scalar that links the two ends in the graph: autograd must not touch rows that are still
+    to come.
+    """
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, journey: _Journey) -> Tensor:
-        ctx.journey = journey
-        journey.begin(rows)
+    def forward(ctx: Any, rows: Tensor, state: _ExchangeState) -> Tensor:
+        ctx.state = state
+        state.start(rows)
         return rows.new_zeros(())
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return ctx.journey.end(), None
+        return ctx.state.finish(), None
 
 
-class _End(Function):
+class _Finish(Function):
     @staticmethod
-    def forward(ctx: Any, departure: Tensor, journey: _Journey) -> Tensor:
-        ctx.journey = journey
-        return journey.end()
+    def forward(ctx: Any, token: Tensor, state: _ExchangeState) -> Tensor:
+        ctx.state = state
+        return state.finish()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        ctx.journey.begin_backward(gradient)
+        ctx.state.start_backward(gradient)
         return gradient.new_zeros(()), None

@@ -1,4 +1,9 @@
-"""What the random choices of a gate are a function of, beside the token."""
+"""Random numbers without a state, by Philox4x32-10.
+
+The generator is that of Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
+A draw is a function of a key and a token id, so there is nothing to save, and every device draws the same.
+The compiled operators draw in C++; the reference draws with the functions of this module.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +17,22 @@ from torch import Tensor
 class RandomKey:
     """Seed, step and layer of a gate's draws.
 
-    A token's draw is a function of (seed, layer, step, token id) and of nothing else: not of the device, the
-    number of ranks, or the tokens beside it. Seed and step are a tensor, so that a captured CUDA graph can be
-    replayed with another step.
+    A token's draw is a function of (seed, layer, step, token id) alone. The device, the number of ranks and
+    the other tokens do not matter. Seed and step are a tensor, so that a captured CUDA graph can be replayed
+    with another step.
     """
 
     seed_and_step: Tensor
     """(2,) int64, on the device of the logits."""
 
     layer: int = 0
-    """Tells the gates of a model apart; 0 to 2³² - 1."""
+    """The number of the gate in its model, 0 to 2³² - 1."""
 
     @classmethod
     def make(
         cls, *, seed: int, step: int, layer: int = 0, device: torch.device | str | None = None
     ) -> RandomKey:
-        """The key of a seed and a step."""
+        """Make the key of a seed, a step and a layer."""
         return cls(seed_and_step=torch.tensor([seed, step], device=device), layer=layer)
 
 
@@ -37,7 +42,15 @@ KEY_INCREMENTS = (0x9E3779B9, 0xBB67AE85)
 
 
 def uniform(random_key: RandomKey, token_ids: Tensor) -> Tensor:
-    """The draw of each token, float64, in [0, 1) with 53 random bits, in the shape of `token_ids` (int64)."""
+    """Draw one number in [0, 1) for each token.
+
+    Args:
+        random_key: Seed, step and layer.
+        token_ids: Ids of the tokens, int64, of any shape.
+
+    Returns:
+        Draws with 53 random bits, float64, in the shape of `token_ids`.
+    """
     seed, step = random_key.seed_and_step
     layer = torch.as_tensor(random_key.layer, device=token_ids.device)
     counter = (_low(token_ids), _high(token_ids), _low(step), layer)
@@ -46,7 +59,10 @@ def uniform(random_key: RandomKey, token_ids: Tensor) -> Tensor:
 
 
 def philox4x32(counter: tuple[Tensor, ...], key: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
-    """Four random words for four words of counter and two of key."""
+    """Return the four random words of a counter of four words and a key of two.
+
+    A word is a number below 2³² in an int64 tensor.
+    """
     for _ in range(ROUNDS):
         first = counter[0] * MULTIPLIERS[0]
         second = counter[2] * MULTIPLIERS[1]

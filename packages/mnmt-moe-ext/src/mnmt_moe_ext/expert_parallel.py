@@ -1,12 +1,12 @@
-"""Experts spread over ranks: each token's rows travel to the expert's rank and back.
+"""Expert parallelism: each token's rows travel to the rank of their expert and back.
 
 With R ranks and E experts, rank r holds the experts r·E/R to (r+1)·E/R - 1. Two ranks and four experts, where
-a2 is what rank a has for expert 2:
+a2 are the rows of rank a for expert 2:
 
     rank a   a0 a1 a2 a3 ─┐ all-to-all ┌─ a0 b0 a1 b1 ── experts 0, 1 ─┐ all-to-all ┌─ a0 a1 a2 a3
     rank b   b0 b1 b2 b3 ─┘            └─ a2 b2 a3 b3 ── experts 2, 3 ─┘            └─ b0 b1 b2 b3
 
-An expert's rows come in the order of the ranks, so groups of tokens that are dealt to the ranks in order
+An expert's rows arrive in the order of the ranks. So groups of tokens that are dealt to the ranks in order
 arrive in order.
 """
 
@@ -30,39 +30,39 @@ def apply_experts(
 ) -> Tensor:
     """Apply the experts of all ranks to the buffers of all ranks, which have the same shape everywhere.
 
-    The rows of each expert are cut into chunks that travel on their own. While one is computed, the next
-    comes and the one before goes back:
+    The rows of each expert are split into chunks that travel on their own. While one chunk is computed, the
+    next one arrives and the one before goes back:
 
         to the experts   0 1 2
         experts            0 1 2
         back                 0 1 2
 
-    The backward pass does the same from the last chunk to the first, except that the gradients of all outputs
-    leave at its beginning, and that those of a chunk must be back before the next but one is computed.
+    The backward pass does the same from the last chunk to the first, with two differences. The gradients of
+    all outputs leave at its start, and those of a chunk must be back before the next but one is computed.
     Shapes depend on no value, and the host waits for no GPU.
 
-    It can be differentiated once, with respect to `buffers` and whatever `experts` closes over; an expert's
+    It can be differentiated once, with respect to `buffers` and whatever `experts` closes over. An expert's
     weights get their gradient from the rows of all ranks in the group. Whether `buffers` and the outputs of
-    `experts` require a gradient, and whether the result is part of what is differentiated, must be the same
-    on every rank of the group.
+    `experts` require a gradient, and whether the result is differentiated, must be the same on every rank of
+    the group.
 
     Args:
-        experts: Applies the experts of this rank, (E/R, R·chunk_rows, d) -> (E/R, R·chunk_rows, d_out), each
-            expert to each of its rows alone. Within a chunk a rank's rows follow those of the rank before. It
-            is called once for every chunk.
-        buffers: (E, rows, d), floating point: what this rank has for each expert, as `dispatch` gives it.
-        group: The R ranks that share the experts, this one among them. With one rank nothing is sent or cut.
-        num_chunks: The rows are cut into that many chunks, whose sizes differ by at most one; empty ones are
-            left out.
+        experts: Function that applies the experts of this rank, (E/R, R·chunk_rows, d) ->
+            (E/R, R·chunk_rows, d_out), each expert to each of its rows alone. Within a chunk a rank's rows
+            follow those of the rank before. It is called once for every chunk.
+        buffers: The rows of this rank for each expert, (E, rows, d), floating point, as `dispatch` returns
+            them.
+        group: The R ranks that share the experts, this one among them. With one rank nothing is sent or
+            split.
+        num_chunks: Number of chunks. Their sizes differ by at most one; empty ones are left out.
 
     Returns:
-        (E, rows, d_out): the experts' outputs, where the rows were in `buffers`.
+        The experts' outputs (E, rows, d_out), where the rows were in `buffers`.
 
     Raises:
-        ValueError: An argument has a wrong shape or value, or `experts` returned a wrong shape. It is not
-            noticed if the ranks' buffers have different shapes: the result is undefined or the exchange
-            fails.
-        ExchangeError: Another rank died, raised, or did not take part before the group's timeout. With NCCL
+        ValueError: An argument has a wrong shape or value, or `experts` returned a wrong shape. Different
+            shapes of `buffers` on the ranks are not noticed: the result is undefined or the exchange fails.
+        ExchangeError: Another rank died, raised, or did not take part before the group's timeout. With NCCL,
             torch's own watchdog may end the process first.
     """
     _check_buffers(buffers, "(experts, rows, d)", dims=3)
@@ -73,7 +73,7 @@ def apply_experts(
     if group.size() == 1:
         return _apply(experts, buffers)
     chunks = torch.split(buffers, _chunk_sizes(buffers.shape[1], num_chunks), dim=1)
-    return torch.cat([way_back.wait() for way_back in _visit_experts(experts, chunks, group)], dim=1)
+    return torch.cat([exchange.wait() for exchange in _exchange_chunks(experts, chunks, group)], dim=1)
 
 
 def _chunk_sizes(rows: int, num_chunks: int) -> list[int]:
@@ -81,22 +81,22 @@ def _chunk_sizes(rows: int, num_chunks: int) -> list[int]:
     return [rows // num_chunks + (index < rows % num_chunks) for index in range(num_chunks)]
 
 
-def _visit_experts(
+def _exchange_chunks(
     experts: Callable[[Tensor], Tensor], chunks: tuple[Tensor, ...], group: dist.ProcessGroup
 ) -> list[Exchange]:
-    """The chunks (E, chunk_rows, d_out) on their way back.
+    """Send chunks to their experts and back; return the exchanges of the outputs (E, chunk_rows, d_out).
 
-    The order in which exchanges begin and end is also what lets them overlap in the backward pass: of the
-    operators that are ready, autograd takes the last first.
+    The order in which exchanges start and finish also lets them overlap in the backward pass: of the
+    operators that are ready, autograd runs the last one first.
     """
-    ways_there = (_even_exchange(chunk, group) for chunk in chunks)
-    under_way = deque(islice(ways_there, 2))
-    ways_back = []
-    while under_way:
-        outputs = _apply(experts, _gather_experts(under_way.popleft().wait(), group.size()))
-        under_way.extend(islice(ways_there, 1))  # before the way back, which is waited for last
-        ways_back.append(_even_exchange(_scatter_experts(outputs, group.size()), group))
-    return ways_back
+    inputs = (_even_exchange(chunk, group) for chunk in chunks)
+    pending = deque(islice(inputs, 2))
+    outputs = []
+    while pending:
+        chunk = _apply(experts, _gather_experts(pending.popleft().wait(), group.size()))
+        pending.extend(islice(inputs, 1))  # before the outputs, which are waited for last
+        outputs.append(_even_exchange(_scatter_experts(chunk, group.size()), group))
+    return outputs
 
 
 def _even_exchange(buffers: Tensor, group: dist.ProcessGroup) -> Exchange:
@@ -105,41 +105,41 @@ def _even_exchange(buffers: Tensor, group: dist.ProcessGroup) -> Exchange:
 
 
 def _gather_experts(received: Tensor, num_ranks: int) -> Tensor:
-    """(ranks · local experts, chunk_rows, d), rank by rank, to (local experts, ranks · chunk_rows, d)."""
+    """Reorder (ranks · local experts, chunk_rows, d) to (local experts, ranks · chunk_rows, d)."""
     return torch.unflatten(received, 0, (num_ranks, -1)).transpose(0, 1).flatten(1, 2)
 
 
 def _scatter_experts(outputs: Tensor, num_ranks: int) -> Tensor:
-    """The inverse of `_gather_experts`."""
+    """Invert `_gather_experts`."""
     return torch.unflatten(outputs, 1, (num_ranks, -1)).transpose(0, 1).flatten(0, 1)
 
 
 def apply_experts_ragged(
     experts: Callable[[Tensor, Tensor], Tensor], buffers: Tensor, ends: Tensor, *, group: dist.ProcessGroup
 ) -> Tensor:
-    """Apply the experts of all ranks to rows that lie expert by expert, as many as each happens to have.
+    """Apply the experts of all ranks to rows that lie expert by expert, any number for each.
 
-    The ranks tell each other their counts and read them on the host, since the sizes of the exchange and of
-    what `experts` gets depend on them. It is meant for evaluation, where no token is to be dropped. It can be
-    differentiated like `apply_experts`; then the outputs of `experts` must depend on its input also where
-    that has no rows.
+    The ranks exchange their counts and read them on the host, since the sizes of the exchange and the inputs
+    of `experts` depend on them. It is meant for evaluation, where no token is dropped. It can be
+    differentiated like `apply_experts`; then the outputs of `experts` must depend on its input even if that
+    has no rows.
 
     Args:
-        experts: Applies the experts of this rank, ((n, d), local ends (E/R,) int32) -> (n, d_out), each
-            expert to each of its rows alone. An expert's rows from a rank follow those from the rank before.
-            n can be 0.
-        buffers: (rows, d), floating point, as `dispatch` gives it in a ragged layout. The number of rows may
-            differ between ranks.
-        ends: (E,) int32: the row after each expert's last; rows from ends[-1] on are not sent.
+        experts: Function that applies the experts of this rank, ((n, d), local ends (E/R,) int32) -> (n,
+            d_out), each expert to each of its rows alone. An expert's rows from a rank follow those from the
+            rank before. n can be 0.
+        buffers: The rows of this rank, (rows, d), floating point, as `dispatch` returns them for a ragged
+            layout. The number of rows may differ between ranks.
+        ends: The row after each expert's last, (E,) int32; rows from ends[-1] on are not sent.
         group: The R ranks that share the experts, this one among them. With one rank nothing is sent.
 
     Returns:
-        (rows, d_out): the experts' outputs, where the rows were in `buffers`; 0 from ends[-1] on.
+        The experts' outputs (rows, d_out), where the rows were in `buffers`; 0 from ends[-1] on.
 
     Raises:
         TypeError: `ends` is not int32.
         ValueError: An argument has a wrong shape or value, or `experts` returned a wrong shape.
-        ExchangeError: Another rank died, raised, or did not take part before the group's timeout. With NCCL
+        ExchangeError: Another rank died, raised, or did not take part before the group's timeout. With NCCL,
             torch's own watchdog may end the process first.
     """
     _check_buffers(buffers, "(rows, d)", dims=2)
@@ -148,14 +148,14 @@ def apply_experts_ragged(
     _check_num_experts("ends", ends.shape[0], group)
     num_sent = _last_row(ends, buffers)
     rows = buffers[:num_sent]
-    visit = _apply_ragged if group.size() == 1 else partial(_visit_experts_ragged, group=group)
-    return pad(visit(experts, rows, ends), (0, 0, 0, buffers.shape[0] - num_sent))
+    apply = _apply_ragged if group.size() == 1 else partial(_exchange_ragged, group=group)
+    return pad(apply(experts, rows, ends), (0, 0, 0, buffers.shape[0] - num_sent))
 
 
-def _visit_experts_ragged(
+def _exchange_ragged(
     experts: Callable[[Tensor, Tensor], Tensor], rows: Tensor, ends: Tensor, *, group: dist.ProcessGroup
 ) -> Tensor:
-    """The outputs (rows, d_out), back on this rank."""
+    """Send rows to their experts and back; return the outputs (rows, d_out)."""
     num_ranks = group.size()
     counts = ends.diff(prepend=ends.new_zeros(1)).view(num_ranks, -1)
     received_counts = Transfer(counts, [1] * num_ranks, [1] * num_ranks, group).wait()
@@ -168,7 +168,10 @@ def _visit_experts_ragged(
 
 
 def _expert_major(counts: Tensor, num_rows: int) -> Tensor:
-    """The permutation (num_rows,) that sorts by expert what lies rank by rank, counts (ranks, experts)."""
+    """Return the permutation (num_rows,) that sorts rows by expert.
+
+    The rows lie rank by rank, `counts` (ranks, experts) of them for each expert.
+    """
     num_ranks, num_experts = counts.shape
     experts = torch.arange(num_experts, device=counts.device).repeat(num_ranks)
     return experts.repeat_interleave(counts.flatten(), output_size=num_rows).argsort(stable=True)
@@ -215,7 +218,7 @@ def _check_ends(ends: Tensor) -> None:
 
 
 def _last_row(ends: Tensor, buffers: Tensor) -> int:
-    """ends[-1]; raises ValueError where `ends` cannot be positions in `buffers`."""
+    """Return ends[-1], or raise ValueError if `ends` cannot be positions in `buffers`."""
     positions: list[int] = [0, *ends.tolist()]
     if positions != sorted(positions) or positions[-1] > buffers.shape[0]:
         raise ValueError(

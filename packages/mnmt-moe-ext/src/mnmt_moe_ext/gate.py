@@ -11,7 +11,11 @@ from mnmt_moe_ext import native
 from mnmt_moe_ext.counter_rng import RandomKey
 from mnmt_moe_ext.routing import Routing
 
+SecondExpertPolicy = Literal["always", "random", "sampled"]
+Renormalise = Literal["before", "after"]
+
 UNLIMITED = 2**31 - 1
+LOGIT_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 POLICY_NUMBERS = {"always": 0, "random": 1, "sampled": 2}
 
 
@@ -27,7 +31,7 @@ def top2_gate(
     threshold: float = 0.5,
     renormalise: Renormalise = "before",
 ) -> Routing:
-    """Routes each token to two experts (Lepikhin et al. 2021, GShard, algorithm 1).
+    """Route each token to two experts (Lepikhin et al. 2021, GShard, algorithm 1).
 
     The gates are g = softmax(logits) over the experts, in float32; the choices are the two largest logits,
     the lower index first among equals. In each group every first choice gets its slot before any second
@@ -35,24 +39,26 @@ def top2_gate(
     weights are g_1 and g_2 over g_1 + g_2 + 1e-9, and the weight of a dropped choice is 0. Padding is routed
     nowhere.
 
-    It can be differentiated once, through `weights` and `auxiliary_loss`, with respect to `logits`. A logit
-    that is not a number is never preferred to one that is, but makes the weights and the loss NaN.
+    It can be differentiated once, through `weights` and `auxiliary_loss`, with respect to `logits`. A NaN is
+    never preferred to a number, but makes the weights and the loss NaN.
 
     Args:
-        logits: (groups, tokens, experts), float32, bfloat16 or float64; float64 is computed in float64.
+        logits: Scores of the experts, (groups, tokens, experts), float32, bfloat16 or float64; float64 is
+            computed in float64.
         padding_mask: (groups, tokens) bool, True for padding; None for no padding.
-        capacity: Slots of each expert in each group, as `expert_capacity` gives it; None drops nothing.
-        choices: (groups, tokens, 2) int32, two different experts for each token and -1 for padding, to be
-            taken instead of the largest logits; weights and loss still come from the gates.
+        capacity: Slots of each expert in each group, as `expert_capacity` returns it; None drops nothing.
+        choices: Two different experts for each token, (groups, tokens, 2) int32, and -1 for padding. They
+            replace the largest logits; weights and loss still come from the gates.
         second_expert_policy: "always" keeps every second choice. "random" keeps it with probability
-            min(1, weight of the second choice / threshold); one that is not kept takes no slot. "sampled"
-            draws it from the gates of all experts but the first choice.
-        random_key: For "random" and "sampled".
-        token_ids: (groups, tokens) int64: a token's draw depends on its id and the key alone. By default
-            tokens are numbered through all groups.
-        threshold: For "random". The default of 0.5 keeps the second choice if 2 g_2 exceeds the draw.
-        renormalise: "before" divides by the sum of both gates, whether or not the second choice was kept;
-            "after" by the sum over the choices that got a slot, and then the policy sees the plain gate.
+            min(1, weight of the second choice / threshold); a choice that is not kept takes no slot.
+            "sampled" draws it from the gates of all experts but the first choice.
+        random_key: The key of the draws of "random" and "sampled".
+        token_ids: Ids of the tokens, (groups, tokens) int64. A token's draw depends on its id and the key
+            alone. By default tokens are numbered through all groups.
+        threshold: The threshold of "random". The default of 0.5 keeps the second choice if 2 g_2 exceeds the
+            draw.
+        renormalise: "before" divides by the sum of both gates, whether or not the second choice was kept.
+            "after" divides by the sum over the choices with a slot, and the policy compares the plain gate.
 
     Returns:
         The routing; its `auxiliary_loss` is E² · mean(f_e · m_e) over experts and over the groups that hold a
@@ -62,8 +68,8 @@ def top2_gate(
     Raises:
         TypeError: An argument has the wrong dtype.
         ValueError: An argument has the wrong shape, device or value.
-        RuntimeError: The compiled operators for the device are missing; on the CPU, `choices` has numbers
-            that it must not have; on a GPU, `logits` are float64 or have more than 4,096 experts.
+        RuntimeError: The compiled operators for the device are missing; on the CPU, `choices` has invalid
+            experts; on a GPU, `logits` are float64 or have more than 4,096 experts.
     """
     if padding_mask is None:
         padding_mask = torch.zeros(logits.shape[:2], dtype=torch.bool, device=logits.device)
@@ -103,26 +109,26 @@ def top2_gate(
 
 
 def number_tokens(token_ids: Tensor | None, padding_mask: Tensor) -> Tensor:
-    """(groups, tokens) int64: the given ids, or 0, 1, ... through all groups."""
+    """Return the given ids, or 0, 1, … through all groups, (groups, tokens) int64."""
     if token_ids is not None:
         return token_ids
     return torch.arange(padding_mask.numel(), device=padding_mask.device).view(padding_mask.shape)
 
 
 def uniform_choices(padding_mask: Tensor, num_experts: int, step: Tensor | int) -> Tensor:
-    """Choices that spread the tokens of each group evenly over the experts, whatever the gates are.
+    """Choose experts that spread the tokens of each group evenly, whatever the gates are.
 
     The t-th real token of its group goes to e_1 = (t + step) mod E and to
-    e_2 = (e_1 + 1 + (⌊t / E⌋ + step) mod (E - 1)) mod E. For the `choices` of `top2_gate`, while a gate
+    e_2 = (e_1 + 1 + (⌊t / E⌋ + step) mod (E - 1)) mod E. Pass them to `top2_gate` as `choices` while a gate
     warms up.
 
     Args:
         padding_mask: (groups, tokens) bool, True for padding.
         num_experts: E, at least 2.
-        step: Of the training, so that a token does not always meet the same experts.
+        step: The training step, so that a token does not always meet the same experts.
 
     Returns:
-        (groups, tokens, 2) int32, -1 for padding.
+        Choices (groups, tokens, 2) int32, -1 for padding.
 
     Raises:
         ValueError: There are fewer than two experts.
@@ -137,12 +143,6 @@ def uniform_choices(padding_mask: Tensor, num_experts: int, step: Tensor | int) 
     return pairs.int().masked_fill(padding_mask.unsqueeze(-1), -1)
 
 
-SecondExpertPolicy = Literal["always", "random", "sampled"]
-Renormalise = Literal["before", "after"]
-
-LOGIT_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
-
-
 def check_gate_arguments(
     logits: Tensor,
     padding_mask: Tensor,
@@ -155,7 +155,12 @@ def check_gate_arguments(
     threshold: float,
     renormalise: Renormalise,
 ) -> None:
-    """Raise ValueError or TypeError naming the argument, what it must be and what it is."""
+    """Check the arguments of a gate.
+
+    Raises:
+        TypeError: An argument has the wrong dtype.
+        ValueError: An argument has the wrong shape, device or value.
+    """
     _check_logits(logits)
     _check_tensor("padding_mask", padding_mask, torch.bool, logits, "(groups, tokens)", ())
     if capacity is not None and capacity < 1:
@@ -205,7 +210,7 @@ def _check_random_key(
 def _check_tensor(
     name: str, tensor: Tensor, dtype: torch.dtype, logits: Tensor, layout: str, after: tuple[int, ...]
 ) -> None:
-    """One value, or `after` of them, for each token."""
+    """Check a tensor with one value, or `after` values, for each token."""
     if tensor.dtype != dtype:
         raise TypeError(f"`{name}` must be {dtype}, but is {tensor.dtype}.")
     expected = (*logits.shape[:2], *after)

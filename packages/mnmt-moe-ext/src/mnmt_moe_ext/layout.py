@@ -1,4 +1,4 @@
-"""Where each token's rows are in the experts' buffers."""
+"""The rows of the experts' buffers that each token takes."""
 
 from __future__ import annotations
 
@@ -15,37 +15,38 @@ MAX_ROWS = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The rows of buffers that the tokens of (groups, tokens) take.
+    """The rows of the buffers that the tokens of (groups, tokens) take.
 
-    The buffers are cut into bins of `bin_size` rows, each filled from its start. In a capacity layout there
-    is a bin for each expert and group, (experts, groups, bin_size) in this order. In a ragged layout there is
-    one, in which each expert's rows follow those of the expert before.
+    The buffers consist of bins of `bin_size` rows, each filled from its start. A capacity layout has a bin
+    for each expert and group, in the order (experts, groups, bin_size). A ragged layout has one bin, in which
+    each expert's rows follow those of the expert before.
     """
 
     rows: Tensor
     """(groups, tokens, 2) int32: the row of the first and of the second choice; -1 for none."""
 
     filled: Tensor
-    """(bins,) int32: rows that hold a token, the first of each bin."""
+    """(bins,) int32: how many rows at the start of each bin hold a token."""
 
     bin_size: int
     """Rows of a bin."""
 
     num_experts: int
+    """Experts of the layer."""
 
     ends: Tensor | None = None
     """(experts,) int32: the row after each expert's last, in a ragged layout; None in a capacity layout."""
 
 
 def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
-    """A bin for each expert and group, each of the same size, as GShard's experts take them.
+    """Lay out buffers with a bin of the same size for each expert and group, as GShard does.
 
-    The token in slot s of expert e in group g has the row (e · groups + g) · bin_size + s.
+    The token in slot s of expert e in group g takes the row (e · groups + g) · bin_size + s.
 
     Args:
-        routing: As `top2_gate` gives it, with a capacity.
-        bin_size: Rows of a bin, at least the capacity, which is the default. More of them give every process
-            the same shapes where capacities differ.
+        routing: The result of `top2_gate` with a capacity.
+        bin_size: Rows of a bin, at least the capacity, which is the default. A larger bin gives all processes
+            the same shapes if their capacities differ.
 
     Returns:
         The layout of buffers (experts, groups · bin_size, d_model).
@@ -64,13 +65,13 @@ def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
 
 
 def ragged_layout(routing: Routing) -> Layout:
-    """Each expert's rows right after those of the expert before, as a grouped matrix product takes them.
+    """Lay out each expert's rows right after those of the expert before, for a grouped matrix product.
 
-    Within an expert the rows are in the order of groups, and within a group in the order of slots. There are
-    rows for two choices of every token; those after the last expert's end are free.
+    The rows of an expert are in the order of groups, and within a group in the order of slots. There are rows
+    for two choices of every token; those after the last expert's end are free.
 
     Args:
-        routing: As `top2_gate` gives it, with a capacity or without.
+        routing: The result of `top2_gate`, with a capacity or without.
 
     Returns:
         The layout of buffers (2 · groups · tokens, d_model), with `ends`.
@@ -80,7 +81,7 @@ def ragged_layout(routing: Routing) -> Layout:
         RuntimeError: The compiled operators for the device are missing, or, on the CPU, the routing
             contradicts its load.
     """
-    check_choices(routing)
+    check_num_choices(routing)
     native.require(routing.slots.device)
     rows, ends = torch.ops.mnmt_moe_ext.ragged_layout(
         routing.experts,
@@ -99,7 +100,11 @@ def ragged_layout(routing: Routing) -> Layout:
 
 
 def check_bin_size(routing: Routing, bin_size: int | None) -> tuple[int, int]:
-    """The capacity and the bin size of a capacity layout; raises ValueError naming what is wrong."""
+    """Return the capacity and the bin size of a capacity layout.
+
+    Raises:
+        ValueError: `routing` has no capacity, or `bin_size` is below it or makes too many rows for int32.
+    """
     if routing.capacity is None:
         raise ValueError(
             "`routing` must have a capacity for a capacity layout, but has None; `ragged_layout` needs none."
@@ -117,7 +122,7 @@ def check_bin_size(routing: Routing, bin_size: int | None) -> tuple[int, int]:
     return routing.capacity, bin_size
 
 
-def check_choices(routing: Routing) -> None:
+def check_num_choices(routing: Routing) -> None:
     """Raise ValueError if there are too many choices for a ragged layout."""
     groups, tokens, _ = routing.experts.shape
     if 2 * groups * tokens > MAX_ROWS:

@@ -1,4 +1,4 @@
-"""The compiled operators of this installation, and how they were built."""
+"""The compiled operators of this installation: which there are, and how they were built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CUDA_BUILD_COMMAND = (
 
 
 def _cuda_library() -> Path | None:
-    """The library with the CUDA kernels, if it was built."""
+    """Return the path of the library with the CUDA kernels, or None if it was not built."""
     if not COMPILED:
         return None
     library = Path(_native.__file__).with_name("libmnmt_moe_ext_cuda.so")
@@ -27,7 +27,7 @@ def _cuda_library() -> Path | None:
 
 
 def _load_cuda_kernels() -> bool:
-    """Registers the CUDA kernels if both this installation and torch have CUDA; says whether it did."""
+    """Load the CUDA kernels if the installation and torch have CUDA; return whether they were loaded."""
     library = _cuda_library()
     if library is None or torch.version.cuda is None:
         return False
@@ -39,7 +39,7 @@ CUDA_KERNELS_LOADED = _load_cuda_kernels()
 
 
 def is_available(device: torch.device) -> bool:
-    """Whether this installation has compiled operators for tensors on a device.
+    """Return whether this installation has compiled operators for a device.
 
     Without them `mnmt_moe_ext.reference` has the same functions in plain torch.
     """
@@ -47,7 +47,7 @@ def is_available(device: torch.device) -> bool:
 
 
 def require(device: torch.device) -> None:
-    """Raise RuntimeError, with the command that builds them, if the operators for a device are missing."""
+    """Raise RuntimeError with the build command if the operators for a device are missing."""
     if is_available(device):
         return
     if device.type not in ("cpu", "cuda"):
@@ -76,15 +76,15 @@ class BuildInfo:
     """The GPU architectures compiled for; empty without CUDA kernels."""
 
     instruction_set: str
-    """What the CPU kernels use here, "baseline", "avx2" or "avx512": the best that the processor has, unless
-    the environment variable MNMT_MOE_ISA asks for less."""
+    """The instruction set of the CPU kernels, "baseline", "avx2" or "avx512": the best of this processor,
+    unless the environment variable MNMT_MOE_ISA asks for less."""
 
 
 def build_info() -> BuildInfo:
-    """How the extension was built.
+    """Return how the extension was built.
 
     Raises:
-        RuntimeError: It was not.
+        RuntimeError: No operators were compiled.
     """
     require(torch.device("cpu"))
     return BuildInfo(**_native.build_info())

@@ -1,4 +1,4 @@
-"""Moving tokens to the experts' buffers and back."""
+"""`dispatch` of tokens to the rows of the experts' buffers, and `combine` of the outputs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ ELEMENT_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
     """Copy each token to its rows of the experts' buffers.
 
-    Can be differentiated any number of times with respect to `tokens`.
+    It can be differentiated any number of times with respect to `tokens`.
 
     Args:
-        tokens: (groups, tokens, d_model), float32, bfloat16 or float64.
-        layout: Of the same groups and tokens.
+        tokens: Hidden states (groups, tokens, d_model), float32, bfloat16 or float64.
+        layout: The layout of the same groups and tokens.
 
     Returns:
-        (experts, groups · bin_size, d_model) for a capacity layout, (2 · groups · tokens, d_model) for a
-        ragged one; rows without a token are 0.
+        Buffers (experts, groups · bin_size, d_model) for a capacity layout, (2 · groups · tokens, d_model)
+        for a ragged one; rows without a token are 0.
 
     Raises:
         TypeError: `tokens` has another dtype.
@@ -40,17 +40,17 @@ def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
 def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
     """Sum the weighted outputs of each token's experts: Σ_k weights[..., k] · outputs[rows[..., k]].
 
-    A choice without a row counts 0. The sum is in float32, or in float64 for float64 outputs. Can be
+    A choice without a row counts 0. The sum is in float32, or in float64 for float64 outputs. It can be
     differentiated once, with respect to `outputs` and `weights`.
 
     Args:
-        outputs: What the experts made of the buffers, (experts, groups · bin_size, d_model) for a capacity
+        outputs: The experts' outputs for the buffers, (experts, groups · bin_size, d_model) for a capacity
             layout, (2 · groups · tokens, d_model) for a ragged one; float32, bfloat16 or float64.
-        weights: (groups, tokens, 2) float32, float64 for float64 outputs: the routing's.
-        layout: With which the buffers were dispatched.
+        weights: The weights of the routing, (groups, tokens, 2), float32, or float64 for float64 outputs.
+        layout: The layout with which the tokens were dispatched.
 
     Returns:
-        (groups, tokens, d_model) in the dtype of `outputs`.
+        Hidden states (groups, tokens, d_model) in the dtype of `outputs`.
 
     Raises:
         TypeError: `outputs` or `weights` has another dtype.
@@ -60,14 +60,14 @@ def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
     check_combine(outputs, weights, layout)
     native.require(outputs.device)
     d_model = outputs.shape[-1]
-    summed: Tensor = torch.ops.mnmt_moe_ext.combine(
+    combined: Tensor = torch.ops.mnmt_moe_ext.combine(
         outputs.reshape(layout.filled.shape[0] * layout.bin_size, d_model),
         weights.flatten(0, 1),
         layout.rows.flatten(0, 1),
         layout.filled,
         layout.bin_size,
     )
-    return summed.view(*layout.rows.shape[:2], d_model)
+    return combined.view(*layout.rows.shape[:2], d_model)
 
 
 def check_dispatch(tokens: Tensor, layout: Layout) -> None:
@@ -95,7 +95,7 @@ def check_combine(outputs: Tensor, weights: Tensor, layout: Layout) -> None:
 
 
 def buffer_shape(layout: Layout) -> tuple[int, ...]:
-    """(experts, groups · bin_size) of a capacity layout, (rows,) of a ragged one."""
+    """Return (experts, groups · bin_size) for a capacity layout, (rows,) for a ragged one."""
     if layout.ends is not None:
         return (layout.bin_size,)
     return (layout.num_experts, layout.filled.shape[0] // layout.num_experts * layout.bin_size)

@@ -1,6 +1,6 @@
-"""The package's functions in plain torch: the definition that the compiled operators are tested against.
+"""The same functions in plain torch: the definition that the compiled operators are tested against.
 
-Slow and obvious; differentiated by autograd, any number of times.
+They are slow and simple, and autograd differentiates them any number of times.
 """
 
 from mnmt_moe_ext.reference.gate import top2_gate

@@ -1,6 +1,7 @@
-"""Layouts, `dispatch` and `combine` as sums over one-hot tensors (Lepikhin et al. 2021, GShard, algorithm 2).
+"""Layouts, `dispatch` and `combine` as sums over one-hot tensors.
 
-Differentiated by autograd; memory is tokens times rows of the buffers, so for small examples only.
+They are those of Lepikhin et al. 2021 (GShard), algorithm 2. Autograd differentiates them. They need memory
+for tokens times rows of the buffers, so they suit small examples.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mnmt_moe_ext.layout import Layout, check_bin_size, check_choices
+from mnmt_moe_ext.layout import Layout, check_bin_size, check_num_choices
 from mnmt_moe_ext.routing import Routing
 from mnmt_moe_ext.rows import buffer_shape, check_combine, check_dispatch
 
@@ -16,28 +17,28 @@ NONE = -1
 
 
 def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
-    """The same as `mnmt_moe_ext.capacity_layout`."""
+    """Compute `mnmt_moe_ext.capacity_layout` in plain torch."""
     _, bin_size = check_bin_size(routing, bin_size)
     groups, num_experts, _ = routing.load.shape
     group = torch.arange(groups, device=routing.slots.device).view(-1, 1, 1)
     rows = (routing.experts * groups + group) * bin_size + routing.slots
     return Layout(
         rows=rows.masked_fill(routing.slots == NONE, NONE).int(),
-        filled=_kept(routing).flatten().int(),
+        filled=_rows_per_bin(routing).flatten().int(),
         bin_size=bin_size,
         num_experts=num_experts,
     )
 
 
 def ragged_layout(routing: Routing) -> Layout:
-    """The same as `mnmt_moe_ext.ragged_layout`."""
-    check_choices(routing)
+    """Compute `mnmt_moe_ext.ragged_layout` in plain torch."""
+    check_num_choices(routing)
     groups, tokens, _ = routing.experts.shape
-    kept = _kept(routing)
-    first_rows = (kept.flatten().cumsum(0) - kept.flatten()).view_as(kept)
+    counts = _rows_per_bin(routing)
+    first_rows = (counts.flatten().cumsum(0) - counts.flatten()).view_as(counts)
     group = torch.arange(groups, device=routing.slots.device).view(-1, 1, 1)
     rows = first_rows[routing.experts.clamp(min=0), group] + routing.slots
-    ends = kept.sum(dim=1).cumsum(0).int()
+    ends = counts.sum(dim=1).cumsum(0).int()
     return Layout(
         rows=rows.masked_fill(routing.slots == NONE, NONE).int(),
         filled=ends[-1:],
@@ -47,15 +48,15 @@ def ragged_layout(routing: Routing) -> Layout:
     )
 
 
-def _kept(routing: Routing) -> Tensor:
-    """(experts, groups): how many choices got a slot."""
+def _rows_per_bin(routing: Routing) -> Tensor:
+    """Return how many choices have a slot, (experts, groups)."""
     experts = routing.experts.masked_fill(routing.slots == NONE, NONE)
     indices = torch.arange(routing.load.shape[1], device=experts.device).view(-1, 1, 1, 1)
     return (experts == indices).sum(dim=(2, 3))
 
 
 def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
-    """The same as `mnmt_moe_ext.dispatch`."""
+    """Compute `mnmt_moe_ext.dispatch` in plain torch."""
     check_dispatch(tokens, layout)
     if layout.ends is not None:
         return torch.einsum("gtkr,gtd->rd", _one_hot(layout.rows, layout.bin_size).to(tokens), tokens)
@@ -66,7 +67,7 @@ def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
 
 
 def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
-    """The same as `mnmt_moe_ext.combine`."""
+    """Compute `mnmt_moe_ext.combine` in plain torch."""
     check_combine(outputs, weights, layout)
     rows = outputs.to(weights.dtype)
     if layout.ends is not None:
@@ -79,7 +80,10 @@ def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
 
 
 def _experts_and_slots(layout: Layout) -> tuple[Tensor, Tensor]:
-    """One-hot (groups, tokens, 2, experts) and (groups, tokens, 2, bin_size); 0 for no row."""
+    """Return the expert and the slot of each choice, one-hot; all 0 for no row.
+
+    They are (groups, tokens, 2, experts) and (groups, tokens, 2, bin_size).
+    """
     groups = layout.rows.shape[0]
     expert = (layout.rows // layout.bin_size // groups).masked_fill(layout.rows == NONE, NONE)
     slot = (layout.rows % layout.bin_size).masked_fill(layout.rows == NONE, NONE)
@@ -87,5 +91,5 @@ def _experts_and_slots(layout: Layout) -> tuple[Tensor, Tensor]:
 
 
 def _one_hot(indices: Tensor, size: int) -> Tensor:
-    """(..., size) bool; nowhere True for an index of -1."""
+    """Return a bool tensor (..., size), True at each index and nowhere for an index of -1."""
     return indices.unsqueeze(-1) == torch.arange(size, device=indices.device)
