@@ -1,5 +1,5 @@
-// Bindings of what takes no tensors: how the extension was built, and the random generator, which tests compare
-// with the reference.
+// Bindings of what takes no tensors: how the extension was built, and the random generator, which tests
+// compare with the reference.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

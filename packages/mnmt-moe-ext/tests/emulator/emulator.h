@@ -62,7 +62,7 @@ inline int lane() { return block->current().index % kWarpSize; }
 template <typename T>
 const LaneValues& exchange(Operation operation, unsigned mask, T value) {
     block->meet({Kind::warp, operation, mask}, to_lane_value(value));
-    return block->current().values;
+    return block->lane_values();
 }
 
 // Combines the values of the lanes in the mask.

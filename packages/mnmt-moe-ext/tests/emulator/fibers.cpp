@@ -17,12 +17,13 @@ char* stack_of(int thread) {
     return stacks.data() + kStackBytes * thread;
 }
 
+// The lanes of a warp that wait for a rendezvous.
 unsigned lanes_at(const Thread* warp, int lanes, const Rendezvous& rendezvous) {
-    unsigned come = 0;
+    unsigned present = 0;
     for (int lane = 0; lane < lanes; ++lane) {
-        come |= warp[lane].waits_for == rendezvous ? 1u << lane : 0;
+        present |= warp[lane].waits_for == rendezvous ? 1u << lane : 0;
     }
-    return come;
+    return present;
 }
 
 std::string describe(const Thread& thread) {
@@ -45,18 +46,21 @@ std::vector<int> turn_order(int count, uint64_t order) {
 }
 
 Block::Block(int num_threads, uint64_t order, const std::function<void()>& kernel)
-    : threads_(num_threads), turns_(turn_order(num_threads, order)), kernel_(kernel) {
+    : threads_(num_threads),
+      turns_(turn_order(num_threads, order)),
+      lane_values_((num_threads + kWarpSize - 1) / kWarpSize),
+      kernel_(kernel) {
     for (int index = 0; index < num_threads; ++index) {
         threads_[index].index = index;
-        start(threads_[index], stack_of(index));
+        prepare(threads_[index], stack_of(index));
     }
 }
 
-void Block::start(Thread& thread, char* stack) {
+void Block::prepare(Thread& thread, char* stack) {
     getcontext(&thread.context);
     thread.context.uc_stack.ss_sp = stack;
     thread.context.uc_stack.ss_size = kStackBytes;
-    thread.context.uc_link = &scheduler_;
+    thread.context.uc_link = nullptr;
     const auto self = reinterpret_cast<uintptr_t>(this);
     makecontext(&thread.context, reinterpret_cast<void (*)()>(&Block::enter), 2,
                 static_cast<unsigned>(uint64_t{self} >> 32), static_cast<unsigned>(self));
@@ -66,13 +70,29 @@ void Block::enter(unsigned high, unsigned low) {
     auto* block = reinterpret_cast<Block*>(static_cast<uintptr_t>(uint64_t{high} << 32 | low));
     block->kernel_();
     block->current_->done = true;
+    _longjmp(block->scheduler_, 1);
+}
+
+// Runs a thread until it waits or ends.
+[[gnu::noinline]] void Block::resume(Thread& thread) {
+    current_ = &thread;
+    if (_setjmp(scheduler_) != 0) {
+        return;
+    }
+    if (thread.started) {
+        _longjmp(thread.position, 1);
+    }
+    thread.started = true;
+    setcontext(&thread.context);
 }
 
 void Block::meet(Rendezvous rendezvous, uint64_t value) {
     Thread& thread = *current_;
     thread.waits_for = rendezvous;
     thread.value = value;
-    swapcontext(&thread.context, &scheduler_);
+    if (_setjmp(thread.position) == 0) {
+        _longjmp(scheduler_, 1);
+    }
 }
 
 void Block::run() {
@@ -93,8 +113,7 @@ bool Block::run_ready() {
     for (const int turn : turns_) {
         Thread& thread = threads_[turn];
         if (!thread.done && thread.waits_for.kind == Kind::none) {
-            current_ = &thread;
-            swapcontext(&scheduler_, &thread.context);
+            resume(thread);
             ran = true;
         }
     }
@@ -109,24 +128,20 @@ bool Block::open_complete() {
     return opened;
 }
 
-// Opens the collectives of one warp for which all lanes of the mask have come.
+// Opens the collectives of one warp at which all lanes of the mask are present.
 bool Block::open_warp(int first) {
     const int lanes = std::min<int>(kWarpSize, static_cast<int>(threads_.size()) - first);
     Thread* warp = threads_.data() + first;
     unsigned opened = 0;
     for (int lane = 0; lane < lanes; ++lane) {
         if (warp[lane].waits_for.kind == Kind::warp && (opened >> lane & 1) == 0) {
-            const unsigned come = lanes_at(warp, lanes, warp[lane].waits_for);
-            opened |= come == warp[lane].waits_for.mask ? come : 0;
+            const unsigned present = lanes_at(warp, lanes, warp[lane].waits_for);
+            opened |= present == warp[lane].waits_for.mask ? present : 0;
         }
-    }
-    LaneValues values{};
-    for (int lane = 0; lane < lanes; ++lane) {
-        values[lane] = warp[lane].value;
     }
     for (int lane = 0; lane < lanes; ++lane) {
         if (opened >> lane & 1) {
-            warp[lane].values = values;
+            lane_values_[first / kWarpSize][lane] = warp[lane].value;
             warp[lane].waits_for = {};
         }
     }

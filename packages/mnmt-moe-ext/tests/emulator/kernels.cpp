@@ -1,5 +1,5 @@
-// The kernels of csrc/cuda as C functions on host memory, for test_emulated_*.py. Each returns null, or
-// what went wrong.
+// The kernels of csrc/cuda as C functions on host memory, for the tests beside this file. Each returns null, or
+// an error message.
 #include <exception>
 #include <string>
 
