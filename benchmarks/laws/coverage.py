@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from mnmt_laws import LawFit, Observations, TaskLaw, effective_fractions, fit, read_table, select, simulate
+from mnmt_laws import LawFit, Observations, TaskLaw, effective_fractions, fit, observe, simulate
 from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap
 
@@ -69,7 +69,7 @@ def main() -> None:
 def study(seed: int, *, noise: float, refits: int) -> list[tuple[str, str, str, bool, float]]:
     """(law, method, quantity, whether its interval holds the truth, width) of one simulated table."""
     table = simulate(LAWS, sizes=SIZES, weights=(*WEIGHTS, 0.0), noise=noise, seed=seed)
-    observations = select(read_table(table))
+    observations = observe(table)
     rows = []
     for law in ("per-weighting", "joint", "capacity"):
         for method, quantity, truth, (low, high) in intervals(observations, law, seed, refits):
@@ -104,7 +104,7 @@ def _derived(fitted: LawFit) -> Iterator[tuple[str, float, Interval]]:
     """Fractions, and losses beyond the sizes and between the weights that were seen."""
     for task, truth in LAWS.items():
         weight = UNSEEN if fitted.law.name == "capacity" else 0.3
-        draws = fitted.predict_draws(size=LARGER, task=task, weight=weight)
+        draws = fitted.predict(draws=True, size=LARGER, task=task, weight=weight)
         yield f"loss at {LARGER:.0e}", truth.loss(LARGER, weight), tuple(np.quantile(draws, [0.025, 0.975]))
         if fitted.law.name == "joint":
             own = effective_fractions(fitted).fractions.interval.sel(task=task, weight=0.1)

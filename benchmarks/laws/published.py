@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mnmt_laws import LawFit, Perturbation, fit, read_table, select
+from mnmt_laws import LawFit, Perturbation, fit, observe
 
 PUBLISHED = {
     "lad": {"a": 482.01, "b": 2085.43, "e": 1.81686, "alpha": 0.34781, "beta": 0.36585},
@@ -59,7 +59,7 @@ def chinchilla(points: pd.DataFrame) -> None:
     print("| objective | whose | A | B | E | α | β | Σ ρ |")
     print("|--|--|--|--|--|--|--|--|")
     for objective in ("lad", "huber", "log-ols"):
-        fitted = fit(select(read_table(table)), law="chinchilla", objective=objective, uncertainty=NONE)
+        fitted = fit(observe(table), law="chinchilla", objective=objective, uncertainty=NONE)
         ours = {name: float(fitted.parameters[name][0]) for name in ("a", "b", "e", "alpha", "beta")}
         if objective in PUBLISHED:
             _row(objective, "published", PUBLISHED[objective], value(fitted, table, PUBLISHED[objective]))
@@ -103,7 +103,7 @@ def gordon(points: pd.DataFrame) -> None:
                 "seed": np.arange(len(own)),
             }
         )
-        observations = select(read_table(table))
+        observations = observe(table)
         for objective in ("log-ols", "ols"):
             fitted = fit(observations, law="gordon", objective=objective, uncertainty=NONE)
             observed, predicted = fitted.fitted_values

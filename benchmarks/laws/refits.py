@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from benchmarks.laws.coverage import LAWS, SIZES, WEIGHTS
-from mnmt_laws import Observations, Perturbation, fit, read_table, select, simulate
+from mnmt_laws import Observations, Perturbation, fit, observe, simulate
 
 Array = NDArray[np.float64]
 Model = Callable[[Array], tuple[Array, Array]]
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     table = simulate(LAWS, sizes=SIZES, weights=(*WEIGHTS, 0.0), noise=0.01, seed=1)
-    observations = select(read_table(table))
+    observations = observe(table)
     rows = [measure(observations, law, arguments) for law in ("joint", "capacity")]
     document = {
         "what": "seconds for perturbation refits of 2 tasks x 8 sizes x 8 weights, log-ols",
@@ -69,7 +69,7 @@ def measure(observations: Observations, law: str, arguments: argparse.Namespace)
         own = observations.fit[observations.fit["task"] == task]
         noise = np.random.default_rng([method.seed, number]).standard_normal((arguments.refits, len(own)))
         copies = own["value"].to_numpy() * (1.0 + method.share * noise)
-        predicted = fitted.predict_draws(size=own["size"], task=task, weight=own["weight"])
+        predicted = fitted.predict(draws=True, size=own["size"], task=task, weight=own["weight"])
         started = time.perf_counter()
         best = peer(law, own["size"].to_numpy(), own["weight"].to_numpy(), copies[:count], arguments.starts)
         theirs += time.perf_counter() - started

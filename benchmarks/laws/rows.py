@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.laws.coverage import LAWS, SIZES, WEIGHTS
-from mnmt_laws import Perturbation, fit, read_table, select
+from mnmt_laws import Perturbation, fit, observe
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def measure(kind: str, rows: int, refits: int) -> dict[str, object]:
     table = make(kind, rows)
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     started = time.perf_counter()
-    observations = select(read_table(table))
+    observations = observe(table)
     read = time.perf_counter()
     fitted = fit(observations, law="joint", uncertainty=Perturbation(refits=0))
     estimated = time.perf_counter()

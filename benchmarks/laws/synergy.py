@@ -24,7 +24,7 @@ import numpy as np
 from mnmt_data.prepare import DataConfig
 from mnmt_data.study import read_study
 from mnmt_data.synthetic import SyntheticConfig, shared_concepts, zipf_probabilities
-from mnmt_laws import LawFit, collect, effective_fractions, fit, read_table, select
+from mnmt_laws import LawFit, collect, effective_fractions, fit, observe
 
 STUDY = Path(__file__).parents[2] / "studies" / "synergy.toml"
 SHARE = "shared_lexicon = 0.5"
@@ -93,7 +93,7 @@ def run(module: str, arguments: Sequence[str]) -> None:
 def measure(share: float, languages: SyntheticConfig | None, runs: Path) -> dict[str, Any]:
     """Fractions and what they rest on, as plain data."""
     assert languages is not None  # the study says so
-    observations = select(read_table(collect(runs).table))
+    observations = observe(collect(runs).table)
     joint = fit(observations, law="joint")
     shared = shared_concepts(languages.concepts, share, seed=languages.seed)
     words = zipf_probabilities(languages.concepts, languages.zipf_exponent)[shared].sum()

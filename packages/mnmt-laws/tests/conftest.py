@@ -18,8 +18,7 @@ from mnmt_laws import (
     ResidualBootstrap,
     TaskLaw,
     fit,
-    read_table,
-    select,
+    observe,
     simulate,
 )
 
@@ -44,7 +43,7 @@ def laws() -> dict[str, TaskLaw]:
 @pytest.fixture
 def clean() -> Observations:
     """Noise-free losses of two tasks that obey the capacity law."""
-    return select(read_table(simulate(LAWS, sizes=SIZES, weights=WEIGHTS)))
+    return observe(simulate(LAWS, sizes=SIZES, weights=WEIGHTS))
 
 
 @pytest.fixture
@@ -112,14 +111,14 @@ def study_sizes() -> tuple[float, ...]:
 def two_tasks() -> LawFit:
     """The capacity law of two tasks, from losses with 1% noise."""
     table = simulate(LAWS, sizes=SIZES, weights=WEIGHTS, noise=0.01, seed=5)
-    return fit(select(read_table(table)), law="capacity", uncertainty=ResidualBootstrap(refits=100))
+    return fit(observe(table), law="capacity", uncertainty=ResidualBootstrap(refits=100))
 
 
 @pytest.fixture(scope="session")
 def exact() -> LawFit:
     """The capacity law of two tasks, from losses without noise."""
     table = simulate(LAWS, sizes=SIZES, weights=WEIGHTS)
-    return fit(select(read_table(table)), law="capacity", uncertainty=Perturbation(refits=0))
+    return fit(observe(table), law="capacity", uncertainty=Perturbation(refits=0))
 
 
 @pytest.fixture(scope="session")
@@ -137,4 +136,4 @@ def three_tasks() -> LawFit:
     ]
     mixtures = [*({task: 1.0} for task in laws), *pairs]
     table = simulate(laws, sizes=SIZES, mixtures=mixtures, noise=0.01, seed=2)
-    return fit(select(read_table(table)), law="simplex-capacity", uncertainty=ResidualBootstrap(refits=60))
+    return fit(observe(table), law="simplex-capacity", uncertainty=ResidualBootstrap(refits=60))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Observations, ResidualBootstrap, TableError, fit, read_table, select
+from mnmt_laws import Observations, ResidualBootstrap, TableError, fit, observe
 from mnmt_laws.answers.comparison import RIVALS, Comparison, compare
 from mnmt_laws.laws import LawName
 
@@ -37,7 +37,7 @@ def table(moves: LawName, *, noise: float = 0.003, tasks: tuple[str, ...] = ("en
         for task in tasks
         for noisy in [np.exp(noise * rng.standard_normal(len(size)))]
     ]
-    return select(read_table(pd.concat(parts).assign(metric="loss")))
+    return observe(pd.concat(parts).assign(metric="loss"))
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_the_table_has_a_row_a_task_and_law() -> None:
     assert set(found.fits) == set(RIVALS)
     scatter = found.table.set_index(["task", "law"])["scatter"]
     own = found.fits["joint"].observations.fit.query("task == 'en-zh'")
-    ratio = found.fits["joint"].predict_rows(own) / own["value"] - 1
+    ratio = found.fits["joint"].predict(own) / own["value"] - 1
     assert scatter["en-zh", "joint"] == pytest.approx(np.sqrt(np.mean(ratio**2)))
 
 
@@ -125,8 +125,8 @@ def test_the_table_has_a_row_a_task_and_law() -> None:
 def test_the_size_error_is_that_of_a_fit_without_the_largest(joint: Comparison, law: LawName) -> None:
     frame = table("joint").frame
     largest = frame["size"] == frame["size"].max()
-    fitted = fit(select(read_table(frame[~largest])), law=law, uncertainty=NONE)
-    ratio = fitted.predict_rows(frame[largest]) / frame.loc[largest, "value"] - 1
+    fitted = fit(observe(frame[~largest]), law=law, uncertainty=NONE)
+    ratio = fitted.predict(frame[largest]) / frame.loc[largest, "value"] - 1
     found = joint.table.set_index("law").loc[law, "size_error"]
     assert found == pytest.approx(np.sqrt(np.mean(ratio**2)), rel=1e-6)
 
@@ -136,7 +136,7 @@ def test_the_weight_error_is_that_of_parameters_between_the_neighbours(joint: Co
     errors = []
     for weight, before, after in ((0.3, 0.1, 0.6), (0.6, 0.3, 1.0)):
         away = frame["weight"] == weight
-        one = fit(select(read_table(frame[~away])), uncertainty=NONE).parameters.sel(task="en-de")
+        one = fit(observe(frame[~away]), uncertainty=NONE).parameters.sel(task="en-de")
         share = np.log(weight / before) / np.log(after / before)
         beta = float(one.beta.sel(weight=before) ** (1 - share) * one.beta.sel(weight=after) ** share)
         predicted = beta * frame.loc[away, "size"] ** -float(one.alpha) + float(one.l_inf)
@@ -160,21 +160,19 @@ def test_with_three_sizes_none_can_be_left_out() -> None:
 def test_all_laws_are_held_against_the_same_rows() -> None:
     frame = table("joint").frame
     short = frame[~((frame["weight"] == 0.3) & (frame["size"] > SIZES[1]))]  # two sizes at this weight
-    found = compare(select(read_table(short)), uncertainty=NONE)
-    without = compare(select(read_table(short[short["weight"] != 0.3])), uncertainty=NONE)
+    found = compare(observe(short), uncertainty=NONE)
+    without = compare(observe(short[short["weight"] != 0.3]), uncertainty=NONE)
     pd.testing.assert_frame_equal(found.table, without.table)
 
 
 def test_a_table_that_cannot_be_compared_is_refused() -> None:
     frame = table("joint").frame
     with pytest.raises(TableError, match="needs a task with two weights of three sizes each; add runs"):
-        compare(select(read_table(frame[frame["weight"] == 1.0])))
+        compare(observe(frame[frame["weight"] == 1.0]))
 
 
 def test_metrics_that_rise_are_compared_too() -> None:
     loss = table("joint", noise=0.0).frame
     noise = 0.05 * np.random.default_rng(0).standard_normal(len(loss))
     frame = loss.assign(metric="chrf", value=90 - 10 * loss["value"] + noise)
-    assert (
-        compare(select(read_table(frame), metric="chrf"), objective="ols", uncertainty=NONE).best == "joint"
-    )
+    assert compare(observe(frame, metric="chrf"), objective="ols", uncertainty=NONE).best == "joint"

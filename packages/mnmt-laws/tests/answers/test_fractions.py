@@ -15,9 +15,8 @@ from mnmt_laws import (
     effective_fractions,
     fit,
     fitted_fraction,
+    observe,
     predict_held_out,
-    read_table,
-    select,
     simulate,
 )
 
@@ -46,7 +45,7 @@ def test_effective_size_gives_the_single_task_loss(clean: Observations) -> None:
 
 def test_without_single_task_runs_fractions_are_unknown(clean: Observations) -> None:
     mixed = clean.frame[clean.frame["weight"] < 1]
-    effective = effective_fractions(fit(select(read_table(mixed)), uncertainty=NONE))
+    effective = effective_fractions(fit(observe(mixed), uncertainty=NONE))
     assert effective.fractions.value.isnull().all()
     assert (
         effective.warnings[0]
@@ -56,7 +55,7 @@ def test_without_single_task_runs_fractions_are_unknown(clean: Observations) -> 
 
 def test_one_task_without_single_task_runs_leaves_the_other_known(clean: Observations) -> None:
     frame = clean.frame[(clean.frame["weight"] < 1) | (clean.frame["task"] == "en-de")]
-    effective = effective_fractions(fit(select(read_table(frame)), uncertainty=FEW))
+    effective = effective_fractions(fit(observe(frame), uncertainty=FEW))
     assert effective.fractions.value.sel(task="en-de").notnull().all()
     assert effective.fractions.value.sel(task="en-zh").isnull().all()
     assert len(effective.warnings) == 1
@@ -70,9 +69,7 @@ def test_fitted_fraction_is_one_at_weight_one_and_positive(clean: Observations) 
 
 def test_fractions_below_the_weight_are_fitted_too() -> None:
     laws = {name: TaskLaw(alpha=0.5, beta=200, l_inf=0.3, c1=-0.4, c2=1.2, c3=1.0) for name in ("a", "b")}
-    table = select(
-        read_table(simulate(laws, sizes=(1e4, 3e4, 1e5, 3e5), weights=(0.0, 0.2, 0.4, 0.5, 0.8, 1.0)))
-    )
+    table = observe(simulate(laws, sizes=(1e4, 3e4, 1e5, 3e5), weights=(0.0, 0.2, 0.4, 0.5, 0.8, 1.0)))
     capacity = fit(table, law="capacity", uncertainty=NONE)
     np.testing.assert_allclose(capacity.parameters.c1, -0.4, rtol=1e-6)
     assert (fitted_fraction(capacity, task="a", weight=np.linspace(1e-6, 1, 500)) > 0).all()
@@ -87,7 +84,7 @@ def test_fraction_functions_want_their_own_law(clean: Observations) -> None:
 
 
 def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.DataFrame) -> None:
-    observations = select(read_table(study_table))
+    observations = observe(study_table)
     joint, capacity = (fit(observations, law=law, uncertainty=NONE) for law in ("joint", "capacity"))
     rows = predict_held_out(capacity=capacity, joint=joint).rows
     assert len(rows) == len(observations.held_out) == 2 * 6 + 2 * 6
@@ -95,7 +92,7 @@ def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.Da
     assert rows["new_weight"].sum() == 12
     assert rows.loc[rows["new_weight"], "joint"].isna().all()
     assert rows["capacity_error"].abs().median() < 0.02
-    without = select(read_table(study_table[study_table["role"] == "fit"]))
+    without = observe(study_table[study_table["role"] == "fit"])
     assert fit(without, uncertainty=NONE).parameters.equals(joint.parameters)
 
 
@@ -107,7 +104,7 @@ def test_known_limits_stand_beside_fitted_ones(clean: Observations) -> None:
 
 
 def _without_irreducible(observations: Observations) -> Observations:
-    return select(read_table(observations.frame.drop(columns="irreducible")))
+    return observe(observations.frame.drop(columns="irreducible"))
 
 
 def claims_of(observations: Observations) -> dict[tuple[str, str], bool | None]:
@@ -122,6 +119,6 @@ def test_claims_hold_where_the_laws_do(clean: Observations) -> None:
 
 def test_a_limit_that_moves_with_the_weight_is_noticed(clean: Observations) -> None:
     frame = clean.frame.assign(value=clean.frame["value"] + 2.0 * (1 - clean.frame["weight"]))
-    verdicts = claims_of(select(read_table(frame)))
+    verdicts = claims_of(observe(frame))
     assert verdicts["l_inf", "en-de"] is False
     assert verdicts["joint", "en-de"] is False

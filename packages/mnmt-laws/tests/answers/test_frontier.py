@@ -15,8 +15,7 @@ from mnmt_laws import (
     TaskLaw,
     fit,
     frontier,
-    read_table,
-    select,
+    observe,
     simulate,
 )
 from mnmt_laws.answers.simplex import efficient, minimise_on_simplex, simplex_points
@@ -71,7 +70,7 @@ def test_frontiers_refuse_what_they_cannot_show(two_tasks: LawFit, clean: Observ
     joint = fit(clean, uncertainty=Perturbation(refits=0))
     with pytest.raises(ValueError, match="`fit` must be of a capacity law, but is of the joint law"):
         frontier(joint, size=SIZE)
-    alone = select(read_table(clean.frame[clean.frame["task"] == "en-de"].drop(columns="mixture")))
+    alone = observe(clean.frame[clean.frame["task"] == "en-de"].drop(columns="mixture"))
     single = fit(alone, law="capacity", uncertainty=Perturbation(refits=0))
     with pytest.raises(TableError, match="needs two tasks or more, but the table has en-de only"):
         frontier(single, size=SIZE)

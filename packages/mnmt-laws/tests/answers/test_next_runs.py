@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import LawFit, Observations, Perturbation, design, fit, read_table, select, simulate
+from mnmt_laws import LawFit, Observations, Perturbation, design, fit, observe, simulate
 from mnmt_laws.answers.next_runs import cost_of_runs, default_candidates
 from mnmt_laws.answers.quantity import FORMS, parse_quantity
 
@@ -15,7 +15,7 @@ QUANTITY = "loss:en-de@size=1e6,p=0.3"
 
 def test_the_present_spread_is_that_of_the_refits(two_tasks: LawFit) -> None:
     found = design(two_tasks, quantity=QUANTITY, runs=2)
-    drawn = two_tasks.predict_draws(task="en-de", size=1e6, weight=0.3)
+    drawn = two_tasks.predict(draws=True, task="en-de", size=1e6, weight=0.3)
     assert found.std == pytest.approx(float(np.std(drawn, ddof=1)))
     assert (found.runs["std"].diff().dropna() < 0).all()
     assert found.runs["std"].iloc[0] < found.std
@@ -36,11 +36,11 @@ def test_the_predicted_fall_is_what_a_trained_run_brings(laws: dict, study_sizes
     def study(seed: int, extra: pd.DataFrame | None) -> float:
         table = simulate(laws, sizes=study_sizes, weights=weights, noise=noise, seed=seed)
         rows = table if extra is None else pd.concat([table, extra], ignore_index=True)
-        fitted = fit(select(read_table(rows)), law="capacity", uncertainty=Perturbation(refits=0))
+        fitted = fit(observe(rows), law="capacity", uncertainty=Perturbation(refits=0))
         return float(fitted.predict(task="en-de", size=1e6, weight=0.3))
 
     first = fit(
-        select(read_table(simulate(laws, sizes=study_sizes, weights=weights, noise=noise, seed=999))),
+        observe(simulate(laws, sizes=study_sizes, weights=weights, noise=noise, seed=999)),
         law="capacity",
     )
     proposal = design(first, quantity=QUANTITY, runs=1, per="run").runs.iloc[0]
@@ -105,11 +105,9 @@ def test_the_forms_that_are_named_can_be_read() -> None:
 
 def test_costs_come_from_the_table(clean: Observations) -> None:
     frame = clean.frame.assign(flops=7.0 * clean.frame["size"] ** 1.5)
-    own = fit(select(read_table(frame)), law="capacity", uncertainty=Perturbation(refits=0))
+    own = fit(observe(frame), law="capacity", uncertainty=Perturbation(refits=0))
     assert cost_of_runs(own)(1e5) == pytest.approx(7.0 * 1e5**1.5)
-    tokens = fit(
-        select(read_table(clean.frame.assign(tokens=1e6))), law="capacity", uncertainty=Perturbation(refits=0)
-    )
+    tokens = fit(observe(clean.frame.assign(tokens=1e6)), law="capacity", uncertainty=Perturbation(refits=0))
     assert cost_of_runs(tokens)(1e5) == pytest.approx(6e11)
 
 

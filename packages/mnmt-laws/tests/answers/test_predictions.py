@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Observations, Perturbation, ResidualBootstrap, TableError, read_table, select
+from mnmt_laws import Perturbation, ResidualBootstrap, TableError, observe
 from mnmt_laws.answers.predictions import predict_more_tasks
 from mnmt_laws.tables.mixture import format_mixture, parse_mixture
 
@@ -58,10 +58,6 @@ def study(*, noise: float = 0.0, triples: list[dict[str, float]] = TRIPLES) -> p
     return rows_of([{task: 1.0} for task in TASKS] + PAIRS + triples, noise=noise)
 
 
-def observe(frame: pd.DataFrame) -> Observations:
-    return select(read_table(frame))
-
-
 def test_three_tasks_follow_from_their_pairs() -> None:
     found = predict_more_tasks(observe(study()), uncertainty=NONE)
     assert len(found.rows) == len(SIZES) * len(TRIPLES) * 3
@@ -89,7 +85,7 @@ def test_errors_are_relative_and_intervals_hold_the_prediction() -> None:
     rows = found.rows
     np.testing.assert_allclose(rows["error"], rows["predicted"] / rows["observed"] - 1)
     assert ((rows["lower"] < rows["predicted"]) & (rows["predicted"] < rows["upper"])).mean() > 0.9
-    draws = found.fit.predict_row_draws(found.fit.observations.frame.iloc[:2])
+    draws = found.fit.predict(found.fit.observations.frame.iloc[:2], draws=True)
     assert draws.shape == (20, 2)
     assert rows["error"].abs().median() == found.median_error < 0.01
 

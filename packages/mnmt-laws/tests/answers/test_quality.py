@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import linregress
 
-from mnmt_laws import RunTable, read_table, select
+from mnmt_laws import RunTable, observe, read_table
 from mnmt_laws.answers.quality import metric_at, pair_metrics, quality_lines
 
 LINES = {"en-de": (-18.0, 80.0), "en-zh": (-9.0, 55.0)}
@@ -30,7 +30,7 @@ def table(*, noise: float = 0.0, metrics: tuple[str, ...] = ("chrf",)) -> RunTab
 
 
 def pairs_of(runs: RunTable) -> pd.DataFrame:
-    return pair_metrics(runs, select(runs))
+    return pair_metrics(runs, observe(runs))
 
 
 def test_lines_are_those_the_metrics_were_made_with() -> None:
@@ -62,7 +62,7 @@ def test_lines_and_intervals_are_those_of_least_squares(level: float) -> None:
 def test_metrics_are_paired_by_run_and_task() -> None:
     runs = table(metrics=("bleu", "chrf"))
     shuffled = RunTable(frame=runs.frame.sample(frac=1, random_state=1), source=runs.source)
-    pairs = pair_metrics(shuffled, select(shuffled))
+    pairs = pair_metrics(shuffled, observe(shuffled))
     assert len(pairs) == 12
     for task, (slope, intercept) in LINES.items():
         own = pairs[pairs["task"] == task]
@@ -82,7 +82,7 @@ def test_metrics_of_another_test_set_are_not_mixed_in() -> None:
     runs = table()
     other = runs.frame.assign(testset="news", value=1.0)
     both = read_table(pd.concat([runs.frame, other]))
-    pd.testing.assert_frame_equal(pair_metrics(both, select(both, testset="test")), pairs_of(runs))
+    pd.testing.assert_frame_equal(pair_metrics(both, observe(both, testset="test")), pairs_of(runs))
 
 
 def test_a_metric_that_is_not_there_is_named_with_those_that_are() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_laws import LawFit, Observations, Perturbation, fit, read_table, recommend, select
+from mnmt_laws import LawFit, Observations, Perturbation, fit, observe, recommend
 from mnmt_laws.answers.recommendation import best_weights
 
 SIZE = 5e5
@@ -77,7 +77,7 @@ def test_without_refits_the_spread_is_unknown(clean: Observations) -> None:
 def test_a_rising_metric_is_maximised(clean: Observations) -> None:
     frame = clean.frame.assign(metric="chrf", value=80 - 20 * clean.frame["value"])
     rising = fit(
-        select(read_table(frame), metric="chrf"),
+        observe(frame, metric="chrf"),
         law="capacity",
         objective="ols",
         uncertainty=Perturbation(refits=0),
@@ -117,7 +117,7 @@ def test_wrong_questions_are_refused(two_tasks: LawFit, change: dict[str, object
 
 def test_the_order_of_tasks_does_not_matter(clean: Observations) -> None:
     renamed = clean.frame.replace({"task": {"en-de": "z", "en-zh": "a"}}).drop(columns="mixture")
-    swapped = replace(select(read_table(renamed)))
+    swapped = replace(observe(renamed))
     one = fit(clean, law="capacity", uncertainty=Perturbation(refits=0))
     two = fit(swapped, law="capacity", uncertainty=Perturbation(refits=0))
     weights = recommend(two, size=SIZE).weights

@@ -20,9 +20,8 @@ from mnmt_laws import (
     TableError,
     effective_fractions,
     fit,
+    observe,
     predict_held_out,
-    read_table,
-    select,
 )
 from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
@@ -60,7 +59,7 @@ def at(line: Line2D) -> tuple[float, float]:
 
 @pytest.fixture
 def observations(study_table: pd.DataFrame) -> Observations:
-    return select(read_table(study_table))
+    return observe(study_table)
 
 
 @pytest.fixture

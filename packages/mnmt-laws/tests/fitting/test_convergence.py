@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import RunTable, TableError, read_table, select
+from mnmt_laws import RunTable, TableError, observe, read_table
 from mnmt_laws.fitting.convergence import correct_convergence
 
 HORIZON = 2_500_000
@@ -42,7 +42,7 @@ def test_a_run_stopped_early_is_read_at_the_horizon(rate: float) -> None:
     rows["value"] = curve(rows["step"].to_numpy(), rate=rate)
     found = correct_convergence(table(rows), horizon=HORIZON, threshold=0.0)
     expected = curve(np.array([HORIZON]), rate=rate)[0]
-    one = select(found.table).frame.iloc[0]
+    one = observe(found.table).frame.iloc[0]
     assert one["value"] == pytest.approx(expected, rel=1e-3)
     assert one["step"] == HORIZON
     assert bool(one["corrected"])
@@ -126,7 +126,7 @@ def test_runs_without_names_are_told_apart_by_what_they_are() -> None:
     small, large = run_rows("", 500_000), run_rows("", 500_000, size=2e6)
     large["value"] = curve(large["step"].to_numpy(), floor=0.7)
     found = correct_convergence(table(small, large), horizon=HORIZON)
-    ends = dict(zip(*select(found.table).frame[["size", "value"]].to_numpy().T, strict=True))
+    ends = dict(zip(*observe(found.table).frame[["size", "value"]].to_numpy().T, strict=True))
     left = curve(np.array([HORIZON]), floor=0.0)[0]
     assert ends == pytest.approx({1e6: 1.2 + left, 2e6: 0.7 + left}, rel=1e-3)
 
@@ -135,7 +135,7 @@ def test_runs_without_steps_stay_beside_the_others() -> None:
     single = run_rows("single", 1, count=1, size=3e6).assign(step=np.nan)
     found = correct_convergence(table(run_rows("early", 500_000), single), horizon=HORIZON)
     assert [one.run for one in found.curves] == ["early"]
-    assert len(select(found.table).frame) == 2
+    assert len(observe(found.table).frame) == 2
 
 
 def test_tasks_of_one_run_are_read_one_by_one_and_zero_shot_ones_not() -> None:

@@ -19,8 +19,7 @@ from mnmt_laws import (
     TaskLaw,
     fit,
     fitted_fraction,
-    read_table,
-    select,
+    observe,
     simulate,
 )
 from mnmt_laws.laws import LAWS, LawName
@@ -62,10 +61,6 @@ def squares(observations: Observations, law: LawName, objective: str = "log-ols"
     return float(
         np.sum(fit(observations, law=law, objective=objective, uncertainty=ESTIMATE_ONLY).residuals() ** 2)
     )
-
-
-def observe(table: pd.DataFrame) -> Observations:
-    return select(read_table(table))
 
 
 task_laws = st.builds(
@@ -228,7 +223,7 @@ def test_measuring_everything_again_changes_nothing(law: LawName, objective: str
         for rows in (repeated(table, 1), repeated(table, 3))
     )
     rows = one.observations.fit
-    np.testing.assert_allclose(one.predict_rows(rows), three.predict_rows(rows), rtol=1e-7)
+    np.testing.assert_allclose(one.predict(rows), three.predict(rows), rtol=1e-7)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -309,7 +304,7 @@ def test_interval_brackets_the_estimate_and_units_are_named(clean: Observations)
 
 def test_a_rising_metric_obeys_the_same_laws(clean: Observations) -> None:
     frame = clean.frame.assign(metric="chrf", value=60.0 - 10.0 * clean.frame["value"])
-    chrf = select(read_table(frame), metric="chrf")
+    chrf = observe(frame, metric="chrf")
     falling, rising = (
         fit(rows, objective="ols", uncertainty=ESTIMATE_ONLY).parameters for rows in (clean, chrf)
     )
@@ -348,7 +343,7 @@ def test_perturbation_validates_itself(change: dict[str, float], message: str) -
 
 def of_sizes(observations: Observations, count: int) -> Observations:
     frame = observations.frame
-    return select(read_table(frame[frame["size"].isin(frame["size"].unique()[:count])]))
+    return observe(frame[frame["size"].isin(frame["size"].unique()[:count])])
 
 
 @pytest.mark.parametrize("law", ["joint", "capacity", "power"])
@@ -370,7 +365,7 @@ def test_what_cannot_be_fitted_at_all_is_refused(clean: Observations) -> None:
 def test_weights_with_two_sizes_are_left_out_of_separate_fits_aloud(clean: Observations) -> None:
     frame = clean.frame
     short = frame[~((frame["weight"] == 0.3) & (frame["size"] > 25000))]
-    fitted = fit(select(read_table(short)), law="per-weighting", uncertainty=ESTIMATE_ONLY)
+    fitted = fit(observe(short), law="per-weighting", uncertainty=ESTIMATE_ONLY)
     assert "en-de at weight 0.3: left out, has fewer than 3 sizes." in fitted.warnings
     assert 0.3 not in fitted.fitted_weights("en-de")
 
@@ -424,7 +419,7 @@ def test_a_law_without_a_limit_does_not_describe_what_rises(clean: Observations)
     with pytest.raises(
         TableError, match="chrf rises to a ceiling, but the gordon law has none; choose another"
     ):
-        fit(select(read_table(frame), metric="chrf"), law="gordon", objective="ols")
+        fit(observe(frame, metric="chrf"), law="gordon", objective="ols")
 
 
 def test_a_law_asks_for_the_columns_it_needs(clean: Observations) -> None:
@@ -434,7 +429,7 @@ def test_a_law_asks_for_the_columns_it_needs(clean: Observations) -> None:
 
 def test_too_few_weights_leave_the_fraction_unidentified(clean: Observations) -> None:
     few = clean.frame[clean.frame["weight"].isin([0.5, 0.7, 0.3])]
-    fitted = fit(select(read_table(few[few["weight"] != 0.3])), law="capacity", uncertainty=ESTIMATE_ONLY)
+    fitted = fit(observe(few[few["weight"] != 0.3]), law="capacity", uncertainty=ESTIMATE_ONLY)
     assert any("c1, c2, c3 and beta are not identified" in warning for warning in fitted.warnings)
     assert any("no run at weight 1" in warning for warning in fitted.warnings)
 
@@ -443,4 +438,4 @@ def test_log_ols_refuses_values_that_have_no_logarithm(clean: Observations) -> N
     frame = clean.frame.assign(metric="bleu")
     frame.loc[0, "value"] = 0.0
     with pytest.raises(TableError, match=r"row \d+: log-ols needs values above 0; use --objective ols"):
-        fit(select(read_table(frame), metric="bleu"))
+        fit(observe(frame, metric="bleu"))

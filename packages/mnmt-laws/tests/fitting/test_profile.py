@@ -11,7 +11,7 @@ from scipy.optimize import brentq, lsq_linear
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
-from mnmt_laws import LawFit, Observations, ResidualBootstrap, fit, read_table, select
+from mnmt_laws import LawFit, Observations, ResidualBootstrap, fit, observe
 from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.laws import LawName
 
@@ -20,14 +20,14 @@ SIZES, WEIGHTS = np.geomspace(1e6, 1e9, 6), np.array([0.2, 0.5, 1.0])
 PIVOT = float(np.exp(np.log(SIZES).mean()))
 
 
-def observe(*, noise: float, seed: int = 0, l_inf: float = 0.8, alpha: float = 0.4) -> Observations:
+def observed(*, noise: float, seed: int = 0, l_inf: float = 0.8, alpha: float = 0.4) -> Observations:
     rng = np.random.default_rng(seed)
     size, weight = (axis.ravel() for axis in np.meshgrid(SIZES, WEIGHTS))
     value = (l_inf + weight**-alpha * (size / PIVOT) ** -alpha) * np.exp(
         noise * rng.standard_normal(len(size))
     )
     frame = pd.DataFrame({"size": size, "weight": weight, "value": value})
-    return select(read_table(frame.assign(task="en-de", metric="loss")))
+    return observe(frame.assign(task="en-de", metric="loss"))
 
 
 def squares_at_alpha(rows: pd.DataFrame) -> Callable[[float], float]:
@@ -59,7 +59,7 @@ def refitted(fitted: LawFit, level: float) -> tuple[float, float]:
 @pytest.mark.parametrize("level", [0.5, 0.95])
 @pytest.mark.parametrize("noise", [0.001, 0.02])
 def test_intervals_are_those_of_refits_by_hand(noise: float, level: float) -> None:
-    fitted = fit(observe(noise=noise, seed=1), objective="ols", uncertainty=ESTIMATE_ONLY)
+    fitted = fit(observed(noise=noise, seed=1), objective="ols", uncertainty=ESTIMATE_ONLY)
     found = profile_intervals(fitted, level=level).alpha.sel(task="en-de").values
     width = np.diff(found)[0]
     np.testing.assert_allclose(found, refitted(fitted, level), atol=1e-4 * width)
@@ -68,10 +68,10 @@ def test_intervals_are_those_of_refits_by_hand(noise: float, level: float) -> No
 @pytest.mark.parametrize("objective", ["log-ols", "ols"])
 @pytest.mark.parametrize("law", ["power", "joint"])
 def test_with_little_noise_intervals_are_students(law: LawName, objective: str) -> None:
-    fitted = fit(observe(noise=1e-6, seed=2), law=law, objective=objective, uncertainty=ESTIMATE_ONLY)
+    fitted = fit(observed(noise=1e-6, seed=2), law=law, objective=objective, uncertainty=ESTIMATE_ONLY)
     if law == "power":
         alone = fitted.observations.frame.query("weight == 1")
-        fitted = fit(select(read_table(alone)), law=law, objective=objective, uncertainty=ESTIMATE_ONLY)
+        fitted = fit(observe(alone), law=law, objective=objective, uncertainty=ESTIMATE_ONLY)
     rows, one = fitted.observations.fit, fitted.parameters.sel(task="en-de")
     weights = np.unique(rows["weight"])
     group = np.searchsorted(weights, rows["weight"].to_numpy())
@@ -98,7 +98,7 @@ def test_with_little_noise_intervals_are_students(law: LawName, objective: str) 
 
 
 def test_intervals_end_at_the_parameters_bounds() -> None:
-    fitted = fit(observe(noise=0.1, seed=3, l_inf=0.02, alpha=0.15), uncertainty=ESTIMATE_ONLY)
+    fitted = fit(observed(noise=0.1, seed=3, l_inf=0.02, alpha=0.15), uncertainty=ESTIMATE_ONLY)
     found = profile_intervals(fitted).sel(task="en-de")
     assert float(found.l_inf.sel(bound="lower")) == 0.0
     assert float(found.alpha.sel(bound="lower")) >= 0.01
@@ -109,7 +109,7 @@ def test_an_estimate_on_its_bound_has_an_interval_to_one_side() -> None:
     frame = pd.DataFrame(
         {"size": SIZES, "value": 3 * (SIZES / PIVOT) ** -0.3 - 0.1 + 0.01 * np.cos(np.arange(6))}
     )
-    rows = select(read_table(frame.assign(task="en-de", weight=1.0, metric="loss")))
+    rows = observe(frame.assign(task="en-de", weight=1.0, metric="loss"))
     fitted = fit(rows, law="power", uncertainty=ESTIMATE_ONLY)
     assert float(fitted.parameters.l_inf.squeeze()) == 0.0
     lower, upper = profile_intervals(fitted).l_inf.sel(task="en-de").values
@@ -122,7 +122,7 @@ def test_higher_levels_have_wider_intervals_around_the_estimate(clean: Observati
     noisy = one.assign(
         value=one["value"] * np.exp(0.002 * np.random.default_rng(0).standard_normal(len(one)))
     )
-    fitted = fit(select(read_table(noisy)), law="capacity", uncertainty=ESTIMATE_ONLY)
+    fitted = fit(observe(noisy), law="capacity", uncertainty=ESTIMATE_ONLY)
     narrow, wide = (profile_intervals(fitted, level=level) for level in (0.5, 0.9))
     assert set(wide.data_vars) == {"alpha", "c1", "c2", "c3", "l_inf"}
     for name in wide.data_vars:
@@ -132,7 +132,7 @@ def test_higher_levels_have_wider_intervals_around_the_estimate(clean: Observati
 
 
 def test_values_that_vary_with_the_weight_have_an_interval_each() -> None:
-    fitted = fit(observe(noise=0.01), law="per-weighting", uncertainty=ESTIMATE_ONLY)
+    fitted = fit(observed(noise=0.01), law="per-weighting", uncertainty=ESTIMATE_ONLY)
     found = profile_intervals(fitted).sel(task="en-de")
     assert found.alpha.sizes == {"bound": 2, "weight": 3}
     estimate = fitted.parameters.alpha.sel(task="en-de")
@@ -142,7 +142,7 @@ def test_values_that_vary_with_the_weight_have_an_interval_each() -> None:
 
 def test_without_spare_observations_intervals_reach_from_bound_to_bound() -> None:
     frame = pd.DataFrame({"size": SIZES[:3], "value": [3.0, 2.0, 1.5]})
-    rows = select(read_table(frame.assign(task="en-de", weight=1.0, metric="loss")))
+    rows = observe(frame.assign(task="en-de", weight=1.0, metric="loss"))
     found = profile_intervals(fit(rows, law="power", uncertainty=ESTIMATE_ONLY)).sel(task="en-de")
     np.testing.assert_array_equal(found.alpha.values, [0.01, 4.0])
     np.testing.assert_array_equal(found.l_inf.values, [0.0, 1.5])
@@ -150,8 +150,8 @@ def test_without_spare_observations_intervals_reach_from_bound_to_bound() -> Non
 
 def test_tasks_have_their_own_intervals(clean: Observations) -> None:
     noisy = clean.frame.assign(value=clean.frame["value"] * np.linspace(0.99, 1.01, len(clean.frame)))
-    both = fit(select(read_table(noisy)), uncertainty=ESTIMATE_ONLY)
-    alone = fit(select(read_table(noisy[noisy["task"] == "en-zh"])), uncertainty=ESTIMATE_ONLY)
+    both = fit(observe(noisy), uncertainty=ESTIMATE_ONLY)
+    alone = fit(observe(noisy[noisy["task"] == "en-zh"]), uncertainty=ESTIMATE_ONLY)
     np.testing.assert_allclose(
         profile_intervals(both).alpha.sel(task="en-zh"), profile_intervals(alone).alpha.sel(task="en-zh")
     )
@@ -165,6 +165,6 @@ def test_tasks_have_their_own_intervals(clean: Observations) -> None:
     ],
 )
 def test_what_has_no_profile_is_refused(objective: str, level: float, message: str) -> None:
-    fitted = fit(observe(noise=0.01), objective=objective, uncertainty=ESTIMATE_ONLY)
+    fitted = fit(observed(noise=0.01), objective=objective, uncertainty=ESTIMATE_ONLY)
     with pytest.raises(ValueError, match=message):
         profile_intervals(fitted, level=level)

@@ -16,7 +16,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_laws import LawFit, TableError, fit, read_table, select
+from mnmt_laws import LawFit, TableError, fit, observe
 from mnmt_laws.fitting.storage import load, save
 from mnmt_laws.tables.table import example_table
 
@@ -56,13 +56,13 @@ def saved_and_loaded(fitted: LawFit, suffix: str) -> LawFit:
 
 @pytest.fixture(scope="module")
 def fitted() -> LawFit:
-    return fit(select(example_table()), law="joint")
+    return fit(observe(example_table()), law="joint")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("law", ["joint", "capacity"])
 def test_a_fit_comes_back_the_same(law: Any, suffix: str) -> None:
-    fitted = fit(select(example_table()), law=law)
+    fitted = fit(observe(example_table()), law=law)
     loaded = saved_and_loaded(fitted, suffix)
     assert_same(fitted, loaded)
     assert loaded.law is fitted.law
@@ -78,7 +78,7 @@ def test_a_fit_to_a_grid_without_labels_comes_back_the_same(suffix: str) -> None
         [[[3.0, 2.5, 2.2, 2.1]]], coords={"task": ["a"], "weight": [1.0], "size": [1e3, 1e4, 1e5, 1e6]},
         dims=("task", "weight", "size"),
     )  # fmt: skip
-    fitted = fit(select(read_table(xr.Dataset({"loss": values}))), law="per-weighting")
+    fitted = fit(observe(xr.Dataset({"loss": values})), law="per-weighting")
     assert_same(fitted, saved_and_loaded(fitted, suffix))
 
 

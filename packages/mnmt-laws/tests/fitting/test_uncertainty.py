@@ -18,8 +18,7 @@ from mnmt_laws import (
     ResidualBootstrap,
     TaskLaw,
     fit,
-    read_table,
-    select,
+    observe,
     simulate,
 )
 from mnmt_laws.arrays import Array
@@ -133,10 +132,6 @@ def test_small_perturbations_scatter_as_the_delta_method_says(objective: str) ->
     np.testing.assert_allclose(found, expected, rtol=0.08)  # 1500 refits know a deviation to 1.8%
 
 
-def observe(frame: pd.DataFrame) -> Observations:
-    return select(read_table(frame))
-
-
 def fitted_stub(run: list[int], *, task: int = 0, num_parameters: int = 2, log: bool = True) -> Fitted:
     rng = np.random.default_rng(0)
     count = len(run)
@@ -216,7 +211,7 @@ def test_without_refits_nothing_is_claimed(clean: Observations) -> None:
     assert fitted.std.alpha.isnull().all()
     assert fitted.interval().beta.isnull().all()
     assert fitted.parameters.attrs["uncertainty"] == "not measured"
-    assert fitted.predict_draws(size=1e5, task="en-de", weight=0.5).shape == (0,)
+    assert fitted.predict(draws=True, size=1e5, task="en-de", weight=0.5).shape == (0,)
 
 
 @pytest.mark.parametrize("method", UNCERTAINTIES.values())

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Perturbation, TaskLaw, build_report, fit, read_table, select, simulate
+from mnmt_laws import Perturbation, TaskLaw, build_report, fit, observe, read_table, simulate
 from mnmt_laws.fitting.parameters import fit_document
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.report.analysis import Analysis, analyse
@@ -90,7 +90,7 @@ def test_records_become_a_page_and_a_document(study_records: Path, tmp_path: Pat
     expected = {"What was found", "Losses and laws", "Choose a size and weights", "Held-out models", "Runs"}
     assert expected <= set(headings(page))
     assert "loss became NaN at step 12" in page
-    fitted = fit(select(read_table(tmp_path / "report" / "runs.csv")), law="joint", uncertainty=FEW)
+    fitted = fit(observe(tmp_path / "report" / "runs.csv"), law="joint", uncertainty=FEW)
     assert document["fits"]["joint"] == fit_document(fitted)
     assert document["tasks"] == ["en-de", "en-zh"]
     assert {run["run"]: run["wall_seconds"] for run in document["runs"]}["broken"] == 2.5

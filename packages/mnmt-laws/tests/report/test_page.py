@@ -100,7 +100,7 @@ def described(fitted: LawFit, task: str, size: float, weight: float) -> dict[str
     fraction = float(fitted_fraction(fitted, task=task, weight=weight))
     return {
         "value": float(fitted.predict(**where)),
-        "interval": np.quantile(fitted.predict_draws(**where), [0.025, 0.975]).tolist(),
+        "interval": np.quantile(fitted.predict(draws=True, **where), [0.025, 0.975]).tolist(),
         "fraction": fraction,
         "effective": fraction * size,
         "alone": float(fitted.predict(task=task, size=size)),
@@ -159,7 +159,7 @@ def test_the_page_predicts_mixtures_of_three_tasks(of_three: Analysis) -> None:
     for task, own in zip(fitted.tasks, told, strict=True):
         where: dict[str, Any] = {"task": task, "size": 2e5, "mixture": mixture}
         assert own["value"] == pytest.approx(float(fitted.predict(**where)), rel=1e-9)
-        ends = np.quantile(fitted.predict_draws(**where), [0.025, 0.975]).tolist()
+        ends = np.quantile(fitted.predict(draws=True, **where), [0.025, 0.975]).tolist()
         assert own["interval"] == pytest.approx(ends, rel=1e-9)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mnmt_laws import select
+from mnmt_laws import observe
 from mnmt_laws.tables.table import example_table
 
 
@@ -11,7 +11,7 @@ def test_the_example_is_a_study_of_two_tasks_with_everything_a_law_needs() -> No
     assert table.source == "example"
     assert table.warnings == ()
     assert sorted(table.frame["metric"].unique()) == ["bleu", "chrf", "loss"]
-    observations = select(table)
+    observations = observe(table)
     assert len(observations.tasks) == 2
     assert observations.fit["size"].nunique() >= 3
     assert not observations.held_out.empty

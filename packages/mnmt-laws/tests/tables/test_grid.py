@@ -12,7 +12,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_laws import TableError, read_table, select
+from mnmt_laws import TableError, observe, read_table
 from mnmt_laws.tables.grid import to_dataset
 from mnmt_laws.tables.table import example_table
 
@@ -160,7 +160,7 @@ def test_seeds_are_averaged_and_counted() -> None:
         {"size": [1, 1, 2], "task": "a", "weight": 0.3, "metric": "loss", "value": [2.0, 3.0, 4.0],
          "seed": [1, 2, 1], "role": ["fit", "fit", "held-out"], "tokens": [100.0, 100.5, 300.0]}
     )  # fmt: skip
-    grid = to_dataset(select(read_table(rows.assign(testset="news"))))
+    grid = to_dataset(observe(rows.assign(testset="news")))
     assert grid["value"].sel(task="a", weight=0.3).to_numpy().tolist() == [2.5, 4.0]
     assert grid["count"].sel(task="a", weight=0.3).to_numpy().tolist() == [2, 1]
     assert grid["role"].sel(task="a", weight=0.3).to_numpy().tolist() == ["fit", "held-out"]
@@ -192,12 +192,12 @@ def test_a_cell_does_not_average_different_runs(column: str, values: list[object
     with pytest.raises(
         TableError, match=f"^table rows 2 and 3: the same task, .* another `{column}`; a grid"
     ):
-        to_dataset(select(read_table(rows.assign(seed=[1, 2]))))
+        to_dataset(observe(rows.assign(seed=[1, 2])))
 
 
 def test_the_example_survives_the_way_there_and_back() -> None:
-    observations = select(example_table())
-    again = select(read_table(to_dataset(observations)))
+    observations = observe(example_table())
+    again = observe(to_dataset(observations))
     assert (again.source, again.metric, again.testset) == ("example", "loss", "test")
     kept = [
         *CELL,
@@ -237,9 +237,9 @@ def tables(draw: Callable[..., Any]) -> pd.DataFrame:
 @given(tables())
 def test_a_grid_holds_the_same_cells(rows: pd.DataFrame) -> None:
     metric = rows["metric"].iloc[0]
-    grid = to_dataset(select(read_table(rows), metric=metric))
+    grid = to_dataset(observe(rows, metric=metric))
     cells = rows.groupby(CELL).agg(value=("value", "mean"), role=("role", "first")).reset_index()
-    again = select(read_table(grid), metric=metric)
+    again = observe(grid, metric=metric)
     left = again.frame.sort_values(CELL)[[*CELL, "value", "role"]].reset_index(drop=True)
     pd.testing.assert_frame_equal(left, cells, check_dtype=False, rtol=1e-12)
     xr.testing.assert_identical(to_dataset(again).drop_vars("count"), grid.drop_vars("count"))

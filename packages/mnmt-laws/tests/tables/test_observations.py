@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_laws import RunTable, TableError, read_table, select
+from mnmt_laws import RunTable, TableError, observe, read_table
 from mnmt_laws.tables.mixture import format_mixture, mixture_weights
 from mnmt_laws.tables.observations import learning_curves
 
@@ -38,15 +38,15 @@ def test_the_last_step_of_every_curve_is_what_is_selected(study_table: pd.DataFr
     steps = pd.concat([study_table, study_table.assign(step=50, value=study_table["value"] + 1)])
     runs = read_table(steps)
     curves = learning_curves(runs, metric="chrf")
-    assert len(curves) == 2 * len(select(runs, metric="chrf").frame)
+    assert len(curves) == 2 * len(observe(runs, metric="chrf").frame)
     last = curves.groupby(["run", "task"])["value"].last()
-    selected = select(runs, metric="chrf").frame.set_index(["run", "task"])["value"]
+    selected = observe(runs, metric="chrf").frame.set_index(["run", "task"])["value"]
     assert last.to_dict() == selected.to_dict()
 
 
 def test_learning_curves_need_the_same_choices_as_select(study_table: pd.DataFrame) -> None:
     both = read_table(pd.concat([study_table.assign(testset=name) for name in ("news", "debian")]))
-    for choose in (select, learning_curves):
+    for choose in (observe, learning_curves):
         with pytest.raises(TableError, match=r"several values of `testset` \(debian, news\); choose with"):
             choose(both)
         with pytest.raises(
@@ -71,12 +71,12 @@ def test_learning_curves_need_the_same_choices_as_select(study_table: pd.DataFra
 def test_metrics_rise_to_their_ceilings(
     metric: str, values: list[float], rising: bool, ceiling: float
 ) -> None:
-    observations = select(table(size=[1, 2], metric=metric, value=values), metric=metric)
+    observations = observe(table(size=[1, 2], metric=metric, value=values), metric=metric)
     assert (observations.rising, observations.ceiling) == (rising, ceiling)
 
 
 def test_the_other_of_two_tasks_has_the_rest() -> None:
-    observations = select(table(task=["a", "b", "a", "a"], weight=[0.3, 0.7, 1, 0], size=[1, 1, 2, 3]))
+    observations = observe(table(task=["a", "b", "a", "a"], weight=[0.3, 0.7, 1, 0], size=[1, 1, 2, 3]))
     assert observations.fit["task"].tolist() == ["a", "a", "b"]
     pd.testing.assert_frame_equal(
         observations.mixtures,
@@ -86,19 +86,19 @@ def test_the_other_of_two_tasks_has_the_rest() -> None:
 
 
 def test_a_mixture_names_tasks_that_were_not_measured() -> None:
-    observations = select(table(weight=[0.3], mixture="c:0.5,a:0.3,b:0.2"))
+    observations = observe(table(weight=[0.3], mixture="c:0.5,a:0.3,b:0.2"))
     assert observations.mixtures.to_dict("records") == [{"a": 0.3, "b": 0.2, "c": 0.5}]
 
 
 def test_more_tasks_need_their_mixtures() -> None:
     three = table(task=["a", "b", "c"], weight=[0.5, 0.3, 0.2])
     with pytest.raises(TableError) as caught:
-        _ = select(three).mixtures
+        _ = observe(three).mixtures
     assert str(caught.value) == (
         "table row 2: the weights of the other tasks are not known; add a `mixture` column, which reads "
         "TASK:WEIGHT,TASK:WEIGHT."
     )
-    alone = select(table(task=["a", "b", "c"])).mixtures
+    alone = observe(table(task=["a", "b", "c"])).mixtures
     assert alone.to_numpy().tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_laws import TableError, read_table, select
+from mnmt_laws import TableError, observe, read_table
 
 HEADER = "size,task,weight,metric,value"
 ROW = "1,a,1,loss,2\n"
@@ -243,7 +243,7 @@ def test_seeds_may_repeat_a_cell() -> None:
     rows = pd.DataFrame(
         {"size": 1, "task": "a", "weight": 1, "metric": "loss", "value": [2, 3], "seed": [1, 2]}
     )
-    assert len(select(read_table(rows)).fit) == 2
+    assert len(observe(rows).fit) == 2
     with pytest.raises(TableError, match=r"rows 2 and 3.*`seed` column"):
         read_table(rows.assign(seed=1))
 
@@ -253,7 +253,7 @@ def test_the_last_step_of_every_run_counts() -> None:
         {"run": ["x", "x", "y"], "size": [1, 1, 2], "task": "a", "weight": 1, "metric": "loss",
          "value": [4.0, 3.0, 2.0], "step": [10, 20, 10]}
     )  # fmt: skip
-    assert select(read_table(rows)).fit["value"].tolist() == [3.0, 2.0]
+    assert observe(rows).fit["value"].tolist() == [3.0, 2.0]
 
 
 def test_two_runs_of_one_cell_are_a_repeat_even_at_different_steps() -> None:
@@ -269,35 +269,35 @@ def test_two_runs_of_one_cell_are_a_repeat_even_at_different_steps() -> None:
         }
     )
     with pytest.raises(TableError, match="rows 2 and 3: the same measurement twice"):
-        select(read_table(rows))
+        observe(rows)
 
 
 def test_several_test_sets_need_a_choice_unless_one_is_called_test(study_table: pd.DataFrame) -> None:
     both = pd.concat([study_table, study_table.assign(testset="debian")])
-    assert select(read_table(both)).testset == "test"
+    assert observe(both).testset == "test"
     renamed = both.replace({"testset": {"test": "news"}})
     with pytest.raises(
         TableError, match=r"several values of `testset` \(debian, news\); choose with --testset"
     ):
-        select(read_table(renamed))
+        observe(renamed)
     with pytest.raises(TableError, match="no row has testset 'x'; the table has debian, news"):
-        select(read_table(renamed), testset="x")
+        observe(renamed, testset="x")
     with pytest.raises(TableError, match="no row has metric 'ter'; the table has chrf, loss"):
-        select(read_table(both), metric="ter")
+        observe(both, metric="ter")
 
 
 def test_architectures_are_not_mixed(study_table: pd.DataFrame) -> None:
     both = pd.concat([study_table.assign(architecture=name) for name in ("deep", "wide")])
     with pytest.raises(TableError, match="choose with --architecture"):
-        select(read_table(both))
-    assert len(select(read_table(both), architecture="deep").frame) == len(both) / 4
+        observe(both)
+    assert len(observe(both, architecture="deep").frame) == len(both) / 4
 
 
 def test_zero_shot_rows_are_left_out_aloud() -> None:
     rows = pd.DataFrame(
         {"size": [1, 2, 3], "task": "a", "weight": [0, 0.5, 1], "metric": "loss", "value": 2.0}
     )
-    observations = select(read_table(rows))
+    observations = observe(rows)
     assert observations.fit["weight"].tolist() == [0.5, 1]
     assert observations.warnings == (
         "1 zero-shot row (weight 0) is left out of the fits: the laws hold for weights above 0.",
@@ -357,19 +357,19 @@ def test_tasks_spelt_alike_are_warned_of_and_kept_apart() -> None:
         "table: tasks `EN-DE`, `en de`, `en-de` are kept apart, but differ only by case, spaces or dashes; "
         "write them alike if they are one.",
     )
-    assert select(table).warnings == table.warnings
-    assert select(table).tasks == sorted(tasks)
+    assert observe(table).warnings == table.warnings
+    assert observe(table).tasks == sorted(tasks)
 
 
 def test_metrics_are_known_in_any_case(study_table: pd.DataFrame) -> None:
     shouted = study_table.assign(metric=study_table["metric"].str.upper())
     table = read_table(shouted)
     assert sorted(table.frame["metric"].unique()) == ["chrf", "loss"]
-    assert select(table, metric="ChrF").metric == "chrf"
+    assert observe(table, metric="ChrF").metric == "chrf"
     ter = read_table(study_table[study_table["metric"] == "loss"].assign(metric="TER"))
-    assert select(ter, metric="ter").metric == "TER"
+    assert observe(ter, metric="ter").metric == "TER"
     with pytest.raises(TableError, match="no row has metric 'loss'; the table has TER; choose with --metric"):
-        select(ter)
+        observe(ter, metric="loss")
 
 
 @given(st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=20, unique=True))

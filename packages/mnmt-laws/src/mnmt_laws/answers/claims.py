@@ -100,7 +100,7 @@ def _joint_suffices(per_weighting: LawFit, joint: LawFit, task: str) -> Claim:
 def explained(fit: LawFit, task: str, rows: pd.DataFrame) -> float:
     """R² of a fit over some rows of one task: 1 - Σ(L - L̂)² / Σ(L - mean L)²."""
     observed = rows["value"].to_numpy()
-    predicted = fit.predict_rows(rows)
+    predicted = fit.predict(rows)
     total = float(np.sum((observed - observed.mean()) ** 2))
     return 1 - float(np.sum((observed - predicted) ** 2)) / total if total else math.nan
 

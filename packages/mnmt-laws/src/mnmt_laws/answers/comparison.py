@@ -105,7 +105,7 @@ def _comparable(observations: Observations) -> Observations:
 def _row(fitted: LawFit, law: LawName, task: str) -> dict[str, object]:
     own = fitted.observations.fit
     own = own[own["task"] == task]
-    predicted, observed = fitted.predict_rows(own), own["value"].to_numpy(float)
+    predicted, observed = fitted.predict(own), own["value"].to_numpy(float)
     count = fitted.num_parameters(task)
     deviance = _deviance(fitted.objective, observed, predicted)
     return {
@@ -152,7 +152,7 @@ def _size_error(observations: Observations, law: LawName, objective: str, task: 
     if kept.groupby("weight")["size"].nunique().max() < 3:
         return math.nan
     fitted = _refit(observations, kept, law, objective)
-    predicted = fitted.predict_rows(aside)
+    predicted = fitted.predict(aside)
     known = np.isfinite(predicted)
     return _error(predicted[known], aside["value"].to_numpy(float)[known])
 

@@ -14,7 +14,7 @@ from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import Uncertainty, central_interval, deviation
 from mnmt_laws.laws.capacity import Capacity
-from mnmt_laws.tables.observations import select
+from mnmt_laws.tables.source import observe
 from mnmt_laws.tables.table import RunTable
 
 
@@ -85,7 +85,7 @@ def fractions_of_testsets(
     return {
         name: effective_fractions(
             fit(
-                select(table, metric=metric, testset=name or None, architecture=architecture),
+                observe(table, metric=metric, testset=name or None, architecture=architecture),
                 objective=objective,
                 uncertainty=uncertainty,
             )
@@ -123,8 +123,10 @@ def _fitted(
         raise ValueError(
             f"`capacity` must be a fit of a capacity law, but is of the {capacity.law.name} law."
         )
-    x, shape = capacity.inputs(task, weight=weight, mixture=mixture, size=1.0)
-    share = capacity.law.fraction.share(x, capacity.seen(parameters.sel(task=task), x["weight"]))
+    x, shape = capacity.evaluator.inputs(task, weight=weight, mixture=mixture, size=1.0)
+    share = capacity.law.fraction.share(
+        x, capacity.evaluator.parameters_at(parameters.sel(task=task), x["weight"])
+    )
     return share.reshape((*share.shape[:-1], *shape))
 
 

@@ -15,7 +15,7 @@ from mnmt_laws.answers.frontier import require_capacity
 from mnmt_laws.answers.quantity import parse_quantity
 from mnmt_laws.answers.simplex import simplex_points
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.law_fit import LawFit, relative_noise
 from mnmt_laws.tables.mixture import format_mixture
 
 Candidate = tuple[float, Mapping[str, float]]
@@ -147,12 +147,14 @@ class _Belief:
                 measured = weight > 0
                 named = {name: max(float(mixture.get(name, 0.0)), 1e-9) for name in fit.tasks}
                 drawn = (
-                    fit.predict_draws(task=task, size=size, mixture=named)
+                    fit.predict(draws=True, task=task, size=size, mixture=named)
                     if measured
                     else np.zeros(len(known))
                 )
                 losses.append(drawn[known])
-                noise.append((float(np.mean(drawn)) * fit.noise(task)) ** 2 if measured else math.inf)
+                noise.append(
+                    (float(np.mean(drawn)) * relative_noise(fit, task)) ** 2 if measured else math.inf
+                )
         together = np.cov(np.vstack([quantity[known], *losses]))
         return cls(together, np.array(noise), len(fit.tasks))
 

@@ -131,7 +131,7 @@ def _task_counts(observations: Observations) -> pd.Series:
 
 
 def _predicted(fitted: LawFit, rows: pd.DataFrame, num_tasks: pd.Series) -> pd.DataFrame:
-    predicted, draws = fitted.predict_rows(rows), fitted.predict_row_draws(rows)
+    predicted, draws = fitted.predict(rows), fitted.predict(rows, draws=True)
     bounds = np.quantile(draws, [0.025, 0.975], axis=0) if len(draws) else np.full((2, len(rows)), np.nan)
     observed = rows["value"].to_numpy(float)
     return rows[["run", "task", "size", "weight", "mixture"]].assign(

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from mnmt_laws.tables.observations import Observations, select
+from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.source import observe
 from mnmt_laws.tables.table import RunTable
 
 _PAIRING = ["run", "size", "task", "weight", "mixture", "seed"]
@@ -25,7 +26,7 @@ def pair_metrics(table: RunTable, observations: Observations) -> pd.DataFrame:
     if "loss" not in metrics or len(metrics) < 2:
         return pd.DataFrame(columns=["task", "loss"])
     parts = [
-        select(table, metric=metric, testset=observations.testset or None, architecture=chosen or None)
+        observe(table, metric=metric, testset=observations.testset or None, architecture=chosen or None)
         .frame.set_index(_PAIRING)["value"]
         .rename(metric)
         for metric in metrics

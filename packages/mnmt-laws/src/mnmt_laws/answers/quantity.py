@@ -40,8 +40,8 @@ class Quantity:
     def draws(self, fit: LawFit) -> Array:
         """(refits,) the quantity in every refit of a capacity law."""
         evaluate: dict[str, Callable[[LawFit], Array]] = {
-            "loss": lambda own: own.predict_draws(
-                task=self.task, size=self.numbers["size"], weight=self.numbers["p"]
+            "loss": lambda own: own.predict(
+                draws=True, task=self.task, size=self.numbers["size"], weight=self.numbers["p"]
             ),
             "fraction": lambda own: fitted_fraction_draws(own, task=self.task, weight=self.numbers["p"]),
             "weight": lambda own: best_weights(own, size=self.numbers["size"])[:, own.tasks.index(self.task)],

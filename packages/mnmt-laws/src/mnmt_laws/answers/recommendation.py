@@ -71,8 +71,8 @@ def recommend(
     best, _ = _best(fit, size, factors, least_weight, draws=False)
     each, least = _best(fit, size, factors, least_weight, draws=True)
     mixture = dict(zip(tasks, best[0].tolist(), strict=True))
-    here = fit.predict_own_mixtures(size=size, points=best[:, None, :])[..., 0]
-    value = fit.predict_own_mixtures(size=size, points=best[:, None, :], draws=False)[0, :, 0]
+    here = fit.evaluator.predict_points(fit.draws, size=size, points=best[:, None, :])[..., 0]
+    value = fit.evaluator.predict_points(fit.parameters, size=size, points=best[:, None, :])[0, :, 0]
     return Recommendation(
         size=size,
         preference=shares,
@@ -127,7 +127,9 @@ def _best(fit: LawFit, size: float, factors: Array, least: float, *, draws: bool
         return np.empty((0, len(factors))), np.empty(0)
 
     def cost(points: Array) -> Array:
-        predicted = fit.predict_own_mixtures(size=size, points=points, draws=draws)
+        predicted = fit.evaluator.predict_points(
+            fit.draws if draws else fit.parameters, size=size, points=points
+        )
         return np.asarray(sign_of(fit) * np.einsum("k,dkn->dn", factors, predicted))
 
     return minimise_on_simplex(cost, num_tasks=len(factors), count=count, least=least)

@@ -13,7 +13,7 @@ from mnmt_laws.answers.frontier import extrapolation, require_capacity
 from mnmt_laws.answers.recommendation import LEAST_WEIGHT, check_size_and_floor, sign_of
 from mnmt_laws.answers.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.law_fit import LawFit, relative_noise
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.laws.capacity import Capacity
 
@@ -97,7 +97,7 @@ def meet_targets(
     needed = _needed_sizes(fit, fit.parameters, wanted)[0]
     best, _ = _smallest(fit, np.where(np.isfinite(needed), needed, 0.0)[None], least_weight, draws=False)
     mixture = dict(zip(fit.tasks, best[0].tolist(), strict=True))
-    predicted = fit.predict_own_mixtures(size=size, points=best[:, None, :], draws=False)[0, :, 0]
+    predicted = fit.evaluator.predict_points(fit.parameters, size=size, points=best[:, None, :])[0, :, 0]
     values = dict(zip(fit.tasks, predicted.tolist(), strict=True))
     slack = {task: sign_of(fit) * (target - values[task]) for task, target in wanted.items()}
     each, together = _probabilities(fit, size, best, wanted)
@@ -190,7 +190,7 @@ def _smallest(fit: LawFit, needed: Array, least: float, *, draws: bool) -> tuple
 def _shares(fit: LawFit, parameters: xr.Dataset, task: str, points: Array) -> Array:
     """(refits or 1, n) f̂ of a task for mixtures (refits or 1, n, tasks)."""
     assert isinstance(fit.law, Capacity)  # `_checked` has seen to it
-    x, values = fit.seen_at(parameters, task, points)
+    x, values = fit.evaluator.point_inputs(parameters, task, points)
     return fit.law.fraction.share(x, values)
 
 
@@ -211,13 +211,13 @@ def _probabilities(
 
     The mean over refits of the normal probability of its scatter.
     """
-    drawn = fit.predict_own_mixtures(size=size, points=mixture[:, None, :])[..., 0]
+    drawn = fit.evaluator.predict_points(fit.draws, size=size, points=mixture[:, None, :])[..., 0]
     if not len(drawn):
         return dict.fromkeys(targets, float("nan")), float("nan")
     chances = {}
     for task, target in targets.items():
         value = drawn[:, fit.tasks.index(task)]
-        distance = sign_of(fit) * (target - value) / (np.abs(value) * fit.noise(task))
+        distance = sign_of(fit) * (target - value) / (np.abs(value) * relative_noise(fit, task))
         chances[task] = ndtr(distance)
     each = {task: float(chance.mean()) for task, chance in chances.items()}
     return each, float(np.prod(list(chances.values()), axis=0).mean())

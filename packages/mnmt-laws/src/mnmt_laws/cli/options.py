@@ -17,8 +17,8 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import ObjectiveName
-from mnmt_laws.tables.observations import Observations, select
-from mnmt_laws.tables.source import Source, open_source
+from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.source import Source, observe, open_source
 from mnmt_laws.tables.table import example_table
 
 Json = Annotated[bool, Parameter("--json", negative="")]
@@ -107,7 +107,7 @@ def load(source: Path | None, reading: Reading) -> Loaded:
         )
         warn(correction.warnings)
         table, curves = correction.table, correction.curves
-    observations = select(table, metric=metric, testset=testset, architecture=architecture)
+    observations = observe(table, metric=metric, testset=testset, architecture=architecture)
     return Loaded(source=opened, observations=observations, curves=curves)
 
 

@@ -72,7 +72,7 @@ def correct_convergence(
     table: RunTable,
     *,
     horizon: float,
-    metric: str = "loss",
+    metric: str | None = None,
     testset: str | None = None,
     architecture: str | None = None,
     threshold: float = 0.005,
@@ -87,9 +87,9 @@ def correct_convergence(
     Args:
         table: A run table with several steps a run.
         horizon: Steps at which every run should be read.
-        metric: A value of the `metric` column.
-        testset: A value of the `testset` column; chosen as by `select`.
-        architecture: A value of the `architecture` column; chosen as by `select`.
+        metric: A value of the `metric` column; by default the only one, or `loss`.
+        testset: A value of the `testset` column; chosen as by `observe`.
+        architecture: A value of the `architecture` column; chosen as by `observe`.
         threshold: Smallest relative change that is corrected.
         skip: Share of a run's steps at its start that the law is not fitted to: warm-up is no power law.
 

@@ -10,7 +10,7 @@ import xarray as xr
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.diagnostics import Diagnostic
-from mnmt_laws.fitting.evaluator import predictors_of
+from mnmt_laws.fitting.evaluator import read_predictors
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.task_fit import TaskFit, fit_task
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
@@ -19,12 +19,16 @@ from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import Objective, find_objective
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.source import TableSource, observe
 
 
 def fit(
-    observations: Observations,
+    source: TableSource | Observations,
     *,
     law: LawName = "joint",
+    metric: str | None = None,
+    testset: str | None = None,
+    architecture: str | None = None,
     objective: str = "log-ols",
     delta: float | None = None,
     uncertainty: Uncertainty | None = None,
@@ -35,21 +39,26 @@ def fit(
     parameters left undetermined and searches that failed are reported as `diagnostics`.
 
     Args:
-        observations: From `select`.
+        source: Path of a run table or of a folder of run records, or a frame, a dataset, a run table or
+            observations; chosen from as by `observe`.
         law: A name from `LAWS`.
+        metric: A value of the column `metric`; by default the only one, or `loss`.
+        testset: A value of the column `testset`; by default the only one, or `test`.
+        architecture: A value of the column `architecture`; may be omitted where there is only one.
         objective: `log-ols` (least squares of log-losses), `ols` (of losses), `lad` (least absolute
-            deviations
-            of log-losses) or `huber` (Huber's function of log-losses).
+            deviations of log-losses) or `huber` (Huber's function of log-losses).
         delta: Where `huber` turns from squares to absolute values; 1e-3 by default.
         uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
 
     Raises:
-        TableError: If the table lacks what the law needs, has too few sizes, or a value is not positive where
-            logarithms are taken, or the metric rises and the law has no limit.
+        TableError: If the table cannot be read, lacks what the law needs or has too few sizes, or a value is
+            not positive where logarithms are taken, or the metric rises and the law has no limit.
+        TypeError: If the source is of another type.
         ValueError: If the law or the objective is unknown.
     """
     if law not in LAWS:
         raise ValueError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
+    observations = observe(source, metric=metric, testset=testset, architecture=architecture)
     chosen, measure = LAWS[law], find_objective(objective, delta=delta)
     method = uncertainty or ResidualBootstrap()
     _require_limit(chosen, observations)
@@ -96,7 +105,7 @@ def _checked_rows(observations: Observations, objective: Objective) -> pd.DataFr
     if rows.empty:
         raise TableError(f"{observations.source}: no rows to fit; every row is zero-shot or held out.")
     if objective.log and rows["value"].le(0).any():
-        where = observations.places.name(rows, int(rows["value"].to_numpy().argmin()))
+        where = observations.locator.name(rows, int(rows["value"].to_numpy().argmin()))
         raise TableError(f"{where}: {objective.name} needs values above 0; use --objective ols.")
     return rows
 
@@ -111,7 +120,7 @@ def _run_numbers(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64
 
 def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: str) -> Sample:
     """One task's rows as the solver takes them."""
-    x, partners = predictors_of(rows, law.predictors, task=task, observations=observations)
+    x, partners = read_predictors(rows, law.predictors, task=task, observations=observations)
     sample = Sample(
         task=task,
         x=x,
@@ -124,7 +133,7 @@ def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: st
     )
     if sample.num_sizes() < 2:
         raise TableError(
-            f"{observations.places.name(rows, 0)}: {task} has one size only ({rows['size'].iloc[0]:g}); "
+            f"{observations.locator.name(rows, 0)}: {task} has one size only ({rows['size'].iloc[0]:g}); "
             f"a law needs at least 3 sizes. Add runs of other sizes."
         )
     return sample
@@ -157,7 +166,7 @@ def _stack(fits: dict[str, TaskFit]) -> xr.Dataset:
 def _annotate(
     table: xr.Dataset, law: Law, objective: Objective, observations: Observations, method: Uncertainty
 ) -> xr.Dataset:
-    """Units on every variable, provenance on the dataset."""
+    """Set units on every variable and provenance on the dataset."""
     known = {parameter.name: parameter for parameter in law.parameters}
     for name, variable in table.data_vars.items():
         own = known.get(str(name))

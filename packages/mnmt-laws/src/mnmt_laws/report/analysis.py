@@ -32,9 +32,9 @@ from mnmt_laws.fitting.parameters import parameter_frame
 from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.fitting.uncertainty import Perturbation, Uncertainty
 from mnmt_laws.solver.objective import find_objective
-from mnmt_laws.tables.observations import Observations, select
+from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.run_record import RunRecord
-from mnmt_laws.tables.source import Source
+from mnmt_laws.tables.source import Source, observe
 from mnmt_laws.tables.table import RunTable
 
 _EXCESS = 1.5
@@ -147,7 +147,7 @@ def analyse(
         )
     )
     table = source.table if correction is None else correction.table
-    observations = select(table, metric=metric, testset=testset, architecture=architecture)
+    observations = observe(table, metric=metric, testset=testset, architecture=architecture)
     per_weighting = fit(observations, law="per-weighting", objective=objective, uncertainty=uncertainty)
     joint = fit(observations, law="joint", objective=objective, uncertainty=uncertainty)
     capacity = fit(observations, law="capacity", objective=objective, uncertainty=uncertainty)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.tables.row_location import Places, reject
+from mnmt_laws.tables.row_location import RowLocator, reject
 
 REQUIRED = ("size", "task", "weight", "metric", "value")
 LABELS = ("run", "architecture", "mixture", "testset", "role")
@@ -28,7 +28,7 @@ _MULTIPLES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
-def read_labels(frame: pd.DataFrame, column: str, places: Places, *, required: bool) -> pd.Series:
+def read_labels(frame: pd.DataFrame, column: str, locator: RowLocator, *, required: bool) -> pd.Series:
     """A column as stripped text; empty where nothing is given.
 
     Raises:
@@ -40,11 +40,11 @@ def read_labels(frame: pd.DataFrame, column: str, places: Places, *, required: b
     labels = np.array([*texts, ""], dtype=object)[codes]
     if required:
         empty = np.array([*(text == "" for text in texts), True])[codes]
-        reject(empty, frame, places, f"`{column}` is empty; give one in every row")
+        reject(empty, frame, locator, f"`{column}` is empty; give one in every row")
     return pd.Series(labels, index=frame.index, dtype=object)
 
 
-def read_numbers(frame: pd.DataFrame, column: str, places: Places, *, required: bool) -> pd.Series:
+def read_numbers(frame: pd.DataFrame, column: str, locator: RowLocator, *, required: bool) -> pd.Series:
     """A column as floats; NaN where nothing is given.
 
     Raises:
@@ -52,21 +52,21 @@ def read_numbers(frame: pd.DataFrame, column: str, places: Places, *, required: 
     """
     if column not in frame.columns:
         return pd.Series(np.nan, index=frame.index)
-    numbers = _parse(frame, column, places)
+    numbers = _parse(frame, column, locator)
     reject(
         np.isinf(numbers),
         frame,
-        places,
+        locator,
         f"`{column}` must be finite; leave the row out if the run has no result",
         frame[column],
     )
     if required:
         rule = f"`{column}` is empty or NaN; leave the row out if the run has no result"
-        reject(np.isnan(numbers), frame, places, rule)
+        reject(np.isnan(numbers), frame, locator, rule)
     return pd.Series(numbers, index=frame.index)
 
 
-def _parse(frame: pd.DataFrame, column: str, places: Places) -> Floats:
+def _parse(frame: pd.DataFrame, column: str, locator: RowLocator) -> Floats:
     given = frame[column]
     if pd.api.types.is_numeric_dtype(given.dtype) and not isinstance(given.dtype, pd.CategoricalDtype):
         return given.to_numpy(dtype=float, na_value=np.nan)
@@ -80,7 +80,7 @@ def _parse(frame: pd.DataFrame, column: str, places: Places) -> Floats:
     if wrong.any():
         text = texts[codes[int(wrong.argmax())]]
         rule = f"`{column}` must be a number{_remedy(text)}"
-        reject(wrong, frame, places, rule, given)
+        reject(wrong, frame, locator, rule, given)
     return parsed[codes]
 
 

@@ -10,13 +10,13 @@ import xarray as xr
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import KINDS, closest
-from mnmt_laws.tables.row_location import Places
+from mnmt_laws.tables.row_location import RowLocator
 
 DIMS = ("task", "weight", "size")
 _DESCRIBED_BY_ATTRS = ("metric", "testset", "architecture")
 
 
-def read_cells(dataset: xr.Dataset) -> tuple[pd.DataFrame, Places]:
+def read_cells(dataset: xr.Dataset) -> tuple[pd.DataFrame, RowLocator]:
     """The measured cells of a dataset as a run table, a row each, and how to name them.
 
     Metrics are all variables that are not named as a column is; or the variable `value`, whose metric stands
@@ -33,7 +33,7 @@ def read_cells(dataset: xr.Dataset) -> tuple[pd.DataFrame, Places]:
     if frame.empty:
         raise TableError(f"{source}: every cell is NaN; give the values that were measured.")
     dims = [str(dim) for dim in dataset[next(iter(metrics))].dims if dim in KINDS and dim not in DIMS]
-    return frame, Places(source=source, dims=(*DIMS, *(dim for dim in dims if dim != "metric")))
+    return frame, RowLocator(source=source, dims=(*DIMS, *(dim for dim in dims if dim != "metric")))
 
 
 def _metrics(dataset: xr.Dataset, source: str) -> dict[Hashable, str | None]:

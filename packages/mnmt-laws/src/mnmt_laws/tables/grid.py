@@ -11,7 +11,7 @@ import xarray as xr
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import KINDS, LABELS, NUMBERS
 from mnmt_laws.tables.observations import Observations
-from mnmt_laws.tables.row_location import Places
+from mnmt_laws.tables.row_location import RowLocator
 
 DIMS = ("task", "weight", "size")
 _SAME_IN_CELL = ("role", "mixture", "architecture", "encoder_size", "decoder_size", "tokens")
@@ -31,7 +31,7 @@ def to_dataset(observations: Observations) -> xr.Dataset:
         TableError: If the runs of a cell differ in more than their seed.
     """
     frame = observations.frame
-    _check_cells(frame, observations.places)
+    _check_cells(frame, observations.locator)
     cells = frame.groupby(list(DIMS), sort=True)
     table = cells["value"].agg(value="mean", count="size")
     for column in (name for name in (*LABELS, *NUMBERS) if name in (*_SAME_IN_CELL, *_MEASURED)):
@@ -57,7 +57,7 @@ def _filled(column: pd.Series) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
     return column.to_numpy(float)
 
 
-def _check_cells(frame: pd.DataFrame, places: Places) -> None:
+def _check_cells(frame: pd.DataFrame, locator: RowLocator) -> None:
     for column in _SAME_IN_CELL:
         first = frame.groupby(list(DIMS))[column].transform("first")
         differs = ~(frame[column].eq(first) | (frame[column].isna() & first.isna()))
@@ -66,7 +66,7 @@ def _check_cells(frame: pd.DataFrame, places: Places) -> None:
         if differs.any():
             second = int(differs.to_numpy().argmax())
             same = frame[list(DIMS)].eq(frame[list(DIMS)].iloc[second]).all(axis=1)
-            pair = places.name(frame, int(same.to_numpy().argmax()), second)
+            pair = locator.name(frame, int(same.to_numpy().argmax()), second)
             raise TableError(
                 f"{pair}: the same task, weight and size, but another `{column}`; a grid cannot hold "
                 f"both, so leave one of them out."

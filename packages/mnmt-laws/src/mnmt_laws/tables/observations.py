@@ -9,7 +9,7 @@ import pandas as pd
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import ceiling_of, is_rising
 from mnmt_laws.tables.mixture import mixture_weights
-from mnmt_laws.tables.row_location import Places
+from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.table import RunTable
 from mnmt_laws.tables.validation import CELL, require_unique
 
@@ -35,9 +35,9 @@ class Observations:
     """What looked like a slip in the table."""
 
     @property
-    def places(self) -> Places:
+    def locator(self) -> RowLocator:
         """How messages name its rows."""
-        return Places(source=self.source, dims=self.dims)
+        return RowLocator(source=self.source, dims=self.dims)
 
     @property
     def rising(self) -> bool:
@@ -98,21 +98,21 @@ class Observations:
 
 
 def select(
-    table: RunTable, *, metric: str = "loss", testset: str | None = None, architecture: str | None = None
+    table: RunTable, *, metric: str | None = None, testset: str | None = None, architecture: str | None = None
 ) -> Observations:
-    """The last step of every run, for one metric, test set and architecture.
+    """Return the last step of every run, for one metric, test set and architecture.
 
     Args:
         table: A run table.
-        metric: A value of its `metric` column, in whatever case.
-        testset: A value of its `testset` column; by default `test`, or the only one there is.
+        metric: A value of its `metric` column, in whatever case; by default the only one, or `loss`.
+        testset: A value of its `testset` column; by default the only one, or `test`.
         architecture: A value of its `architecture` column; may be omitted where there is only one.
 
     Raises:
         TableError: If nothing matches, a choice must be made, or a measurement stands there twice.
     """
     frame = _last_steps(_choose(table, metric, testset, architecture))
-    require_unique(frame, CELL, table.places)
+    require_unique(frame, CELL, table.locator)
     ordered = frame.sort_values(_ORDER, kind="stable").reset_index(drop=True)
     first = ordered.iloc[0]
     return Observations(
@@ -126,9 +126,9 @@ def select(
 
 
 def learning_curves(
-    table: RunTable, *, metric: str = "loss", testset: str | None = None, architecture: str | None = None
+    table: RunTable, *, metric: str | None = None, testset: str | None = None, architecture: str | None = None
 ) -> pd.DataFrame:
-    """Every step of every run, for one metric, test set and architecture.
+    """Return every step of every run, for one metric, test set and architecture.
 
     Args:
         table: A run table.
@@ -147,35 +147,37 @@ def learning_curves(
     return frame.sort_values(_CURVES, kind="stable").reset_index(drop=True)
 
 
-def _choose(table: RunTable, metric: str, testset: str | None, architecture: str | None) -> pd.DataFrame:
-    frame = _only(table.frame, "metric", metric, table.source)
-    frame = _only(frame, "testset", testset or _default_testset(frame), table.source)
+def _choose(
+    table: RunTable, metric: str | None, testset: str | None, architecture: str | None
+) -> pd.DataFrame:
+    frame = _only(table.frame, "metric", metric or _default(table.frame, "metric", "loss"), table.source)
+    frame = _only(frame, "testset", testset or _default(frame, "testset", "test"), table.source)
     return _only(frame, "architecture", architecture, table.source)
 
 
-def _default_testset(frame: pd.DataFrame) -> str | None:
-    return "test" if frame["testset"].eq("test").any() else None
+def _default(frame: pd.DataFrame, column: str, usual: str) -> str | None:
+    return usual if frame[column].eq(usual).any() else None
 
 
-def _only(frame: pd.DataFrame, column: str, wanted: str | None, source: str) -> pd.DataFrame:
-    """Rows whose `column` is `wanted`, or all rows if it is None and they agree."""
+def _only(frame: pd.DataFrame, column: str, requested: str | None, source: str) -> pd.DataFrame:
+    """Return the rows whose `column` is `requested`, or all rows if it is None and they agree."""
     present = sorted(frame[column].unique())
-    if wanted is None:
+    if requested is None:
         if len(present) > 1:
             choices = ", ".join(choice or "none" for choice in present)
             raise TableError(f"{source}: several values of `{column}` ({choices}); choose with --{column}.")
         return frame
-    alike = [choice for choice in present if choice.casefold() == wanted.casefold()]
-    if wanted not in present and len(alike) != 1:
+    alike = [choice for choice in present if choice.casefold() == requested.casefold()]
+    if requested not in present and len(alike) != 1:
         choices = ", ".join(filter(None, present)) or "none"
         raise TableError(
-            f"{source}: no row has {column} {wanted!r}; the table has {choices}; choose with --{column}."
+            f"{source}: no row has {column} {requested!r}; the table has {choices}; choose with --{column}."
         )
-    return frame[frame[column] == (wanted if wanted in present else alike[0])]
+    return frame[frame[column] == (requested if requested in present else alike[0])]
 
 
 def _last_steps(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows at each run's last step; rows without a step are their run's only ones."""
+    """Return the rows at each run's last step; rows without a step are their run's only ones."""
     keys = ["run", *CELL]
     last = frame.groupby(keys, dropna=False)["step"].transform("max")
     return frame[frame["step"].isna() | (frame["step"] == last)]

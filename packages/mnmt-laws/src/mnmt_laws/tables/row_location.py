@@ -11,7 +11,7 @@ from mnmt_laws.errors import TableError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class RowLocator:
     """Names of rows: a spreadsheet's row numbers, or the coordinates of a dataset's cells."""
 
     source: str
@@ -27,14 +27,14 @@ class Places:
         return f"{self.source} row{'s' if len(positions) > 1 else ''} {rows}"
 
     def _cell(self, row: pd.Series) -> str:
-        where = ", ".join(f"{dim}={shown(row[dim])}" for dim in self.dims)
+        where = ", ".join(f"{dim}={format_value(row[dim])}" for dim in self.dims)
         return f"{row['metric']} at {where}"
 
 
 def reject(
     wrong: np.ndarray[tuple[int], np.dtype[np.bool_]],
     table: pd.DataFrame,
-    places: Places,
+    locator: RowLocator,
     rule: str,
     given: pd.Series | None = None,
 ) -> None:
@@ -43,25 +43,25 @@ def reject(
     Args:
         wrong: (rows,) which rows are wrong.
         table: The rows.
-        places: How to name them.
+        locator: How to name them.
         rule: What would be right, and how to get there.
         given: What stands in the rows, to be quoted before the first semicolon of `rule`.
     """
     if not wrong.any():
         return
     first, others = int(wrong.argmax()), int(wrong.sum()) - 1
-    kind = "cell" if places.dims else "row"
+    kind = "cell" if locator.dims else "row"
     also = f" (and {others:,} more {kind}{'s' if others > 1 else ''})" if others else ""
     must, semicolon, remedy = rule.partition(";")
     but = "" if given is None else f", but is {_quoted(given.iloc[first])}"
-    raise TableError(f"{places.name(table, first)}{also}: {must}{but}{semicolon}{remedy}.")
+    raise TableError(f"{locator.name(table, first)}{also}: {must}{but}{semicolon}{remedy}.")
 
 
 def _quoted(value: object) -> str:
-    return shown(value) if isinstance(value, (int, float, np.number)) else repr(str(value).strip())
+    return format_value(value) if isinstance(value, (int, float, np.number)) else repr(str(value).strip())
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A number in as few characters as say it exactly (`1e8`), anything else as text."""
     if not isinstance(value, (int, float, np.number)):
         return str(value)

@@ -1,7 +1,8 @@
-"""Open whatever holds losses: a run table, or a folder of run records."""
+"""Whatever holds losses: a run table, a folder of run records, a frame, a dataset, or observations."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,8 +10,12 @@ import pandas as pd
 import xarray as xr
 
 from mnmt_laws.tables.collect import collect
+from mnmt_laws.tables.observations import Observations, select
 from mnmt_laws.tables.run_record import RunRecord
 from mnmt_laws.tables.table import RunTable, read_table
+
+TableSource = str | os.PathLike[str] | pd.DataFrame | xr.Dataset | RunTable
+"""Path of a run table or of a folder of run records, or a table in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,18 +24,70 @@ class Source:
 
     table: RunTable
     records: tuple[RunRecord, ...] = ()
+
     warnings: tuple[str, ...] = ()
-    """What is wrong with records; the table has its own."""
+    """Records that are left out or incomplete; the table has warnings of its own."""
 
 
-def open_source(source: str | Path | pd.DataFrame | xr.Dataset) -> Source:
+def open_source(source: TableSource) -> Source:
     """Read a run table, or collect a folder of run records.
+
+    Args:
+        source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame, a dataset
+            or a run table.
 
     Raises:
         TableError: If it cannot be read.
+        TypeError: If it is none of these.
     """
-    if isinstance(source, (pd.DataFrame, xr.Dataset)) or not Path(source).is_dir():
+    if isinstance(source, RunTable):
+        return Source(table=source)
+    if isinstance(source, (pd.DataFrame, xr.Dataset)):
         return Source(table=read_table(source))
-    collected = collect(source)
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(
+            "`source` must be a path, a frame, a dataset, a table or observations, but is "
+            f"{type(source).__name__}."
+        )
+    path = Path(source)
+    if not path.is_dir():
+        return Source(table=read_table(path))
+    collected = collect(path)
     table = replace(read_table(collected.table), source=str(source))
     return Source(table=table, records=collected.records, warnings=collected.warnings)
+
+
+def observe(
+    source: TableSource | Observations,
+    *,
+    metric: str | None = None,
+    testset: str | None = None,
+    architecture: str | None = None,
+) -> Observations:
+    """Return what every run reached at its last step, for one metric, test set and architecture.
+
+    Args:
+        source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame, a dataset,
+            a run table, or observations, which are returned as they are.
+        metric: A value of the column `metric`, in whatever case; by default the only one, or `loss`.
+        testset: A value of the column `testset`; by default the only one, or `test`.
+        architecture: A value of the column `architecture`; may be omitted where there is only one.
+
+    Raises:
+        TableError: If the source cannot be read, nothing matches, a choice must be made, or a measurement
+            stands there twice.
+        TypeError: If the source is of another type.
+        ValueError: If observations are given together with another choice than theirs.
+    """
+    if not isinstance(source, Observations):
+        table = open_source(source).table
+        return select(table, metric=metric, testset=testset, architecture=architecture)
+    architectures = source.frame["architecture"].unique()
+    current = {"metric": source.metric, "testset": source.testset, "architecture": architectures[0]}
+    requested = {"metric": metric, "testset": testset, "architecture": architecture}
+    for name, value in requested.items():
+        if value is not None and value.casefold() != current[name].casefold():
+            raise ValueError(
+                f"`{name}` must be left out for observations of {current[name] or 'none'}, but is {value!r}."
+            )
+    return source

@@ -16,7 +16,7 @@ from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import KINDS, REQUIRED, column_warnings, task_warnings
 from mnmt_laws.tables.csv_reader import read_csv
 from mnmt_laws.tables.dataset_reader import read_cells
-from mnmt_laws.tables.row_location import Places
+from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.validation import validate
 
 
@@ -37,9 +37,9 @@ class RunTable:
     """What looks like a slip: columns that are not read, tasks spelt alike."""
 
     @property
-    def places(self) -> Places:
+    def locator(self) -> RowLocator:
         """How messages name its rows."""
-        return Places(source=self.source, dims=self.dims)
+        return RowLocator(source=self.source, dims=self.dims)
 
 
 def read_table(source: str | Path | pd.DataFrame | xr.Dataset) -> RunTable:
@@ -54,25 +54,25 @@ def read_table(source: str | Path | pd.DataFrame | xr.Dataset) -> RunTable:
         TableError: If the file or anything in it is wrong; the message names file, row and remedy.
     """
     if isinstance(source, xr.Dataset):
-        frame, places = read_cells(source)
+        frame, locator = read_cells(source)
         unread = [str(name) for name in source.coords if name not in KINDS]
-        return _checked(frame, [*frame.columns, *unread], places)
+        return _checked(frame, [*frame.columns, *unread], locator)
     if isinstance(source, pd.DataFrame):
         frame = _with_named_index(source)
-        return _checked(frame, list(frame.columns), Places(source="table"))
+        return _checked(frame, list(frame.columns), RowLocator(source="table"))
     path = Path(source)
     frame, names = _read_file(path)
-    return _checked(frame, names, Places(source=str(path)))
+    return _checked(frame, names, RowLocator(source=str(path)))
 
 
-def _checked(frame: pd.DataFrame, names: Sequence[str], places: Places) -> RunTable:
-    valid = validate(_numbered(frame), names, places)
+def _checked(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> RunTable:
+    valid = validate(_numbered(frame), names, locator)
     warnings = (*column_warnings(names, list(KINDS)), *task_warnings(valid["task"].unique()))
     return RunTable(
         frame=valid,
-        source=places.source,
-        dims=places.dims,
-        warnings=tuple(f"{places.source}: {warning}" for warning in warnings),
+        source=locator.source,
+        dims=locator.dims,
+        warnings=tuple(f"{locator.source}: {warning}" for warning in warnings),
     )
 
 

@@ -18,7 +18,7 @@ from mnmt_laws.tables.columns import (
     read_numbers,
 )
 from mnmt_laws.tables.mixture import parse_mixture
-from mnmt_laws.tables.row_location import Places, reject, shown
+from mnmt_laws.tables.row_location import RowLocator, format_value, reject
 
 ROLES = ("fit", "held-out")
 CELL = (
@@ -30,7 +30,7 @@ CELL = (
 _TOLERANCE = 1e-6
 
 
-def check_values(table: pd.DataFrame, places: Places) -> None:
+def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
     """Raise TableError if a value is outside its range."""
     weight = table["weight"].to_numpy()
     percentages = 2.0 <= weight[weight > 1].max(initial=0) <= 100
@@ -53,32 +53,32 @@ def check_values(table: pd.DataFrame, places: Places) -> None:
         "role": (~table["role"].isin(ROLES), "`role` must be fit or held-out"),
     }
     for column, (wrong, rule) in rules.items():
-        reject(np.asarray(wrong), table, places, rule, table[column])
+        reject(np.asarray(wrong), table, locator, rule, table[column])
 
 
-def check_mixtures(table: pd.DataFrame, places: Places) -> None:
+def check_mixtures(table: pd.DataFrame, locator: RowLocator) -> None:
     """Raise TableError if a mixture cannot be read, or disagrees with the row's weight."""
     codes, texts = pd.factorize(table["mixture"])
-    weights = [_parse(text, table, places) if text else None for text in texts]
+    weights = [_parse(text, table, locator) if text else None for text in texts]
     combinations = pd.DataFrame({"code": codes, "task": table["task"], "weight": table["weight"]})
     for code, task, weight in combinations.drop_duplicates().itertuples(index=False):
         known = weights[code]
         if known is not None and abs(known.get(task, 0.0) - weight) > _TOLERANCE:
             wrong = combinations.eq([code, task, weight]).all(axis=1).to_numpy()
-            other = shown(known.get(task, 0.0))
-            rule = f"`weight` of {task} is {shown(weight)}, but `mixture` gives it {other}; they must agree"
-            reject(wrong, table, places, rule)
+            one, other = format_value(weight), format_value(known.get(task, 0.0))
+            rule = f"`weight` of {task} is {one}, but `mixture` gives it {other}; they must agree"
+            reject(wrong, table, locator, rule)
 
 
-def _parse(text: str, table: pd.DataFrame, places: Places) -> dict[str, float]:
+def _parse(text: str, table: pd.DataFrame, locator: RowLocator) -> dict[str, float]:
     try:
         return parse_mixture(text, "")
     except TableError:
         first = int(table["mixture"].eq(text).to_numpy().argmax())
-        return parse_mixture(text, places.name(table, first))
+        return parse_mixture(text, locator.name(table, first))
 
 
-def check_run_weights(table: pd.DataFrame, places: Places) -> None:
+def check_run_weights(table: pd.DataFrame, locator: RowLocator) -> None:
     """Raise TableError if the weights of one run's tasks sum to more than 1.
 
     Raises:
@@ -94,17 +94,17 @@ def check_run_weights(table: pd.DataFrame, places: Places) -> None:
     first = shares.iloc[int(wrong.argmax())]
     own = shares[(shares[model].eq(first[model]) | (shares[model].isna() & first[model].isna())).all(axis=1)]
     listed = ", ".join(
-        f"{task} {shown(weight)}" for task, weight in zip(own["task"], own["weight"], strict=True)
+        f"{task} {format_value(weight)}" for task, weight in zip(own["task"], own["weight"], strict=True)
     )
     positions = np.flatnonzero(table["row"].isin(own["row"].iloc[:2]))
     raise TableError(
-        f"{places.name(table, *map(int, positions))}: the weights of run {first['run']} sum to "
+        f"{locator.name(table, *map(int, positions))}: the weights of run {first['run']} sum to "
         f"{own['weight'].sum():g} ({listed}); give each trained model its own `run`, "
         f"and weights that sum to at most 1."
     )
 
 
-def require_unique(table: pd.DataFrame, columns: Sequence[str], places: Places) -> None:
+def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLocator) -> None:
     """Raise TableError naming the first two rows that agree in all `columns`, and how many repeat others."""
     repeats = table.duplicated(list(columns)).to_numpy()
     if not repeats.any():
@@ -114,44 +114,44 @@ def require_unique(table: pd.DataFrame, columns: Sequence[str], places: Places) 
     for column in columns:
         own = table[column].iloc[second]
         same &= (table[column].eq(own) | (table[column].isna() & pd.isna(own))).to_numpy()
-    pair = places.name(table, int(same.argmax()), second)
+    pair = locator.name(table, int(same.argmax()), second)
     remedy = "or tell repeated runs apart in the `seed` column."
     if count == 1:
         raise TableError(f"{pair}: the same measurement twice; remove one, {remedy}")
-    kind = "cells" if places.dims else "rows"
+    kind = "cells" if locator.dims else "rows"
     raise TableError(
         f"{pair}: the same measurement twice, and {count:,} {kind} in all repeat earlier ones; remove them, "
         f"{remedy}"
     )
 
 
-def validate(frame: pd.DataFrame, names: Sequence[str], places: Places) -> pd.DataFrame:
+def validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> pd.DataFrame:
     """The table's known columns, typed and checked; optional ones that are absent come back empty.
 
     Args:
         frame: A table with a `row` column of spreadsheet row numbers.
         names: All columns it has, those included that are not read.
-        places: How messages name its rows.
+        locator: How messages name its rows.
 
     Raises:
         TableError: At the first thing that is wrong.
     """
-    _require_columns(frame, names, places.source)
+    _require_columns(frame, names, locator.source)
     table = pd.DataFrame({"row": frame["row"]})
     for column in ("task", "metric"):
-        table[column] = read_labels(frame, column, places, required=True)
+        table[column] = read_labels(frame, column, locator, required=True)
     for column in ("size", "weight", "value"):
-        table[column] = read_numbers(frame, column, places, required=True)
+        table[column] = read_numbers(frame, column, locator, required=True)
     for column in LABELS:
-        table[column] = read_labels(frame, column, places, required=False)
+        table[column] = read_labels(frame, column, locator, required=False)
     for column in NUMBERS:
-        table[column] = read_numbers(frame, column, places, required=False)
+        table[column] = read_numbers(frame, column, locator, required=False)
     table["role"] = table["role"].replace("", "fit")
     table["metric"] = table["metric"].map(_spelling_of(table["metric"])).astype(object)
-    check_values(table, places)
-    check_mixtures(table, places)
-    check_run_weights(table, places)
-    require_unique(table, ["run", "step", *CELL], places)
+    check_values(table, locator)
+    check_mixtures(table, locator)
+    check_run_weights(table, locator)
+    require_unique(table, ["run", "step", *CELL], locator)
     return table
 
 
