@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mnmt_laws.laws import LAWS
-from mnmt_laws.solver.design_matrix import Design
+from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import OBJECTIVES, Objective
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.solver.search import find_minima
@@ -64,7 +64,7 @@ def main() -> None:
 def contest(law: str, objective: Objective, number: int, starts: int) -> dict[str, object]:
     """Both minima of one random table."""
     rng = np.random.default_rng(number)
-    design = Design(LAWS[law], table(rng, lawful=(number // 4) % 2 == 0))
+    design = DesignMatrix(LAWS[law], table(rng, lawful=(number // 4) % 2 == 0))
     started = time.perf_counter()
     best = find_minima(design, objective)[0]
     ours = value(design, objective, best.vector)
@@ -102,13 +102,13 @@ def table(rng: np.random.Generator, *, lawful: bool) -> Sample:
     )  # fmt: skip
 
 
-def value(design: Design, objective: Objective, vector: Array) -> float:
+def value(design: DesignMatrix, objective: Objective, vector: Array) -> float:
     """The objective at one parameter vector."""
     residual = objective.residual(design.sample.values, design.predict(vector[None]))
     return float(objective.value(residual, design.sample.importance)[0])
 
 
-def lbfgs(design: Design, objective: Objective, rng: np.random.Generator) -> float:
+def lbfgs(design: DesignMatrix, objective: Objective, rng: np.random.Generator) -> float:
     """Where L-BFGS-B ends from one random start in one of the law's regions."""
     region = design.law.regions[rng.integers(len(design.law.regions))]
     low, high = (bounds[0] for bounds in design.bounds(region))

@@ -16,7 +16,7 @@ from mnmt_laws.laws import LAWS
 from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.laws.fraction import Hump, Line, Simplex
 from mnmt_laws.laws.law import ALPHA_BOUNDS, Law
-from mnmt_laws.solver.design_matrix import Design
+from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.solver.search import find_minima
@@ -104,7 +104,9 @@ def fitted_parameters(law: Law, sample: Sample, objective: str) -> dict[str, Arr
     return {str(name): np.atleast_1d(values.to_numpy()) for name, values in found.data_vars.items()}
 
 
-def vector_in(design: Design, rng: np.random.Generator, region: Mapping[str, tuple[float, float]]) -> Array:
+def vector_in(
+    design: DesignMatrix, rng: np.random.Generator, region: Mapping[str, tuple[float, float]]
+) -> Array:
     """(P,) a point inside the bounds of a region, where every part of the prediction counts."""
     vector = np.empty(design.width)
     for block in design.blocks:
@@ -119,7 +121,7 @@ def vector_in(design: Design, rng: np.random.Generator, region: Mapping[str, tup
     return vector
 
 
-def central_differences(design: Design, vector: Array) -> Array:
+def central_differences(design: DesignMatrix, vector: Array) -> Array:
     """(n, P) derivatives, extrapolated from two steps."""
     found = np.empty((len(design.groups), design.width))
     for column in range(design.width):
@@ -140,7 +142,7 @@ def test_derivatives_agree_with_central_differences(name: str, rising: bool) -> 
     rng = np.random.default_rng(len(name))
     x, _ = predictors(rng)
     law = LAWS[name]
-    design = Design(law, sample_of(x, rng.uniform(1, 3, len(x["size"])), rising=rising))
+    design = DesignMatrix(law, sample_of(x, rng.uniform(1, 3, len(x["size"])), rising=rising))
     for region in law.regions:
         for _ in range(4):
             vector = vector_in(design, rng, region)
@@ -155,7 +157,7 @@ def test_derivatives_agree_with_central_differences(name: str, rising: bool) -> 
 def test_batches_of_parameters_are_predicted_as_one_by_one(name: str) -> None:
     rng = np.random.default_rng(1)
     x, _ = predictors(rng)
-    design = Design(LAWS[name], sample_of(x, np.ones(len(x["size"]))))
+    design = DesignMatrix(LAWS[name], sample_of(x, np.ones(len(x["size"]))))
     vectors = np.stack([vector_in(design, rng, LAWS[name].regions[-1]) for _ in range(3)])
     predicted, jacobian = design.jacobian(vectors)
     for row, vector in enumerate(vectors):
@@ -171,7 +173,7 @@ def test_published_parameters_predict_in_own_units_what_the_solver_predicts(name
     rng = np.random.default_rng(2)
     x, weight = predictors(rng)
     law = LAWS[name]
-    design = Design(law, sample_of(x, np.ones(len(weight)), rising=rising))
+    design = DesignMatrix(law, sample_of(x, np.ones(len(weight)), rising=rising))
     vector = vector_in(design, rng, law.regions[0])
     published = {key: values[0] for key, values in design.publish(vector[None]).items()}
     own = law.predict(x, seen(law, published, weight), -1 if rising else 1)
@@ -246,7 +248,7 @@ def test_with_two_tasks_the_simplex_law_is_the_capacity_law(objective: str, seed
     rng = np.random.default_rng(seed)
     x, _ = predictors(rng, partners=1)
     sample = sample_of(x, rng.uniform(0.5, 5, len(x["size"])))
-    one, many = (Design(LAWS[name], sample) for name in ("capacity", "simplex-capacity"))
+    one, many = (DesignMatrix(LAWS[name], sample) for name in ("capacity", "simplex-capacity"))
     for region in LAWS["capacity"].regions:
         vector = vector_in(one, rng, region)
         np.testing.assert_allclose(one.predict(vector), many.predict(vector), rtol=1e-13)
@@ -288,7 +290,7 @@ def test_fractions_are_above_zero_wherever_the_search_may_go(name: str, seed: in
     assert isinstance(law, Capacity)
     x, _ = predictors(rng)
     x["weight"] = rng.uniform(1e-6, 1, len(x["size"]))
-    design = Design(law, sample_of(x, np.ones(len(x["size"]))))
+    design = DesignMatrix(law, sample_of(x, np.ones(len(x["size"]))))
     for region in law.regions:
         low, high = (bounds[0] for bounds in design.bounds(region))
         corner = np.where(rng.random(design.width) < 0.5, low, np.minimum(high, 1e3))

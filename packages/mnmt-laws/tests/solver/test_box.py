@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.solver.bounded_quadratic import solve_box
+from mnmt_laws.solver.bounded_quadratic import solve_bounded
 
 Problem = tuple[Array, Array, Array, Array]
 
@@ -46,7 +46,7 @@ def random_problem(rng: np.random.Generator, *, rank: int, width: int, decades: 
 
 
 def solve(problem: Problem) -> Array:
-    return np.asarray(solve_box(*(part[None] for part in problem))[0])
+    return np.asarray(solve_bounded(*(part[None] for part in problem))[0])
 
 
 def assert_least(problem: Problem) -> None:
@@ -109,7 +109,7 @@ def test_bounds_may_be_infinite(seed: int, width: int) -> None:
 def test_problems_do_not_disturb_each_other(seed: int) -> None:
     rng = np.random.default_rng(seed)
     problems = [random_problem(rng, rank=6, width=4) for _ in range(20)]
-    together = solve_box(*(np.stack(parts) for parts in zip(*problems, strict=True)))
+    together = solve_bounded(*(np.stack(parts) for parts in zip(*problems, strict=True)))
     np.testing.assert_allclose(together, [solve(problem) for problem in problems], rtol=1e-9, atol=1e-12)
 
 

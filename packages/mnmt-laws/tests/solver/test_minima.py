@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws import LAWS
-from mnmt_laws.solver.design_matrix import Design
+from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.solver.search import find_minima
@@ -172,7 +172,7 @@ def _cost(
 
 
 def ours(law: str, sample: Sample, objective: str) -> tuple[float, bool]:
-    design = Design(LAWS[law], sample)
+    design = DesignMatrix(LAWS[law], sample)
     best = find_minima(design, OBJECTIVES[objective])[0]
     return objective_at(objective, design.predict(best.vector), sample.values[0])[0], best.converged
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 from mnmt_laws.laws import LAWS
-from mnmt_laws.solver.descent import Target, project
-from mnmt_laws.solver.design_matrix import Design, find_unidentified
+from mnmt_laws.solver.descent import Problem, project
+from mnmt_laws.solver.design_matrix import DesignMatrix, find_unidentified
 from mnmt_laws.solver.objective import OBJECTIVES, Objective, find_objective
-from mnmt_laws.solver.sample import Cells, Sample
+from mnmt_laws.solver.sample import Replicates, Sample
 from mnmt_laws.solver.search import find_minima, refit
 
 
@@ -28,9 +28,9 @@ def random_sample(rng: np.random.Generator, *, repeats: int = 1, copies: int = 1
     )  # fmt: skip
 
 
-def cost_of(objective: Objective, design: Design, sample: Sample, vector: np.ndarray) -> float:
+def cost_of(objective: Objective, design: DesignMatrix, sample: Sample, vector: np.ndarray) -> float:
     """The objective over all rows, condensed or not."""
-    residual = objective.residual(sample.values[0], Design(design.law, sample).predict(vector))
+    residual = objective.residual(sample.values[0], DesignMatrix(design.law, sample).predict(vector))
     return float(objective.value(residual, sample.importance[0]))
 
 
@@ -95,10 +95,10 @@ def test_a_prediction_below_zero_has_a_finite_cost(name: str) -> None:
 def test_condensed_cells_rank_parameters_as_all_rows_do(name: str, seed: int) -> None:
     rng, objective = np.random.default_rng(seed), OBJECTIVES[name]
     sample = random_sample(rng, repeats=3)
-    condensed = Cells.of(sample, objective).condense(sample, objective)
+    condensed = Replicates.of(sample, objective).condense(sample, objective)
     assert len(condensed.weight) == 15
     assert condensed.importance.sum() == pytest.approx(sample.importance.sum())
-    design = Design(LAWS["joint"], sample)
+    design = DesignMatrix(LAWS["joint"], sample)
     vectors = rng.uniform(0.1, 1.0, (2, design.width))
     long, short = ([cost_of(objective, design, rows, v) for v in vectors] for rows in (sample, condensed))
     assert np.diff(long) == pytest.approx(np.diff(short), rel=1e-9)
@@ -107,7 +107,7 @@ def test_condensed_cells_rank_parameters_as_all_rows_do(name: str, seed: int) ->
 @pytest.mark.parametrize("name", ["lad", "huber"])
 def test_what_is_no_sum_of_squares_keeps_every_row(name: str) -> None:
     sample = random_sample(np.random.default_rng(0), repeats=2)
-    assert Cells.of(sample, OBJECTIVES[name]).condense(sample, OBJECTIVES[name]) is sample
+    assert Replicates.of(sample, OBJECTIVES[name]).condense(sample, OBJECTIVES[name]) is sample
 
 
 @pytest.mark.parametrize("rising", [False, True])
@@ -117,7 +117,9 @@ def test_limits_keep_to_the_most_extreme_row_of_a_cell_not_to_its_mean(rising: b
         task="en-de", x={"size": size, "weight": weight}, weight=weight, values=np.array([[3.0, 5.0, 4.5]]),
         importance=np.ones((1, 3)), rising=rising, ceiling=100.0,
     )  # fmt: skip
-    design = Design(LAWS["power"], Cells.of(sample, OBJECTIVES["ols"]).condense(sample, OBJECTIVES["ols"]))
+    design = DesignMatrix(
+        LAWS["power"], Replicates.of(sample, OBJECTIVES["ols"]).condense(sample, OBJECTIVES["ols"])
+    )
     low, high = (bounds[0, -1] for bounds in design.bounds({}))
     assert (low, high) == ((5.0, 100.0) if rising else (0.0, 3.0))
 
@@ -126,7 +128,7 @@ def test_rows_without_importance_do_not_bound_the_limit() -> None:
     sample = random_sample(np.random.default_rng(0))
     lowest = int(sample.values[0].argmin())
     sample.importance[0, lowest] = 0.0
-    high = Design(LAWS["power"], sample).bounds({})[1][0, -1]
+    high = DesignMatrix(LAWS["power"], sample).bounds({})[1][0, -1]
     assert high == np.delete(sample.values[0], lowest).min()
 
 
@@ -134,12 +136,12 @@ def test_rows_without_importance_do_not_bound_the_limit() -> None:
 @settings(max_examples=20, deadline=None)
 def test_projection_is_bounded_linear_least_squares(seed: int, alpha: float) -> None:
     sample = random_sample(np.random.default_rng(seed))
-    design = Design(LAWS["joint"], sample)
+    design = DesignMatrix(LAWS["joint"], sample)
     low, high = design.bounds({})
-    target = Target(values=sample.values, importance=sample.importance, lower=low, upper=high)
+    problem = Problem(values=sample.values, importance=sample.importance, lower=low, upper=high)
     start = np.zeros((1, design.width))
     start[0, 0] = alpha
-    found, cost = project(design, OBJECTIVES["ols"], target, start, steps=2, cold=True)
+    found, cost = project(design, OBJECTIVES["ols"], problem, start, steps=2, cold=True)
     root = np.sqrt(sample.importance[0])
     columns = design.linear_columns(found)[0] * root[:, None]
     goal = sample.values[0] * root
@@ -155,12 +157,12 @@ def test_projection_is_bounded_linear_least_squares(seed: int, alpha: float) -> 
 def test_projection_never_raises_the_cost(name: str, seed: int) -> None:
     rng, objective = np.random.default_rng(seed), OBJECTIVES[name]
     sample = random_sample(rng)
-    design = Design(LAWS["joint"], sample)
+    design = DesignMatrix(LAWS["joint"], sample)
     low, high = design.bounds({})
-    target = Target(values=sample.values, importance=sample.importance, lower=low, upper=high)
+    problem = Problem(values=sample.values, importance=sample.importance, lower=low, upper=high)
     start = np.clip(rng.uniform(0.1, 2.0, (1, design.width)), low, high)
     before = objective.cost(objective.residual(sample.values, design.predict(start)), sample.importance)
-    _, after = project(design, objective, target, start, steps=1, cold=False)
+    _, after = project(design, objective, problem, start, steps=1, cold=False)
     assert after[0] <= before[0]
 
 
@@ -169,7 +171,7 @@ def test_projection_never_raises_the_cost(name: str, seed: int) -> None:
 def test_no_small_step_from_a_minimum_is_lower(law: str, name: str) -> None:
     rng, objective = np.random.default_rng(3), OBJECTIVES[name]
     sample = random_sample(rng)
-    design = Design(LAWS[law], sample)
+    design = DesignMatrix(LAWS[law], sample)
     best = find_minima(design, objective)[0]
     low, high = (bounds[0] for bounds in design.bounds(best.region))
     steps = (
@@ -191,7 +193,7 @@ def test_refits_together_are_refits_one_by_one(name: str) -> None:
     sample = random_sample(rng, copies=6)
     noisy = truth * np.exp(0.01 * rng.standard_normal((6, 15)))
     sample.values[:] = noisy
-    design = Design(LAWS["joint"], sample)
+    design = DesignMatrix(LAWS["joint"], sample)
     minima = find_minima(design, objective)
     together = refit(design, objective, minima).vectors
     for row in range(6):
@@ -199,7 +201,7 @@ def test_refits_together_are_refits_one_by_one(name: str) -> None:
             task="en-de", x=sample.x, weight=sample.weight,
             values=sample.values[[row]], importance=sample.importance[[row]],
         )  # fmt: skip
-        found = find_minima(Design(LAWS["joint"], alone), objective)[0].vector
+        found = find_minima(DesignMatrix(LAWS["joint"], alone), objective)[0].vector
         np.testing.assert_allclose(together[row], found, rtol=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Read losses at a horizon that some runs were stopped short of (Fernandes et al. 2023, app. G)."""
+"""Extrapolate the learning curves of runs that stopped early (Fernandes et al. 2023, app. G)."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Curve:
     size: float
 
     steps: Array
-    """Steps that were measured, ascending."""
+    """Measured steps, ascending."""
 
     values: Array
-    """What was measured there."""
+    """Measured values at `steps`."""
 
     fitted_steps: Array
     """Steps from the first one fitted to the horizon."""
 
     fitted_values: Array
-    """The power law there."""
+    """The power law at `fitted_steps`."""
 
     horizon: float
 
@@ -52,12 +52,12 @@ class Curve:
     """Its standard deviation over refits to resampled residuals."""
 
     corrected: bool
-    """Whether the value at the horizon takes the place of the last one."""
+    """Whether `value` replaces the last measured value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
-    """A run table whose unconverged runs are read at the horizon."""
+    """A run table in which runs that stopped early have their value at the horizon."""
 
     table: RunTable
     """The rows of corrected runs at the horizon, marked in the column `corrected`, beside the others."""
@@ -110,14 +110,14 @@ def correct_convergence(
             "as it trained."
         )
     curves, short = {}, 0
-    for _, own in rows[rows["weight"] > 0].groupby(["run", *CELL], sort=False, dropna=False):
-        if own["step"].max() >= horizon:
+    for _, run_rows in rows[rows["weight"] > 0].groupby(["run", *CELL], sort=False, dropna=False):
+        if run_rows["step"].max() >= horizon:
             continue
-        if (own["step"] >= skip * own["step"].max()).sum() < _MIN_POINTS:
+        if (run_rows["step"] >= skip * run_rows["step"].max()).sum() < _MIN_POINTS:
             short += 1
             continue
-        last = int(own["row"].iloc[int(own["step"].to_numpy().argmax())])
-        curves[last] = _fit_curve(own, horizon, threshold=threshold, skip=skip)
+        last = int(run_rows["row"].iloc[int(run_rows["step"].to_numpy().argmax())])
+        curves[last] = _fit_curve(run_rows, horizon, threshold=threshold, skip=skip)
     corrected = {row: curve for row, curve in curves.items() if curve.corrected}
     warnings = _warnings(len(corrected), short, horizon)
     return Correction(table=_replaced(table, corrected), curves=tuple(curves.values()), warnings=warnings)
@@ -139,11 +139,11 @@ def _warnings(corrected: int, short: int, horizon: float) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _fit_curve(own: pd.DataFrame, horizon: float, *, threshold: float, skip: float) -> Curve:
-    run, task = (str(own[column].iloc[0]) for column in ("run", "task"))
-    steps, values = own["step"].to_numpy(float), own["value"].to_numpy(float)
+def _fit_curve(run_rows: pd.DataFrame, horizon: float, *, threshold: float, skip: float) -> Curve:
+    run, task = (str(run_rows[column].iloc[0]) for column in ("run", "task"))
+    steps, values = run_rows["step"].to_numpy(float), run_rows["value"].to_numpy(float)
     late = (steps >= skip * steps.max()) & (steps > 0)
-    rising = is_rising(str(own["metric"].iloc[0]))
+    rising = is_rising(str(run_rows["metric"].iloc[0]))
     sample = Sample(
         task=task, x={"size": steps[late], "weight": np.ones(late.sum())}, weight=np.ones(late.sum()),
         values=values[late][None], importance=np.ones((1, late.sum())), rising=rising,
@@ -156,14 +156,14 @@ def _fit_curve(own: pd.DataFrame, horizon: float, *, threshold: float, skip: flo
     predicted = law.predict({"size": grid}, published, -1 if rising else 1)
     value = float(predicted[0, -1])
     return Curve(
-        run=run, task=task, weight=float(own["weight"].iloc[0]), size=float(own["size"].iloc[0]),
+        run=run, task=task, weight=float(run_rows["weight"].iloc[0]), size=float(run_rows["size"].iloc[0]),
         steps=steps, values=values, fitted_steps=grid, fitted_values=predicted[0], horizon=horizon,
         value=value, std=float(predicted[1:, -1].std()), corrected=abs(value / values[-1] - 1) > threshold,
     )  # fmt: skip
 
 
 def _replaced(table: RunTable, corrected: dict[int, Curve]) -> RunTable:
-    """The table with the last rows of corrected runs, by their number, moved to the horizon."""
+    """Return the table with the last row of each corrected run moved to the horizon."""
     frame = table.frame.assign(corrected=table.frame["row"].isin(corrected))
     for number, curve in corrected.items():
         frame.loc[frame["row"] == number, ["value", "step"]] = [curve.value, curve.horizon]

@@ -1,4 +1,4 @@
-"""What limits a fit, as data."""
+"""Diagnostics of a fit: bounds reached, parameters left undetermined, failed searches, rows left out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.solver.design_matrix import Block, Design, find_unidentified
+from mnmt_laws.solver.design_matrix import Block, DesignMatrix, find_unidentified
 from mnmt_laws.solver.objective import Objective
 
 MIN_SIZES = 3
@@ -21,7 +21,7 @@ Kind = Literal["bound", "unidentified", "not-converged", "left-out"]
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """One thing a reader of the fit should know."""
+    """One limitation of a fit."""
 
     kind: Kind
     task: str
@@ -30,12 +30,12 @@ class Diagnostic:
     message: str
 
     def __str__(self) -> str:
-        """The sentence."""
+        """Return the message."""
         return self.message
 
 
 def diagnose(
-    design: Design,
+    design: DesignMatrix,
     objective: Objective,
     vector: Array,
     *,
@@ -43,16 +43,16 @@ def diagnose(
     where: str,
     pinned_weight: float | None = None,
 ) -> list[Diagnostic]:
-    """Bounds reached, parameters left undetermined, and searches that did not end, for one estimate (P,)."""
-    found = [] if converged else [_not_converged(design, where)]
-    found += _few_sizes(design, where)
-    found += _few_weights(design, where)
+    """Return the diagnostics of one estimate (P,): bounds, undetermined parameters, failed searches."""
+    lines = [] if converged else [_not_converged(design, where)]
+    lines += _few_sizes(design, where)
+    lines += _few_weights(design, where)
     at_bound = _bounds_reached(design, vector)
     for block, column, end, bound in at_bound:
         weight = _weight_of(design, block, column) if pinned_weight is None else pinned_weight
         label = where if pinned_weight is not None or weight is None else f"{where} at weight {weight:g}"
         name = block.parameter.name
-        found.append(
+        lines.append(
             Diagnostic(
                 kind="bound",
                 task=design.sample.task,
@@ -61,16 +61,16 @@ def diagnose(
                 message=f"{label}: {name} is at its {end} bound {bound:g}; the data do not determine it.",
             )
         )
-    return found + _undetermined(design, objective, vector, {column for _, column, _, _ in at_bound}, where)
+    return lines + _undetermined(design, objective, vector, {column for _, column, _, _ in at_bound}, where)
 
 
-def free_columns(design: Design, vector: Array) -> Array:
-    """Columns of a parameter vector (P,) that are not at a bound."""
-    held = {column for _, column, _, _ in _bounds_reached(design, vector)}
-    return np.array([column for column in range(design.width) if column not in held], dtype=int)
+def free_columns(design: DesignMatrix, vector: Array) -> Array:
+    """Return the columns of a parameter vector (P,) that are not at a bound."""
+    bounded = {column for _, column, _, _ in _bounds_reached(design, vector)}
+    return np.array([column for column in range(design.width) if column not in bounded], dtype=int)
 
 
-def _not_converged(design: Design, where: str) -> Diagnostic:
+def _not_converged(design: DesignMatrix, where: str) -> Diagnostic:
     return Diagnostic(
         kind="not-converged",
         task=design.sample.task,
@@ -78,7 +78,7 @@ def _not_converged(design: Design, where: str) -> Diagnostic:
     )
 
 
-def _few_sizes(design: Design, where: str) -> list[Diagnostic]:
+def _few_sizes(design: DesignMatrix, where: str) -> list[Diagnostic]:
     sizes = design.sample.num_sizes()
     if sizes >= MIN_SIZES:
         return []
@@ -91,8 +91,8 @@ def _few_sizes(design: Design, where: str) -> list[Diagnostic]:
     ]
 
 
-def _few_weights(design: Design, where: str) -> list[Diagnostic]:
-    """A capacity law without runs at weight 1 knows β_1 only through the shape of f̂."""
+def _few_weights(design: DesignMatrix, where: str) -> list[Diagnostic]:
+    """Report a capacity law without runs at weight 1, which knows β_1 only through the shape of f̂."""
     sample = design.sample
     if "weight" not in design.law.predictors or sample.weights[-1] == 1:
         return []
@@ -108,7 +108,7 @@ def _few_weights(design: Design, where: str) -> list[Diagnostic]:
     ]
 
 
-def _bounds_reached(design: Design, vector: Array) -> list[tuple[Block, int, str, float]]:
+def _bounds_reached(design: DesignMatrix, vector: Array) -> list[tuple[Block, int, str, float]]:
     reached = []
     for block in design.blocks:
         low, high = design.limits_of(block)
@@ -123,18 +123,18 @@ def _bounds_reached(design: Design, vector: Array) -> list[tuple[Block, int, str
     return reached
 
 
-def _weight_of(design: Design, block: Block, column: int) -> float | None:
+def _weight_of(design: DesignMatrix, block: Block, column: int) -> float | None:
     if block.parameter.varies != "weight":
         return None
     return float(design.sample.weights[column - block.columns.start])
 
 
 def _undetermined(
-    design: Design, objective: Objective, vector: Array, held: set[int], where: str
+    design: DesignMatrix, objective: Objective, vector: Array, bounded: set[int], where: str
 ) -> list[Diagnostic]:
-    """Parameters that can move together without moving any prediction."""
+    """Report parameters that can move together without moving any prediction."""
     predicted, jacobian = design.jacobian(vector[None])
-    free = [column for column in range(design.width) if column not in held]
+    free = [column for column in range(design.width) if column not in bounded]
     scaled = (
         jacobian[0][:, free] * (objective.slope(predicted)[0] * np.sqrt(design.sample.importance[0]))[:, None]
     )

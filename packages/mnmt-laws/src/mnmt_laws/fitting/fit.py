@@ -40,7 +40,7 @@ def fit(
 
     Args:
         source: Path of a run table or of a folder of run records, or a frame, a dataset, a run table or
-            observations; chosen from as by `observe`.
+            observations; chosen as by `observe`.
         law: A name from `LAWS`.
         metric: A value of the column `metric`; by default the only one, or `loss`.
         testset: A value of the column `testset`; by default the only one, or `test`.
@@ -59,33 +59,33 @@ def fit(
     if law not in LAWS:
         raise ValueError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
     observations = observe(source, metric=metric, testset=testset, architecture=architecture)
-    chosen, measure = LAWS[law], find_objective(objective, delta=delta)
+    definition, measure = LAWS[law], find_objective(objective, delta=delta)
     method = uncertainty or ResidualBootstrap()
-    _require_limit(chosen, observations)
+    _require_limit(definition, observations)
     rows = _checked_rows(observations, measure)
     runs = _run_numbers(rows)
     fits = {
-        task: fit_task(
-            chosen,
-            sample_of(observations, own, chosen, task),
+        str(task): fit_task(
+            definition,
+            sample_of(observations, task_rows, definition, str(task)),
             measure,
             method,
-            runs=runs[own.index],
+            runs=runs[task_rows.index],
             number=number,
         )
-        for number, (task, own) in enumerate((str(task), own) for task, own in rows.groupby("task"))
+        for number, (task, task_rows) in enumerate(rows.groupby("task"))
     }
-    table = _annotate(_stack(fits), chosen, measure, observations, method)
+    table = _annotate(_stack(fits), definition, measure, observations, method)
     return LawFit(
-        law=chosen,
+        law=definition,
         objective=objective,
         delta=delta,
         parameters=table.isel(draw=0),
         draws=table.isel(draw=slice(1, None)),
-        converged=all(own.converged for own in fits.values()),
+        converged=all(task_fit.converged for task_fit in fits.values()),
         diagnostics=(
-            *_pooled(chosen, observations),
-            *(line for own in fits.values() for line in own.diagnostics),
+            *_pooled(definition, observations),
+            *(line for task_fit in fits.values() for line in task_fit.diagnostics),
         ),
         observations=observations,
     )
@@ -95,8 +95,7 @@ def _require_limit(law: Law, observations: Observations) -> None:
     if observations.rising and all(parameter.kind != "limit" for parameter in law.parameters):
         raise TableError(
             f"{observations.source}: {observations.metric} rises to a ceiling, but the {law.name} law "
-            "has none; "
-            f"choose another law."
+            f"has none; choose another law."
         )
 
 
@@ -111,7 +110,7 @@ def _checked_rows(observations: Observations, objective: Objective) -> pd.DataFr
 
 
 def _run_numbers(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """(n,) the run of each row as a number; a row without a run is one of its own."""
+    """Return (n,) the run of each row as a number; a row without a run counts as a run."""
     names = rows["run"].where(
         rows["run"] != "", rows.index.astype(str).map("row {}".format).to_series(rows.index)
     )
@@ -119,7 +118,7 @@ def _run_numbers(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64
 
 
 def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: str) -> Sample:
-    """One task's rows as the solver takes them."""
+    """Return one task's rows as the solver takes them."""
     x, partners = read_predictors(rows, law.predictors, task=task, observations=observations)
     sample = Sample(
         task=task,
@@ -140,7 +139,7 @@ def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: st
 
 
 def _pooled(law: Law, observations: Observations) -> list[Diagnostic]:
-    """A line for each task whose weights a law cannot tell apart."""
+    """Report each task whose weights the law cannot distinguish."""
     if any(parameter.varies or parameter.kind == "shape" for parameter in law.parameters) and (
         "weight" in law.predictors
     ):
@@ -157,8 +156,8 @@ def _pooled(law: Law, observations: Observations) -> list[Diagnostic]:
 
 
 def _stack(fits: dict[str, TaskFit]) -> xr.Dataset:
-    """One dataset over task; a weight or partner that only some tasks have is NaN for the others."""
-    parts = [own.parameters for own in fits.values()]
+    """Return one dataset over task; where a task lacks a weight or partner, its value is NaN."""
+    parts = [task_fit.parameters for task_fit in fits.values()]
     stacked = xr.concat(parts, "task", join="outer", data_vars="all", coords="minimal", compat="override")
     return stacked.assign_coords(task=list(fits))
 
@@ -169,9 +168,11 @@ def _annotate(
     """Set units on every variable and provenance on the dataset."""
     known = {parameter.name: parameter for parameter in law.parameters}
     for name, variable in table.data_vars.items():
-        own = known.get(str(name))
-        meaning = own.meaning if own else f"{name} of the {law.name} law"
-        variable.attrs.update(long_name=meaning, units=_unit(own.kind if own else "", observations.unit))
+        parameter = known.get(str(name))
+        meaning = parameter.meaning if parameter else f"{name} of the {law.name} law"
+        variable.attrs.update(
+            long_name=meaning, units=_unit(parameter.kind if parameter else "", observations.unit)
+        )
     table.attrs.update(
         law=law.name,
         equation=law.equation,

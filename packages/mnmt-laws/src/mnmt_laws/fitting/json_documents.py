@@ -22,11 +22,11 @@ _ROWS = "position"
 
 
 def to_document(value: object, keep: Keep, name: str = "") -> Any:
-    """A value as what JSON holds; NaN as None, a law as its name.
+    """Return a value as JSON can hold it: NaN as None, a law as its name.
 
     Args:
         value: A dataclass, or anything that its fields may hold.
-        keep: Stores a dataset under a name such as `observations/frame`, and returns what refers to it.
+        keep: Stores a dataset under a name such as `observations/frame`, and returns a reference to it.
         name: Name of the value itself.
 
     Raises:
@@ -59,18 +59,18 @@ def _plain(value: object, keep: Keep, name: str) -> Any:
 
 
 def number_to_json(value: float) -> float | str | None:
-    """NaN as None and the infinities as text, neither of which strict JSON has as a number."""
+    """Return a number for strict JSON: NaN as None, infinities as text."""
     if math.isfinite(value):
         return float(value)
     return None if math.isnan(value) else str(value)
 
 
 def from_document(kind: type[T], document: Any, fetch: Fetch) -> T:
-    """The value that `to_document` took.
+    """Return the value that `to_document` took.
 
     Args:
         kind: Its type.
-        document: What `to_document` returned.
+        document: The return value of `to_document`.
         fetch: The dataset that a reference stands for.
 
     Raises:
@@ -113,28 +113,29 @@ def _decode_plain(kind: Any, origin: Any, document: Any) -> Any:
 
 
 def dataset_to_json(dataset: xr.Dataset) -> dict[str, Any]:
-    """Attributes, coordinates and variables; values flat in C order, NaN as null."""
+    """Return attributes, coordinates and variables; values flat in C order, NaN as null."""
     return {
         "attrs": _attrs_to_json(dataset.attrs),
-        "coords": {str(name): _to_json(own.variable) for name, own in dataset.coords.items()},
-        "data_vars": {str(name): _to_json(own.variable) for name, own in dataset.data_vars.items()},
+        "coords": {str(name): _to_json(variable.variable) for name, variable in dataset.coords.items()},
+        "data_vars": {str(name): _to_json(variable.variable) for name, variable in dataset.data_vars.items()},
     }
 
 
 def dataset_from_json(document: Mapping[str, Any]) -> xr.Dataset:
-    """The dataset that `dataset_to_json` took.
+    """Return the dataset that `dataset_to_json` took.
 
     Raises:
-        KeyError, TypeError, ValueError: If the document is none of its.
+        KeyError, TypeError, ValueError: If the document is not one that `dataset_to_json` returned.
     """
     variables, coords = (
-        {name: _from_json(own) for name, own in document[part].items()} for part in ("data_vars", "coords")
+        {name: _from_json(variable) for name, variable in document[part].items()}
+        for part in ("data_vars", "coords")
     )
     return xr.Dataset(variables, coords=coords, attrs=_attrs_from_json(document["attrs"]))
 
 
 def native_attrs(attrs: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
-    """Attributes as Python's own numbers and lists, where a file gave numpy's."""
+    """Return attributes with Python's numbers and lists in place of numpy's."""
     return {
         name: value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
         for name, value in attrs.items()

@@ -1,4 +1,4 @@
-"""A fit's parameters as a flat list: for JSON and for printed tables."""
+"""A fit's parameters as a flat list, for JSON and for printed tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 
 
 def parameter_frame(fit: LawFit) -> pd.DataFrame:
-    """One row a parameter: task, weight, partner, name, value, std, lower, upper.
+    """Return one row for each parameter: task, weight, partner, name, value, std, lower, upper.
 
     `weight` is NaN and `partner` empty where a value is for all.
     `lower` and `upper` bound the central 95% of the refits; they and `std` are NaN without refits.
@@ -32,7 +32,7 @@ def parameter_frame(fit: LawFit) -> pd.DataFrame:
 
 
 def _places(variable: xr.DataArray) -> list[dict[str, Any]]:
-    """Where a task's parameter has values."""
+    """Return the coordinates at which a task's parameter has values."""
     along = next((dim for dim in ("weight", "partner") if dim in variable.dims), None)
     if along is None:
         return [{}]
@@ -40,7 +40,7 @@ def _places(variable: xr.DataArray) -> list[dict[str, Any]]:
 
 
 def fit_document(fit: LawFit) -> dict[str, Any]:
-    """What `mnmt-laws fit --json` prints; weight and std are null where there is none."""
+    """Return what `mnmt-laws fit --json` prints; absent weights and standard deviations are null."""
     rows = parameter_frame(fit).to_dict("records")
     attrs = fit.parameters.attrs
     return {
@@ -57,14 +57,14 @@ def fit_document(fit: LawFit) -> dict[str, Any]:
 
 
 def null_if_nan(value: Any) -> Any:
-    """`value`, or None if it is NaN or infinite, which JSON cannot hold."""
+    """Return `value`, or None if it is NaN or infinite, which JSON cannot hold."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def format_fit(fit: LawFit) -> str:
-    """The parameters as a table to read."""
+    """Return the parameters as a table in text."""
     frame = parameter_frame(fit)
-    shown = pd.DataFrame(
+    table = pd.DataFrame(
         {
             "task": frame["task"],
             "weight": [_label(row) for row in frame.to_dict("records")],
@@ -73,11 +73,11 @@ def format_fit(fit: LawFit) -> str:
             "std": ["unknown" if math.isnan(std) else f"{std:.2g}" for std in frame["std"]],
         }
     )
-    return f"{fit.law.formula}\n{fit.law.equation}; {fit.objective}\n\n{shown.to_string(index=False)}"
+    return f"{fit.law.formula}\n{fit.law.equation}; {fit.objective}\n\n{table.to_string(index=False)}"
 
 
 def _label(row: Mapping[Hashable, Any]) -> str:
-    """What a value is for: a weight, a partner, or all."""
+    """Return what a value belongs to: a weight, a partner, or all."""
     if row["partner"]:
         return f"with {row['partner']}"
     return "all" if math.isnan(row["weight"]) else f"{row['weight']:g}"

@@ -1,4 +1,4 @@
-"""Profile-likelihood intervals: how far one parameter can go while the others make up for it."""
+"""Profile-likelihood intervals: how far one parameter can go while the others adjust."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.fit import sample_of
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.task_fit import Part, law_is_split, solve_parts
-from mnmt_laws.solver.design_matrix import Block, Design
+from mnmt_laws.solver.design_matrix import Block, DesignMatrix
 from mnmt_laws.solver.objective import Objective, find_objective
 from mnmt_laws.solver.search import Minimum, pinned
 
@@ -19,7 +19,7 @@ _REFINEMENTS = 3
 
 
 def profile_intervals(fit: LawFit, *, level: float = 0.95) -> xr.Dataset:
-    """Intervals of exponents, shapes and limits by profile likelihood, along `bound` (lower, upper).
+    """Return profile-likelihood intervals of exponents, shapes and limits, along `bound` (lower, upper).
 
     A value ψ belongs to the interval if the least sum of squares with the parameter held at ψ exceeds the
     least of all by at most F(1, n - k) s², s² being the residual variance (Bates and Watts 1988, sec. 6.1).
@@ -57,13 +57,13 @@ def _task_intervals(parts: list[Part], objective: Objective, level: float) -> xr
 
 
 def _allowed(parts: list[Part], objective: Objective, level: float) -> float:
-    """How far half the sum of squares may rise; parts of a task share their noise."""
+    """Return how far half the sum of squares may rise; parts of a task share their noise."""
     spare = sum(len(part.sample.weight) - part.design.width for part in parts)
     if spare <= 0:
         return np.inf
     squares = 0.0
     for part in parts:
-        design = Design(part.design.law, part.sample, pivots=part.design.pivots)
+        design = DesignMatrix(part.design.law, part.sample, pivots=part.design.pivots)
         residual = objective.residual(part.sample.values, design.predict(part.vector[None]))
         squares += float(np.sum(residual**2))
     return float(0.5 * squares / spare * f_distribution.ppf(level, 1, spare))
@@ -72,7 +72,7 @@ def _allowed(parts: list[Part], objective: Objective, level: float) -> float:
 def _part_intervals(part: Part, objective: Objective, excess: float) -> xr.Dataset:
     design, best = part.design, part.minima[0]
     spread = _standard_errors(design, objective, best.vector, excess)
-    found = {}
+    intervals = {}
     for block in (block for block in design.blocks if block.parameter.kind != "factor"):
         ends = np.array(
             [
@@ -80,9 +80,9 @@ def _part_intervals(part: Part, objective: Objective, excess: float) -> xr.Datas
                 for column in range(block.columns.start, block.columns.stop)
             ]
         )
-        found[block.parameter.name] = _labelled(block, ends)
-    coords = {"weight": design.sample.weights} if any(len(dims) > 1 for dims, _ in found.values()) else {}
-    return xr.Dataset(found, coords=coords)
+        intervals[block.parameter.name] = _labelled(block, ends)
+    coords = {"weight": design.sample.weights} if any(len(dims) > 1 for dims, _ in intervals.values()) else {}
+    return xr.Dataset(intervals, coords=coords)
 
 
 def _labelled(block: Block, ends: Array) -> tuple[tuple[str, ...], Array]:
@@ -91,8 +91,8 @@ def _labelled(block: Block, ends: Array) -> tuple[tuple[str, ...], Array]:
     return ("bound", block.parameter.varies), ends.T
 
 
-def _standard_errors(design: Design, objective: Objective, vector: Array, excess: float) -> Array:
-    """(P,) a first guess of how far each parameter goes: that of the law's tangent plane."""
+def _standard_errors(design: DesignMatrix, objective: Objective, vector: Array, excess: float) -> Array:
+    """Return (P,) a first guess of each interval's reach, from the law's tangent plane."""
     predicted, jacobian = design.jacobian(vector[None])
     slopes = jacobian[0] * (objective.slope(predicted)[0] * np.sqrt(design.sample.importance[0]))[:, None]
     norms = np.maximum(np.linalg.norm(slopes, axis=0), 1e-300)
@@ -102,29 +102,29 @@ def _standard_errors(design: Design, objective: Objective, vector: Array, excess
 
 
 def _end(
-    design: Design, objective: Objective, best: Minimum, column: int, unit: float, excess: float
+    design: DesignMatrix, objective: Objective, best: Minimum, column: int, unit: float, excess: float
 ) -> float:
-    """Where the profile crosses the allowed rise on one side, or the parameter's bound."""
+    """Return where the profile crosses the allowed rise on one side, or the parameter's bound."""
     low, high = (bounds[0, column] for bounds in design.bounds(best.region))
     start = float(best.vector[column])
     limit = float(high if unit > 0 else low)
-    tried = np.unique(np.clip(start + unit * _STEPS, low, high))
-    tried = tried[tried != start]
+    trials = np.unique(np.clip(start + unit * _STEPS, low, high))
+    trials = trials[trials != start]
     places, rises = np.array([start]), np.array([0.0])
     for _ in range(1 + _REFINEMENTS):
-        if not len(tried):
+        if not len(trials):
             break
-        _, cost = pinned(design, objective, column, tried, best)
-        places, rises = np.append(places, tried), np.append(rises, np.maximum(cost - best.cost, 0.0))
+        _, cost = pinned(design, objective, column, trials, best)
+        places, rises = np.append(places, trials), np.append(rises, np.maximum(cost - best.cost, 0.0))
         crossing = _crossing(places, rises, start, excess)
         if crossing is None:
             return limit
-        tried = np.array([crossing])
-    return float(tried[0]) if len(tried) else start
+        trials = np.array([crossing])
+    return float(trials[0]) if len(trials) else start
 
 
 def _crossing(places: Array, rises: Array, start: float, excess: float) -> float | None:
-    """Where √rise, nearly straight in the parameter, reaches √excess; None if it does not."""
+    """Return where √rise, nearly straight in the parameter, reaches √excess; None if it does not."""
     order = np.abs(places - start).argsort()
     distance, height = np.abs(places - start)[order], np.sqrt(rises[order])
     beyond = np.flatnonzero(height >= np.sqrt(excess))

@@ -1,4 +1,4 @@
-"""Save fits, and load them unchanged: NetCDF with groups, or strict JSON."""
+"""Save fits, and load them unchanged, as NetCDF or strict JSON."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _write_netcdf(stamp: dict[str, Any], fit: LawFit, path: Path) -> None:
     groups: dict[str, xr.Dataset] = {}
 
     def keep(name: str, dataset: xr.Dataset) -> dict[str, Any]:
-        dtypes = {str(key): str(own.dtype) for key, own in dataset.variables.items()}
+        dtypes = {str(key): str(variable.dtype) for key, variable in dataset.variables.items()}
         groups[name] = dataset.map(_as_text, keep_attrs=True)
         return {"group": name, "dtypes": dtypes}
 
@@ -129,7 +129,9 @@ def _as_text(values: xr.DataArray) -> xr.DataArray:
 
 def _without_fill(dataset: xr.Dataset) -> dict[str, Any]:
     return {
-        str(name): {"_FillValue": None} for name, own in dataset.variables.items() if own.dtype.kind == "f"
+        str(name): {"_FillValue": None}
+        for name, variable in dataset.variables.items()
+        if variable.dtype.kind == "f"
     }
 
 

@@ -13,9 +13,9 @@ from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.diagnostics import MIN_SIZES, Diagnostic, diagnose, free_columns
 from mnmt_laws.fitting.uncertainty import Fitted, Uncertainty
 from mnmt_laws.laws.law import Law
-from mnmt_laws.solver.design_matrix import Design
+from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
-from mnmt_laws.solver.sample import Cells, Sample
+from mnmt_laws.solver.sample import Replicates, Sample
 from mnmt_laws.solver.search import Minimum, find_minima, refit
 
 
@@ -32,19 +32,19 @@ class TaskFit:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Observations that share all their parameters with each other and none with the rest."""
+    """Observations that share all their parameters with each other and none with others."""
 
     rows: NDArray[np.bool_]
-    """(n,) which of the task's observations."""
+    """(n,) mask of the task's observations."""
 
     sample: Sample
     """These observations."""
 
-    cells: Cells
-    """Which of them are of the same model."""
+    replicates: Replicates
+    """Their repeated measurements of the same model."""
 
-    design: Design
-    """The law over the cells."""
+    design: DesignMatrix
+    """The law over one observation for each model."""
 
     minima: tuple[Minimum, ...]
 
@@ -84,13 +84,13 @@ def fit_task(
 
 
 def solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[Part], list[Diagnostic]]:
-    """The estimate of each part of a task, and the weights that were left out."""
+    """Return the estimate of each part of a task, and a diagnostic for each weight that is left out."""
     masks, left_out = _split(law, sample)
     return [_solve(law, sample, objective, mask) for mask in masks], left_out
 
 
 def law_is_split(law: Law) -> bool:
-    """Whether the law shares nothing between weights."""
+    """Return whether the law shares no parameter between weights."""
     return all(parameter.varies == "weight" for parameter in law.parameters)
 
 
@@ -102,8 +102,7 @@ def _split(law: Law, sample: Sample) -> tuple[list[NDArray[np.bool_]], list[Diag
         most = max(sample.num_sizes(weight) for weight in sample.weights)
         raise TableError(
             f"{sample.task}: the {law.name} law needs at least {MIN_SIZES} sizes at one weight, but "
-            f"has {most}; "
-            f"with fewer its exponent is not identified. Add runs of other sizes."
+            f"has {most}; with fewer its exponent is not identified. Add runs of other sizes."
         )
     left_out = [
         Diagnostic(
@@ -116,10 +115,12 @@ def _split(law: Law, sample: Sample) -> tuple[list[NDArray[np.bool_]], list[Diag
 
 
 def _solve(law: Law, sample: Sample, objective: Objective, rows: NDArray[np.bool_]) -> Part:
-    own = sample.where(rows)
-    cells = Cells.of(own, objective)
-    design = Design(law, cells.condense(own, objective))
-    return Part(rows=rows, sample=own, cells=cells, design=design, minima=find_minima(design, objective))
+    subset = sample.where(rows)
+    replicates = Replicates.of(subset, objective)
+    design = DesignMatrix(law, replicates.condense(subset, objective))
+    return Part(
+        rows=rows, sample=subset, replicates=replicates, design=design, minima=find_minima(design, objective)
+    )
 
 
 def _diagnose(part: Part, objective: Objective, *, alone: bool) -> list[Diagnostic]:
@@ -135,11 +136,11 @@ def _diagnose(part: Part, objective: Objective, *, alone: bool) -> list[Diagnost
 def _fitted(
     parts: list[Part], sample: Sample, objective: Objective, runs: NDArray[np.int64], number: int
 ) -> Fitted:
-    """What was fitted, and how; rows that no part has are left out."""
+    """Return the fitted values as an uncertainty method takes them, without rows that no part has."""
     used = np.any([part.rows for part in parts], axis=0)
     predicted, leverage, count = np.empty(len(used)), np.empty(len(used)), 0
     for part in parts:
-        design = Design(part.design.law, part.sample, pivots=part.design.pivots)
+        design = DesignMatrix(part.design.law, part.sample, pivots=part.design.pivots)
         predicted[part.rows], leverage[part.rows] = _leverage(design, objective, part.vector)
         count += len(free_columns(part.design, part.vector))
     return Fitted(
@@ -148,27 +149,27 @@ def _fitted(
     )  # fmt: skip
 
 
-def _leverage(design: Design, objective: Objective, vector: Array) -> tuple[Array, Array]:
-    """(n,) predictions and the diagonal of the hat matrix."""
+def _leverage(design: DesignMatrix, objective: Objective, vector: Array) -> tuple[Array, Array]:
+    """Return (n,) predictions and the diagonal of the hat matrix."""
     predicted, jacobian = design.jacobian(vector[None])
     slopes = jacobian[0] * objective.slope(predicted)[0][:, None]
     free = slopes[:, free_columns(design, vector)]
     scaled = free / np.maximum(np.linalg.norm(free, axis=0), 1e-300)
     left, values, _ = np.linalg.svd(scaled, full_matrices=False)
-    kept = left[:, values > 1e-9 * values.max(initial=0.0)]
-    return predicted[0], np.sum(kept * kept, axis=1)
+    basis = left[:, values > 1e-9 * values.max(initial=0.0)]
+    return predicted[0], np.sum(basis * basis, axis=1)
 
 
 def _refit(parts: list[Part], objective: Objective, method: Uncertainty, fitted: Fitted) -> list[Array]:
-    """(1 + refits, P) of each part: the estimate and its refits, NaN where copies hold no numbers."""
+    """Return (1 + refits, P) for each part: the estimate and its refits, NaN where copies are NaN."""
     used = np.any([part.rows for part in parts], axis=0)
     places = [part.rows[used] for part in parts]
     condensed: list[list[Sample]] = [[] for _ in parts]
     for values, importance in method.copies(fitted):
-        for part, place, found in zip(parts, places, condensed, strict=True):
+        for part, place, samples in zip(parts, places, condensed, strict=True):
             copy = replace(part.sample, values=values[place][None], importance=importance[place][None])
-            found.append(part.cells.condense(copy, objective))
-    return [_refit_part(part, objective, found) for part, found in zip(parts, condensed, strict=True)]
+            samples.append(part.replicates.condense(copy, objective))
+    return [_refit_part(part, objective, samples) for part, samples in zip(parts, condensed, strict=True)]
 
 
 def _refit_part(part: Part, objective: Objective, copies: list[Sample]) -> Array:
@@ -183,23 +184,23 @@ def _refit_part(part: Part, objective: Objective, copies: list[Sample]) -> Array
             importance=np.concatenate([copy.importance for copy in copies]),
             extremes=np.concatenate(extremes) if extremes else None,
         )
-        design = Design(part.design.law, sample, pivots=part.design.pivots)
+        design = DesignMatrix(part.design.law, sample, pivots=part.design.pivots)
         vectors[1:] = refit(design, objective, part.minima).vectors
     return vectors
 
 
 def _dataset(part: Part, vectors: Array) -> xr.Dataset:
-    """Parameters in the law's own units; one value a weight, a partner, or one for all."""
+    """Return parameters for predictors in their own units, over `draw` and `weight` or `partner`."""
     design = part.design
     split = law_is_split(design.law)
     dims = {block.parameter.name: block.parameter.varies for block in design.blocks}
-    found = {}
+    variables = {}
     for name, values in design.publish(vectors).items():
         along = dims.get(name)
-        found[name] = (("draw", along), values) if along else ("draw", values[:, 0])
+        variables[name] = (("draw", along), values) if along else ("draw", values[:, 0])
     coords: dict[str, Array | list[str]] = {}
     if split or "weight" in dims.values():
         coords["weight"] = design.sample.weights
     if design.sample.partners:
         coords["partner"] = list(design.sample.partners)
-    return xr.Dataset(found, coords=coords)
+    return xr.Dataset(variables, coords=coords)

@@ -1,4 +1,4 @@
-"""How uncertain a fit is: refits to copies of the data."""
+"""How uncertain a fit is: refits to copies of the data, and how widely they scatter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Copy = tuple[Array, Array]
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """What a method may know of one task's fit."""
+    """One task's fit, as an uncertainty method takes it."""
 
     values: Array
     """(n,) observed."""
@@ -27,7 +27,7 @@ class Fitted:
     """(n,)"""
 
     leverage: Array
-    """(n,) how much of each prediction its own observation decides, in [0, 1]."""
+    """(n,) the share of each prediction that its own observation decides, in [0, 1]."""
 
     log: bool
     """Whether residuals are differences of logarithms."""
@@ -44,7 +44,7 @@ class Fitted:
 
 
 class Uncertainty(Protocol):
-    """A way to make copies of the data whose refits scatter as the estimate would over repeated studies."""
+    """A method that copies the data so that refits scatter like estimates from repeated studies."""
 
     name: ClassVar[str]
 
@@ -53,10 +53,10 @@ class Uncertainty(Protocol):
         """Number of copies; 0 leaves the uncertainty unknown."""
 
     def copies(self, fitted: Fitted) -> Iterator[Copy]:
-        """The copies of one task, one after the other."""
+        """Yield the copies of one task."""
 
     def describe(self) -> str:
-        """The method in a phrase."""
+        """Return the method in a phrase."""
 
 
 def _check(refits: int) -> None:
@@ -86,14 +86,14 @@ class Perturbation:
             raise ValueError(f"`share` must be above 0, but is {self.share}.")
 
     def copies(self, fitted: Fitted) -> Iterator[Copy]:
-        """The observed values, noise added."""
+        """Yield the observed values with noise."""
         rng = np.random.default_rng([self.seed, fitted.task])
         ones = np.ones(len(fitted.values))
         for _ in range(self.refits):
             yield fitted.values * (1.0 + self.share * rng.standard_normal(len(ones))), ones
 
     def describe(self) -> str:
-        """The method in a phrase."""
+        """Return the method in a phrase."""
         return f"{self.refits} refits after {self.share:.2g} relative noise on every value"
 
 
@@ -102,8 +102,8 @@ class ResidualBootstrap:
     """Refits to the fitted values plus resampled residuals (Davison and Hinkley 1997, sec. 6.2.3).
 
     Residuals are raised by 1/√(1 - leverage), since a fit lies nearer to its data than the truth does, and
-    each copy's by √(ν/χ²_ν), since ν spare observations tell the size of the noise only so well. The noise
-    is thus the data's own.
+    each copy's by √(ν/χ²_ν), since ν spare observations determine the size of the noise only roughly. The
+    noise thus comes from the data.
     """
 
     name: ClassVar[str] = "residual"
@@ -115,17 +115,17 @@ class ResidualBootstrap:
         _check(self.refits)
 
     def copies(self, fitted: Fitted) -> Iterator[Copy]:
-        """Fitted values with the residuals of others; NaN where nothing is left to tell the noise from."""
+        """Yield fitted values with resampled residuals; NaN without spare observations."""
         rng = np.random.default_rng([self.seed, fitted.task])
         residuals, spare = modified_residuals(fitted), len(fitted.values) - fitted.num_parameters
         ones = np.ones(len(residuals))
         for _ in range(self.refits):
             size = np.sqrt(spare / rng.chisquare(spare)) if spare > 0 else np.nan
-            drawn = size * residuals[rng.integers(len(residuals), size=len(residuals))]
-            yield fitted.predicted * np.exp(drawn) if fitted.log else fitted.predicted + drawn, ones
+            noise = size * residuals[rng.integers(len(residuals), size=len(residuals))]
+            yield fitted.predicted * np.exp(noise) if fitted.log else fitted.predicted + noise, ones
 
     def describe(self) -> str:
-        """The method in a phrase."""
+        """Return the method in a phrase."""
         return f"{self.refits} refits to resampled residuals"
 
 
@@ -133,7 +133,7 @@ class ResidualBootstrap:
 class ClusterBootstrap:
     """Refits with a random importance for each run (the Bayesian bootstrap of Rubin 1981, by cluster).
 
-    What one run measured, on all tasks and test sets, is kept together, so errors that a run's measurements
+    All measurements of one run, on all tasks and test sets, get one weight, so that errors which they
     share are allowed for. Exponential weights leave no run out, so every weight and size stays represented.
     """
 
@@ -146,13 +146,13 @@ class ClusterBootstrap:
         _check(self.refits)
 
     def copies(self, fitted: Fitted) -> Iterator[Copy]:
-        """The observed values, each run's weighted at random, the same in every task."""
+        """Yield the observed values with a random weight for each run, the same in every task."""
         rng = np.random.default_rng(self.seed)
         for _ in range(self.refits):
             yield fitted.values, rng.standard_exponential(fitted.num_runs)[fitted.run]
 
     def describe(self) -> str:
-        """The method in a phrase."""
+        """Return the method in a phrase."""
         return f"{self.refits} refits with random weights of the runs"
 
 
@@ -163,7 +163,7 @@ UNCERTAINTIES: dict[str, type[Perturbation | ResidualBootstrap | ClusterBootstra
 
 
 def modified_residuals(fitted: Fitted) -> Array:
-    """(n,) centred residuals as if each observation had not pulled its own prediction."""
+    """Return (n,) centred residuals, as if no observation had pulled its own prediction."""
     spare = len(fitted.values) - fitted.num_parameters
     if spare <= 0:
         return np.full(len(fitted.values), np.nan)
@@ -177,14 +177,14 @@ def modified_residuals(fitted: Fitted) -> Array:
 
 
 def deviation(draws: xr.Dataset) -> xr.Dataset:
-    """The standard deviation of each variable over `draw`; NaN without refits."""
+    """Return the standard deviation of each variable over `draw`; NaN without refits."""
     if not draws.sizes["draw"]:
         return _unknown(draws)
     return draws.std("draw", skipna=False, keep_attrs=True)
 
 
 def central_interval(draws: xr.Dataset, level: float) -> xr.Dataset:
-    """The central interval of each variable over `draw`, along `bound` (lower, upper); NaN without refits.
+    """Return each variable's central interval over `draw`, along `bound` (lower, upper); NaN without refits.
 
     Raises:
         ValueError: If `level` is not between 0 and 1.
@@ -199,12 +199,12 @@ def central_interval(draws: xr.Dataset, level: float) -> xr.Dataset:
 
 
 def _unknown(draws: xr.Dataset) -> xr.Dataset:
-    """NaN in the shape of one draw; the sum over none has that shape."""
+    """Return NaN in the shape of one draw, which the sum over no draws has."""
     return xr.full_like(draws.sum("draw", keep_attrs=True), np.nan, dtype=float)
 
 
 def bounds_of(draws: Array, level: float = 0.95) -> tuple[Array, Array]:
-    """Ends of the central interval of values over their first axis; NaN where there are none."""
+    """Return the ends of the central interval over the first axis; NaN without values."""
     if not len(draws):
         unknown = np.full(draws.shape[1:], np.nan)
         return unknown, unknown

@@ -38,16 +38,16 @@ class Capacity(Law):
 
     @property
     def regions(self) -> tuple[Mapping[str, tuple[float, float]], ...]:
-        """Those of f̂."""
+        """The regions of f̂."""
         return self.fraction.regions
 
     def features(self, x: Values, theta: Values) -> dict[str, Array]:
-        """(f̂ N)^-α and 1."""
+        """Return (f̂ N)^-α and 1."""
         power = np.exp(-theta["alpha"] * np.log(self.fraction.share(x, theta) * x["size"]))
         return {"beta": power, "l_inf": np.ones_like(power)}
 
     def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
-        """By α, and by the coefficients of f̂ through it."""
+        """Return the derivatives in α and in the coefficients of f̂."""
         share = self.fraction.share(x, theta)
         by_share = -theta["alpha"] * parts["beta"] / share
         slopes = {"alpha": -np.log(share * x["size"]) * parts["beta"]}
@@ -57,7 +57,7 @@ class Capacity(Law):
         return slopes
 
     def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
-        """β for N in parameters."""
+        """Return β for N in parameters."""
         return {**values, "beta": values["beta"] * pivots["size"] ** values["alpha"]}
 
 

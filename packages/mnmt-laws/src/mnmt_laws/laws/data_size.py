@@ -36,17 +36,17 @@ class Chinchilla(Law):
         )
 
     def features(self, x: Values, theta: Values) -> dict[str, Array]:
-        """N^-α, D^-β and 1."""
+        """Return N^-α, D^-β and 1."""
         by_size = np.exp(-theta["alpha"] * np.log(x["size"]))
         by_data = np.exp(-theta["beta"] * np.log(x["tokens"]))
         return {"a": by_size, "b": by_data, "e": np.ones_like(by_size)}
 
     def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
-        """By α and β."""
+        """Return the derivatives in α and β."""
         return {"alpha": -np.log(x["size"]) * parts["a"], "beta": -np.log(x["tokens"]) * parts["b"]}
 
     def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
-        """A for N in parameters, B for D in tokens."""
+        """Return A for N in parameters, and B for D in tokens."""
         a = values["a"] * pivots["size"] ** values["alpha"]
         return {**values, "a": a, "b": values["b"] * pivots["tokens"] ** values["beta"]}
 
@@ -86,12 +86,12 @@ class Gordon(Law):
         )
 
     def features(self, x: Values, theta: Values) -> dict[str, Array]:
-        """[s N^(-α_N/α_D) + (1 - s) / D]^α_D."""
+        """Return [s N^(-α_N/α_D) + (1 - s) / D]^α_D."""
         by_size, by_data = self._log_terms(x, theta)
         return {"factor": np.exp(theta["alpha_d"] * np.logaddexp(by_size, by_data))}
 
     def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
-        """By α_N, α_D and s."""
+        """Return the derivatives in α_N, α_D and the logit of s."""
         by_size, by_data = self._log_terms(x, theta)
         log_total, predicted, log_size = np.logaddexp(by_size, by_data), parts["factor"], np.log(x["size"])
         of_size = np.exp(by_size - log_total)
@@ -103,7 +103,7 @@ class Gordon(Law):
         }
 
     def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
-        """N_C in parameters and D_C in tokens beside the exponents."""
+        """Return the exponents, N_C in parameters and D_C in tokens."""
         size, data = pivots["size"], pivots["tokens"]
         log_scale = np.log(values["factor"]) / values["alpha_d"]
         log_share = -np.logaddexp(0.0, -values["balance"])
@@ -117,7 +117,7 @@ class Gordon(Law):
         }
 
     def predict(self, x: Values, published: Values, sign: int) -> Array:
-        """The formula as it is written."""
+        """Return the published formula."""
         ratio = published["alpha_n"] / published["alpha_d"]
         inner = (published["n_c"] / x["size"]) ** ratio + published["d_c"] / x["tokens"]
         return np.asarray(inner ** published["alpha_d"])

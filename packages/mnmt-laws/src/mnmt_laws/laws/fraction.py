@@ -25,10 +25,10 @@ class Fraction(Protocol):
         """Its coefficients."""
 
     def share(self, x: Values, theta: Values) -> Array:
-        """f̂ of every observation."""
+        """Return f̂ of every observation."""
 
     def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
-        """Derivative of f̂ in each coefficient."""
+        """Return the derivative of f̂ in each coefficient."""
 
 
 def _shape(name: str, bounds: tuple[float, float], starts: tuple[float, ...]) -> Parameter:
@@ -36,12 +36,12 @@ def _shape(name: str, bounds: tuple[float, float], starts: tuple[float, ...]) ->
 
 
 def hump(weight: Array, c2: Array | float, c3: Array | float) -> Array:
-    """p^c2 (1 - p)^c3, where what a task gains from others is felt."""
+    """Return p^c2 (1 - p)^c3, the weights at which a task gains from others."""
     return np.asarray(weight**c2 * (1.0 - weight) ** c3)
 
 
 def _log(values: Array) -> Array:
-    """The logarithm where it multiplies a power of `values` that is 0 at 0."""
+    """Return the logarithm, or 0 at 0, where the power that it multiplies is 0."""
     return np.asarray(np.log(np.where(values > 0, values, 1.0)))
 
 
@@ -62,12 +62,12 @@ class Hump:
         return c1, _shape("c2", (0.01, 6.0), _POWERS), _shape("c3", (0.01, 6.0), _POWERS)
 
     def share(self, x: Values, theta: Values) -> Array:
-        """f̂ of every observation."""
+        """Return f̂ of every observation."""
         weight = x["weight"]
         return np.asarray(weight + theta["c1"] * hump(weight, theta["c2"], theta["c3"]))
 
     def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
-        """∂f̂/∂c1, ∂f̂/∂c2 and ∂f̂/∂c3."""
+        """Return ∂f̂/∂c1, ∂f̂/∂c2 and ∂f̂/∂c3."""
         weight = x["weight"]
         shape = hump(weight, theta["c2"], theta["c3"])
         raised = theta["c1"] * shape
@@ -87,11 +87,11 @@ class Line:
         return (_shape("c1", (-5.0, 1.0), (-2.0, -0.5, 0.2, 0.5, 0.8, 0.95)),)
 
     def share(self, x: Values, theta: Values) -> Array:
-        """f̂ of every observation."""
+        """Return f̂ of every observation."""
         return np.asarray(theta["c1"] * (x["weight"] - 1.0) + 1.0)
 
     def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
-        """∂f̂/∂c1."""
+        """Return ∂f̂/∂c1."""
         return {"c1": x["weight"] - 1.0 + 0.0 * theta["c1"]}
 
 
@@ -120,12 +120,12 @@ class Simplex:
         return gain, *rest
 
     def share(self, x: Values, theta: Values) -> Array:
-        """f̂ of every observation."""
+        """Return f̂ of every observation."""
         gain = self._gain(x, theta)
         return np.asarray(x["weight"] + gain * hump(x["weight"], theta["c2"], theta["c3"]))
 
     def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
-        """∂f̂/∂c1, with an axis over partners, ∂f̂/∂c2 and ∂f̂/∂c3."""
+        """Return ∂f̂/∂c1, with an axis over partners, ∂f̂/∂c2 and ∂f̂/∂c3."""
         weight = x["weight"]
         shape = hump(weight, theta["c2"], theta["c3"])
         raised = self._gain(x, theta) * shape
@@ -133,5 +133,5 @@ class Simplex:
         return {"c1": by_partner, "c2": raised * _log(weight), "c3": raised * _log(1.0 - weight)}
 
     def _gain(self, x: Values, theta: Values) -> Array:
-        """The mean of the partners' c1, by their weights."""
+        """Return the mean of the partners' c1, by their weights."""
         return np.asarray(np.sum(theta["c1"][..., None, :] * x["partners"], axis=-1))

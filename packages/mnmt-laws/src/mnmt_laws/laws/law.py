@@ -1,4 +1,4 @@
-"""What a law is: a formula whose linear parameters are named as such, bounds, and where to look first."""
+"""The definition of a law: a formula, its parameters with their bounds, and where a search starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Values = Mapping[str, Array]
 
 Kind = Literal["exponent", "shape", "factor", "limit"]
 ALPHA_BOUNDS = (0.01, 4.0)
-"""Range of every exponent; a fit that ends at either end says so."""
+"""Range of every exponent; a fit that ends at either bound reports it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Parameter:
     name: str
 
     meaning: str
-    """What it is, in words."""
+    """The parameter in words."""
 
     kind: Kind
     """`factor` (at least 0) and `limit` (between 0 and the least loss) are linear and are eliminated in
@@ -50,7 +50,7 @@ class Law(ABC):
     """A formula for a task's metric: Σ over linear parameters of value × feature(observation; the others).
 
     Factors multiply features that fall with size, so a metric that rises with size has their sign flipped.
-    A law of a page: its names, `parameters`, `features` and `slopes`; the rest has defaults.
+    A law defines its names, `predictors`, `parameters`, `features` and `slopes`; the rest has defaults.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Law(ABC):
     @property
     @abstractmethod
     def predictors(self) -> tuple[str, ...]:
-        """What it needs of the run table: `size`, `weight`, `tokens`, `encoder_size`, `partners`."""
+        """Columns of the run table that it needs, such as `size` and `weight`; and `partners`."""
 
     @property
     @abstractmethod
@@ -69,11 +69,11 @@ class Law(ABC):
 
     @abstractmethod
     def features(self, x: Values, theta: Values) -> dict[str, Array]:
-        """The feature of every linear parameter; elementwise over observations."""
+        """Return the feature of every linear parameter, elementwise over observations."""
 
     @abstractmethod
     def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
-        """Derivative of the prediction in every nonlinear parameter.
+        """Return the derivative of the prediction in every nonlinear parameter.
 
         `parts` holds value × feature, with its sign, of every linear parameter; the prediction is their sum.
         A parameter that varies with the partner has one more axis, over partners.
@@ -90,15 +90,15 @@ class Law(ABC):
         return tuple(name for name in self.predictors if name not in ("weight", "partners"))
 
     def pivot(self, values: Array) -> float:
-        """The pivot of a predictor: its geometric mean."""
+        """Return the pivot of a predictor: its geometric mean."""
         return float(np.exp(np.log(values).mean()))
 
     def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
-        """Parameters for predictors in their own units, from those for predictors over their pivots."""
+        """Convert parameters for predictors over their pivots to predictors in their own units."""
         return dict(values)
 
     def predict(self, x: Values, published: Values, sign: int) -> Array:
-        """The formula, for predictors in their own units; `sign` is -1 where the metric rises with size."""
+        """Return the formula at predictors in their own units; `sign` is -1 if the metric rises."""
         features = self.features(x, published)
         kinds = {parameter.name: parameter.kind for parameter in self.parameters}
         parts = [
@@ -111,7 +111,7 @@ class Law(ABC):
 def exponent(
     name: str, meaning: str, *, starts: int = 24, varies: Literal["weight"] | None = None
 ) -> Parameter:
-    """A scaling exponent."""
+    """Return a scaling exponent."""
     grid = tuple(np.geomspace(*ALPHA_BOUNDS, starts))
     return Parameter(
         name=name, meaning=meaning, kind="exponent", bounds=ALPHA_BOUNDS, starts=grid, varies=varies
@@ -119,10 +119,10 @@ def exponent(
 
 
 def factor(name: str, meaning: str, *, varies: Literal["weight"] | None = None) -> Parameter:
-    """A multiplicative factor."""
+    """Return a multiplicative factor."""
     return Parameter(name=name, meaning=meaning, kind="factor", varies=varies)
 
 
 def limit(name: str = "l_inf", *, varies: Literal["weight"] | None = None) -> Parameter:
-    """What no size removes."""
+    """Return a limit: the loss that no size removes."""
     return Parameter(name=name, meaning="irreducible loss L∞", kind="limit", varies=varies)

@@ -43,16 +43,16 @@ class PowerLaw(Law):
         )
 
     def features(self, x: Values, theta: Values) -> dict[str, Array]:
-        """N^-α and 1."""
+        """Return N^-α and 1."""
         power = np.exp(-theta["alpha"] * np.log(x["size"]))
         return {"beta": power, "l_inf": np.ones_like(power)}
 
     def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
-        """-log N β N^-α."""
+        """Return the derivative in α, -log N β N^-α."""
         return {"alpha": -np.log(x["size"]) * parts["beta"]}
 
     def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
-        """β for N in parameters."""
+        """Return β for N in parameters."""
         if self._shared_factor:
             return dict(values)
         return {**values, "beta": values["beta"] * pivots["size"] ** values["alpha"]}
@@ -123,21 +123,21 @@ class Bivariate(Law):
         )
 
     def features(self, x: Values, theta: Values) -> dict[str, Array]:
-        """N_e^-α_e N_d^-α_d and 1."""
+        """Return N_e^-α_e N_d^-α_d and 1."""
         exponents = theta["alpha_e"] * np.log(x["encoder_size"]) + theta["alpha_d"] * np.log(
             x["decoder_size"]
         )
         return {"beta": np.exp(-exponents), "l_inf": np.ones_like(exponents)}
 
     def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
-        """By α_e and α_d."""
+        """Return the derivatives in α_e and α_d."""
         return {
             "alpha_e": -np.log(x["encoder_size"]) * parts["beta"],
             "alpha_d": -np.log(x["decoder_size"]) * parts["beta"],
         }
 
     def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
-        """β for sizes in parameters."""
+        """Return β for sizes in parameters."""
         scale = pivots["encoder_size"] ** values["alpha_e"] * pivots["decoder_size"] ** values["alpha_d"]
         return {**values, "beta": values["beta"] * scale}
 
@@ -165,22 +165,22 @@ class Zhang(Law):
         )
 
     def pivot(self, values: Array) -> float:
-        """N_0, the smallest size."""
+        """Return N_0, the smallest size."""
         return float(values.min())
 
     def features(self, x: Values, theta: Values) -> dict[str, Array]:
-        """(N_0 / N)^p and 1."""
+        """Return (N_0 / N)^p and 1."""
         power = np.exp(-theta["exponent"] * np.log(x["size"]))
         return {"factor": power, "l_inf": np.ones_like(power)}
 
     def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
-        """By p."""
+        """Return the derivative in p."""
         return {"exponent": -np.log(x["size"]) * parts["factor"]}
 
     def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
-        """N_0 beside the rest."""
+        """Return the parameters and N_0."""
         return {**values, "n_0": np.full_like(values["factor"], pivots["size"])}
 
     def predict(self, x: Values, published: Values, sign: int) -> Array:
-        """The formula as it is written."""
+        """Return the published formula."""
         return super().predict({"size": x["size"] / published["n_0"]}, published, sign)

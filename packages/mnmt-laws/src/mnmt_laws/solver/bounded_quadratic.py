@@ -11,7 +11,7 @@ _RIDGE = 1e-15  # relative to the diagonal: keeps a singular problem solvable wi
 _SWEEPS = 200
 
 
-def solve_box(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array:
+def solve_bounded(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array:
     """Minimise ½ xᵀHx - gᵀx within lower ≤ x ≤ upper, for each of m problems.
 
     A primal-dual active set: variables beyond a bound are put on it, those whose gradient points inwards are
@@ -31,12 +31,12 @@ def solve_box(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array
     diagonal = np.arange(matrix.shape[1])
     scaled[:, diagonal, diagonal] += _RIDGE
     low, high = lower / scale, upper / scale
-    found = _active_set(scaled, vector * scale, low, high)
-    return np.clip(found * scale, lower, upper)
+    solution = _active_set(scaled, vector * scale, low, high)
+    return np.clip(solution * scale, lower, upper)
 
 
 def _scales(matrix: Array) -> Array:
-    """What makes each diagonal one; one where it is zero."""
+    """Return the scales that make each diagonal one; one where it is zero."""
     diagonal = np.einsum("mkk->mk", matrix)
     positive = diagonal > 0
     return np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 1.0)
@@ -46,34 +46,34 @@ def _active_set(matrix: Array, vector: Array, lower: Array, upper: Array) -> Arr
     count, width = vector.shape
     pinned = lower == upper
     at_low, at_high = pinned.copy(), np.zeros_like(pinned)
-    found = np.zeros_like(vector)
+    solution = np.zeros_like(vector)
     todo = np.arange(count)
     for _ in range(3 * width + 6):
-        held, limits = (at_low | at_high)[todo], np.where(at_high, upper, lower)[todo]
-        x = _solve_free(matrix[todo], vector[todo], held, limits)
+        at_limit, limits = (at_low | at_high)[todo], np.where(at_high, upper, lower)[todo]
+        x = _solve_free(matrix[todo], vector[todo], at_limit, limits)
         pull = vector[todo] - np.einsum("mij,mj->mi", matrix[todo], x)
-        found[todo] = x
+        solution[todo] = x
         below = (x < lower[todo]) | (at_low[todo] & (pull < 0)) | pinned[todo]
         above = ((x > upper[todo]) | (at_high[todo] & (pull > 0))) & ~below
         changed = ((below != at_low[todo]) | (above != at_high[todo])).any(axis=1)
         at_low[todo], at_high[todo] = below, above
         todo = todo[changed]
         if not len(todo):
-            return found
-    found[todo] = _coordinate_descent(matrix[todo], vector[todo], lower[todo], upper[todo])
-    return found
+            return solution
+    solution[todo] = _coordinate_descent(matrix[todo], vector[todo], lower[todo], upper[todo])
+    return solution
 
 
-def _solve_free(matrix: Array, vector: Array, held: NDArray[np.bool_], limits: Array) -> Array:
-    """The minimum with the held variables on their limits."""
-    if not held.any():
+def _solve_free(matrix: Array, vector: Array, at_limit: NDArray[np.bool_], limits: Array) -> Array:
+    """Return the minimum with some variables held at their limits."""
+    if not at_limit.any():
         return np.asarray(np.linalg.solve(matrix, vector[..., None])[..., 0])
-    fixed = np.where(held, limits, 0.0)
-    right = np.where(held, fixed, vector - np.einsum("mij,mj->mi", matrix, fixed))
-    free = ~held
+    fixed = np.where(at_limit, limits, 0.0)
+    right = np.where(at_limit, fixed, vector - np.einsum("mij,mj->mi", matrix, fixed))
+    free = ~at_limit
     left = matrix * (free[:, :, None] & free[:, None, :])
     diagonal = np.arange(matrix.shape[1])
-    left[:, diagonal, diagonal] += held
+    left[:, diagonal, diagonal] += at_limit
     return np.asarray(np.linalg.solve(left, right[..., None])[..., 0])
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.solver.bounded_quadratic import solve_box
-from mnmt_laws.solver.design_matrix import Design
+from mnmt_laws.solver.bounded_quadratic import solve_bounded
+from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
 
 SETTLED, NEARLY = 1e-13, 1e-9  # relative change of all predictions in a step at which a search has converged
@@ -19,7 +19,7 @@ _GAIN = 1e-15  # relative fall of the objective that rounding hides
 
 @dataclass(kw_only=True)
 class Descent:
-    """Where m searches ended."""
+    """The ends of m searches."""
 
     vectors: Array
     """(m, P)"""
@@ -32,8 +32,8 @@ class Descent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
-    """What m searches fit: values, their importance, and the bounds they keep to."""
+class Problem:
+    """The data of m searches: values, their importance, and the bounds of the parameters."""
 
     values: Array
     """(m, n)"""
@@ -47,9 +47,9 @@ class Target:
     upper: Array
     """(m, P)"""
 
-    def at(self, rows: NDArray[np.int64]) -> Target:
-        """Some of the searches."""
-        return Target(
+    def at(self, rows: NDArray[np.int64]) -> Problem:
+        """Return some of the searches."""
+        return Problem(
             values=self.values[rows],
             importance=self.importance[rows],
             lower=self.lower[rows],
@@ -58,17 +58,17 @@ class Target:
 
 
 def project(
-    design: Design, objective: Objective, target: Target, vectors: Array, *, steps: int, cold: bool
+    design: DesignMatrix, objective: Objective, problem: Problem, vectors: Array, *, steps: int, cold: bool
 ) -> tuple[Array, Array]:
-    """The best linear parameters for the nonlinear ones that `vectors` hold.
+    """Return the best linear parameters for the nonlinear ones in `vectors`.
 
     One step is exact where the objective is a sum of squares of differences; for others it is Newton's method
     or iterated reweighting.
 
     Args:
         design: The law over the observations.
-        objective: What is minimised.
-        target: What is fitted.
+        objective: The function to minimise.
+        problem: Values, importance and bounds.
         vectors: (m, P) parameters, whose linear columns are replaced.
         steps: Least-squares problems to solve.
         cold: Whether the linear columns hold nothing to begin with.
@@ -78,42 +78,42 @@ def project(
     """
     linear = slice(design.num_nonlinear, None)
     columns = design.linear_columns(vectors)
-    low, high = target.lower[:, linear], target.upper[:, linear]
-    found = np.clip(vectors[:, linear], low, high)
+    low, high = problem.lower[:, linear], problem.upper[:, linear]
+    solution = np.clip(vectors[:, linear], low, high)
     if cold:
-        relative = target.values**-2.0 if objective.log else 1.0
-        found = _step(columns, target.importance * relative, target.values, low, high)
-    cost = _cost(objective, target, columns, found)
+        relative = problem.values**-2.0 if objective.log else 1.0
+        solution = _step(columns, problem.importance * relative, problem.values, low, high)
+    cost = _cost(objective, problem, columns, solution)
     for _ in range(steps):
-        predicted = np.einsum("mnk,mk->mn", columns, found)
-        residual, slope = objective.residual(target.values, predicted), objective.slope(predicted)
-        curvature = target.importance * objective.curvature(residual) * slope * slope
-        pull = target.importance * objective.reweighting(residual) * residual * slope
+        predicted = np.einsum("mnk,mk->mn", columns, solution)
+        residual, slope = objective.residual(problem.values, predicted), objective.slope(predicted)
+        curvature = problem.importance * objective.curvature(residual) * slope * slope
+        pull = problem.importance * objective.reweighting(residual) * residual * slope
         goal = predicted - np.divide(pull, curvature, out=np.zeros_like(pull), where=curvature > 0)
-        tried = _step(columns, curvature, goal, low, high)
-        after = _cost(objective, target, columns, tried)
+        candidate = _step(columns, curvature, goal, low, high)
+        after = _cost(objective, problem, columns, candidate)
         better = after < cost
-        found, cost = np.where(better[:, None], tried, found), np.where(better, after, cost)
+        solution, cost = np.where(better[:, None], candidate, solution), np.where(better, after, cost)
         if not better.any():
             break
-    return np.concatenate([vectors[:, : design.num_nonlinear], found], axis=1), cost
+    return np.concatenate([vectors[:, : design.num_nonlinear], solution], axis=1), cost
 
 
 def _step(columns: Array, weights: Array, goal: Array, low: Array, high: Array) -> Array:
-    """Weighted least squares within bounds."""
+    """Solve weighted least squares within bounds."""
     weighted = (columns * weights[..., None]).transpose(0, 2, 1)
-    return solve_box(weighted @ columns, (weighted @ goal[..., None])[..., 0], low, high)
+    return solve_bounded(weighted @ columns, (weighted @ goal[..., None])[..., 0], low, high)
 
 
-def _cost(objective: Objective, target: Target, columns: Array, found: Array) -> Array:
-    residual = objective.residual(target.values, np.einsum("mnk,mk->mn", columns, found))
-    return objective.cost(residual, target.importance)
+def _cost(objective: Objective, problem: Problem, columns: Array, solution: Array) -> Array:
+    residual = objective.residual(problem.values, np.einsum("mnk,mk->mn", columns, solution))
+    return objective.cost(residual, problem.importance)
 
 
 def descend(
-    design: Design,
+    design: DesignMatrix,
     objective: Objective,
-    target: Target,
+    problem: Problem,
     vectors: Array,
     *,
     most: int = 300,
@@ -124,11 +124,11 @@ def descend(
     Each step solves, within the bounds, the least-squares problem that agrees with the objective at the
     present point, damped until it helps; then the linear parameters are projected again.
     """
-    place = np.clip(vectors, target.lower, target.upper)
+    place = np.clip(vectors, problem.lower, problem.upper)
     predicted = design.predict(place)
     state = Descent(
         vectors=place,
-        cost=objective.cost(objective.residual(target.values, predicted), target.importance),
+        cost=objective.cost(objective.residual(problem.values, predicted), problem.importance),
         converged=np.zeros(len(place), dtype=bool),
     )
     damping = np.full(len(place), 1e-4)
@@ -136,38 +136,38 @@ def descend(
     for _ in range(most):
         if not len(todo):
             break
-        done = _advance(design, objective, target.at(todo), state, damping, todo, settled)
+        done = _advance(design, objective, problem.at(todo), state, damping, todo, settled)
         state.converged[todo[done]] = True
         todo = todo[~done]
     return state
 
 
 def _advance(
-    design: Design,
+    design: DesignMatrix,
     objective: Objective,
-    target: Target,
+    problem: Problem,
     state: Descent,
     damping: Array,
     todo: NDArray[np.int64],
     settled: float,
 ) -> NDArray[np.bool_]:
-    """One step of every search in `todo`; which of them have converged."""
-    here, cost = state.vectors[todo], state.cost[todo]
-    predicted, jacobian = design.jacobian(here)
-    residual, slope = objective.residual(target.values, predicted), objective.slope(predicted)
-    curvature = target.importance * objective.curvature(residual) * slope * slope
+    """Take one step of every search in `todo`; return which of them have converged."""
+    current, cost = state.vectors[todo], state.cost[todo]
+    predicted, jacobian = design.jacobian(current)
+    residual, slope = objective.residual(problem.values, predicted), objective.slope(predicted)
+    curvature = problem.importance * objective.curvature(residual) * slope * slope
     weighted = (jacobian * curvature[..., None]).transpose(0, 2, 1)
     matrix = weighted @ jacobian
-    pull = target.importance * objective.reweighting(residual) * residual * slope
+    pull = problem.importance * objective.reweighting(residual) * residual * slope
     gradient = (jacobian.transpose(0, 2, 1) @ pull[..., None])[..., 0]
     diagonal = np.arange(design.width)
     matrix[:, diagonal, diagonal] *= 1.0 + damping[todo][:, None]
-    step = solve_box(matrix, -gradient, target.lower - here, target.upper - here)
-    there = np.clip(here + step, target.lower, target.upper)
-    there, after = project(design, objective, target, there, steps=1, cold=False)
+    step = solve_bounded(matrix, -gradient, problem.lower - current, problem.upper - current)
+    candidate = np.clip(current + step, problem.lower, problem.upper)
+    candidate, after = project(design, objective, problem, candidate, steps=1, cold=False)
     better = after < cost - _GAIN * cost
     still = np.abs((jacobian @ step[..., None])[..., 0]) <= settled * np.abs(predicted)
-    state.vectors[todo] = np.where((after <= cost)[:, None], there, here)
+    state.vectors[todo] = np.where((after <= cost)[:, None], candidate, current)
     state.cost[todo] = np.minimum(after, cost)
     damping[todo] = np.clip(np.where(better, damping[todo] / 10, damping[todo] * 10), 1e-12, 10 * _STUCK)
     return np.asarray(still.all(axis=1) | (damping[todo] >= _STUCK))

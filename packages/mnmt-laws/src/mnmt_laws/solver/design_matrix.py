@@ -1,4 +1,4 @@
-"""A law laid over a sample: predictions and derivatives of many parameter vectors at once."""
+"""A law over a sample: predictions and derivatives of many parameter vectors at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Block:
         return int(self.columns.stop - self.columns.start)
 
 
-class Design:
+class DesignMatrix:
     """A law over the n observations of a sample.
 
     Parameter vectors are (..., P): the nonlinear parameters, then the linear ones; one that varies with the
@@ -63,44 +63,44 @@ class Design:
         return sum(block.width for block in self.blocks if not block.parameter.linear)
 
     def rowwise(self, vectors: Array) -> dict[str, Array]:
-        """Each parameter as every observation sees it: (..., n), or (..., 1) where all see the same."""
-        seen = {}
+        """Return each parameter by observation: (..., n), or (..., 1) where all have the same."""
+        by_row = {}
         for block in self.blocks:
             values = vectors[..., block.columns]
-            seen[block.parameter.name] = values[..., self.groups] if self._by_weight(block) else values
-        return seen
+            by_row[block.parameter.name] = values[..., self.groups] if self._by_weight(block) else values
+        return by_row
 
     def predict(self, vectors: Array) -> Array:
-        """(..., n) predictions."""
+        """Return (..., n) predictions."""
         return sum(self._parts(vectors)[1].values(), start=np.zeros(()))
 
     def linear_columns(self, vectors: Array) -> Array:
-        """(..., n, number of linear columns): what the linear parameters multiply."""
+        """Return (..., n, linear columns): the features that the linear parameters multiply."""
         features = self.law.features(self.x, self.rowwise(vectors))
         linear = [block for block in self.blocks if block.parameter.linear]
         return self._columns(linear, {name: self._signed(name, value) for name, value in features.items()})
 
     def jacobian(self, vectors: Array) -> tuple[Array, Array]:
-        """(..., n) predictions and their (..., n, P) derivatives."""
+        """Return (..., n) predictions and their (..., n, P) derivatives."""
         theta, parts, features = self._all(vectors)
         columns = {name: self._signed(name, value) for name, value in features.items()}
         columns.update(self.law.slopes(self.x, theta, parts))
         return sum(parts.values(), start=np.zeros(())), self._columns(self.blocks, columns)
 
     def bounds(self, region: Mapping[str, tuple[float, float]]) -> tuple[Array, Array]:
-        """(m, P) lower and upper bounds of the parameters of every copy, within a region."""
+        """Return (m, P) lower and upper bounds of the parameters of every copy, within a region."""
         copies = len(self.sample.values)
         low, high = np.zeros((copies, self.width)), np.full((copies, self.width), np.inf)
         for block in self.blocks:
-            own = block.parameter
-            if own.kind == "limit":
+            parameter = block.parameter
+            if parameter.kind == "limit":
                 low[:, block.columns], high[:, block.columns] = self._limits(block)
             else:
-                low[:, block.columns], high[:, block.columns] = region.get(own.name, own.bounds)
+                low[:, block.columns], high[:, block.columns] = region.get(parameter.name, parameter.bounds)
         return low, high
 
     def limits_of(self, block: Block) -> tuple[Array, Array]:
-        """(width,) lower and upper bounds of a parameter of the first copy, in any region."""
+        """Return (width,) lower and upper bounds of a parameter of the first copy, in any region."""
         if block.parameter.kind == "limit":
             lows, highs = self._limits(block)
             return lows[0], highs[0]
@@ -108,18 +108,18 @@ class Design:
         return np.full(block.width, low), np.full(block.width, high)
 
     def _limits(self, block: Block) -> tuple[Array, Array]:
-        """L∞ lies in [0, min L]; the ceiling of a rising metric in [max, the metric's own ceiling]."""
+        """Return [0, min L] for L∞, and [max, the most it can reach] for a rising metric."""
         extremes = self.sample.values if self.sample.extremes is None else self.sample.extremes
         values = np.where(self.sample.importance > 0, extremes, np.nan)
         groups = [self.groups == group for group in range(block.width)] if self._by_weight(block) else [...]
         reduce = np.nanmax if self.sample.rising else np.nanmin
-        found = np.stack([reduce(values[:, rows], axis=-1) for rows in groups], axis=1)
+        extreme = np.stack([reduce(values[:, rows], axis=-1) for rows in groups], axis=1)
         if self.sample.rising:
-            return found, np.maximum(found, self.sample.ceiling)
-        return np.zeros_like(found), np.maximum(found, 0.0)
+            return extreme, np.maximum(extreme, self.sample.ceiling)
+        return np.zeros_like(extreme), np.maximum(extreme, 0.0)
 
     def publish(self, vectors: Array) -> dict[str, Array]:
-        """(m, 1 or number of weights or partners) each: parameters for predictors in their own units."""
+        """Return parameters for predictors in their own units, (m, width) each."""
         values = {block.parameter.name: vectors[:, block.columns] for block in self.blocks}
         return self.law.publish(values, self.pivots)
 
@@ -149,14 +149,14 @@ class Design:
         shape = (*np.broadcast_shapes(*(self._plain(block, values).shape for block in blocks)),)
         table = np.zeros((*shape, blocks[-1].columns.stop - start), dtype=first.dtype)
         for block in blocks:
-            own = slice(block.columns.start - start, block.columns.stop - start)
+            span = slice(block.columns.start - start, block.columns.stop - start)
             value = values[block.parameter.name]
             if block.parameter.varies == "partner":
-                table[..., own] = value
+                table[..., span] = value
             elif self._by_weight(block):
-                table[..., self._rows, own.start + self.groups] = value
+                table[..., self._rows, span.start + self.groups] = value
             else:
-                table[..., own] = value[..., None]
+                table[..., span] = value[..., None]
         return table
 
     def _plain(self, block: Block, values: Mapping[str, Array]) -> Array:
@@ -165,9 +165,9 @@ class Design:
 
 
 def find_unidentified(jacobian: Array, tolerance: float = 1e-7) -> NDArray[np.bool_]:
-    """Which of P parameters can move without moving any prediction.
+    """Return which of P parameters can move without moving any prediction.
 
-    Their share of the null space of (n, P).
+    Those are the parameters with a share in the null space of the jacobian (n, P).
     """
     norms = np.linalg.norm(jacobian, axis=0)
     idle = norms == 0

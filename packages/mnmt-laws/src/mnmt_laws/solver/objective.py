@@ -1,4 +1,4 @@
-"""What a fit minimises."""
+"""Objectives: the functions that a fit minimises."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ class Objective:
     """Whether ρ(r) = abs(r); `delta` then only smooths the search."""
 
     def residual(self, observed: Array, predicted: Array) -> Array:
-        """Residuals in the shape of `predicted`."""
+        """Return residuals in the shape of `predicted`."""
         if not self.log:
             return predicted - observed
         return np.log(np.maximum(predicted, _SMALLEST)) - np.log(observed)
 
     def slope(self, predicted: Array) -> Array:
-        """Derivative of the residual with respect to the prediction."""
+        """Return the derivative of the residual in the prediction."""
         return 1.0 / np.maximum(predicted, _SMALLEST) if self.log else np.ones_like(predicted)
 
     def reweighting(self, residual: Array) -> Array:
-        """ρ'(r) / r: the weights of the least-squares problem that touches ρ at `residual` from above."""
+        """Return ρ'(r) / r, the weights of the least squares that touch ρ at `residual` from above."""
         if np.isinf(self.delta):
             return np.ones_like(residual)
         return np.minimum(1.0, self.delta / np.maximum(np.abs(residual), self.delta * 1e-9))
 
     def curvature(self, residual: Array) -> Array:
-        """Curvature of the sum in a prediction, in units of slope²; the logarithm's own bend included."""
+        """Return the curvature of the sum in a prediction, in units of slope², with the logarithm's bend."""
         bend = np.maximum(1.0 - residual, _LEAST_CURVATURE) if self.log else 1.0
         return self.reweighting(residual) * bend
 
     def cost(self, residual: Array, weights: Array) -> Array:
-        """Σ w ρ(r) over the last axis, as the search sees it."""
+        """Return Σ w ρ(r) over the last axis, the smoothed objective of the search."""
         size = np.abs(residual)
         if np.isinf(self.delta):
             rho = 0.5 * residual * residual
@@ -68,7 +68,7 @@ class Objective:
         return total
 
     def value(self, residual: Array, weights: Array) -> Array:
-        """The objective itself over the last axis: Σ w r²/2, Σ w ρ(r) or Σ w abs(r)."""
+        """Return the objective itself over the last axis: Σ w r²/2, Σ w ρ(r) or Σ w abs(r)."""
         if not self.absolute:
             return self.cost(residual, weights)
         total: Array = np.sum(weights * np.abs(residual), axis=-1)
@@ -101,7 +101,7 @@ OBJECTIVES: dict[str, Objective] = {
 
 
 def find_objective(name: str, *, delta: float | None = None) -> Objective:
-    """The objective called `name`, with another `delta` for `huber`.
+    """Return the objective called `name`, with another `delta` for `huber`.
 
     Raises:
         ValueError: If there is none of this name, or `delta` is given to another or not positive.

@@ -1,7 +1,4 @@
-"""The last digits of an estimate, by scipy's optimisers.
-
-Where the objective has kinks, or a descent crawled.
-"""
+"""Refine an estimate to its last digits by scipy's optimisers, where a descent alone does not get there."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.solver.descent import Target, project
-from mnmt_laws.solver.design_matrix import Design
+from mnmt_laws.solver.descent import Problem, project
+from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
 
 _ROUNDS = 60
@@ -22,81 +19,80 @@ _LINEAR_REACH = 10.0  # how much farther a programme may move what predictions a
 
 
 def polish(
-    design: Design, objective: Objective, target: Target, vector: Array, *, converged: bool
+    design: DesignMatrix, objective: Objective, problem: Problem, vector: Array, *, converged: bool
 ) -> tuple[Array, bool]:
-    """The minimum near `vector` (P,) for one copy, and whether it is one.
+    """Return the minimum near `vector` (P,) for one copy, and whether it is one.
 
     Least absolute deviations by successive linear programmes, anything else that has not settled by L-BFGS-B.
     """
     if objective.absolute:
-        return _by_scan(design, objective, target, vector)
+        return _by_scan(design, objective, problem, vector)
     if objective.squared and converged:
         return vector, True
-    return _by_quasi_newton(design, objective, target, vector)
+    return _by_quasi_newton(design, objective, problem, vector)
 
 
 def _by_quasi_newton(
-    design: Design, objective: Objective, target: Target, vector: Array
+    design: DesignMatrix, objective: Objective, problem: Problem, vector: Array
 ) -> tuple[Array, bool]:
     scale = np.where(vector != 0, np.abs(vector), 1.0)
-    before = _value(design, objective, target, vector)
+    before = _value(design, objective, problem, vector)
     unit = max(before, 1e-300)
 
     def cost(scaled: Array) -> tuple[float, Array]:
         predicted, jacobian = design.jacobian((scaled * scale)[None])
-        residual = objective.residual(target.values, predicted)
-        pull = target.importance * objective.reweighting(residual) * residual * objective.slope(predicted)
-        value = objective.cost(residual, target.importance)[0]
+        residual = objective.residual(problem.values, predicted)
+        pull = problem.importance * objective.reweighting(residual) * residual * objective.slope(predicted)
+        value = objective.cost(residual, problem.importance)[0]
         return float(value) / unit, (jacobian[0].T @ pull[0]) * scale / unit
 
-    bounds = np.stack([target.lower[0] / scale, target.upper[0] / scale], axis=1)
-    found = minimize(  # type: ignore[call-overload]  # its stubs want one-dimensional arrays
+    bounds = np.stack([problem.lower[0] / scale, problem.upper[0] / scale], axis=1)
+    result = minimize(  # type: ignore[call-overload]  # its stubs want one-dimensional arrays
         cost, vector / scale, jac=True, bounds=bounds, method="L-BFGS-B",
         options={"maxiter": 5000, "maxfun": 10000, "ftol": 1e-15, "gtol": 1e-12, "maxcor": 30},
     )  # fmt: skip
-    ended = np.clip(found.x * scale, target.lower[0], target.upper[0])
-    better = _value(design, objective, target, ended) < before
-    return (ended if better else vector), True
+    end = np.clip(result.x * scale, problem.lower[0], problem.upper[0])
+    better = _value(design, objective, problem, end) < before
+    return (end if better else vector), True
 
 
-def _by_scan(design: Design, objective: Objective, target: Target, vector: Array) -> tuple[Array, bool]:
-    """Kinks make many small minima.
-
-    The lowest of those seen from values of the first exponent on either side.
-    """
-    best, converged = _by_linear_programmes(design, objective, target, vector)
+def _by_scan(
+    design: DesignMatrix, objective: Objective, problem: Problem, vector: Array
+) -> tuple[Array, bool]:
+    """Return the lowest of many minima at kinks, from values of the first exponent on either side."""
+    best, converged = _by_linear_programmes(design, objective, problem, vector)
     ends = []
     for share in _SCAN:
-        held = replace(target, lower=target.lower.copy(), upper=target.upper.copy())
-        place = float(np.clip(best[0] * share, target.lower[0, 0], target.upper[0, 0]))
-        held.lower[0, 0] = held.upper[0, 0] = place
+        pinned = replace(problem, lower=problem.lower.copy(), upper=problem.upper.copy())
+        place = float(np.clip(best[0] * share, problem.lower[0, 0], problem.upper[0, 0]))
+        pinned.lower[0, 0] = pinned.upper[0, 0] = place
         start = np.concatenate([[place], best[1:]])
-        start = project(design, objective, held, start[None], steps=20, cold=False)[0][0]
-        end, _ = _by_linear_programmes(design, objective, held, start, rounds=6)
+        start = project(design, objective, pinned, start[None], steps=20, cold=False)[0][0]
+        end, _ = _by_linear_programmes(design, objective, pinned, start, rounds=6)
         ends.append(end)
-    ends.sort(key=lambda end: _value(design, objective, target, end))
+    ends.sort(key=lambda end: _value(design, objective, problem, end))
     for end in ends[:_FOLLOWED]:
-        tried, settled = _by_linear_programmes(design, objective, target, end)
-        if _value(design, objective, target, tried) < _value(design, objective, target, best):
-            best, converged = tried, settled
+        candidate, settled = _by_linear_programmes(design, objective, problem, end)
+        if _value(design, objective, problem, candidate) < _value(design, objective, problem, best):
+            best, converged = candidate, settled
     return best, converged
 
 
 def _by_linear_programmes(
-    design: Design, objective: Objective, target: Target, vector: Array, *, rounds: int = _ROUNDS
+    design: DesignMatrix, objective: Objective, problem: Problem, vector: Array, *, rounds: int = _ROUNDS
 ) -> tuple[Array, bool]:
-    """Each programme minimises Σ w |r + J step| within a box that grows on success and shrinks on failure."""
-    place, value = vector, _value(design, objective, target, vector)
+    """Minimise Σ w |r + J step| again and again, within a box that grows on success and else shrinks."""
+    place, value = vector, _value(design, objective, problem, vector)
     radius = 0.5
     for _ in range(rounds):
-        step = _programme(design, objective, target, place, radius)
+        step = _programme(design, objective, problem, place, radius)
         if step is None:
             return place, False
-        tried = np.clip(place + step, target.lower[0], target.upper[0])
-        after = _value(design, objective, target, tried)
+        candidate = np.clip(place + step, problem.lower[0], problem.upper[0])
+        after = _value(design, objective, problem, candidate)
         if after < value:
             small = value - after <= 1e-14 * value
-            place, value, radius = tried, after, min(2 * radius, 1.0)
+            place, value, radius = candidate, after, min(2 * radius, 1.0)
             if small:
                 return place, True
         else:
@@ -107,21 +103,21 @@ def _by_linear_programmes(
 
 
 def _programme(
-    design: Design, objective: Objective, target: Target, place: Array, radius: float
+    design: DesignMatrix, objective: Objective, problem: Problem, place: Array, radius: float
 ) -> Array | None:
     predicted, jacobian = design.jacobian(place[None])
-    residual = objective.residual(target.values, predicted)[0]
+    residual = objective.residual(problem.values, predicted)[0]
     slopes = jacobian[0] * objective.slope(predicted)[0][:, None]
     scale = np.maximum(np.abs(place), 1e-8)
     count, width = slopes.shape
     scaled = slopes * scale
     eye = np.eye(count)
     reach = np.where(np.arange(width) < design.num_nonlinear, radius, _LINEAR_REACH * radius)
-    low = np.maximum(-reach, (target.lower[0] - place) / scale)
-    high = np.minimum(reach, (target.upper[0] - place) / scale)
+    low = np.maximum(-reach, (problem.lower[0] - place) / scale)
+    high = np.minimum(reach, (problem.upper[0] - place) / scale)
     box = list(zip(low, high, strict=True))
     solved = linprog(
-        np.concatenate([np.zeros(width), target.importance[0]]),
+        np.concatenate([np.zeros(width), problem.importance[0]]),
         A_ub=np.block([[scaled, -eye], [-scaled, -eye]]),
         b_ub=np.concatenate([-residual, residual]),
         bounds=[*box, *[(0, None)] * count],
@@ -130,6 +126,6 @@ def _programme(
     return None if solved.x is None else np.asarray(solved.x[:width] * scale)
 
 
-def _value(design: Design, objective: Objective, target: Target, vector: Array) -> float:
-    residual = objective.residual(target.values, design.predict(vector[None]))
-    return float(objective.value(residual, target.importance)[0])
+def _value(design: DesignMatrix, objective: Objective, problem: Problem, vector: Array) -> float:
+    residual = objective.residual(problem.values, design.predict(vector[None]))
+    return float(objective.value(residual, problem.importance)[0])

@@ -1,7 +1,4 @@
-"""What the solver is given.
-
-One task's observations, and as many copies of their values as there are refits.
-"""
+"""One task's observations, with a copy of their values for each refit, and repeated measurements in them."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ class Sample:
     """Whether the metric rises with size."""
 
     ceiling: float = np.inf
-    """What a rising metric cannot exceed."""
+    """The most that a rising metric can reach."""
 
     @property
     def weights(self) -> Array:
@@ -52,13 +49,13 @@ class Sample:
         return np.unique(self.weight)
 
     def num_sizes(self, weight: float | None = None) -> int:
-        """Distinct models observed, at one weight or at any; models differ by their sizes."""
-        here = slice(None) if weight is None else self.weight == weight
-        sizes = [self.x[name][here] for name in sorted(self.x) if name.endswith("size")]
+        """Return the number of models observed, at one weight or at any; models differ by their sizes."""
+        rows = slice(None) if weight is None else self.weight == weight
+        sizes = [self.x[name][rows] for name in sorted(self.x) if name.endswith("size")]
         return len(np.unique(np.stack(sizes), axis=1).T) if sizes else 0
 
     def where(self, rows: NDArray[np.bool_]) -> Sample:
-        """The observations in `rows`."""
+        """Return the observations in `rows`."""
         return replace(
             self,
             x={name: values[rows] for name, values in self.x.items()},
@@ -69,32 +66,32 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells:
-    """Which observations are of the same model.
+class Replicates:
+    """Repeated measurements: which observations are of the same model.
 
     Repeated values enter a sum of squares by their mean alone, so a million rows of a hundred models cost
     what a hundred rows do. Objectives that are not sums of squares keep every row.
     """
 
     first: NDArray[np.intp]
-    """(number of cells,) an observation of each."""
+    """(models,) one observation of each."""
 
-    cell: NDArray[np.intp]
-    """(n,)"""
+    group: NDArray[np.intp]
+    """(n,) the model of each observation, as a number."""
 
     @classmethod
-    def of(cls, sample: Sample, objective: Objective) -> Cells:
-        """The cells of a sample."""
+    def of(cls, sample: Sample, objective: Objective) -> Replicates:
+        """Return which observations of a sample are of the same model."""
         count = len(sample.weight)
         if not objective.squared:
-            return cls(first=np.arange(count), cell=np.arange(count))
+            return cls(first=np.arange(count), group=np.arange(count))
         keys = pd.DataFrame(np.column_stack([sample.weight, *(sample.x[name] for name in sorted(sample.x))]))
-        cell = keys.groupby(list(keys.columns), sort=True).ngroup().to_numpy().astype(np.intp)
-        return cls(first=np.unique(cell, return_index=True)[1], cell=cell)
+        group = keys.groupby(list(keys.columns), sort=True).ngroup().to_numpy().astype(np.intp)
+        return cls(first=np.unique(group, return_index=True)[1], group=group)
 
     def condense(self, sample: Sample, objective: Objective) -> Sample:
-        """The same problem with one observation for each cell."""
-        if len(self.first) == len(self.cell):
+        """Return the same problem with one observation for each model."""
+        if len(self.first) == len(self.group):
             return sample
         values = np.log(sample.values) if objective.log else sample.values
         total = self._sums(sample.importance)
@@ -109,14 +106,14 @@ class Cells:
         )
 
     def _sums(self, values: Array) -> Array:
-        """(m, number of cells) sums over each cell."""
-        return np.stack([np.bincount(self.cell, row) for row in values])
+        """Return (m, models) sums over each model."""
+        return np.stack([np.bincount(self.group, row) for row in values])
 
     def _extremes(self, sample: Sample) -> Array:
-        """The most extreme value of each cell among those that count."""
+        """Return the most extreme value of each model among those that count."""
         reduce, worst = (np.maximum, -np.inf) if sample.rising else (np.minimum, np.inf)
         counted = np.where(sample.importance > 0, sample.values, worst)
-        found = np.full((len(counted), len(self.first)), worst)
-        for row, values in zip(found, counted, strict=True):
-            reduce.at(row, self.cell, values)
-        return found
+        extremes = np.full((len(counted), len(self.first)), worst)
+        for row, values in zip(extremes, counted, strict=True):
+            reduce.at(row, self.group, values)
+        return extremes

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.solver.descent import NEARLY, SETTLED, Descent, Target, descend, project
-from mnmt_laws.solver.design_matrix import Block, Design
+from mnmt_laws.solver.descent import NEARLY, SETTLED, Descent, Problem, descend, project
+from mnmt_laws.solver.design_matrix import Block, DesignMatrix
 from mnmt_laws.solver.objective import Objective
 from mnmt_laws.solver.polish import polish
 
@@ -25,8 +25,8 @@ _STARTS, _FEWEST = 48, 12  # descents a region
 _SEPARATE = 3  # partners whose parameters are varied one by one
 
 
-def find_valleys(design: Design, objective: Objective, region: Region) -> Array:
-    """(starts, P) the lowest points of the grid that no neighbour lies below, linear parameters projected."""
+def find_valleys(design: DesignMatrix, objective: Objective, region: Region) -> Array:
+    """Return (starts, P) the lowest grid points without a lower neighbour, linear parameters projected."""
     axes = [axis for block in _nonlinear(design) for axis in _axes(block, region)]
     shape = tuple(len(values) for values, _ in axes)
     grid = np.array(list(itertools.product(*(values for values, _ in axes))))
@@ -37,10 +37,10 @@ def find_valleys(design: Design, objective: Objective, region: Region) -> Array:
     return vectors[_spread(valleys[:_STARTS], lowest, shape)]
 
 
-def target_of(design: Design, region: Region, rows: NDArray[np.int64]) -> Target:
-    """Some copies of the sample, with their bounds; a copy may be asked for many times."""
+def problem_of(design: DesignMatrix, region: Region, rows: NDArray[np.int64]) -> Problem:
+    """Return some copies of the sample with their bounds; a copy may occur many times."""
     lower, upper = design.bounds(region)
-    return Target(
+    return Problem(
         values=design.sample.values[rows],
         importance=design.sample.importance[rows],
         lower=lower[rows],
@@ -48,12 +48,12 @@ def target_of(design: Design, region: Region, rows: NDArray[np.int64]) -> Target
     )
 
 
-def _nonlinear(design: Design) -> list[Block]:
+def _nonlinear(design: DesignMatrix) -> list[Block]:
     return [block for block in design.blocks if not block.parameter.linear]
 
 
 def _axes(block: Block, region: Region) -> list[tuple[tuple[float, ...], int]]:
-    """Grid values and how many columns share them: all of a parameter, or each of a few partners' its own."""
+    """Return grid values and how many columns share them: all of a parameter, or one of a few partners."""
     low, high = region.get(block.parameter.name, block.parameter.bounds)
     starts = tuple(value for value in block.parameter.starts if low <= value <= high)
     if block.parameter.varies == "partner" and 1 < block.width <= _SEPARATE:
@@ -63,18 +63,18 @@ def _axes(block: Block, region: Region) -> list[tuple[tuple[float, ...], int]]:
 
 
 def _spread(valleys: list[int], order: NDArray[np.intp], shape: tuple[int, ...]) -> list[int]:
-    """Valleys, then the lowest points that are next to no start.
+    """Return the valleys, then the lowest points that are next to no start.
 
     The grid is too coarse to show every valley.
     """
     places = np.stack(np.unravel_index(np.arange(np.prod(shape)), shape), axis=1)
-    chosen = valleys
+    selected = valleys
     for index in order:
-        if len(chosen) >= _FEWEST:
+        if len(selected) >= _FEWEST:
             break
-        if np.abs(places[chosen] - places[index]).max(axis=1).min() > 1:
-            chosen = [*chosen, int(index)]
-    return chosen
+        if np.abs(places[selected] - places[index]).max(axis=1).min() > 1:
+            selected = [*selected, int(index)]
+    return selected
 
 
 def _is_valley(costs: Array, shape: tuple[int, ...], index: int) -> bool:
@@ -88,16 +88,18 @@ def _is_valley(costs: Array, shape: tuple[int, ...], index: int) -> bool:
     return True
 
 
-def _project(design: Design, objective: Objective, region: Region, nonlinear: Array) -> tuple[Array, Array]:
-    """The best linear parameters at every grid point, in batches that fit in memory."""
+def _project(
+    design: DesignMatrix, objective: Objective, region: Region, nonlinear: Array
+) -> tuple[Array, Array]:
+    """Return the best linear parameters at every grid point, in batches that fit in memory."""
     vectors = np.zeros((len(nonlinear), design.width))
     vectors[:, : design.num_nonlinear] = nonlinear
     size = max(1, BATCH // (len(design.groups) * design.width))
     first_stage, parts = objective.stages[0], []
     for first in range(0, len(vectors), size):
         some = vectors[first : first + size]
-        target = target_of(design, region, np.zeros(len(some), dtype=np.int64))
-        parts.append(project(design, first_stage, target, some, steps=3, cold=True))
+        problem = problem_of(design, region, np.zeros(len(some), dtype=np.int64))
+        parts.append(project(design, first_stage, problem, some, steps=3, cold=True))
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
@@ -121,13 +123,13 @@ class Minimum:
     converged: bool
 
 
-def find_minima(design: Design, objective: Objective) -> tuple[Minimum, ...]:
-    """The lowest minimum of a sample's first copy, then those that noise might make lower.
+def find_minima(design: DesignMatrix, objective: Objective) -> tuple[Minimum, ...]:
+    """Return the lowest minimum of a sample's first copy, then those that noise might make lower.
 
     The first is exact to the last digits.
     """
-    found = sorted(_local_minima(design, objective), key=lambda minimum: minimum.cost)
-    finalists = _distinct(found)[: _FINALISTS if objective.squared else _KINKED_FINALISTS]
+    local = sorted(_local_minima(design, objective), key=lambda minimum: minimum.cost)
+    finalists = _distinct(local)[: _FINALISTS if objective.squared else _KINKED_FINALISTS]
     finished = itertools.chain.from_iterable(
         _finish(design, objective, [one for one in finalists if one.region == region])
         for region in design.law.regions
@@ -137,7 +139,7 @@ def find_minima(design: Design, objective: Objective) -> tuple[Minimum, ...]:
     return (best, *rivals)[:_MINIMA]
 
 
-def refit(design: Design, objective: Objective, minima: Sequence[Minimum]) -> Descent:
+def refit(design: DesignMatrix, objective: Objective, minima: Sequence[Minimum]) -> Descent:
     """Fit every copy of a sample, setting out from known minima; the lowest end counts."""
     rows = np.arange(len(design.sample.values))
     ends = [_refit_from(design, objective, minimum, rows) for minimum in minima]
@@ -150,67 +152,67 @@ def refit(design: Design, objective: Objective, minima: Sequence[Minimum]) -> De
 
 
 def pinned(
-    design: Design, objective: Objective, column: int, values: Array, best: Minimum
+    design: DesignMatrix, objective: Objective, column: int, values: Array, best: Minimum
 ) -> tuple[Array, Array]:
-    """The least cost with one parameter held at each of `values`, setting out from the minimum of all.
+    """Return the least cost with one parameter held at each of `values`, from the overall minimum.
 
     Returns:
         (len(values), P) parameters and their (len(values),) cost.
     """
     rows = np.zeros(len(values), dtype=np.int64)
-    target = target_of(design, best.region, rows)
-    target.lower[:, column] = target.upper[:, column] = values
+    problem = problem_of(design, best.region, rows)
+    problem.lower[:, column] = problem.upper[:, column] = values
     starts = np.repeat(best.vector[None], len(values), axis=0)
     starts[:, column] = values
-    ended = _staged(design, objective, target, starts)
-    return ended.vectors, ended.cost
+    end = _staged(design, objective, problem, starts)
+    return end.vectors, end.cost
 
 
-def _local_minima(design: Design, objective: Objective) -> Iterator[Minimum]:
-    """Where descents from the valleys of the grid end, for the first copy.
+def _local_minima(design: DesignMatrix, objective: Objective) -> Iterator[Minimum]:
+    """Yield the ends of descents from the valleys of the grid, for the first copy.
 
     Where the objective has kinks, each of its ever sharper versions sends descents elsewhere, and all ends
     count.
     """
     for region in design.law.regions:
         vectors = find_valleys(design, objective, region)
-        target = target_of(design, region, np.zeros(len(vectors), dtype=np.int64))
+        problem = problem_of(design, region, np.zeros(len(vectors), dtype=np.int64))
         for stage in objective.stages:
-            ended = descend(design, stage, target, vectors, most=_SHORT, settled=NEARLY)
-            vectors = ended.vectors
-            residual = objective.residual(target.values, design.predict(vectors))
-            costs = objective.cost(residual, target.importance)
-            for vector, cost, converged in zip(vectors, costs, ended.converged, strict=True):
+            end = descend(design, stage, problem, vectors, most=_SHORT, settled=NEARLY)
+            vectors = end.vectors
+            residual = objective.residual(problem.values, design.predict(vectors))
+            costs = objective.cost(residual, problem.importance)
+            for vector, cost, converged in zip(vectors, costs, end.converged, strict=True):
                 yield Minimum(region=region, vector=vector, cost=float(cost), converged=bool(converged))
 
 
-def _finish(design: Design, objective: Objective, minima: Sequence[Minimum]) -> Iterator[Minimum]:
+def _finish(design: DesignMatrix, objective: Objective, minima: Sequence[Minimum]) -> Iterator[Minimum]:
     """Go on from minima of one region to their last digits."""
     if not minima:
         return
-    target = target_of(design, minima[0].region, np.zeros(len(minima), dtype=np.int64))
+    problem = problem_of(design, minima[0].region, np.zeros(len(minima), dtype=np.int64))
     starts = np.stack([minimum.vector for minimum in minima])
-    ended = descend(design, objective.stages[-1], target, starts, most=1000)
+    end = descend(design, objective.stages[-1], problem, starts, most=1000)
     for row, minimum in enumerate(minima):
         vector, converged = polish(
             design,
             objective,
-            target.at(np.array([row])),
-            ended.vectors[row],
-            converged=bool(ended.converged[row]),
+            problem.at(np.array([row])),
+            end.vectors[row],
+            converged=bool(end.converged[row]),
         )
         residual = objective.residual(design.sample.values[:1], design.predict(vector[None]))
         cost = float(objective.cost(residual, design.sample.importance[:1])[0])
         yield Minimum(region=minimum.region, vector=vector, cost=cost, converged=converged)
 
 
-def _distinct(found: Sequence[Minimum]) -> list[Minimum]:
-    """Minima that are not the same as a lower one."""
-    kept: list[Minimum] = []
-    for minimum in found:
-        if all(_differ(minimum, other, 1e-4) for other in kept):
-            kept.append(minimum)
-    return kept
+def _distinct(minima: Sequence[Minimum]) -> list[Minimum]:
+    """Return the minima that differ from all lower ones."""
+    distinct: list[Minimum] = []
+    for minimum in minima:
+        if all(_differ(minimum, other, 1e-4) for other in distinct):
+            distinct.append(minimum)
+    return distinct
 
 
 def _differ(one: Minimum, other: Minimum, share: float) -> bool:
@@ -219,17 +221,19 @@ def _differ(one: Minimum, other: Minimum, share: float) -> bool:
 
 
 def _rivals(other: Minimum, best: Minimum, count: int) -> bool:
-    """Whether a minimum is another one, and so near in cost that noise might make it the lower."""
+    """Return whether a minimum differs from the best, and noise might make it the lower."""
     return _differ(other, best, 0.05) and 0 < other.cost <= best.cost * (1 + _RIVAL_DEVIANCE / count)
 
 
-def _refit_from(design: Design, objective: Objective, minimum: Minimum, rows: NDArray[np.int64]) -> Descent:
+def _refit_from(
+    design: DesignMatrix, objective: Objective, minimum: Minimum, rows: NDArray[np.int64]
+) -> Descent:
     parts = []
     size = max(1, BATCH // (len(design.groups) * design.width))
     for first in range(0, len(rows), size):
-        target = target_of(design, minimum.region, rows[first : first + size])
-        starts = np.repeat(minimum.vector[None], len(target.values), axis=0)
-        parts.append(_staged(design, objective, target, starts, stages=slice(-1, None), settled=NEARLY))
+        problem = problem_of(design, minimum.region, rows[first : first + size])
+        starts = np.repeat(minimum.vector[None], len(problem.values), axis=0)
+        parts.append(_staged(design, objective, problem, starts, stages=slice(-1, None), settled=NEARLY))
     return Descent(
         vectors=np.concatenate([part.vectors for part in parts]),
         cost=np.concatenate([part.cost for part in parts]),
@@ -238,9 +242,9 @@ def _refit_from(design: Design, objective: Objective, minimum: Minimum, rows: ND
 
 
 def _staged(
-    design: Design,
+    design: DesignMatrix,
     objective: Objective,
-    target: Target,
+    problem: Problem,
     starts: Array,
     *,
     most: int = 300,
@@ -250,6 +254,6 @@ def _staged(
     """Descend through ever sharper versions of the objective."""
     vectors = starts
     for stage in objective.stages[stages]:
-        ended = descend(design, stage, target, vectors, most=most, settled=settled)
-        vectors = ended.vectors
-    return ended
+        end = descend(design, stage, problem, vectors, most=most, settled=settled)
+        vectors = end.vectors
+    return end

@@ -23,7 +23,7 @@ class Collected:
     """A run table, and the runs it came from."""
 
     table: pd.DataFrame
-    """A row a measurement of a finished run, in the columns of a run table."""
+    """The measurements of finished runs, one row each, in the columns of a run table."""
 
     records: tuple[RunRecord, ...]
     """All runs, failed and unfinished ones included."""
@@ -33,7 +33,7 @@ class Collected:
 
 
 def collect(folder: str | Path) -> Collected:
-    """The run table of the finished runs in a folder.
+    """Return the run table of the finished runs in a folder.
 
     Args:
         folder: A run record, or a folder of them.

@@ -29,7 +29,7 @@ Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 def read_labels(frame: pd.DataFrame, column: str, locator: RowLocator, *, required: bool) -> pd.Series:
-    """A column as stripped text; empty where nothing is given.
+    """Return a column as stripped text; empty fields become empty text.
 
     Raises:
         TableError: If it is required and empty somewhere.
@@ -45,7 +45,7 @@ def read_labels(frame: pd.DataFrame, column: str, locator: RowLocator, *, requir
 
 
 def read_numbers(frame: pd.DataFrame, column: str, locator: RowLocator, *, required: bool) -> pd.Series:
-    """A column as floats; NaN where nothing is given.
+    """Return a column as floats; empty fields become NaN.
 
     Raises:
         TableError: If a field is no finite number, or it is required and empty somewhere.
@@ -67,10 +67,10 @@ def read_numbers(frame: pd.DataFrame, column: str, locator: RowLocator, *, requi
 
 
 def _parse(frame: pd.DataFrame, column: str, locator: RowLocator) -> Floats:
-    given = frame[column]
-    if pd.api.types.is_numeric_dtype(given.dtype) and not isinstance(given.dtype, pd.CategoricalDtype):
-        return given.to_numpy(dtype=float, na_value=np.nan)
-    codes, texts = _distinct(given)
+    values = frame[column]
+    if pd.api.types.is_numeric_dtype(values.dtype) and not isinstance(values.dtype, pd.CategoricalDtype):
+        return values.to_numpy(dtype=float, na_value=np.nan)
+    codes, texts = _distinct(values)
     parsed = np.array([*map(_number, texts), np.nan])
     unread = [
         bool(np.isnan(number)) and text.lower() not in _MISSING
@@ -80,13 +80,13 @@ def _parse(frame: pd.DataFrame, column: str, locator: RowLocator) -> Floats:
     if wrong.any():
         text = texts[codes[int(wrong.argmax())]]
         rule = f"`{column}` must be a number{_remedy(text)}"
-        reject(wrong, frame, locator, rule, given)
+        reject(wrong, frame, locator, rule, values)
     return parsed[codes]
 
 
-def _distinct(given: pd.Series) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], list[str]]:
-    """The position of each field among the distinct ones, -1 where nothing is given, and those as text."""
-    codes, distinct = pd.factorize(given)
+def _distinct(values: pd.Series) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], list[str]]:
+    """Return the position of each field among the distinct ones (-1 if empty), and these as text."""
+    codes, distinct = pd.factorize(values)
     return codes, [str(value).strip() for value in distinct]
 
 
@@ -98,15 +98,15 @@ def _number(text: str) -> float:
 
 
 def _remedy(text: str) -> str:
-    """How to write what was meant, if that can be told."""
+    """Return how to write a field that is almost a number, or nothing."""
     if re.fullmatch(r"[+-]?\d{1,3}(,\d{3}){2,}(\.\d+)?", text):
         return f"; write {text.replace(',', '')}, without commas"
     if re.fullmatch(r"[+-]?\d*,\d+(e[+-]?\d+)?", text, re.IGNORECASE):
         return f"; write a decimal point, {text.replace(',', '.')}"
     if re.fullmatch(r"\d+(\.\d+)?\s*%", text):
         return f"; write a share, {float(text.rstrip('% ')) / 100:g}"
-    if found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmbgt])", text, re.IGNORECASE):
-        return f"; write {float(found[1]) * _MULTIPLES[found[2].lower()]:g}".replace("e+0", "e").replace(
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmbgt])", text, re.IGNORECASE):
+        return f"; write {float(match[1]) * _MULTIPLES[match[2].lower()]:g}".replace("e+0", "e").replace(
             "e+", "e"
         )
     return ""
@@ -119,12 +119,12 @@ KNOWN_METRICS = frozenset({"loss", *CEILINGS})
 
 
 def is_rising(metric: str) -> bool:
-    """Whether a metric rises with size to a ceiling; any other falls to a floor, as losses do."""
+    """Return whether a metric rises with size to a ceiling; all others fall to a floor, as losses do."""
     return metric.casefold() in CEILINGS
 
 
 def ceiling_of(metric: str, values: pd.Series) -> float:
-    """The most a metric can reach, in the unit of `values`; infinite where nobody knows.
+    """Return the most a metric can reach, in the unit of `values`; infinite where it is unknown.
 
     Values of BLEU and chrF that are all at most 1 are taken for fractions.
     """
@@ -138,14 +138,14 @@ _CLOSE = 0.8
 
 
 def closest(name: str, choices: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The choice most like `name`, whatever its case, or None if none is alike."""
+    """Return the choice most like `name`, whatever its case, or None if none is alike."""
     plain = {_plain(choice): choice for choice in choices}
-    found = difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=cutoff)
-    return plain[found[0]] if found else None
+    matches = difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=cutoff)
+    return plain[matches[0]] if matches else None
 
 
 def column_warnings(columns: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """A line for each column that is not read, but spelt much like one that could be."""
+    """Return a line for each column that is not read, but spelt much like one that could be."""
     absent = [name for name in known if name not in columns]
     slips = {name: closest(name, absent, cutoff=_CLOSE) for name in columns if name not in known}
     return tuple(
@@ -156,7 +156,7 @@ def column_warnings(columns: Sequence[str], known: Sequence[str]) -> tuple[str, 
 
 
 def task_warnings(tasks: Iterable[str]) -> tuple[str, ...]:
-    """A line for each group of tasks that differ only by case, spaces or the kind of dash."""
+    """Return a line for each group of tasks that differ only by case, spaces or the kind of dash."""
     alike: dict[str, list[str]] = defaultdict(list)
     for task in sorted(tasks):
         alike[re.sub(r"[\s_‐-―-]+", "", task.casefold())].append(task)

@@ -1,4 +1,4 @@
-"""Read CSV files, and say in one line what is wrong with those that are none."""
+"""Read CSV files; a file that is no comma-separated table is refused in one line."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 def read_csv(
     path: Path, *, required: tuple[str, ...], kinds: Mapping[str, str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The known columns of a CSV file, and the names of all its columns.
+    """Return the known columns of a CSV file, and the names of all its columns.
 
-    Blank rows stay, so that a row's position tells its number. A column of numbers of which one cannot be
-    read comes back as text.
+    Blank rows stay, so that the position of a row gives its number. If one number cannot be read, all columns
+    of numbers come back as text.
 
     Args:
         path: A file that is not empty.
-        required: Columns by which a wrong delimiter is told from a missing column.
+        required: Columns whose names tell a wrong delimiter from a missing column.
         kinds: `text` or `number`, by column.
 
     Raises:
@@ -39,30 +39,30 @@ def read_csv(
     header = _read_header(path)
     names = [name.strip() for name in header]
     _check_header(names, path, required)
-    wanted = {raw: kinds[name] for raw, name in zip(header, names, strict=True) if name in kinds}
+    columns = {raw: kinds[name] for raw, name in zip(header, names, strict=True) if name in kinds}
     try:
-        frame = _read_body(path, wanted, len(header), numbers=pa.float64())
+        frame = _read_body(path, columns, len(header), numbers=pa.float64())
     except pa.ArrowInvalid:
-        frame = _read_body(path, wanted, len(header), numbers=_TEXT)
+        frame = _read_body(path, columns, len(header), numbers=_TEXT)
     return frame, names
 
 
 def _check_text(path: Path) -> None:
-    """Read a file through once, for what Arrow would pass over: bytes that are no text, a quote left open."""
+    """Read a file once for what Arrow would pass over: bytes that are no text, a quote left open."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    place = quotes = 0
+    offset = quotes = 0
     with path.open("rb") as file:
         while True:
             block = file.read(_BLOCK)
-            held = len(decoder.getstate()[0])
+            pending = len(decoder.getstate()[0])
             try:
                 decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                at = place - held + error.start
+                at = offset - pending + error.start
                 raise TableError(
                     f"{path}: not UTF-8 text at byte {at}; save the table as UTF-8 CSV."
                 ) from error
-            place, quotes = place + len(block), quotes + block.count(b'"')
+            offset, quotes = offset + len(block), quotes + block.count(b'"')
             if not block:
                 break
     if quotes % 2 and (row := _open_quote(path)):
@@ -70,7 +70,7 @@ def _check_text(path: Path) -> None:
 
 
 def _open_quote(path: Path) -> int | None:
-    """The row in which a quote opens that does not close; None if the odd quote is part of a text."""
+    """Return the row where a quote opens that does not close; None if the odd quote is part of a text."""
     row = 1
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
@@ -100,14 +100,14 @@ def _check_header(names: list[str], path: Path, required: tuple[str, ...]) -> No
             )
 
 
-def _read_body(path: Path, wanted: Mapping[str, str], width: int, *, numbers: pa.DataType) -> pd.DataFrame:
+def _read_body(path: Path, columns: Mapping[str, str], width: int, *, numbers: pa.DataType) -> pd.DataFrame:
     ragged: list[arrow_csv.InvalidRow] = []
 
     def note(row: arrow_csv.InvalidRow) -> str:
         ragged.append(row)
         return "skip"
 
-    types = {name: numbers if kind == "number" else _TEXT for name, kind in wanted.items()}
+    types = {name: numbers if kind == "number" else _TEXT for name, kind in columns.items()}
     try:
         table = arrow_csv.read_csv(
             path,
@@ -141,8 +141,8 @@ def _ragged(path: Path, rows: list[arrow_csv.InvalidRow], width: int) -> TableEr
     )
 
 
-def _remedy(text: str, found: int, width: int) -> str:
-    if found < width:
+def _remedy(text: str, count: int, width: int) -> str:
+    if count < width:
         return "give every row a field for every column, empty where there is nothing"
     fields = next(csv.reader(io.StringIO(text)), [])
     if sum(":" in field for field in fields) > 1:

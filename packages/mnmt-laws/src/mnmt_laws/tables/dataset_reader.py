@@ -17,11 +17,11 @@ _DESCRIBED_BY_ATTRS = ("metric", "testset", "architecture")
 
 
 def read_cells(dataset: xr.Dataset) -> tuple[pd.DataFrame, RowLocator]:
-    """The measured cells of a dataset as a run table, a row each, and how to name them.
+    """Return the measured cells of a dataset as a run table, a row each, and how to name them.
 
-    Metrics are all variables that are not named as a column is; or the variable `value`, whose metric stands
-    in a coordinate `metric` or in the attributes. Coordinates and variables that are named as columns are
-    columns. NaN cells are left out.
+    The values are in the variable `value`, whose metric is named by a coordinate or attribute `metric`, or
+    else in all variables that are not named like a column; these are named like their metric. Coordinates
+    and variables that are named like columns are columns. NaN cells are left out.
 
     Raises:
         TableError: If a dimension or its labels are missing, or nothing was measured.
@@ -37,7 +37,7 @@ def read_cells(dataset: xr.Dataset) -> tuple[pd.DataFrame, RowLocator]:
 
 
 def _metrics(dataset: xr.Dataset, source: str) -> dict[Hashable, str | None]:
-    """The variables that hold values, and the metric of each; None where a coordinate tells."""
+    """Return the variables that hold values, and the metric of each; None where a coordinate names it."""
     if "value" in dataset:
         if "metric" in dataset.variables:
             return {"value": None}
@@ -45,16 +45,16 @@ def _metrics(dataset: xr.Dataset, source: str) -> dict[Hashable, str | None]:
         if not named:
             raise TableError(f"{source}: `value` does not say of which metric; set dataset.attrs['metric'].")
         return {"value": str(named)}
-    found: dict[Hashable, str | None] = {
+    metrics: dict[Hashable, str | None] = {
         name: str(name)
         for name, variable in dataset.data_vars.items()
         if name not in KINDS and np.issubdtype(variable.dtype, np.number)
     }
-    if not found:
+    if not metrics:
         raise TableError(
             f"{source}: no variable of a metric; give it one over {', '.join(DIMS)}, such as `loss`."
         )
-    return found
+    return metrics
 
 
 def _cells(dataset: xr.Dataset, name: Hashable, metric: str | None, source: str) -> pd.DataFrame:
@@ -65,13 +65,13 @@ def _cells(dataset: xr.Dataset, name: Hashable, metric: str | None, source: str)
         for column in dataset.variables
         if column in KINDS and column != name and set(dataset[column].dims) <= set(variable.dims)
     }
-    kept = variable.notnull().to_numpy().ravel()
-    cells = pd.DataFrame({"value": variable.to_numpy().ravel()[kept]})
+    measured = variable.notnull().to_numpy().ravel()
+    cells = pd.DataFrame({"value": variable.to_numpy().ravel()[measured]})
     for column, labels in columns.items():
-        cells[column] = labels.broadcast_like(variable).transpose(*variable.dims).to_numpy().ravel()[kept]
+        cells[column] = labels.broadcast_like(variable).transpose(*variable.dims).to_numpy().ravel()[measured]
     for dim in variable.dims:
         if dim in KINDS and dim not in columns:
-            cells[str(dim)] = np.indices(variable.shape)[variable.get_axis_num(dim)].ravel()[kept]
+            cells[str(dim)] = np.indices(variable.shape)[variable.get_axis_num(dim)].ravel()[measured]
     for label in _DESCRIBED_BY_ATTRS:
         if label not in cells and label in dataset.attrs:
             cells[label] = str(dataset.attrs[label])

@@ -20,7 +20,7 @@ _ROUNDING = 0.01
 
 
 def to_dataset(observations: Observations) -> xr.Dataset:
-    """Observations as a grid over task, weight and size.
+    """Return observations as a grid over task, weight and size.
 
     Returns:
         `value` (mean over seeds, in the metric's unit; NaN where nothing was measured), `count` (measurements
@@ -49,7 +49,7 @@ def _holds_anything(column: pd.Series) -> bool:
 
 
 def _filled(column: pd.Series) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
-    """What stands in the cells, with the type's nothing (NaN, 0, no text) where nothing was measured."""
+    """Return the values of the cells; NaN, 0 or empty text where nothing was measured."""
     if column.name == "count":
         return column.fillna(0).to_numpy(np.int64)
     if KINDS[str(column.name)] == "text":
@@ -74,7 +74,7 @@ def _check_cells(frame: pd.DataFrame, locator: RowLocator) -> None:
 
 
 def _described(dataset: xr.Dataset, observations: Observations) -> xr.Dataset:
-    """Units on variables and coordinates, provenance on the dataset."""
+    """Set units on variables and coordinates, and provenance on the dataset."""
     units: dict[str, str] = {
         "value": observations.unit,
         "size": "parameters",

@@ -14,19 +14,19 @@ _TOLERANCE = 1e-6
 
 
 def format_mixture(weights: Mapping[str, float]) -> str:
-    """`{"en-de": 0.3, "en-zh": 0.7}` as `en-de:0.3,en-zh:0.7`."""
+    """Return `{"en-de": 0.3, "en-zh": 0.7}` as `en-de:0.3,en-zh:0.7`."""
     return ",".join(f"{task}:{float(weight)!r}" for task, weight in weights.items())
 
 
 def parse_mixture(text: str, where: str) -> dict[str, float]:
-    """The weight of each task.
+    """Return the weight of each task.
 
     Args:
         text: `TASK:WEIGHT` items between commas.
         where: File and row, for messages.
 
     Raises:
-        TableError: If an item cannot be read, a task stands there twice, a weight is negative, or the weights
+        TableError: If an item cannot be read, a task is named twice, a weight is negative, or the weights
             do not sum to 1.
     """
     items = [_parse_item(item, text, where) for item in text.split(",")]
@@ -42,10 +42,10 @@ def parse_mixture(text: str, where: str) -> dict[str, float]:
 
 
 def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd.DataFrame:
-    """The weights of all tasks in the mixture of every row.
+    """Return the weights of all tasks in the mixture of every row.
 
-    They are read from `mixture`. Where that is empty, a row at weight 1 was trained on its task alone, and of
-    two tasks the other has weight 1 - p.
+    Weights are read from `mixture`. Where that is empty, a row at weight 1 was trained on its task alone, and
+    if there are two tasks, the other one has weight 1 - p.
 
     Args:
         rows: Rows of observations.
@@ -53,7 +53,7 @@ def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd
         source: Name of the table, for messages.
 
     Returns:
-        A row a row of `rows`, with its index, and a column a task.
+        One row for each of `rows`, with its index, and one column for each task.
 
     Raises:
         TableError: If a mixture is neither given nor follows from the weight.
@@ -66,18 +66,18 @@ def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd
         -1, len(names)
     )
     weights = known[codes]
-    given = np.array([bool(text) for text in texts], dtype=bool)[codes]
-    if not given.all():
-        weights[~given] = _from_own_weight(rows[~given], names, source)
+    stated = np.array([bool(text) for text in texts], dtype=bool)[codes]
+    if not stated.all():
+        weights[~stated] = _from_task_weight(rows[~stated], names, source)
     return pd.DataFrame(weights, index=rows.index, columns=pd.Index(names))
 
 
-def _from_own_weight(
+def _from_task_weight(
     rows: pd.DataFrame, names: Sequence[str], source: str
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """(rows, tasks) weights that follow from each row's own."""
-    own = rows["weight"].to_numpy(float)
-    open_rows = own != 1
+    """Return (rows, tasks) weights where only the weight of the row's task is known."""
+    task_weight = rows["weight"].to_numpy(float)
+    open_rows = task_weight != 1
     if len(names) != 2 and open_rows.any():
         row = rows["row"].iloc[int(open_rows.argmax())]
         raise TableError(
@@ -87,8 +87,8 @@ def _from_own_weight(
     column = pd.Index(names).get_indexer(pd.Index(rows["task"]))
     weights = np.zeros((len(rows), len(names)))
     if len(names) == 2:
-        weights += (1 - own)[:, None]
-    weights[np.arange(len(rows)), column] = own
+        weights += (1 - task_weight)[:, None]
+    weights[np.arange(len(rows)), column] = task_weight
     return weights
 
 

@@ -1,4 +1,4 @@
-"""One metric on one test set, ready to fit: what each run reached at its last step."""
+"""Observations: what each run reached at its last step, by one metric on one test set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Observations:
     """Measured values of one metric on one test set, in an order that does not depend on the table's."""
 
     frame: pd.DataFrame
-    """One row a (run, task): the run table's columns at the run's last step."""
+    """One row for each run and task: the run table's columns at the run's last step."""
 
     metric: str
     testset: str
@@ -32,7 +32,7 @@ class Observations:
     """Columns that name a cell, where the table came from a dataset."""
 
     table_warnings: tuple[str, ...] = ()
-    """What looked like a slip in the table."""
+    """Possible slips in the table."""
 
     @property
     def locator(self) -> RowLocator:
@@ -56,17 +56,17 @@ class Observations:
 
     @property
     def fit(self) -> pd.DataFrame:
-        """Rows the laws are fitted to: trained on the task and not held out."""
+        """Rows that laws are fitted to: trained on the task and not held out."""
         return self._rows(self.frame["role"].eq("fit") & self.frame["weight"].gt(0))
 
     @property
     def held_out(self) -> pd.DataFrame:
-        """Rows kept from the fits, to be predicted."""
+        """Rows that are left out of the fits and predicted."""
         return self._rows(self.frame["role"].eq("held-out") & self.frame["weight"].gt(0))
 
     @property
     def zero_shot(self) -> pd.DataFrame:
-        """Rows of tasks that were not in the training mixture; no law speaks of them."""
+        """Rows of tasks that were not in the training mixture; the laws do not cover them."""
         return self._rows(self.frame["weight"].eq(0))
 
     @property
@@ -85,7 +85,7 @@ class Observations:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What looked like a slip, and what was left out."""
+        """Possible slips in the table, and rows that are left out."""
         count = len(self.zero_shot)
         if not count:
             return self.table_warnings
@@ -109,7 +109,7 @@ def select(
         architecture: A value of its `architecture` column; may be omitted where there is only one.
 
     Raises:
-        TableError: If nothing matches, a choice must be made, or a measurement stands there twice.
+        TableError: If nothing matches, a choice must be made, or a measurement occurs twice.
     """
     frame = _last_steps(_choose(table, metric, testset, architecture))
     require_unique(frame, CELL, table.locator)

@@ -20,7 +20,7 @@ class RowLocator:
     """Columns that name a cell, where the table came from a dataset."""
 
     def name(self, table: pd.DataFrame, *positions: int) -> str:
-        """`runs.csv rows 3 and 9`, or `dataset, loss at task=en-de, weight=0.3, size=1e8`."""
+        """Return `runs.csv rows 3 and 9`, or `dataset, loss at task=en-de, weight=0.3, size=1e8`."""
         if self.dims:
             return f"{self.source}, " + " and ".join(self._cell(table.iloc[place]) for place in positions)
         rows = " and ".join(str(table["row"].iloc[place]) for place in positions)
@@ -36,16 +36,16 @@ def reject(
     table: pd.DataFrame,
     locator: RowLocator,
     rule: str,
-    given: pd.Series | None = None,
+    values: pd.Series | None = None,
 ) -> None:
     """Raise TableError for the first wrong row, with the count of the others.
 
     Args:
-        wrong: (rows,) which rows are wrong.
+        wrong: (rows,) mask of the wrong rows.
         table: The rows.
         locator: How to name them.
-        rule: What would be right, and how to get there.
-        given: What stands in the rows, to be quoted before the first semicolon of `rule`.
+        rule: What must hold, then a semicolon and the remedy.
+        values: The fields of the rows; the wrong one is quoted before the semicolon.
     """
     if not wrong.any():
         return
@@ -53,7 +53,7 @@ def reject(
     kind = "cell" if locator.dims else "row"
     also = f" (and {others:,} more {kind}{'s' if others > 1 else ''})" if others else ""
     must, semicolon, remedy = rule.partition(";")
-    but = "" if given is None else f", but is {_quoted(given.iloc[first])}"
+    but = "" if values is None else f", but is {_quoted(values.iloc[first])}"
     raise TableError(f"{locator.name(table, first)}{also}: {must}{but}{semicolon}{remedy}.")
 
 
@@ -62,7 +62,7 @@ def _quoted(value: object) -> str:
 
 
 def format_value(value: object) -> str:
-    """A number in as few characters as say it exactly (`1e8`), anything else as text."""
+    """Return a number in as few characters as give it exactly (`1e8`), anything else as text."""
     if not isinstance(value, (int, float, np.number)):
         return str(value)
     number = float(value)

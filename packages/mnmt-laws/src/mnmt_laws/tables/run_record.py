@@ -42,17 +42,17 @@ class RunRecord:
 
 
 def find_records(folder: Path) -> list[Path]:
-    """The run records in `folder`: itself if it holds `run.json`, else its children that do, sorted.
+    """Return the run records in `folder`: itself if it holds `run.json`, else the children that do.
 
     Raises:
         TableError: If there are none.
     """
     if (folder / "run.json").is_file():
         return [folder]
-    found = sorted(path.parent for path in folder.glob("*/run.json")) if folder.is_dir() else []
-    if not found:
+    folders = sorted(path.parent for path in folder.glob("*/run.json")) if folder.is_dir() else []
+    if not folders:
         raise TableError(f"{folder}: no run records here; give a folder of runs, each with a run.json.")
-    return found
+    return folders
 
 
 def read_record(folder: Path) -> RunRecord:
@@ -64,9 +64,9 @@ def read_record(folder: Path) -> RunRecord:
     path = folder / "run.json"
     content = _read_json(path)
     evals, truncated = _read_evals(folder / "evals.jsonl")
-    given = {key: content[key] for key in RunRecord.__dataclass_fields__ if content.get(key) is not None}
+    fields = {key: content[key] for key in RunRecord.__dataclass_fields__ if content.get(key) is not None}
     return RunRecord(
-        **{"run": folder.name, "study": "", "error": None, "role": "fit", **given},
+        **{"run": folder.name, "study": "", "error": None, "role": "fit", **fields},
         folder=folder,
         evals=tuple(entry for entry in evals if math.isfinite(entry["value"])),
         non_finite=sum(not math.isfinite(entry["value"]) for entry in evals),
@@ -111,11 +111,11 @@ def _check_content(content: dict[str, Any], path: Path) -> None:
 
 
 def _read_evals(path: Path) -> tuple[tuple[dict[str, Any], ...], bool]:
-    """Every measurement, a later one of the same step replacing the earlier, and whether the end is cut."""
+    """Return the last measurement of each kind and step, and whether the last line is cut short."""
     if not path.exists():
         return (), False
     lines = path.read_bytes().split(b"\n")
-    ended = lines[-1] == b""
+    complete = lines[-1] == b""
     latest: dict[tuple[Any, ...], dict[str, Any]] = {}
     truncated = False
     for number, line in enumerate(lines, start=1):
@@ -124,7 +124,7 @@ def _read_evals(path: Path) -> tuple[tuple[dict[str, Any], ...], bool]:
         try:
             entry = json.loads(line)
         except ValueError as error:
-            if number == len(lines) and not ended:
+            if number == len(lines) and not complete:
                 truncated = True
                 continue
             raise TableError(

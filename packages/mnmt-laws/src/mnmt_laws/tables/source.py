@@ -75,7 +75,7 @@ def observe(
 
     Raises:
         TableError: If the source cannot be read, nothing matches, a choice must be made, or a measurement
-            stands there twice.
+            occurs twice.
         TypeError: If the source is of another type.
         ValueError: If observations are given together with another choice than theirs.
     """

@@ -1,4 +1,4 @@
-"""Run tables: what was measured, one row a (run, task, test set, metric, step)."""
+"""Run tables: measurements, one row for each run, task, test set, metric and step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RunTable:
     """Columns that name a cell, where the table came from a dataset."""
 
     warnings: tuple[str, ...] = ()
-    """What looks like a slip: columns that are not read, tasks spelt alike."""
+    """Possible slips: columns that are not read, tasks that are spelt alike."""
 
     @property
     def locator(self) -> RowLocator:
@@ -46,9 +46,9 @@ def read_table(source: str | Path | pd.DataFrame | xr.Dataset) -> RunTable:
     """Read and validate a run table.
 
     Args:
-        source: A `.csv` or `.parquet` file, or a table already in memory: a frame with a row a measurement,
-            or a dataset with a variable a metric over `task`, `weight`, `size` and, if there are any, `seed`,
-            `testset`, `step`, …, in which NaN is an absent measurement.
+        source: A `.csv` or `.parquet` file, or a table in memory: a frame with one row for each measurement,
+            or a dataset with one variable for each metric over `task`, `weight`, `size` and perhaps `seed`,
+            `testset`, `step`, …, where NaN is an absent measurement.
 
     Raises:
         TableError: If the file or anything in it is wrong; the message names file, row and remedy.
@@ -77,14 +77,14 @@ def _checked(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> 
 
 
 def _with_named_index(frame: pd.DataFrame) -> pd.DataFrame:
-    """Levels of the index that are named as columns are become columns; names lose spaces at their ends."""
+    """Turn index levels that are named like columns into columns, and strip the names."""
     levels = [name for name in frame.index.names if name in KINDS and name not in frame.columns]
     flat = frame.reset_index(levels) if levels else frame
     return flat.set_axis(pd.Index([str(name).strip() for name in flat.columns]), axis="columns")
 
 
 def _numbered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Number the rows as a spreadsheet does, the header being row 1, then leave out the blank ones."""
+    """Add the row numbers of a spreadsheet, whose header is row 1, then leave out blank rows."""
     known = frame.loc[:, [name in KINDS for name in frame.columns]]
     numbered = known.reset_index(drop=True).assign(row=range(2, len(frame) + 2))
     blank = known.isna().all(axis=1).to_numpy()
@@ -137,9 +137,9 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, list[str]]:
 
 
 def example_table() -> RunTable:
-    """Losses, BLEU and chrF of Transformers trained on two made-up languages, over sizes × mixtures.
+    """Return losses, BLEU and chrF of Transformers of several sizes, trained on mixtures of two tasks.
 
-    The irreducible loss of both languages is known, and stands in the column `irreducible`.
+    The languages are synthetic. Their irreducible loss is known, and is in the column `irreducible`.
     """
     with as_file(files("mnmt_laws") / "tables" / "example.csv") as path:
         return replace(read_table(path), source="example")

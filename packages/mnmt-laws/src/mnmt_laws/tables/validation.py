@@ -25,7 +25,7 @@ CELL = (
     "architecture", "size", "encoder_size", "decoder_size", "mixture", "task", "weight", "testset", "metric",
     "seed",
 )  # fmt: skip
-"""What tells two measurements apart; seeds may repeat everything else."""
+"""Columns in which two measurements must differ; the same runs may be repeated with other seeds."""
 
 _TOLERANCE = 1e-6
 
@@ -92,14 +92,17 @@ def check_run_weights(table: pd.DataFrame, locator: RowLocator) -> None:
     if not wrong.any():
         return
     first = shares.iloc[int(wrong.argmax())]
-    own = shares[(shares[model].eq(first[model]) | (shares[model].isna() & first[model].isna())).all(axis=1)]
+    run_rows = shares[
+        (shares[model].eq(first[model]) | (shares[model].isna() & first[model].isna())).all(axis=1)
+    ]
     listed = ", ".join(
-        f"{task} {format_value(weight)}" for task, weight in zip(own["task"], own["weight"], strict=True)
+        f"{task} {format_value(weight)}"
+        for task, weight in zip(run_rows["task"], run_rows["weight"], strict=True)
     )
-    positions = np.flatnonzero(table["row"].isin(own["row"].iloc[:2]))
+    positions = np.flatnonzero(table["row"].isin(run_rows["row"].iloc[:2]))
     raise TableError(
         f"{locator.name(table, *map(int, positions))}: the weights of run {first['run']} sum to "
-        f"{own['weight'].sum():g} ({listed}); give each trained model its own `run`, "
+        f"{run_rows['weight'].sum():g} ({listed}); give each trained model its own `run`, "
         f"and weights that sum to at most 1."
     )
 
@@ -112,8 +115,8 @@ def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLoca
     count, second = int(repeats.sum()), int(repeats.argmax())
     same = np.ones(len(table), dtype=bool)
     for column in columns:
-        own = table[column].iloc[second]
-        same &= (table[column].eq(own) | (table[column].isna() & pd.isna(own))).to_numpy()
+        value = table[column].iloc[second]
+        same &= (table[column].eq(value) | (table[column].isna() & pd.isna(value))).to_numpy()
     pair = locator.name(table, int(same.argmax()), second)
     remedy = "or tell repeated runs apart in the `seed` column."
     if count == 1:
@@ -126,11 +129,11 @@ def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLoca
 
 
 def validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> pd.DataFrame:
-    """The table's known columns, typed and checked; optional ones that are absent come back empty.
+    """Return the table's known columns, typed and checked; absent optional columns are empty.
 
     Args:
         frame: A table with a `row` column of spreadsheet row numbers.
-        names: All columns it has, those included that are not read.
+        names: All columns of the table, also those that are not read.
         locator: How messages name its rows.
 
     Raises:
@@ -156,7 +159,7 @@ def validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> 
 
 
 def _spelling_of(metrics: pd.Series) -> dict[str, str]:
-    """Metrics the package knows in its own spelling (`BLEU` as `bleu`), others as they are."""
+    """Return the spelling of each metric: `bleu` for `BLEU`, unknown ones as they are."""
     return {
         metric: metric.lower() if metric.lower() in KNOWN_METRICS else metric for metric in metrics.unique()
     }
