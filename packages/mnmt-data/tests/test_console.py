@@ -47,6 +47,12 @@ def test_success_is_0(outcome):
     assert outcome("speak", "--word", "hi") == (0, "hi\n", "")
 
 
+def test_windows_is_refused_in_one_line(outcome, monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: "Windows")
+    message = "tool: Windows is not supported; run it in WSL, the Windows Subsystem for Linux.\n"
+    assert outcome("speak") == (2, "", message)
+
+
 def test_a_returned_number_is_the_status(outcome):
     assert outcome("status", "3") == (3, "", "")
 

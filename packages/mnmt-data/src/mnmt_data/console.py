@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import platform
 import sys
 from typing import NoReturn
 
@@ -15,19 +16,23 @@ BROKEN_PIPE = 141
 
 
 def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoReturn:
-    """Run a console script on `sys.argv` and exits.
+    """Run a console script on `sys.argv`, and exit.
 
     The status is the number that the command returns, or 0. A mistake in the arguments, an exception in
     `errors` and an `OSError` (a missing file) print ``prog: message`` as one line on stderr and exit with 2;
-    Ctrl-C exits with 130. Any other exception is a bug and keeps its traceback.
+    so does Windows, where the packages do not work. Ctrl-C exits with 130. Any other exception is a bug and
+    keeps its traceback.
 
     Args:
         app: The commands; each prints its own output and returns None or an exit status.
         prog: Name of the script, which opens every message.
-        errors: The exceptions that are the user's to mend.
+        errors: The exceptions that tell of a user's mistake.
     """
+    if platform.system() == "Windows":
+        _complain(prog, "Windows is not supported; run it in WSL, the Windows Subsystem for Linux.")
+        sys.exit(USER_ERROR)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it: no result is lost to a locale
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: no locale loses a result
     user_errors: tuple[type[Exception], ...] = (CycloptsError, OSError, *errors)
     app.suppress_keyboard_interrupt = False
     try:

@@ -9,11 +9,11 @@ import sys
 import time
 
 import pytest
-from filelock import FileLock
 
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import encode, prepare_study, workers
 from mnmt_data.prepare.workspace import Workspace
+from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import open_prepared
 from mnmt_data.study import read_study
 
@@ -218,9 +218,7 @@ sys.argv = {list(run)}; runpy.run_module('mnmt_data', run_name='__main__')"
 
 def test_a_second_one_at_work_is_refused(prepare, tmp_path):
     (tmp_path / "out").mkdir()
-    with FileLock(tmp_path / "out/.data.lock"), pytest.raises(DataError) as raised:
+    with file_lock(tmp_path / "out/.data.lock", name="out"), pytest.raises(DataError) as raised:
         prepare()
-    assert str(raised.value) == (
-        f"{tmp_path}/out: another `mnmt-data prepare` is at work here; wait until it ends."
-    )
+    assert str(raised.value) == (f"{tmp_path}/out: another process is writing it; wait for it or stop it.")
     prepare()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.config import ENGLISH, FetchConfig, Pair, Selection
+from mnmt_data.store.atomic_file import checksum
 from mnmt_data.store.corpus_folder import Bitext, write_bitext
 
 Units = Mapping[Any, str]
@@ -150,14 +150,9 @@ def _describe(
         "multiway": request.multiway,
         "provenance": dict(provenance),
         "counts": counts,
-        "sha256": {path.name: _sha256(path) for path in sorted(folder.iterdir())},
+        "sha256": {path.name: checksum(path) for path in sorted(folder.iterdir())},
     }
     (folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
 
 
 def _replace(folder: Path, partial: Path) -> None:

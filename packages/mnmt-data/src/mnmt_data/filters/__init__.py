@@ -1,7 +1,7 @@
 """What a sentence pair must pass to be trained on: filters with names, counts and samples."""
 
 from mnmt_data.filters.clean import CleanBlock, CleanConfig, Cleaner, clean_block
-from mnmt_data.filters.duplicates import first_occurrences, held_out_keys, is_held_out
+from mnmt_data.filters.duplicates import first_occurrences, is_held_out
 from mnmt_data.filters.keys import Keys
 from mnmt_data.filters.normalise import normalise
 from mnmt_data.filters.report import DUPLICATE, HELD_OUT, NEAR_DUPLICATE, FilterReport
@@ -17,7 +17,6 @@ __all__ = [
     "Keys",
     "clean_block",
     "first_occurrences",
-    "held_out_keys",
     "is_held_out",
     "normalise",
 ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.filters.keys import among, text_keys
-from mnmt_data.filters.normalise import Form, normalise
+from mnmt_data.filters.keys import among
 
 _CHUNK_ROWS = 2**22
 _SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)
@@ -79,16 +78,6 @@ def _firsts(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.in
     return ordered[starts], np.minimum.reduceat(order, starts)
 
 
-def held_out_keys(texts: Iterable[str], *, normalisation: Form = "NFC") -> NDArray[np.uint64]:
-    """The keys of held-out sentences, each once, sorted.
-
-    Args:
-        texts: Sentences of either side of dev and test sets, as their files give them.
-        normalisation: The form in which the training text is, `CleanConfig.normalisation`.
-    """
-    return np.unique(text_keys([normalise(text, normalisation) for text in texts]))
-
-
 def is_held_out(
     src_keys: NDArray[np.uint64], tgt_keys: NDArray[np.uint64], held_out: NDArray[np.uint64]
 ) -> NDArray[np.bool_]:
@@ -97,7 +86,7 @@ def is_held_out(
     Args:
         src_keys: `(n,)`, keys of source sentences; an array or a memory map, which is read piece by piece.
         tgt_keys: `(n,)`, keys of target sentences.
-        held_out: Keys as `held_out_keys` gives them: sorted, each once.
+        held_out: Keys of held-out sentences, sorted, each once.
 
     Returns:
         `(n,)`, True where a pair must not be trained on.

@@ -12,8 +12,9 @@ from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.encode import AllWritten
 from mnmt_data.prepare.segment_job import Coverage, Written
 from mnmt_data.prepare.workspace import Parts
+from mnmt_data.store.atomic_file import checksum
 from mnmt_data.store.prepared import SCHEMA, VOCABULARY
-from mnmt_data.store.segments import checksum, total
+from mnmt_data.store.segments import total
 from mnmt_data.store.vocabulary import EOS, PAD, UNK, Vocabulary
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from mnmt_data.errors import DataError
 from mnmt_data.prepare.config import CARVED, DataConfig
 from mnmt_data.readers import Reader, find_readers, open_reader
-from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.atomic_file import checksum, write_json
 from mnmt_data.store.corpus_folder import bitext_paths
-from mnmt_data.store.segments import checksum
 from mnmt_data.study import structure
 from mnmt_data.synthetic import SyntheticConfig, write_synthetic_corpus
 

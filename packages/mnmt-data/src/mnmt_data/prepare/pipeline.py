@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from mnmt_data.errors import DataError
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
@@ -26,6 +24,7 @@ from mnmt_data.prepare.workers import Report, Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.readers.reader import BLOCK_PAIRS
 from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import DESCRIPTION, SCHEMA, PreparedData, open_prepared
 from mnmt_data.study import StudyFile
 
@@ -53,7 +52,12 @@ def prepare_study(
         raise ValueError(f"`workers` must be at least 1, but is {workers}.")
     config = study.section("data", DataConfig)
     out.mkdir(parents=True, exist_ok=True)
-    with _study_named(study), _room_told(out), _alone(out), Workers(workers) as processes:
+    with (
+        _study_named(study),
+        _room_told(out),
+        file_lock(out / ".data.lock", name=out),
+        Workers(workers) as processes,
+    ):
         return _prepare(study, config, out, report, processes)
 
 
@@ -133,16 +137,6 @@ def _is_current(folder: Path, fingerprint: str) -> bool:
         return open_prepared(folder).fingerprint == fingerprint
     except (DataError, KeyError):
         return False
-
-
-@contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Hold the lock of a folder of results, which ends with the process that holds it."""
-    try:
-        with FileLock(out / ".data.lock", timeout=0):
-            yield
-    except Timeout:
-        raise DataError(f"{out}: another `mnmt-data prepare` is at work here; wait until it ends.") from None
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -14,10 +15,10 @@ _TEMPORARY = ".{name}.{pid}.tmp"
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to write that takes its name once everything is on the disk.
+    """Open a file for writing that takes its name once everything is on the disk.
 
     Raises:
-        OSError: Naming `path`, if it cannot be written; what was there before then stays.
+        OSError: If `path`, which it names, cannot be written; what was there before then stays.
     """
     temporary = path.with_name(_TEMPORARY.format(name=path.name, pid=os.getpid()))
     try:
@@ -32,13 +33,19 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON, one value a line."""
+def write_json(path: Path, value: Any, *, end: str = "\n") -> None:
+    """Write a value as indented JSON, and `end` after it."""
     with atomic_file(path) as file:
-        file.write((json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n").encode())
+        file.write((json.dumps(value, indent=2, ensure_ascii=False, default=str) + end).encode())
 
 
 def remove_temporaries(folder: Path) -> None:
-    """Remove what writers that were killed have left in a folder and below."""
+    """Remove what killed writers left in a folder and below."""
     for path in folder.rglob(_TEMPORARY.format(name="*", pid="*")):
         path.unlink(missing_ok=True)
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -36,11 +36,6 @@ def bitext_paths(folder: Path, testset: str, task: str) -> tuple[Path, Path]:
     return opposite if not _any_exists(paths) and _any_exists(opposite) else paths
 
 
-def has_bitext(folder: Path, testset: str, task: str) -> bool:
-    """Whether either file of a test set and task is there."""
-    return _any_exists(bitext_paths(folder, testset, task))
-
-
 def _any_exists(paths: tuple[Path, Path]) -> bool:
     return any(path.exists() for path in paths)
 

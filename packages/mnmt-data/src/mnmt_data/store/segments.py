@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import mmap
 from collections.abc import Iterable
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.atomic_file import atomic_file
+from mnmt_data.store.atomic_file import atomic_file, checksum
 from mnmt_data.store.ragged import Ragged
 
 _TOKEN_TYPES = (pa.large_list(pa.uint16()), pa.large_list(pa.int32()))
@@ -128,12 +127,6 @@ def check_segment(path: Path, *, sha256: str) -> None:
     """
     if checksum(path) != sha256:
         raise DataError(f"{path}: has changed since it was written; prepare the data again.")
-
-
-def checksum(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _info(src: Ragged, tgt: Ragged) -> SegmentInfo:

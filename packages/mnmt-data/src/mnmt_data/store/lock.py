@@ -1,0 +1,34 @@
+"""Locks that keep other processes from writing what this one writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from mnmt_data.errors import DataError
+
+
+@contextmanager
+def file_lock(path: Path, *, name: object, error: type[Exception] = DataError) -> Iterator[None]:
+    """Hold a lock without waiting for it; it ends with the block, or with the process, however that ends.
+
+    Args:
+        path: The lock's own file, which is made and holds nothing.
+        name: What the lock protects, for the message.
+        error: The exception to raise.
+
+    Raises:
+        DataError: If another process holds the lock.
+    """
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise error(f"{name}: another process is writing it; wait for it or stop it.") from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,20 @@
+import pytest
+
+from mnmt_data.errors import DataError
+from mnmt_data.store.lock import file_lock
+
+
+@pytest.mark.parametrize("error", [DataError, OSError])
+def test_a_lock_is_held_once_and_given_back(tmp_path, error):
+    path = tmp_path / ".lock"
+
+    def hold():
+        with file_lock(path, name="results", error=error):
+            return True
+
+    with file_lock(path, name="results"), pytest.raises(error) as raised:
+        hold()
+    assert str(raised.value) == "results: another process is writing it; wait for it or stop it."
+    with pytest.raises(ZeroDivisionError), file_lock(path, name="results"):
+        raise ZeroDivisionError
+    assert hold()
