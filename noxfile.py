@@ -38,10 +38,11 @@ NOT_ISOLATED = {"PIP_BUILD_CONSTRAINT": ""}
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style of Python and C++, and who may import whom."""
+    """Check the style of Python and C++, names and docstrings, and who may import whom."""
     session.install("--group=lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
+    session.run("python", ".ci/check_style.py")
     native = Path("packages/mnmt-moe-ext/csrc").rglob("*.*")
     session.run("clang-format", "--dry-run", "--Werror", *map(str, native))
     session.run("lint-imports", env={"PYTHONPATH": os.pathsep.join(SOURCES)})
@@ -116,6 +117,19 @@ def study(session: nox.Session) -> None:
         session.run("mnmt-model", "sweep", path)
         session.run("mnmt-eval", "score", runs)
         session.run("mnmt-laws", "report", runs)
+
+
+@nox.session(venv_backend="none")
+def dev(session: nox.Session) -> None:
+    """Make an environment to work in, `.venv`: all packages, editable, with what tests and checks need."""
+    session.run(sys.executable, "-m", "venv", ".venv")
+    pip = (".venv/bin/python", "-m", "pip", "install")
+    groups = [group for package in PACKAGES for group in test_groups(package)]
+    session.run(*pip, *BUILD_REQUIREMENTS, "hatchling", "editables")
+    editable = [argument for package in PACKAGES for argument in ("--editable", folder(package))]
+    session.run(*pip, "--no-build-isolation", *editable, *groups, "nox", "pre-commit", env=NOT_ISOLATED)
+    session.run(*pip, "--group=lint", "--group=types", "--group=docs")
+    session.log("made .venv; use it with: . .venv/bin/activate")
 
 
 @nox.session
