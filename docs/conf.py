@@ -3,18 +3,22 @@
 import sys
 from pathlib import Path
 
-PACKAGES = Path(__file__).parent.parent / "packages"
+DOCS = Path(__file__).parent
+PACKAGES = DOCS.parent / "packages"
+sys.path.insert(0, str(DOCS))
+
+from api_pages import write_api_pages  # noqa: E402 - it lies beside this file
 
 project = "mnmt"
 copyright = "The mnmt authors"
 extensions = [
     "myst_parser",
-    "sphinx.ext.apidoc",
+    "mathml",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["_build", "api/*/modules.rst"]
+exclude_patterns = ["_build"]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "mnmt"
 myst_enable_extensions = ["deflist", "dollarmath"]
@@ -30,11 +34,7 @@ autodoc_mock_imports = [
     "safetensors",
     "torch",
 ]
-apidoc_modules = [
-    {"path": module, "destination": f"api/{module.name}", "separate_modules": True, "module_first": True}
-    for module in sorted(PACKAGES.glob("*/src/*/"))
-]
-autodoc_default_options = {"ignore-module-all": True}  # each thing once, where it is defined
+write_api_pages(PACKAGES, DOCS / "api")
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
