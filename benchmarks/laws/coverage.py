@@ -22,9 +22,19 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from mnmt_laws import LawFit, Observations, TaskLaw, effective_fractions, fit, observe, simulate
-from mnmt_laws.fitting.profile import profile_intervals
-from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap
+from mnmt_laws import (
+    ClusterBootstrap,
+    LawFit,
+    Observations,
+    Perturbation,
+    ResidualBootstrap,
+    TaskLaw,
+    effective_fractions,
+    fit,
+    observe,
+    profile_intervals,
+    simulate,
+)
 
 SIZES = (18881024, 63714816, 127427328, 191139840, 339787776, 453049344, 707869184, 1019312128)
 WEIGHTS = (0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 1.0)

@@ -21,10 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mnmt_laws.laws import LAWS
-from mnmt_laws.solver.design_matrix import DesignMatrix
-from mnmt_laws.solver.objective import OBJECTIVES, Objective
-from mnmt_laws.solver.sample import Sample
-from mnmt_laws.solver.search import find_minima
+from mnmt_laws.solver import OBJECTIVES, DesignMatrix, Objective, Sample, find_minima
 
 Array = NDArray[np.float64]
 SEARCHED = ("joint", "limit-varies", "exponent-varies", "capacity", "linear-capacity", "simplex-capacity",

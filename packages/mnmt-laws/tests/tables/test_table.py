@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_laws import TableError, observe, read_table
+from mnmt_laws import TableError, example_table, observe, read_table
 
 HEADER = "size,task,weight,metric,value"
 ROW = "1,a,1,loss,2\n"
@@ -391,3 +391,17 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         path.write_bytes((f"{HEADER}\n1,a,1,loss,2\n" + text).encode("utf-8", "surrogatepass"))
         with suppress(TableError):
             assert not read_table(path).frame.empty
+
+
+def test_the_example_is_a_study_of_two_tasks_with_everything_a_law_needs() -> None:
+    table = example_table()
+    assert table.source == "example"
+    assert table.warnings == ()
+    assert sorted(table.frame["metric"].unique()) == ["bleu", "chrf", "loss"]
+    observations = observe(table)
+    assert len(observations.tasks) == 2
+    assert observations.fit["size"].nunique() >= 3
+    assert not observations.held_out.empty
+    columns = ["encoder_size", "decoder_size", "tokens", "flops", "step", "seed", "irreducible"]
+    assert observations.frame[columns].notna().all(axis=None)
+    assert observations.frame[["run", "architecture", "mixture"]].ne("").all(axis=None)

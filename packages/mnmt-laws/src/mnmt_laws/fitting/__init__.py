@@ -1,1 +1,15 @@
 """Fits of laws to observations: estimates, refits, intervals, diagnostics and storage."""
+
+from mnmt_laws.fitting.diagnostics import Diagnostic
+from mnmt_laws.fitting.law_fit import LawFit, relative_noise
+from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
+
+__all__ = [
+    "ClusterBootstrap",
+    "Diagnostic",
+    "LawFit",
+    "Perturbation",
+    "ResidualBootstrap",
+    "Uncertainty",
+    "relative_noise",
+]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from mnmt_laws.laws.capacity import CAPACITY_LAWS
 from mnmt_laws.laws.data_size import Chinchilla, Gordon
-from mnmt_laws.laws.law import Law
+from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.power import POWER_LAWS, Bivariate, Zhang
 
 LawName = Literal[
@@ -19,3 +19,5 @@ LAWS: dict[str, Law] = {
     law.name: law for law in (*POWER_LAWS, *CAPACITY_LAWS, Bivariate(), Zhang(), Chinchilla(), Gordon())
 }
 """The laws by name."""
+
+__all__ = ["LAWS", "Law", "LawName", "Parameter", "Values", "exponent", "factor", "limit"]

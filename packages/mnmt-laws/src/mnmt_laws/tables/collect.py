@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +64,11 @@ def _rows(record: RunRecord) -> list[dict[str, Any]]:
     return [
         {
             **run,
-            **{
-                key: entry.get(key)
-                for key in ("step", "tokens", "flops", "task", "testset", "metric", "value")
-            },
-            "weight": record.mixture.get(entry["task"], 0.0),
-            "irreducible": record.irreducible.get(entry["task"]),
+            **asdict(measured),
+            "weight": record.mixture.get(measured.task, 0.0),
+            "irreducible": record.irreducible.get(measured.task),
         }
-        for entry in record.evals
+        for measured in record.evals
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,19 @@ SCHEMA = 1
 STATUSES = ("running", "finished", "failed")
 _TOLERANCE = 1e-6
 _EVAL_KEYS = ("step", "task", "testset", "metric", "value")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """One line of `evals.jsonl`."""
+
+    step: int
+    task: str
+    testset: str
+    metric: str
+    value: float
+    tokens: float | None = None
+    flops: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +47,7 @@ class RunRecord:
     decoder_size: int | None = None
     irreducible: dict[str, float] = field(default_factory=dict)
     wall_seconds: float | None = None
-    evals: tuple[dict[str, Any], ...] = ()
+    evals: tuple[Measurement, ...] = ()
     truncated: bool = False
     """Whether the last line of `evals.jsonl` was cut short and is left out."""
     non_finite: int = 0
@@ -64,12 +77,12 @@ def read_record(folder: Path) -> RunRecord:
     path = folder / "run.json"
     content = _read_json(path)
     evals, truncated = _read_evals(folder / "evals.jsonl")
-    fields = {key: content[key] for key in RunRecord.__dataclass_fields__ if content.get(key) is not None}
+    known = {key: content[key] for key in RunRecord.__dataclass_fields__ if content.get(key) is not None}
     return RunRecord(
-        **{"run": folder.name, "study": "", "error": None, "role": "fit", **fields},
+        **{"run": folder.name, "study": "", "error": None, "role": "fit", **known},
         folder=folder,
-        evals=tuple(entry for entry in evals if math.isfinite(entry["value"])),
-        non_finite=sum(not math.isfinite(entry["value"]) for entry in evals),
+        evals=tuple(entry for entry in evals if math.isfinite(entry.value)),
+        non_finite=sum(not math.isfinite(entry.value) for entry in evals),
         truncated=truncated,
     )
 
@@ -110,13 +123,13 @@ def _check_content(content: dict[str, Any], path: Path) -> None:
         )
 
 
-def _read_evals(path: Path) -> tuple[tuple[dict[str, Any], ...], bool]:
+def _read_evals(path: Path) -> tuple[tuple[Measurement, ...], bool]:
     """Return the last measurement of each kind and step, and whether the last line is cut short."""
     if not path.exists():
         return (), False
     lines = path.read_bytes().split(b"\n")
     complete = lines[-1] == b""
-    latest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    latest: dict[tuple[object, ...], Measurement] = {}
     truncated = False
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -130,12 +143,12 @@ def _read_evals(path: Path) -> tuple[tuple[dict[str, Any], ...], bool]:
             raise TableError(
                 f"{path}:{number}: not a line of JSON; remove the line, or score the run again."
             ) from error
-        _check_eval(entry, f"{path}:{number}")
-        latest[tuple(entry[key] for key in _EVAL_KEYS[:-1])] = entry
+        measured = _measurement(entry, f"{path}:{number}")
+        latest[measured.step, measured.task, measured.testset, measured.metric] = measured
     return tuple(latest.values()), truncated
 
 
-def _check_eval(entry: object, where: str) -> None:
+def _measurement(entry: object, where: str) -> Measurement:
     if not isinstance(entry, dict):
         raise TableError(f"{where}: a measurement must be a JSON object.")
     missing = [key for key in _EVAL_KEYS if key not in entry]
@@ -145,3 +158,4 @@ def _check_eval(entry: object, where: str) -> None:
         raise TableError(
             f"{where}: `value` must be a number, but is {entry['value']!r}; remove the line, or score again."
         )
+    return Measurement(**{field.name: entry.get(field.name) for field in fields(Measurement)})

@@ -15,7 +15,9 @@ from mnmt_laws.laws import LAWS
 from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
-from mnmt_laws.solver.search import find_minima
+from mnmt_laws.solver.search import find_minima, refit
+
+MakeSample = Callable[..., Sample]
 
 Complex = NDArray[np.complex128]
 Formula = Callable[[Complex, dict[str, Array]], Complex]
@@ -98,7 +100,7 @@ PEERS = {
 }
 
 
-def random_sample(rng: np.random.Generator, *, lawful: bool) -> Sample:
+def table_sample(rng: np.random.Generator, *, lawful: bool) -> Sample:
     """Six sizes by three weights: values that obey no law, or a law with noise."""
     size, weight = (axis.ravel() for axis in np.meshgrid(np.geomspace(1e6, 1e9, 6), [0.1, 0.4, 1.0]))
     tokens = np.exp(rng.uniform(np.log(1e8), np.log(4e10), len(size)))
@@ -184,7 +186,46 @@ CASES = [("log-ols", False), ("log-ols", True), ("ols", False), ("ols", True), (
 @pytest.mark.parametrize("law", PEERS)
 def test_no_start_of_a_general_optimiser_ends_lower(law: str, objective: str, lawful: bool) -> None:
     rng = np.random.default_rng([len(law), len(objective), lawful])
-    sample = random_sample(rng, lawful=lawful)
+    sample = table_sample(rng, lawful=lawful)
     found, converged = ours(law, sample, objective)
     assert converged
     assert found <= least(law, sample, objective, rng) * (1 + SLACK)
+
+
+@pytest.mark.parametrize("law", ["joint", "capacity"])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_no_small_step_from_a_minimum_is_lower(law: str, name: str, random_sample: MakeSample) -> None:
+    rng, objective = np.random.default_rng(3), OBJECTIVES[name]
+    sample = random_sample(rng)
+    design = DesignMatrix(LAWS[law], sample)
+    best = find_minima(design, objective)[0]
+    low, high = (bounds[0] for bounds in design.bounds(best.region))
+    steps = (
+        rng.standard_normal((400, design.width)) * np.abs(best.vector) * 10.0 ** rng.uniform(-7, -1, (400, 1))
+    )
+    near = np.clip(best.vector + steps, low, high)
+    costs = objective.value(objective.residual(sample.values, design.predict(near)), sample.importance)
+    least = objective.value(
+        objective.residual(sample.values, design.predict(best.vector[None])), sample.importance
+    )
+    assert best.converged
+    assert (costs >= least * (1 - 1e-12)).all()
+
+
+@pytest.mark.parametrize("name", ["log-ols", "ols"])
+def test_refits_together_are_refits_one_by_one(name: str, random_sample: MakeSample) -> None:
+    rng, objective = np.random.default_rng(5), OBJECTIVES[name]
+    truth = 1.0 + (np.tile(np.geomspace(1e6, 1e9, 5), 3) / 3e7) ** -0.4
+    sample = random_sample(rng, copies=6)
+    noisy = truth * np.exp(0.01 * rng.standard_normal((6, 15)))
+    sample.values[:] = noisy
+    design = DesignMatrix(LAWS["joint"], sample)
+    minima = find_minima(design, objective)
+    together = refit(design, objective, minima).vectors
+    for row in range(6):
+        alone = Sample(
+            task="en-de", x=sample.x, weight=sample.weight,
+            values=sample.values[[row]], importance=sample.importance[[row]],
+        )  # fmt: skip
+        found = find_minima(DesignMatrix(LAWS["joint"], alone), objective)[0].vector
+        np.testing.assert_allclose(together[row], found, rtol=1e-6)

@@ -1,0 +1,73 @@
+"""Samples, and repeated measurements in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnmt_laws.laws import LAWS
+from mnmt_laws.solver.design_matrix import DesignMatrix
+from mnmt_laws.solver.objective import OBJECTIVES, Objective
+from mnmt_laws.solver.sample import Replicates, Sample
+
+MakeSample = Callable[..., Sample]
+
+
+def cost_of(objective: Objective, design: DesignMatrix, sample: Sample, vector: np.ndarray) -> float:
+    """The objective over all rows, condensed or not."""
+    residual = objective.residual(sample.values[0], DesignMatrix(design.law, sample).predict(vector))
+    return float(objective.value(residual, sample.importance[0]))
+
+
+@pytest.mark.parametrize("name", ["log-ols", "ols"])
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=10, deadline=None)
+def test_condensed_cells_rank_parameters_as_all_rows_do(
+    name: str, seed: int, random_sample: MakeSample
+) -> None:
+    rng, objective = np.random.default_rng(seed), OBJECTIVES[name]
+    sample = random_sample(rng, repeats=3)
+    condensed = Replicates.of(sample, objective).condense(sample, objective)
+    assert len(condensed.weight) == 15
+    assert condensed.importance.sum() == pytest.approx(sample.importance.sum())
+    design = DesignMatrix(LAWS["joint"], sample)
+    vectors = rng.uniform(0.1, 1.0, (2, design.width))
+    long, short = ([cost_of(objective, design, rows, v) for v in vectors] for rows in (sample, condensed))
+    assert np.diff(long) == pytest.approx(np.diff(short), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["lad", "huber"])
+def test_what_is_no_sum_of_squares_keeps_every_row(name: str, random_sample: MakeSample) -> None:
+    sample = random_sample(np.random.default_rng(0), repeats=2)
+    assert Replicates.of(sample, OBJECTIVES[name]).condense(sample, OBJECTIVES[name]) is sample
+
+
+@pytest.mark.parametrize("rising", [False, True])
+def test_limits_keep_to_the_most_extreme_row_of_a_cell_not_to_its_mean(rising: bool) -> None:
+    size, weight = np.array([1e6, 1e6, 1e7]), np.ones(3)
+    sample = Sample(
+        task="en-de", x={"size": size, "weight": weight}, weight=weight, values=np.array([[3.0, 5.0, 4.5]]),
+        importance=np.ones((1, 3)), rising=rising, ceiling=100.0,
+    )  # fmt: skip
+    design = DesignMatrix(
+        LAWS["power"], Replicates.of(sample, OBJECTIVES["ols"]).condense(sample, OBJECTIVES["ols"])
+    )
+    low, high = (bounds[0, -1] for bounds in design.bounds({}))
+    assert (low, high) == ((5.0, 100.0) if rising else (0.0, 3.0))
+
+
+def test_models_are_counted_by_all_their_sizes() -> None:
+    size = np.array([1e6, 1e6, 2e6, 2e6])
+    parts = {"encoder_size": np.array([4e5, 6e5, 1e6, 1e6]), "decoder_size": np.array([6e5, 4e5, 1e6, 1e6])}
+    weight = np.array([0.5, 0.5, 0.5, 1.0])
+    sample = Sample(task="en-de", x=parts, weight=weight, values=np.ones((1, 4)), importance=np.ones((1, 4)))
+    assert sample.num_sizes() == 3
+    assert sample.num_sizes(1.0) == 1
+    whole = Sample(
+        task="en-de", x={"size": size}, weight=weight, values=np.ones((1, 4)), importance=np.ones((1, 4))
+    )
+    assert whole.num_sizes() == 2
