@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.products import side_by_side
+from mnmt_model.transformer.products import batched_linear
 
 
 def identity(buffers: Tensor, *_: Any) -> Tensor:
@@ -32,7 +32,7 @@ def bmm(wi: Tensor, wo: Tensor, buffers: Tensor) -> Tensor:
 
 def mnmt_model_products(wi: Tensor, wo: Tensor, buffers: Tensor) -> Tensor:
     """On (experts, rows, d_model), as `mnmt_model` multiplies."""
-    return side_by_side(F.relu(side_by_side(buffers, wi)), wo)
+    return batched_linear(F.relu(batched_linear(buffers, wi)), wo)
 
 
 def grouped_mm(wi: Tensor, wo: Tensor, rows: Tensor, ends: Tensor) -> Tensor:

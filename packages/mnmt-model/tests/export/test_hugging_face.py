@@ -115,7 +115,7 @@ def test_every_weight_has_a_name_of_transformers(model, folder: Path) -> None:
 def test_reading_back_gives_the_same_bits(model, folder: Path) -> None:
     config, vocab_size, weights = read_hugging_face(folder)
     assert replace(config, encoder_layers=None) == replace(
-        model.config, encoder_layers=None, head_dim=config.d_head
+        model.config, encoder_layers=None, head_dim=config.resolved_head_dim
     )
     assert config.num_encoder_layers == model.config.num_encoder_layers
     assert vocab_size == model.vocab_size

@@ -13,7 +13,6 @@ from mnmt_model.planning.experts import check_expert_parallel, exchange_bytes, e
 from mnmt_model.planning.plan_options import Cost
 from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.transformer.capacity import expert_capacity
 from mnmt_model.transformer.model_config import ModelConfig
 
 MIXTURE = ModelConfig(encoder_layers=4, decoder_layers=3, d_model=32, num_experts=8)
@@ -40,7 +39,8 @@ def test_slots_are_a_multiple_of_four(tokens: int, num_experts: int, factor: flo
 @given(tokens=st.integers(1, 10**6), num_experts=st.integers(2, 4096), hundredths=st.integers(1, 400))
 def test_a_capacity_is_the_extensions(tokens: int, num_experts: int, hundredths: int) -> None:
     factor = hundredths / 100
-    assert expert_capacity(tokens, num_experts, factor) == mnmt_moe_ext.expert_capacity(
+    config = ModelConfig(num_experts=num_experts)
+    assert config.expert_capacity(tokens, factor) == mnmt_moe_ext.expert_capacity(
         num_tokens=tokens, num_experts=num_experts, capacity_factor=factor
     )
 

@@ -16,6 +16,7 @@ from mnmt_model.planning.flops import (
 )
 from mnmt_model.planning.workload import passes
 from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -101,10 +102,10 @@ def test_a_token_takes_two_experts_where_slots_have_no_limit(config: ModelConfig
 
 @pytest.mark.parametrize("config", [*CONFIGS, *MIXTURES], ids=by_name)
 def test_generating_takes_what_torch_counts(config: ModelConfig) -> None:
-    model, src = built(config).eval(), sentences(1, 7)
+    model, src = IncrementalModel(built(config)), sentences(1, 7).tokens[None]
     expected = decoding_flops(config, VOCAB_SIZE, src_len=7, tgt_len=5)
     with torch.inference_mode():
-        state = model.start(src)
+        state = model.encode(src, src == 0)
         with counter() as counted:
             for _ in range(5):
                 _, state = model.step(state, torch.tensor([3]))
@@ -115,7 +116,7 @@ def test_generating_takes_what_torch_counts(config: ModelConfig) -> None:
 def test_encoding_takes_what_torch_counts(config: ModelConfig) -> None:
     model = built(config).eval()
     with torch.inference_mode(), counter() as counted:
-        model.start(sentences(1, 7))
+        model.source_keys_values(sentences(1, 7))
     assert (
         counted.get_total_flops() == decoding_flops(config, VOCAB_SIZE, src_len=7, tgt_len=5).encoding.total
     )

@@ -29,7 +29,7 @@ def theirs(ours: TranslationModel):
     config = transformers.T5Config(
         vocab_size=VOCAB_SIZE,
         d_model=CONFIG.d_model,
-        d_kv=CONFIG.d_head,
+        d_kv=CONFIG.resolved_head_dim,
         d_ff=CONFIG.d_ff,
         num_layers=CONFIG.num_encoder_layers,
         num_decoder_layers=CONFIG.decoder_layers,

@@ -102,7 +102,7 @@ class Reference:
 
     def attention(self, name: str, queries: Tensor, below: Tensor, mask: Tensor, bias: Tensor) -> Tensor:
         q, k, v = self.map(name + "q", queries), self.map(name + "k", below), self.map(name + "v", below)
-        width, attended = self.config.d_head, []
+        width, attended = self.config.resolved_head_dim, []
         scale = math.sqrt(width) if self.config.scaled_attention else 1.0
         for head in range(self.config.num_heads):
             part = slice(head * width, (head + 1) * width)

@@ -24,14 +24,14 @@ def initialised(config: ModelConfig, seed: int = 0) -> TranslationModel:
 
 def expected_std(name: str, config: ModelConfig) -> float:
     """T5 1.1's."""
-    d_model, d_head = config.d_model, config.d_head
+    d_model, head_dim = config.d_model, config.resolved_head_dim
     return {
         "embedding": 1.0,
         "src_embedding": 1.0,
-        "q": (d_model * d_head) ** -0.5,
+        "q": (d_model * head_dim) ** -0.5,
         "k": d_model**-0.5,
         "v": d_model**-0.5,
-        "o": (config.num_heads * d_head) ** -0.5,
+        "o": (config.num_heads * head_dim) ** -0.5,
         "wi": d_model**-0.5,
         "wi_0": d_model**-0.5,
         "wi_1": d_model**-0.5,

@@ -32,7 +32,7 @@ def case(num_tokens: int = NUM_TOKENS, seed: int = 0, scale: float = 1.0) -> Cas
 
 
 def set_chunk(monkeypatch: pytest.MonkeyPatch, fewest_rows: int, most_logits: int) -> None:
-    monkeypatch.setattr(module, "FEWEST_ROWS", fewest_rows)
+    monkeypatch.setattr(module, "MIN_ROWS", fewest_rows)
     monkeypatch.setattr(module, "CHUNK_LOGITS", most_logits)
 
 

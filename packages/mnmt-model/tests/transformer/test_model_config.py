@@ -98,6 +98,6 @@ def test_an_encoder_is_as_deep_as_the_decoder_unless_said() -> None:
 
 def test_heads_share_the_model_unless_their_width_is_given() -> None:
     config = ModelConfig(d_model=48, num_heads=6)
-    assert (config.d_head, config.d_attention) == (8, 48)
+    assert (config.resolved_head_dim, config.d_attention) == (8, 48)
     config = replace(config, head_dim=5)
-    assert (config.d_head, config.d_attention) == (5, 30)
+    assert (config.resolved_head_dim, config.d_attention) == (5, 30)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mnmt_model.transformer.attention import HIDDEN, causal_mask, padding_mask
+from mnmt_model.transformer.attention import HIDDEN, causal_bias, padding_bias
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
@@ -125,23 +125,23 @@ def test_targets_see_the_sources_states_of_the_layer_below_or_of_the_top() -> No
 
 def test_a_padding_mask_hides_padding() -> None:
     hidden = torch.tensor([[False, False, True], [False, True, True]])
-    mask = padding_mask(hidden, torch.float32)
+    mask = padding_bias(hidden, torch.float32)
     assert mask.tolist() == [[[[0, 0, HIDDEN]]], [[[0, HIDDEN, HIDDEN]]]]
-    assert padding_mask(hidden, torch.bfloat16).dtype == torch.bfloat16
+    assert padding_bias(hidden, torch.bfloat16).dtype == torch.bfloat16
 
 
 def test_a_causal_mask_hides_what_comes_later() -> None:
     like = torch.zeros(1, dtype=torch.float64)
-    assert causal_mask(3, 3, like).tolist() == [[0, HIDDEN, HIDDEN], [0, 0, HIDDEN], [0, 0, 0]]
-    assert causal_mask(2, 4, like).tolist() == [[0, 0, 0, HIDDEN], [0, 0, 0, 0]]
-    assert causal_mask(1, 4, like).tolist() == [[0, 0, 0, 0]]
-    assert causal_mask(3, 3, like).dtype == torch.float64
+    assert causal_bias(3, 3, like).tolist() == [[0, HIDDEN, HIDDEN], [0, 0, HIDDEN], [0, 0, 0]]
+    assert causal_bias(2, 4, like).tolist() == [[0, 0, 0, HIDDEN], [0, 0, 0, 0]]
+    assert causal_bias(1, 4, like).tolist() == [[0, 0, 0, 0]]
+    assert causal_bias(3, 3, like).dtype == torch.float64
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_hidden_key_has_no_weight_and_a_blind_query_no_nan(dtype: torch.dtype) -> None:
     scores = torch.tensor([[80.0, -80.0], [-80.0, 80.0]], dtype=dtype)
-    mask = padding_mask(torch.tensor([[False, True], [True, True]]), dtype)[:, 0, 0]
+    mask = padding_bias(torch.tensor([[False, True], [True, True]]), dtype)[:, 0, 0]
     weights = (scores + mask).softmax(-1)
     assert weights[0].tolist() == [1, 0]
     assert weights[1].isfinite().all()

@@ -28,7 +28,7 @@ def test_tokens_and_where_they_stand(rows: list[list[int]], extra: int) -> None:
     assert sentences.cells.tolist() == [
         number * width + place for number, row in enumerate(rows) for place in range(len(row))
     ]
-    assert sentences.hidden.tolist() == [[place >= len(row) for place in range(width)] for row in rows]
+    assert sentences.padding_mask.tolist() == [[place >= len(row) for place in range(width)] for row in rows]
 
 
 @given(rows=batches, extra=st.integers(0, 3))
@@ -47,9 +47,9 @@ def test_padding_and_flattening(rows: list[list[int]], extra: int, features: int
     for number, row in enumerate(rows):
         assert torch.equal(table[number, : len(row)], x[start : start + len(row)])
         start += len(row)
-    assert table[sentences.hidden].count_nonzero() == 0
+    assert table[sentences.padding_mask].count_nonzero() == 0
     # What stands at padding is lost.
-    table = torch.where(sentences.hidden[..., None], torch.nan, table)
+    table = torch.where(sentences.padding_mask[..., None], torch.nan, table)
     assert torch.equal(sentences.flatten(table), x)
 
 
@@ -73,5 +73,5 @@ def test_no_tokens_at_all(shape: tuple[int, int]) -> None:
 
 def test_on_another_device() -> None:
     moved = Sentences.from_padded(padded([[1, 2], [3]])).to(torch.device("meta"))
-    assert {tensor.device.type for tensor in (moved.tokens, moved.cells, moved.hidden)} == {"meta"}
+    assert {tensor.device.type for tensor in (moved.tokens, moved.cells, moved.padding_mask)} == {"meta"}
     assert (moved.batch, moved.width, moved.num_tokens) == (2, 2, 3)

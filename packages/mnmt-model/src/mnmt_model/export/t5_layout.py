@@ -69,7 +69,7 @@ def t5_config(config: ModelConfig, vocab_size: int, *, dtype: str = "float32") -
         "is_encoder_decoder": True,
         "vocab_size": vocab_size,
         "d_model": config.d_model,
-        "d_kv": config.d_head,
+        "d_kv": config.resolved_head_dim,
         "d_ff": config.d_ff,
         "num_heads": config.num_heads,
         "num_layers": config.num_encoder_layers,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from mnmt_model.planning.workload import STATE_BYTES, Workload, passes
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.transformer.capacity import expert_capacity
 from mnmt_model.transformer.model_config import ModelConfig
 
 EXPERTS_PER_TOKEN = 2
@@ -21,7 +20,7 @@ EXPERTS_PER_TOKEN = 2
 
 def expert_slots(config: ModelConfig, tokens: int) -> int:
     """Slots E · C of all experts of a layer in training, for the tokens of one device."""
-    return config.num_experts * expert_capacity(tokens, config.num_experts, config.capacity_factor)
+    return config.num_experts * config.expert_capacity(tokens, config.capacity_factor)
 
 
 def check_expert_parallel(config: ModelConfig, train: TrainConfig, devices: int) -> None:

@@ -111,7 +111,7 @@ def _heading(plan: ModelPlan) -> str:
     depth = f"{config.decoder_layers} layers"
     if not config.is_language_model:
         depth = f"{config.num_encoder_layers} + {depth}"
-    heads = f"{config.num_heads} heads of {config.d_head}"
+    heads = f"{config.num_heads} heads of {config.resolved_head_dim}"
     widths = f"d_model {config.d_model:,}, {heads}, d_ff {config.d_ff:,}"
     words = f"{model.vocab_size:,} tokens"
     if model.src_vocab_size not in (None, model.vocab_size):

@@ -14,7 +14,7 @@ from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
 from mnmt_model.training.parallel import Wrapped, gradients_stay_here
-from mnmt_model.transformer.experts.routes import Gating
+from mnmt_model.transformer.experts.routes import RoutingContext
 from mnmt_model.transformer.loss import Losses
 from mnmt_model.transformer.sentences import Sentences
 
@@ -120,13 +120,13 @@ class GradientStep:
             pair_weights=torch.from_numpy(piece.loss_weights).to(self.world.device),
             label_smoothing=self.config.label_smoothing,
             z_loss=self.config.z_loss,
-            gating=self._gating(piece, step),
+            routing=self._routing(piece, step),
         )
         return losses
 
-    def _gating(self, piece: Batch, step: int) -> Gating:
+    def _routing(self, piece: Batch, step: int) -> RoutingContext:
         device = self.world.device
-        return Gating(
+        return RoutingContext(
             pair_ids=torch.from_numpy(piece.ids).to(device),
             seed_and_step=torch.tensor([self.seed, step], device=device),
             uniform=step < self.config.uniform_routing_steps,

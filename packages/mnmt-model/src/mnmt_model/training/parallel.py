@@ -15,7 +15,7 @@ from mnmt_model.distributed.world import World
 from mnmt_model.errors import RunError
 from mnmt_model.planning.experts import check_expert_parallel
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.transformer.experts.ranks import ALONE, EXPERTS, REPLICAS, ExpertRanks
+from mnmt_model.transformer.experts.ranks import EXPERTS, REPLICAS, SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.stack import Stack
@@ -34,7 +34,7 @@ def expert_ranks(model: ModelConfig, config: TrainConfig, world: World) -> Exper
         raise RunError(f"{error} Start processes with torchrun --nproc-per-node.") from None
     together = config.expert_parallel
     if together == 1:
-        return ALONE
+        return SINGLE_RANK
     shape = (world.size // together, together)
     mesh = init_device_mesh(world.device.type, shape, mesh_dim_names=(REPLICAS, EXPERTS))
     return ExpertRanks(mesh=mesh, chunks=config.exchange_chunks)

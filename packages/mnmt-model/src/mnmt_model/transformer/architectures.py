@@ -7,12 +7,19 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer.attention import KeysValues, padding_mask
+from mnmt_model.transformer.attention import KeysValues, padding_bias
 from mnmt_model.transformer.experts.ranks import ExpertRanks
 from mnmt_model.transformer.experts.routes import Routes
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.patterns import Joint, Kept, Memory, Own, Prefixed, project
+from mnmt_model.transformer.patterns import (
+    CrossPattern,
+    JointPattern,
+    PrefillPattern,
+    PrefixPattern,
+    SelfPattern,
+    keys_values,
+)
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import Predictions, TranslationModel
@@ -25,7 +32,7 @@ class EncoderDecoder(TranslationModel):
     """
 
     def make_stacks(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
-        """An encoder and a decoder."""
+        """Make an encoder and a decoder."""
         make = partial(Stack, config, dropout=dropout, ranks=ranks)
         self.encoder = make(config.num_encoder_layers, cross=False, causal=False)
         self.decoder = make(config.decoder_layers, cross=True, causal=True)
@@ -36,25 +43,27 @@ class EncoderDecoder(TranslationModel):
         return self.decoder
 
     def encode(self, src: Sentences, routes: Routes | None = None) -> Tensor:
-        """Source states `(num_tokens, d_model)`."""
+        """Return the source states `(num_tokens, d_model)`."""
         x = self.embed_sources(src)
-        pattern = Own(sentences=src, bias=self.encoder.bias(src, causal=False, like=x))
+        pattern = SelfPattern(sentences=src, bias=self.encoder.self_bias(src, causal=False, like=x))
         return self.encoder.finish(self.encoder(x, pattern, routes=routes and routes.sources()))
 
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
-        """The decoder's states."""
+        """Return the decoder's states."""
         states = self.encode(src, routes)
         x = self.embed_targets(tgt.shifted(), tgt.positions)
-        own = Own(sentences=tgt, bias=self.decoder.bias(tgt, causal=True, like=x))
-        cross = Memory(sentences=tgt, src=src, states=states, bias=padding_mask(src.hidden, x.dtype))
-        output = self.decoder.finish(self.decoder(x, own, cross, routes=routes and routes.targets()))
+        pattern = SelfPattern(sentences=tgt, bias=self.decoder.self_bias(tgt, causal=True, like=x))
+        cross = CrossPattern(
+            sentences=tgt, src=src, states=states, bias=padding_bias(src.padding_mask, x.dtype)
+        )
+        output = self.decoder.finish(self.decoder(x, pattern, cross, routes=routes and routes.targets()))
         return Predictions(states=output, tokens=tgt.tokens, pairs=tgt.rows)
 
-    def read(self, src: Sentences) -> list[KeysValues]:
-        """The sources' keys and values for each layer's cross-attention."""
+    def source_keys_values(self, src: Sentences) -> list[KeysValues]:
+        """Return the sources' keys and values for each layer's cross-attention."""
         states = self.encode(src)
         return [
-            project(layer.cross_attention, src, states).packed()
+            keys_values(layer.cross_attention, src, states).contiguous()
             for layer in self.decoder.layers
             if isinstance(layer, Layer)
         ]
@@ -63,14 +72,14 @@ class EncoderDecoder(TranslationModel):
 class LanguageModel(TranslationModel):
     """(X^l, Y^l) = FFN(SAtt((X^{l-1}, Y^{l-1}), M)) (Zhang et al. 2022, eqs. 3-6).
 
-    Sources see all of themselves (PrefixLM) or what came before (CausalLM); targets see their source and the
-    targets before. With TopOnly, they see the source's top states X^L in every layer in place of X^{l-1}.
-    Sources and targets count positions apart. A relative position bias acts within each; between target and
-    source there is none, as in an encoder-decoder's cross-attention.
+    A source token sees its whole sentence (PrefixLM), or the tokens before it (CausalLM). A target token sees
+    its source and the target tokens before it. With TopOnly, it sees the source's top states X^L in every
+    layer in place of X^{l-1}. Sources and targets count positions separately. A relative position bias acts
+    within each. Between target and source there is none, as in an encoder-decoder's cross-attention.
     """
 
     def make_stacks(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
-        """One stack."""
+        """Make one stack."""
         causal, layers = config.source_is_causal, config.decoder_layers
         self.stack = Stack(config, layers, cross=False, causal=causal, dropout=dropout, ranks=ranks)
 
@@ -80,14 +89,14 @@ class LanguageModel(TranslationModel):
         return self.stack
 
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
-        """The targets' states, and the sources' if the loss counts them."""
+        """Return the targets' states, and the sources' if the loss counts them."""
         sources, targets = self.embed_sources(src), self.embed_targets(tgt.shifted(), tgt.positions)
         if self.config.top_only:
             top = self.stack(sources, self._source_pattern(src, sources), routes=routes and routes.sources())
-            pattern = Prefixed(src=src, tgt=tgt, bias=self._target_bias(src, tgt, targets))
+            pattern = PrefixPattern(src=src, tgt=tgt, bias=self._target_bias(src, tgt, targets))
             states = self.stack(targets, pattern, source=top, routes=routes and routes.targets())
             return Predictions(states=self.stack.finish(states), tokens=tgt.tokens, pairs=tgt.rows)
-        joint = Joint(
+        joint = JointPattern(
             src=src,
             tgt=tgt,
             src_bias=self._source_pattern(src, sources).bias,
@@ -100,40 +109,41 @@ class LanguageModel(TranslationModel):
         sources, targets = torch.split(states, [src.num_tokens, tgt.num_tokens])
         if not self.config.predicts_source:
             return Predictions(states=self.stack.finish(targets), tokens=tgt.tokens, pairs=tgt.rows)
-        # A source token predicts the next; the first, a language tag or not, is given.
-        followed = (src.positions[1:] > 0).nonzero().squeeze(1)
+        # A source token predicts the next one. The first, a language tag or not, is given.
+        predicting = (src.positions[1:] > 0).nonzero().squeeze(1)
         return Predictions(
-            states=self.stack.finish(torch.cat([targets, sources[followed]])),
-            tokens=torch.cat([tgt.tokens, src.tokens[followed + 1]]),
-            pairs=torch.cat([tgt.rows, src.rows[followed]]),
+            states=self.stack.finish(torch.cat([targets, sources[predicting]])),
+            tokens=torch.cat([tgt.tokens, src.tokens[predicting + 1]]),
+            pairs=torch.cat([tgt.rows, src.rows[predicting]]),
         )
 
-    def read(self, src: Sentences) -> list[KeysValues]:
-        """The sources' keys and values in each layer."""
+    def source_keys_values(self, src: Sentences) -> list[KeysValues]:
+        """Return the sources' keys and values for each layer's attention."""
         x = self.embed_sources(src)
         pattern = self._source_pattern(src, x)
         layers = [layer for layer in self.stack.layers if isinstance(layer, Layer)]
         if self.config.top_only:
             top = self.stack(x, pattern)
-            return [_seen(layer, src, top) for layer in layers]
-        kept = Kept(pattern)
+            return [_layer_keys_values(layer, src, top) for layer in layers]
+        prefill = PrefillPattern(pattern)
         for layer in layers[:-1]:
-            x = layer(x, kept)
-        # Nobody sees what the last layer makes of sources.
-        return [*(seen.packed() for seen in kept.seen), _seen(layers[-1], src, x)]
+            x = layer(x, prefill)
+        # Nothing sees the source states that the last layer puts out.
+        stored = [each.contiguous() for each in prefill.stored]
+        return [*stored, _layer_keys_values(layers[-1], src, x)]
 
-    def _source_pattern(self, src: Sentences, like: Tensor) -> Own:
-        bias = self.stack.bias(src, causal=self.config.source_is_causal, like=like)
-        return Own(sentences=src, bias=bias)
+    def _source_pattern(self, src: Sentences, like: Tensor) -> SelfPattern:
+        bias = self.stack.self_bias(src, causal=self.config.source_is_causal, like=like)
+        return SelfPattern(sentences=src, bias=bias)
 
     def _target_bias(self, src: Sentences, tgt: Sentences, like: Tensor) -> Tensor:
-        """`(batch, num_heads or 1, tgt_width, src_width + tgt_width)`."""
-        own = self.stack.bias(tgt, causal=True, like=like).expand(tgt.batch, -1, -1, -1)
-        source = padding_mask(src.hidden, like.dtype).expand(-1, own.size(1), tgt.width, -1)
-        return torch.cat([source, own], dim=3)
+        """Return the bias `(batch, num_heads or 1, tgt_width, src_width + tgt_width)` of targets."""
+        target = self.stack.self_bias(tgt, causal=True, like=like).expand(tgt.batch, -1, -1, -1)
+        source = padding_bias(src.padding_mask, like.dtype).expand(-1, target.size(1), tgt.width, -1)
+        return torch.cat([source, target], dim=3)
 
 
-def _seen(layer: Layer, src: Sentences, x: Tensor) -> KeysValues:
-    """Keys and values that the layer's attention makes of source states `x (num_tokens, d_model)`."""
+def _layer_keys_values(layer: Layer, src: Sentences, x: Tensor) -> KeysValues:
+    """Return the layer's keys and values for source states `x (num_tokens, d_model)`."""
     states = layer.attention_norm(x) if layer.is_pre_norm else x
-    return project(layer.attention, src, states).packed()
+    return keys_values(layer.attention, src, states).contiguous()

@@ -1,4 +1,4 @@
-"""Multi-head attention, the positions it knows and the masks that limit it."""
+"""Multi-head attention, relative positions, sinusoids and masks."""
 
 from __future__ import annotations
 
@@ -15,31 +15,115 @@ from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
 from mnmt_model.transformer.modules import Dropout, Linear
 
 HIDDEN = -1e9
-"""A score that leaves no weight; finite, so that a query that sees nothing yields no NaN."""
-
-
-def padding_mask(hidden: Tensor, dtype: torch.dtype) -> Tensor:
-    """`(batch, 1, 1, key_len)` of `hidden (batch, key_len)`, True at padding."""
-    return torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, HIDDEN)[:, None, None, :]
-
-
-def causal_mask(query_len: int, key_len: int, like: Tensor) -> Tensor:
-    """`(query_len, key_len)`: each of the last `query_len` positions sees itself and those before it."""
-    return like.new_full((query_len, key_len), HIDDEN).triu(key_len - query_len + 1)
-
+"""The score of a hidden key. It is finite, so that a query that sees no key yields no NaN."""
 
 MAX_DISTANCE = 128
+"""Distance from which all positions share the last bucket."""
+
 TABLE_STEP = 256
 """Tables of sinusoids are made for multiples of so many positions."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KeysValues:
+    """Keys and values `(rows, num_heads, len, head_dim)` that one attention compares queries with."""
+
+    keys: Tensor
+    values: Tensor
+
+    def select(self, rows: Tensor) -> KeysValues:
+        """Return the keys and values of the given rows, in their order."""
+        return KeysValues(keys=self.keys.index_select(0, rows), values=self.values.index_select(0, rows))
+
+    def contiguous(self) -> KeysValues:
+        """Return the same keys and values in contiguous memory, so that products need no copy."""
+        return KeysValues(keys=self.keys.contiguous(), values=self.values.contiguous())
+
+
+class Pattern(Protocol):
+    """Which tokens see which: lays states into padded tables, attends, and returns a state a query."""
+
+    def __call__(self, attention: Attention, x: Tensor) -> Tensor:
+        """Return attended values `(num_queries, d_attention)`, given states `x (num_tokens, d_model)`."""
+        ...
+
+
+class Attention(nn.Module):
+    """o(softmax(q kᵀ + bias) v) in `num_heads` heads; a pattern says which tokens are compared."""
+
+    def __init__(self, config: ModelConfig, dropout: float) -> None:
+        super().__init__()
+        self.num_heads = config.num_heads
+        self.scale = config.resolved_head_dim**-0.5 if config.scaled_attention else 1.0
+        self.q = Linear(config.d_model, config.d_attention, bias=config.biases)
+        self.k = Linear(config.d_model, config.d_attention, bias=config.biases)
+        self.v = Linear(config.d_model, config.d_attention, bias=config.biases)
+        self.o = Linear(config.d_attention, config.d_model, bias=config.biases)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, pattern: Pattern) -> Tensor:
+        """Map `x (num_tokens, d_model)` to `(num_queries, d_model)`."""
+        output: Tensor = self.o(pattern(self, x))
+        return output
+
+    def heads(self, table: Tensor) -> Tensor:
+        """Split a table `(batch, len, d_attention)` into heads `(batch, num_heads, len, head_dim)`."""
+        return table.view(*table.shape[:2], self.num_heads, -1).transpose(1, 2)
+
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        """Return attended values `(batch, query_len, d_attention)`.
+
+        Args:
+            queries: `(batch, num_heads, query_len, head_dim)`.
+            keys: `(batch, num_heads, key_len, head_dim)`.
+            values: Shaped like `keys`.
+            bias: Is added to the scores `(batch, num_heads, query_len, key_len)`; its first two sizes may be
+                1.
+        """
+        if queries.is_cuda:
+            rate = self.dropout.rate if self.training else 0.0
+            attended = F.scaled_dot_product_attention(
+                queries, keys, values, attn_mask=bias, dropout_p=rate, scale=self.scale
+            )
+        else:
+            attended = self._attend_on_cpu(queries, keys, values, bias)
+        return attended.transpose(1, 2).flatten(2)
+
+    def _attend_on_cpu(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        # On a CPU, torch's fused attention takes no bias that learns, and its fallback is slower than this.
+        batch, heads, query_len, key_len = *queries.shape[:3], keys.size(2)
+        scores = torch.baddbmm(
+            bias.expand(batch, heads, query_len, key_len).flatten(0, 1),
+            queries.flatten(0, 1),
+            keys.flatten(0, 1).transpose(1, 2),
+            alpha=self.scale,
+        )
+        weights = scores.softmax(-1, dtype=torch.float32).to(values.dtype)
+        attended = torch.bmm(self.dropout(weights), values.flatten(0, 1))
+        return attended.view(batch, heads, query_len, -1)
+
+
+class RelativePositionBias(nn.Module):
+    """A learned scalar for each bucket of distances and head (T5), shared by all layers of a stack."""
+
+    def __init__(self, num_heads: int, *, bidirectional: bool) -> None:
+        super().__init__()
+        self.bidirectional = bidirectional
+        self.weight = nn.Parameter(torch.empty(NUM_BUCKETS, num_heads))
+
+    def forward(self, query_len: int, key_len: int) -> Tensor:
+        """Return the bias `(num_heads, query_len, key_len)` of the last `query_len` positions."""
+        buckets = _buckets(query_len, key_len, self.bidirectional, self.weight.device)
+        return nn.functional.embedding(buckets, self.weight).permute(2, 0, 1)
+
+
 def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:
-    """Bucket of each key-minus-query distance: exact up close, logarithmic up to `MAX_DISTANCE`.
+    """Return the bucket of each distance: exact up close, logarithmic up to `MAX_DISTANCE`.
 
     Args:
         distance: Key position minus query position, any shape, int64.
-        bidirectional: Whether keys after the query have buckets of their own (half of them);
-            otherwise they share bucket 0 with the query's own position.
+        bidirectional: Whether keys after the query have buckets of their own (half of them).
+            Otherwise they share bucket 0 with the query's own position.
 
     Returns:
         Bucket indices in [0, 32), shaped like `distance`.
@@ -67,23 +151,10 @@ def _buckets(query_len: int, key_len: int, bidirectional: bool, device: torch.de
         return bucket(keys - queries, bidirectional=bidirectional).to(device)
 
 
-class RelativePositionBias(nn.Module):
-    """One learned scalar a bucket and head, added to the attention scores and shared by a stack's layers."""
-
-    def __init__(self, num_heads: int, *, bidirectional: bool) -> None:
-        super().__init__()
-        self.bidirectional = bidirectional
-        self.weight = nn.Parameter(torch.empty(NUM_BUCKETS, num_heads))
-
-    def forward(self, query_len: int, key_len: int) -> Tensor:
-        """Bias `(num_heads, query_len, key_len)` of the last `query_len` among `key_len` positions."""
-        buckets = _buckets(query_len, key_len, self.bidirectional, self.weight.device)
-        return nn.functional.embedding(buckets, self.weight).permute(2, 0, 1)
-
-
 def sinusoids(positions: Tensor, d_model: int) -> Tensor:
-    """`(num_tokens, d_model)` of `positions (num_tokens,)` (Vaswani et al. 2017, section 3.5).
+    """Return the sinusoids `(num_tokens, d_model)` of `positions (num_tokens,)`.
 
+    They are those of Vaswani et al. 2017, section 3.5, in another order.
     The first half holds sin(position / 10000^(2i / d_model)), the second the cosines.
     """
     longest = int(positions.max()) + 1 if len(positions) else 1
@@ -98,79 +169,16 @@ def _sinusoid_table(length: int, d_model: int, device: torch.device) -> Tensor:
         return torch.cat([angles.sin(), angles.cos()], dim=1).to(device)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class KeysValues:
-    """Projected states `(rows, num_heads, len, d_head)` that one attention sees."""
+def padding_bias(padding_mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the bias `(batch, 1, 1, key_len)` that hides padding.
 
-    keys: Tensor
-    values: Tensor
-
-    def select(self, rows: Tensor) -> KeysValues:
-        """Those of the given rows, in their order."""
-        return KeysValues(keys=self.keys.index_select(0, rows), values=self.values.index_select(0, rows))
-
-    def packed(self) -> KeysValues:
-        """The same, laid out so that products need no copy."""
-        return KeysValues(keys=self.keys.contiguous(), values=self.values.contiguous())
+    Args:
+        padding_mask: `(batch, key_len)` bool, True at padding.
+        dtype: The bias's.
+    """
+    return torch.zeros_like(padding_mask, dtype=dtype).masked_fill_(padding_mask, HIDDEN)[:, None, None, :]
 
 
-class Pattern(Protocol):
-    """Who sees whom: lays projected states into tables, attends, and gives back one state a query."""
-
-    def __call__(self, attention: Attention, x: Tensor) -> Tensor:
-        """Attended values `(num_queries, d_attention)`, of the layer's states `x (num_tokens, d_model)`."""
-        ...
-
-
-class Attention(nn.Module):
-    """o(softmax(q kᵀ + bias) v) in `num_heads` heads; a pattern says which tokens are compared."""
-
-    def __init__(self, config: ModelConfig, dropout: float) -> None:
-        super().__init__()
-        self.num_heads = config.num_heads
-        self.scale = config.d_head**-0.5 if config.scaled_attention else 1.0
-        self.q = Linear(config.d_model, config.d_attention, bias=config.biases)
-        self.k = Linear(config.d_model, config.d_attention, bias=config.biases)
-        self.v = Linear(config.d_model, config.d_attention, bias=config.biases)
-        self.o = Linear(config.d_attention, config.d_model, bias=config.biases)
-        self.dropout = Dropout(dropout)
-
-    def forward(self, x: Tensor, pattern: Pattern) -> Tensor:
-        """Map `x (num_tokens, d_model)` to `(num_queries, d_model)`."""
-        output: Tensor = self.o(pattern(self, x))
-        return output
-
-    def heads(self, table: Tensor) -> Tensor:
-        """`(batch, num_heads, len, d_head)` of a table `(batch, len, d_attention)`."""
-        return table.view(*table.shape[:2], self.num_heads, -1).transpose(1, 2)
-
-    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
-        """Attended values `(batch, query_len, d_attention)`.
-
-        Args:
-            queries: `(batch, num_heads, query_len, d_head)`.
-            keys: `(batch, num_heads, key_len, d_head)`.
-            values: Like `keys`.
-            bias: Added to the scores `(batch, num_heads, query_len, key_len)`; may be 1 in the first two.
-        """
-        if queries.is_cuda:
-            rate = self.dropout.rate if self.training else 0.0
-            attended = F.scaled_dot_product_attention(
-                queries, keys, values, attn_mask=bias, dropout_p=rate, scale=self.scale
-            )
-        else:
-            attended = self._attend_plainly(queries, keys, values, bias)
-        return attended.transpose(1, 2).flatten(2)
-
-    def _attend_plainly(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
-        # On a CPU, torch's fused attention takes no bias that learns, and its fallback is slower than this.
-        batch, heads, query_len, key_len = *queries.shape[:3], keys.size(2)
-        scores = torch.baddbmm(
-            bias.expand(batch, heads, query_len, key_len).flatten(0, 1),
-            queries.flatten(0, 1),
-            keys.flatten(0, 1).transpose(1, 2),
-            alpha=self.scale,
-        )
-        weights = scores.softmax(-1, dtype=torch.float32).to(values.dtype)
-        attended = torch.bmm(self.dropout(weights), values.flatten(0, 1))
-        return attended.view(batch, heads, query_len, -1)
+def causal_bias(query_len: int, key_len: int, like: Tensor) -> Tensor:
+    """Return the bias `(query_len, key_len)` with which each of the last positions sees none after it."""
+    return like.new_full((query_len, key_len), HIDDEN).triu(key_len - query_len + 1)

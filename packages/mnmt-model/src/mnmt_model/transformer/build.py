@@ -9,7 +9,7 @@ from torch.distributed.tensor import DTensor
 from mnmt_model.transformer.architectures import EncoderDecoder, LanguageModel
 from mnmt_model.transformer.attention import Attention, RelativePositionBias
 from mnmt_model.transformer.experts.layer import Experts
-from mnmt_model.transformer.experts.ranks import ALONE, ExpertRanks
+from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
 
@@ -21,29 +21,39 @@ def build_model(
     src_vocab_size: int | None = None,
     dropout: float = 0.0,
     dtype: torch.dtype = torch.float32,
-    ranks: ExpertRanks = ALONE,
+    ranks: ExpertRanks = SINGLE_RANK,
 ) -> TranslationModel:
-    """The model that `config` describes, its weights not yet drawn (see `initialise`).
+    """Build the model that `config` describes. Its weights are not yet drawn; see `initialise`.
 
     Args:
         config: Architecture, widths and parts.
-        vocab_size: Tokens of the vocabulary.
-        src_vocab_size: Tokens of the source's, where it has an embedding of its own.
+        vocab_size: Size of the vocabulary.
+        src_vocab_size: Size of the source's vocabulary, where the source has an embedding of its own.
         dropout: Rate in embeddings, attention, feed-forward, sublayer outputs and the last norms.
-        dtype: Of the states; weights are float32.
-        ranks: The processes that hold its experts, if it has any.
+        dtype: Precision of the states; weights are float32.
+        ranks: The processes that hold the model's experts, if it has any.
+
+    Raises:
+        ValueError: If the source's vocabulary has another size but no embedding of its own.
+        RunError: If the model has experts and the package mnmt-moe-ext is not installed.
     """
-    kind = LanguageModel if config.is_language_model else EncoderDecoder
-    return kind(config, vocab_size, src_vocab_size=src_vocab_size, dropout=dropout, dtype=dtype, ranks=ranks)
+    architecture = LanguageModel if config.is_language_model else EncoderDecoder
+    return architecture(
+        config, vocab_size, src_vocab_size=src_vocab_size, dropout=dropout, dtype=dtype, ranks=ranks
+    )
 
 
 def initialise(model: TranslationModel, seed: int) -> None:
     """Draw every weight of `model` from `seed`, in place.
 
-    Standard deviations: linear maps, gates and experts too, (inputs)^-1/2, and unscaled attention's q
-    (inputs · head_dim)^-1/2, so that scores are as large as scaled ones; softmax and relative bias
-    d_model^-1/2; embeddings 1, or d_model^-1/2 where the softmax shares them. Norm scales are 1,
-    biases 0. With T5 1.1's parts, these are its own scales.
+    Standard deviations:
+
+    - linear maps, gates and experts: (inputs)^-1/2;
+    - the q of unscaled attention: (inputs · head_dim)^-1/2, so that scores are as large as scaled ones;
+    - softmax and relative position bias: d_model^-1/2;
+    - embeddings: 1, or d_model^-1/2 where the softmax shares them.
+
+    Norm scales are 1 and biases 0. With T5 1.1's parts, these are its own scales.
     """
     generator = torch.Generator().manual_seed(seed)
     for name, module in model.named_modules():
@@ -59,11 +69,11 @@ def initialise(model: TranslationModel, seed: int) -> None:
 
 
 def _draw_experts(experts: Experts, generator: torch.Generator) -> None:
-    """Each expert's weights from a seed of its own, so that a process draws no others'."""
+    """Draw each expert's weights from a seed of its own, so that a process draws only those it holds."""
     for parameter in (experts.wi, experts.wo):
         seed = int(torch.randint(2**62, (), generator=generator))
         local = parameter.to_local() if isinstance(parameter, DTensor) else parameter
-        for expert, weight in zip(experts.here, local.detach(), strict=True):
+        for expert, weight in zip(experts.local_experts, local.detach(), strict=True):
             _draw(weight, weight.size(0) ** -0.5, torch.Generator().manual_seed(seed + expert))
 
 
@@ -77,8 +87,8 @@ def _standard_deviation(model: TranslationModel, name: str, module: nn.Module) -
         tied = config.embeddings in ("tied", "tied-target")
         return float(config.d_model**-0.5) if tied else 1.0
     if isinstance(module, nn.Linear):
-        owner = model.get_submodule(name.rpartition(".")[0])
-        unscaled = isinstance(owner, Attention) and module is owner.q and not config.scaled_attention
-        inputs = module.in_features * (config.d_head if unscaled else 1)
+        parent = model.get_submodule(name.rpartition(".")[0])
+        unscaled = isinstance(parent, Attention) and module is parent.q and not config.scaled_attention
+        inputs = module.in_features * (config.resolved_head_dim if unscaled else 1)
         return float(inputs**-0.5)
     return float(config.d_model**-0.5)

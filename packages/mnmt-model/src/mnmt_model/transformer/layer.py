@@ -11,7 +11,7 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.attention import Attention, Pattern
 from mnmt_model.transformer.experts.layer import MixtureOfExperts
-from mnmt_model.transformer.experts.ranks import ALONE, ExpertRanks
+from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout, Linear, make_norm
@@ -49,29 +49,25 @@ class ReLUFeedForward(nn.Module):
         return output
 
 
-def make_feed_forward(
-    config: ModelConfig, dropout: float, *, layer: int = 0, ranks: ExpertRanks = ALONE
-) -> nn.Module:
-    """The feed-forward that `config` names for the layer of this index in its stack."""
-    if config.has_experts(layer):
-        return MixtureOfExperts(config, dropout, ranks)
-    kinds = {"gated-gelu": GatedFeedForward, "relu": ReLUFeedForward}
-    return kinds[config.feed_forward](config, dropout)
-
-
 class Layer(nn.Module):
     """Attention, cross-attention in a decoder, and feed-forward, each with its residual and norm.
 
     Args:
-        config: Of the model.
-        index: Of the layer in its stack, from 0.
-        cross: Whether it has cross-attention.
-        dropout: Rate.
-        ranks: The processes that hold its experts, if it has any.
+        config: The model's config.
+        index: The layer's place in its stack, from 0.
+        cross: Whether the layer has cross-attention.
+        dropout: The rate.
+        ranks: The processes that hold the layer's experts, if it has any.
     """
 
     def __init__(
-        self, config: ModelConfig, index: int, *, cross: bool, dropout: float, ranks: ExpertRanks = ALONE
+        self,
+        config: ModelConfig,
+        index: int,
+        *,
+        cross: bool,
+        dropout: float,
+        ranks: ExpertRanks = SINGLE_RANK,
     ) -> None:
         super().__init__()
         self.is_pre_norm = config.norm_order == "pre"
@@ -81,8 +77,12 @@ class Layer(nn.Module):
             self.cross_norm = make_norm(config)
             self.cross_attention = Attention(config, dropout)
         self.feed_forward_norm = make_norm(config)
-        self.feed_forward = make_feed_forward(config, dropout, layer=index, ranks=ranks)
         self.has_experts = config.has_experts(index)
+        if self.has_experts:
+            self.feed_forward: nn.Module = MixtureOfExperts(config, dropout, ranks)
+        else:
+            gated = config.feed_forward == "gated-gelu"
+            self.feed_forward = (GatedFeedForward if gated else ReLUFeedForward)(config, dropout)
         self.dropout = Dropout(dropout)
 
     def forward(
@@ -96,11 +96,11 @@ class Layer(nn.Module):
         """Map `x (num_tokens, d_model)` to the same shape.
 
         Args:
-            x: States of the layer below.
-            pattern: Of the attention.
-            cross: Of the cross-attention, in a decoder.
-            source: `(source tokens, d_model)` states that the attention sees before `x`.
-            routes: What a mixture of experts knows of the tokens, in training.
+            x: The states of the layer below.
+            pattern: The attention's pattern.
+            cross: The cross-attention's pattern, in a decoder.
+            source: States `(source tokens, d_model)` that the attention sees in front of `x`.
+            routes: Describes the tokens to a mixture of experts, in training.
         """
         x = self._add(x, self.attention_norm, lambda states: self.attention(states, pattern), source)
         if cross is not None:
@@ -111,7 +111,7 @@ class Layer(nn.Module):
     def _add(
         self, x: Tensor, norm: nn.Module, sublayer: Callable[[Tensor], Tensor], source: Tensor | None = None
     ) -> Tensor:
-        """X + sublayer(norm(x)), or norm(x + sublayer(x))."""
+        """Return x + sublayer(norm(x)), or norm(x + sublayer(x))."""
         states = x if source is None else torch.cat([source, x])
         if self.is_pre_norm:
             added: Tensor = x + self.dropout(sublayer(norm(states)))

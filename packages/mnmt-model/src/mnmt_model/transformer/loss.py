@@ -10,6 +10,15 @@ from torch import Tensor
 from mnmt_model.transformer.experts.routes import Balance
 from mnmt_model.transformer.products import product
 
+CHUNK_LOGITS = 2**22
+"""Logits in memory at a time on a CPU: 16 MiB in float32, which caches hold and malloc does not return."""
+
+CUDA_CHUNK_LOGITS = 2**28
+"""Logits in memory at a time on a GPU, which is fastest at large products."""
+
+MIN_ROWS = 256
+"""Tokens of a chunk at least, since each chunk adds to the whole gradient of the weights."""
+
 
 class Losses(NamedTuple):
     """Losses of a batch, in nats."""
@@ -19,17 +28,7 @@ class Losses(NamedTuple):
     pair_nats: Tensor
     """`(batch,)` -log p(target | source) of each pair, `</s>` included; not differentiated."""
     balance: Balance | None = None
-    """How evenly the experts were used, of a model that has any, in training."""
-
-
-CHUNK_LOGITS = 2**22
-"""Logits that are in memory at a time on a CPU, 16 MiB in float32: what the caches hold, and malloc keeps."""
-
-CUDA_CHUNK_LOGITS = 2**28
-"""The same on a GPU, whose large products are the fast ones."""
-
-FEWEST_ROWS = 256
-"""Of a chunk, however large the vocabulary, since each adds to the whole gradient of the weights."""
+    """How evenly experts were used: in training, of a model that has any."""
 
 
 def softmax_loss(
@@ -41,27 +40,27 @@ def softmax_loss(
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Summed objective and each token's -log p.
+    """Return the summed objective and each token's -log p.
 
     With logits s = weight · state and Z = Σ exp s, a token's objective is
 
         (1 - ε)(-log p_target) + ε mean_v(-log p_v) + z_loss · (log Z)²
 
-    Gradients are computed along with the loss, so that the logits are computed once and never all at a time.
+    Gradients are computed along with the loss. So logits are computed once, and are never all in memory.
 
     Args:
         states: `(num_tokens, d_model)`.
         weight: `(vocab_size, d_model)`.
-        targets: `(num_tokens,)` the tokens to predict.
-        token_weights: `(num_tokens,)` float32 factor of each token's objective.
-        label_smoothing: ε, spread over the whole vocabulary.
-        z_loss: Factor of the squared log-normaliser.
+        targets: `(num_tokens,)` int64, the tokens to predict.
+        token_weights: `(num_tokens,)` float32, the factor of each token's objective.
+        label_smoothing: ε, the share that is spread over the whole vocabulary.
+        z_loss: The factor of the squared log-normaliser.
 
     Returns:
         The scalar Σ weight · objective, and `(num_tokens,)` -log p_target in nats, not differentiated.
     """
     if not torch.is_grad_enabled():
-        # A Function cannot tell that nobody asks for the gradients it would compute.
+        # A Function cannot see that nobody asks for the gradients that it would compute.
         states, weight = states.detach(), weight.detach()
     objective, nats = _SoftmaxLoss.apply(  # type: ignore[no-untyped-call]
         states, weight, targets, token_weights, label_smoothing, z_loss
@@ -89,9 +88,9 @@ class _SoftmaxLoss(torch.autograd.Function):
         for rows in _chunks(states, len(weight)):
             logits = product(states[rows], matrix)
             probabilities, normaliser = _softmax(logits)
-            chosen = logits.gather(1, targets[rows, None]).squeeze(1).float()
-            nats[rows] = normaliser - chosen
-            loss = normaliser - (1 - smoothing) * chosen + z_loss * normaliser.square()
+            target_logits = logits.gather(1, targets[rows, None]).squeeze(1).float()
+            nats[rows] = normaliser - target_logits
+            loss = normaliser - (1 - smoothing) * target_logits + z_loss * normaliser.square()
             if smoothing:
                 loss = loss - smoothing * logits.mean(1, dtype=torch.float32)
             objective += loss @ token_weights[rows]
@@ -113,8 +112,8 @@ class _SoftmaxLoss(torch.autograd.Function):
 
 
 def chunk_rows(vocab_size: int, *, on_gpu: bool) -> int:
-    """Tokens whose logits are in memory at a time."""
-    return max(FEWEST_ROWS, (CUDA_CHUNK_LOGITS if on_gpu else CHUNK_LOGITS) // vocab_size)
+    """Return the number of tokens whose logits are in memory at a time."""
+    return max(MIN_ROWS, (CUDA_CHUNK_LOGITS if on_gpu else CHUNK_LOGITS) // vocab_size)
 
 
 def _chunks(states: Tensor, vocab_size: int) -> list[slice]:
@@ -123,7 +122,7 @@ def _chunks(states: Tensor, vocab_size: int) -> list[slice]:
 
 
 def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Probabilities and the log-normaliser, both in float32, for one exponential a logit."""
+    """Return probabilities and the log-normaliser, both float32, at one exponential a logit."""
     probabilities = logits.softmax(1, dtype=torch.float32)
     # The highest is at least 1 / vocab_size, so that its logarithm is exact where others underflow.
     return probabilities, logits.amax(1).float() - probabilities.amax(1).log()
@@ -137,7 +136,7 @@ def _logit_gradient(
     smoothing: float,
     z_loss: float,
 ) -> Tensor:
-    """Gradient of the weighted objective by the logits, written over the probabilities."""
+    """Return the gradient of the weighted objective by the logits, written over the probabilities."""
     gradient = probabilities.mul_((weights * (1 + 2 * z_loss * normaliser))[:, None])
     if smoothing:
         gradient.sub_((weights * smoothing / gradient.size(1))[:, None])

@@ -1,4 +1,4 @@
-"""What a model is: its architecture, its widths and the parts it is made of."""
+"""A model's config: its architecture, its widths and its parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ Architecture = Literal["encdec", "prefix-lm", "prefix-lm-toponly", "causal-lm", 
 ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 
 NUM_BUCKETS = 32
-"""Of distances, in a relative position bias."""
+"""Buckets of distances in a relative position bias."""
+
+SLOT_MULTIPLE = 4
+"""The number of an expert's slots is a multiple of this."""
 
 SecondExpert = Literal["random", "always", "sampled"]
 
@@ -43,15 +46,16 @@ class ModelConfig:
     d_ff: int = 256
     """Inner width of the feed-forward."""
     feed_forward: Literal["gated-gelu", "relu"] = "gated-gelu"
-    """wo(GELU(wi_0 x) * wi_1 x), or wo(ReLU(wi x))."""
+    """`gated-gelu`: wo(GELU(wi_0 x) * wi_1 x); `relu`: wo(ReLU(wi x))."""
     norm: Literal["rms", "layer"] = "rms"
-    """RMSNorm with a scale, or LayerNorm with scale and shift."""
+    """`rms`: RMSNorm with a scale; `layer`: LayerNorm with scale and shift."""
     norm_order: Literal["pre", "post"] = "pre"
-    """x + f(norm(x)) with a last norm on top of each stack, or norm(x + f(x))."""
+    """`pre`: x + f(norm(x)), with a last norm on top of each stack; `post`: norm(x + f(x))."""
     positions: Literal["relative", "sinusoidal"] = "relative"
-    """T5's learned biases of the attention scores, or sinusoids added to the embeddings."""
+    """`relative`: T5's learned biases of the attention scores; `sinusoidal`: sinusoids added to the
+    embeddings."""
     embeddings: Embeddings = "shared"
-    """`shared`: source and target share one, the softmax has its own; `tied`: one for all three;
+    """`shared`: one matrix for source and target, another for the softmax; `tied`: one for all three;
     `tied-target`: one for the source, one for target and softmax; `separate`: three."""
     biases: bool = False
     """Whether the linear maps of attention and feed-forward have biases."""
@@ -60,18 +64,20 @@ class ModelConfig:
     num_experts: int = 0
     """Experts of every mixture-of-experts feed-forward; 0 for a dense model."""
     experts_every: int = 2
-    """Layers from one mixture-of-experts feed-forward to the next: with 2, the 2nd, 4th, … of each stack."""
+    """Every so many layers of a stack have a mixture of experts: with 2, the 2nd, the 4th, …."""
     capacity_factor: float = 2.0
-    """Slots of an expert in training, in fair shares of the tokens a process computes at a time."""
+    """Slots of an expert in training, as a multiple of its fair share of the tokens that a process computes
+    at a time."""
     eval_capacity_factor: float = 0.0
-    """The same when the model evaluates and translates; 0 sets no limit, so nothing is dropped."""
+    """The capacity factor when the model evaluates and translates; 0 sets no limit, so nothing is dropped."""
     second_expert: SecondExpert = "random"
-    """Whether a token's second expert in training is kept at `random`, with a probability that grows with its
-    weight, `always`, or `sampled` from the gate. It is always the second best when the model evaluates."""
+    """A token's second expert in training. `random`: the second best, used with a probability that grows with
+    its weight; `always`: the second best; `sampled`: drawn from the gate. In evaluation it is the second
+    best."""
     second_expert_threshold: float = 0.5
-    """Weight from which on a second expert is always kept, for `random`."""
+    """Weight from which a second expert is always used, for `random`."""
     renormalise: Literal["before", "after"] = "before"
-    """Whether a token's two weights are made to sum to 1 before choices are dropped, or after."""
+    """Whether a token's two weights are made to sum to 1 `before` choices are dropped, or `after`."""
 
     def __post_init__(self) -> None:
         for name in ("decoder_layers", "d_model", "num_heads", "d_ff"):
@@ -113,9 +119,9 @@ class ModelConfig:
             )
 
     def resolved(self) -> ModelConfig:
-        """The same config with nothing left to a default that follows from other fields."""
+        """Return the same config, with the defaults filled in that follow from other fields."""
         layers = None if self.is_language_model else self.num_encoder_layers
-        return replace(self, encoder_layers=layers, head_dim=self.d_head)
+        return replace(self, encoder_layers=layers, head_dim=self.resolved_head_dim)
 
     @property
     def is_language_model(self) -> bool:
@@ -124,12 +130,12 @@ class ModelConfig:
 
     @property
     def source_is_causal(self) -> bool:
-        """Whether a source token sees only those before it."""
+        """Whether a source token sees only itself and those before it."""
         return self.architecture in ("causal-lm", "causal-lm-tgtonly")
 
     @property
     def top_only(self) -> bool:
-        """Whether targets attend to the source's states of the top layer, and not of their own."""
+        """Whether targets in every layer attend to the source's states of the top layer."""
         return self.architecture in ("encdec", "prefix-lm-toponly")
 
     @property
@@ -139,24 +145,33 @@ class ModelConfig:
 
     @property
     def num_encoder_layers(self) -> int:
-        """Layers of the encoder, 0 for a language model."""
+        """The number of encoder layers, 0 for a language model."""
         if self.is_language_model:
             return 0
         return self.decoder_layers if self.encoder_layers is None else self.encoder_layers
 
     def has_experts(self, layer: int) -> bool:
-        """Whether the layer of this index in its stack, from 0, has a mixture of experts."""
+        """Return whether the layer of this index in its stack, from 0, has a mixture of experts."""
         return self.num_experts > 0 and (layer + 1) % self.experts_every == 0
 
+    def expert_capacity(self, num_tokens: int, capacity_factor: float) -> int:
+        """Return the slots C of each expert for a group of S tokens: 4 ceil(S · capacity_factor / 4E).
+
+        A share that rounding has pushed just above a multiple of 4 counts as that multiple, as in
+        mnmt-moe-ext.
+        """
+        share = num_tokens * capacity_factor / self.num_experts
+        return SLOT_MULTIPLE * math.ceil(share / SLOT_MULTIPLE * (1 - 1e-12))
+
     @property
-    def d_head(self) -> int:
-        """Width of one head."""
+    def resolved_head_dim(self) -> int:
+        """The width of one head."""
         return self.d_model // self.num_heads if self.head_dim is None else self.head_dim
 
     @property
     def d_attention(self) -> int:
-        """Inner width of the attention, `num_heads * d_head`."""
-        return self.num_heads * self.d_head
+        """The inner width of the attention, `num_heads * head_dim`."""
+        return self.num_heads * self.resolved_head_dim
 
 
 VASWANI: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Linear maps, norms and dropout: the smallest modules of a model."""
+"""Linear maps, norms and dropout: the smallest modules of a model, for states of any precision."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.products import linear
 
 EPSILON = 1e-6
-"""Of every norm."""
+"""The ε of every norm."""
+
+LEVELS = 2**16
+"""A dropout mask compares 16 random bits an element with the rate, which is thus rounded to 1 / 65,536."""
 
 
 class Linear(nn.Linear):
-    """x Wᵀ (+ b), in the precision of x."""
+    """x Wᵀ (+ b), in the precision of x; the weights are float32."""
 
     def __init__(self, in_features: int, out_features: int, *, bias: bool) -> None:
         super().__init__(in_features, out_features, bias=bias)
@@ -54,20 +57,17 @@ class LayerNorm(nn.Module):
 
 
 def make_norm(config: ModelConfig) -> nn.Module:
-    """The norm that `config` names."""
+    """Return the norm that `config` names."""
     return RMSNorm(config.d_model) if config.norm == "rms" else LayerNorm(config.d_model)
-
-
-LEVELS = 2**16
-"""A mask compares 16 random bits an element with the rate, which is so rounded to 1 / 65,536."""
 
 
 class Dropout(nn.Module):
     """Zeroes elements at a rate and scales the others, in training.
 
-    Torch draws a CPU mask from one Mersenne Twister, a number an element, which takes longer than the matrix
-    product before it. Here a generator that torch's seeds fills the mask, four elements a number. So a mask
-    is a function of torch's generator, and activation checkpointing, which winds that back, draws it again.
+    Torch draws a CPU mask from one Mersenne Twister, a number for each element, which takes longer than the
+    matrix product before it. Here torch seeds another generator, which fills the mask, four elements a
+    number. So a mask is a function of torch's generator. Activation checkpointing, which winds that generator
+    back, draws the same mask again.
     """
 
     def __init__(self, rate: float) -> None:
@@ -80,14 +80,14 @@ class Dropout(nn.Module):
             return x
         if x.is_cuda or torch.compiler.is_compiling():
             return F.dropout(x, self.rate)
-        # None would leave nothing to scale, and the threshold of all does not fit the mask's int16.
-        kept = min(max(round((1 - self.rate) * LEVELS), 1), LEVELS - 1)
-        return x * _mask(x.numel(), kept).view(x.shape).to(x.dtype).mul_(LEVELS / kept)
+        # At 0 nothing would be left to scale, and `LEVELS` does not fit the mask's int16.
+        threshold = min(max(round((1 - self.rate) * LEVELS), 1), LEVELS - 1)
+        return x * _mask(x.numel(), threshold).view(x.shape).to(x.dtype).mul_(LEVELS / threshold)
 
 
-def _mask(size: int, kept: int) -> Tensor:
-    """`(size,)` bool, True with probability `kept` / 65,536."""
+def _mask(size: int, threshold: int) -> Tensor:
+    """Return `(size,)` bool, True with probability `threshold` / 65,536."""
     seed = int(torch.randint(2**62, ()))
     words = np.random.SFC64(seed).random_raw(-(-size // 4))
     # NumPy compares 16-bit numbers faster than torch.
-    return torch.from_numpy(words.view(np.uint16)[:size] < kept)
+    return torch.from_numpy(words.view(np.uint16)[:size] < threshold)

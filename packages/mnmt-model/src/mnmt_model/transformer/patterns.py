@@ -1,4 +1,4 @@
-"""Attention patterns: of a stack's own tokens, of a memory, of source and target at once."""
+"""Attention patterns: self-attention, cross-attention, and source and target in one attention."""
 
 from __future__ import annotations
 
@@ -11,9 +11,21 @@ from mnmt_model.transformer.attention import Attention, KeysValues
 from mnmt_model.transformer.sentences import Sentences
 
 
+def keys_values(attention: Attention, sentences: Sentences, x: Tensor) -> KeysValues:
+    """Return the keys and values `(batch, num_heads, width, head_dim)` of `x (num_tokens, d_model)`."""
+    keys = attention.heads(sentences.pad(attention.k(x)))
+    return KeysValues(keys=keys, values=attention.heads(sentences.pad(attention.v(x))))
+
+
+def _attend(attention: Attention, sentences: Sentences, x: Tensor, kv: KeysValues, bias: Tensor) -> Tensor:
+    """Attend from the tokens `x (num_tokens, d_model)` of `sentences` to the keys and values."""
+    queries = attention.heads(sentences.pad(attention.q(x)))
+    return sentences.flatten(attention.attend(queries, kv.keys, kv.values, bias))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Own:
-    """Every sentence attends to itself."""
+class SelfPattern:
+    """Self-attention: the tokens of a sentence see each other."""
 
     sentences: Sentences
     bias: Tensor
@@ -21,30 +33,29 @@ class Own:
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (num_tokens, d_model)`."""
-        return self.attend(attention, x, project(attention, self.sentences, x))
+        return self.attend(attention, x, keys_values(attention, self.sentences, x))
 
-    def attend(self, attention: Attention, x: Tensor, seen: KeysValues) -> Tensor:
-        """Attend from `x (num_tokens, d_model)` to its own keys and values."""
-        queries = attention.heads(self.sentences.pad(attention.q(x)))
-        return self.sentences.flatten(attention.attend(queries, seen.keys, seen.values, self.bias))
+    def attend(self, attention: Attention, x: Tensor, kv: KeysValues) -> Tensor:
+        """Attend from `x (num_tokens, d_model)` to the keys and values that were made of it."""
+        return _attend(attention, self.sentences, x, kv, self.bias)
 
 
-class Kept:
-    """`Own`, that keeps the keys and values of each attention that uses it."""
+class PrefillPattern:
+    """Self-attention that also stores the keys and values of each attention that uses it."""
 
-    def __init__(self, own: Own) -> None:
-        self.own = own
-        self.seen: list[KeysValues] = []
+    def __init__(self, pattern: SelfPattern) -> None:
+        self.pattern = pattern
+        self.stored: list[KeysValues] = []
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (num_tokens, d_model)`."""
-        self.seen.append(project(attention, self.own.sentences, x))
-        return self.own.attend(attention, x, self.seen[-1])
+        self.stored.append(keys_values(attention, self.pattern.sentences, x))
+        return self.pattern.attend(attention, x, self.stored[-1])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Memory:
-    """Targets attend to their sources' states."""
+class CrossPattern:
+    """Cross-attention: targets see the states of their sources."""
 
     sentences: Sentences
     """The targets."""
@@ -56,14 +67,13 @@ class Memory:
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend from `x (target tokens, d_model)`."""
-        seen = project(attention, self.src, self.states)
-        queries = attention.heads(self.sentences.pad(attention.q(x)))
-        return self.sentences.flatten(attention.attend(queries, seen.keys, seen.values, self.bias))
+        kv = keys_values(attention, self.src, self.states)
+        return _attend(attention, self.sentences, x, kv, self.bias)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Joint:
-    """Sources attend to themselves, and targets to their sources and themselves, all in one sublayer."""
+class JointPattern:
+    """Sources see themselves, and targets see their sources and themselves, all in one attention."""
 
     src: Sentences
     tgt: Sentences
@@ -75,16 +85,14 @@ class Joint:
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (source and then target tokens, d_model)`."""
         src, tgt = torch.split(x, [self.src.num_tokens, self.tgt.num_tokens])
-        seen = project(attention, self.src, src)
-        queries = attention.heads(self.src.pad(attention.q(src)))
-        attended = self.src.flatten(attention.attend(queries, seen.keys, seen.values, self.src_bias))
-        targets = _from_targets(attention, self.tgt, tgt, seen, self.tgt_bias)
-        return torch.cat([attended, targets])
+        src_kv = keys_values(attention, self.src, src)
+        attended = _attend(attention, self.src, src, src_kv, self.src_bias)
+        return torch.cat([attended, _attend_behind(attention, self.tgt, tgt, src_kv, self.tgt_bias)])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Prefixed:
-    """Targets attend to their sources and themselves; sources only give keys and values."""
+class PrefixPattern:
+    """Targets see their sources, as a prefix, and themselves; sources only give keys and values."""
 
     src: Sentences
     tgt: Sentences
@@ -94,18 +102,15 @@ class Prefixed:
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend from the targets in `x (source and then target tokens, d_model)`."""
         src, tgt = torch.split(x, [self.src.num_tokens, self.tgt.num_tokens])
-        seen = project(attention, self.src, src)
-        return _from_targets(attention, self.tgt, tgt, seen, self.bias)
+        src_kv = keys_values(attention, self.src, src)
+        return _attend_behind(attention, self.tgt, tgt, src_kv, self.bias)
 
 
-def project(attention: Attention, sentences: Sentences, x: Tensor) -> KeysValues:
-    """Keys and values `(batch, num_heads, width, d_head)` of `x (num_tokens, d_model)`."""
-    keys = attention.heads(sentences.pad(attention.k(x)))
-    return KeysValues(keys=keys, values=attention.heads(sentences.pad(attention.v(x))))
-
-
-def _from_targets(attention: Attention, tgt: Sentences, x: Tensor, src: KeysValues, bias: Tensor) -> Tensor:
-    own = project(attention, tgt, x)
-    keys, values = torch.cat([src.keys, own.keys], dim=2), torch.cat([src.values, own.values], dim=2)
-    queries = attention.heads(tgt.pad(attention.q(x)))
-    return tgt.flatten(attention.attend(queries, keys, values, bias))
+def _attend_behind(
+    attention: Attention, tgt: Sentences, x: Tensor, src_kv: KeysValues, bias: Tensor
+) -> Tensor:
+    """Attend from the target tokens `x (num_tokens, d_model)` to their sources and to each other."""
+    tgt_kv = keys_values(attention, tgt, x)
+    keys = torch.cat([src_kv.keys, tgt_kv.keys], dim=2)
+    values = torch.cat([src_kv.values, tgt_kv.values], dim=2)
+    return _attend(attention, tgt, x, KeysValues(keys=keys, values=values), bias)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 SMALLEST = 2**13
-"""Weights of a matrix below which the call costs more than the product gains."""
+"""Number of weights in a matrix below which calling oneDNN costs more than it gains."""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Product x Wᵀ (+ bias), `(rows, columns)`, of `x (rows, inner)` and `weight (columns, inner)`."""
+    """Return x Wᵀ (+ bias), `(rows, columns)`, of `x (rows, inner)` and `weight (columns, inner)`."""
     if not _is_faster_in_onednn(x, weight):
         return torch.nn.functional.linear(x, weight, bias)
     if torch.is_grad_enabled():
@@ -24,22 +24,27 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return y if bias is None else y + bias
 
 
-def side_by_side(x: Tensor, weights: Tensor) -> Tensor:
-    """Products x_i W_i, `(number, rows, columns)`, of `x (number, rows, inner)` and `weights`."""
+def batched_linear(x: Tensor, weights: Tensor) -> Tensor:
+    """Return the products x_i W_i, `(number, rows, columns)`.
+
+    Args:
+        x: `(number, rows, inner)`.
+        weights: `(number, inner, columns)`.
+    """
     if len(x) and _is_faster_in_onednn(x[0], weights[0]):
-        return torch.stack([linear(each, weight.T) for each, weight in zip(x, weights, strict=True)])
+        return torch.stack([linear(rows, weight.T) for rows, weight in zip(x, weights, strict=True)])
     return torch.bmm(x, weights)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """A bᵀ, `(rows, columns)`, of `a (rows, inner)` and `b (columns, inner)`, not differentiable.
+    """Return a bᵀ, `(rows, columns)`, of `a (rows, inner)` and `b (columns, inner)`, without gradient.
 
     Torch leaves float32 products on a CPU to MKL, which on AMD's processors uses half the width of their
     vector units; oneDNN, which torch carries for other types, uses all of it at the same precision.
     """
     if _is_faster_in_onednn(a, b):
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
-        return found
+        result: Tensor = torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
+        return result
     return a @ b.T
 
 

@@ -1,4 +1,4 @@
-"""Sentences of different lengths, their tokens one after the other, with no padding between them."""
+"""A batch of sentences whose tokens lie one after the other, with no padding between them."""
 
 from __future__ import annotations
 
@@ -9,60 +9,60 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 PAD = 0
-"""Padding, and the token every target starts from."""
+"""The padding token, which is also the start token of every target."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sentences:
-    """A batch of sentences as one run of tokens.
+    """A batch of sentences as one sequence of tokens.
 
-    Whatever acts on each token alone acts on `(num_tokens, …)` tensors; attention, which compares the tokens
-    of a sentence, lays them into a padded table and back.
+    Whatever acts on each token alone acts on `(num_tokens, …)` tensors. Attention, which compares the tokens
+    of a sentence, lays them into a padded table and takes them out again.
     """
 
     tokens: Tensor
     """`(num_tokens,)` int64 token ids, sentence by sentence."""
     cells: Tensor
-    """`(num_tokens,)` int64, the place of each token in the padded table of `batch * width` cells."""
-    hidden: Tensor
+    """`(num_tokens,)` int64, the cell of each token in the padded table of `batch * width` cells."""
+    padding_mask: Tensor
     """`(batch, width)` bool, True where the padded table has no token."""
 
     @classmethod
     def from_padded(cls, ids: Tensor) -> Sentences:
-        """The sentences of a table `ids (batch, width)`, in which each row is filled up with 0."""
-        hidden = ids == PAD
-        cells = (~hidden).flatten().nonzero().squeeze(1)
-        return cls(tokens=ids.flatten()[cells], cells=cells, hidden=hidden)
+        """Read a table `ids (batch, width)` of token ids, whose rows are filled up with 0."""
+        padding_mask = ids == PAD
+        cells = (~padding_mask).flatten().nonzero().squeeze(1)
+        return cls(tokens=ids.flatten()[cells], cells=cells, padding_mask=padding_mask)
 
     @property
     def batch(self) -> int:
-        """Sentences."""
-        return self.hidden.size(0)
+        """The number of sentences."""
+        return self.padding_mask.size(0)
 
     @property
     def width(self) -> int:
-        """Tokens of the longest sentence."""
-        return self.hidden.size(1)
+        """The width of the padded table: the length of the longest sentence, or more."""
+        return self.padding_mask.size(1)
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of all sentences."""
+        """The number of tokens in all sentences."""
         return self.tokens.size(0)
 
     @property
     def positions(self) -> Tensor:
-        """`(num_tokens,)` each token's place in its sentence, from 0."""
+        """`(num_tokens,)` int64, the position of each token in its sentence, from 0."""
         return self.cells % max(1, self.width)
 
     @property
     def rows(self) -> Tensor:
-        """`(num_tokens,)` the sentence each token is of, from 0."""
+        """`(num_tokens,)` int64, the number of each token's sentence, from 0."""
         return self.cells // max(1, self.width)
 
     def shifted(self) -> Tensor:
-        """`(num_tokens,)` what precedes each token: the start token 0 before a first one."""
-        before = F.pad(self.tokens[:-1], (1, 0), value=PAD)
-        return before.masked_fill(self.positions == 0, PAD)
+        """Return `(num_tokens,)`, the token before each token: the start token 0 before the first."""
+        previous = F.pad(self.tokens[:-1], (1, 0), value=PAD)
+        return previous.masked_fill(self.positions == 0, PAD)
 
     def pad(self, x: Tensor) -> Tensor:
         """Lay `x (num_tokens, features)` into a table `(batch, width, features)` with zeros elsewhere."""
@@ -82,8 +82,8 @@ class Sentences:
         return self.num_tokens == self.batch * self.width
 
     def to(self, device: torch.device) -> Sentences:
-        """The same sentences on another device."""
-        tokens, cells, hidden = (
-            tensor.to(device, non_blocking=True) for tensor in (self.tokens, self.cells, self.hidden)
+        """Return the same sentences on another device."""
+        tokens, cells, padding_mask = (
+            tensor.to(device, non_blocking=True) for tensor in (self.tokens, self.cells, self.padding_mask)
         )
-        return replace(self, tokens=tokens, cells=cells, hidden=hidden)
+        return replace(self, tokens=tokens, cells=cells, padding_mask=padding_mask)

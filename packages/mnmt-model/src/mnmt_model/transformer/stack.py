@@ -1,12 +1,12 @@
-"""A stack of layers: an encoder, a decoder, or a language model's only one."""
+"""A stack of layers: an encoder, a decoder, or the one stack of a language model."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mnmt_model.transformer.attention import Pattern, RelativePositionBias, causal_mask, padding_mask
-from mnmt_model.transformer.experts.ranks import ALONE, ExpertRanks
+from mnmt_model.transformer.attention import Pattern, RelativePositionBias, causal_bias, padding_bias
+from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.model_config import ModelConfig
@@ -15,15 +15,15 @@ from mnmt_model.transformer.sentences import Sentences
 
 
 class Stack(nn.Module):
-    """Layers with, as `config` says, one relative position bias and a last norm.
+    """Layers, with one relative position bias and a last norm where `config` asks for them.
 
     Args:
-        config: Of the model.
-        num_layers: Of this stack.
+        config: The model's config.
+        num_layers: The number of layers.
         cross: Whether the layers have cross-attention.
-        causal: Whether a position bias knows only tokens before the query.
-        dropout: Rate.
-        ranks: The processes that hold its experts, if it has any.
+        causal: Whether the position bias knows only tokens before the query.
+        dropout: The rate.
+        ranks: The processes that hold the stack's experts, if it has any.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Stack(nn.Module):
         cross: bool,
         causal: bool,
         dropout: float,
-        ranks: ExpertRanks = ALONE,
+        ranks: ExpertRanks = SINGLE_RANK,
     ) -> None:
         super().__init__()
         if config.positions == "relative":
@@ -47,7 +47,7 @@ class Stack(nn.Module):
         self.has_cross_attention = cross
         self.dropout = Dropout(dropout)
         self.checkpointing = False
-        """Whether layers are computed again for the backward pass, instead of kept."""
+        """Whether layers are computed again for the backward pass, instead of stored."""
 
     def forward(
         self,
@@ -57,7 +57,15 @@ class Stack(nn.Module):
         source: Tensor | None = None,
         routes: TokenRoutes | None = None,
     ) -> Tensor:
-        """Top states `(num_tokens, d_model)` before the last norm; arguments as those of a layer."""
+        """Return the top states `(num_tokens, d_model)` before the last norm.
+
+        Args:
+            x: Embedded tokens `(num_tokens, d_model)`.
+            pattern: The pattern of every layer's attention.
+            cross: The pattern of every layer's cross-attention, in a decoder.
+            source: States `(source tokens, d_model)` that every attention sees in front of `x`.
+            routes: Describes the tokens to mixtures of experts, in training.
+        """
         x = self.dropout(x)
         for layer in self.layers:
             if self.checkpointing and self.training:
@@ -67,26 +75,26 @@ class Stack(nn.Module):
         return x
 
     def finish(self, x: Tensor) -> Tensor:
-        """What the stack gives out, of its top states."""
+        """Return the stack's output for its top states `x (num_tokens, d_model)`."""
         output: Tensor = self.dropout(self.norm(x)) if hasattr(self, "norm") else x
         return output
 
-    def bias(self, sentences: Sentences, *, causal: bool, like: Tensor) -> Tensor:
-        """Bias `(batch, num_heads or 1, width, width)` of sentences that attend to themselves."""
-        if causal:
-            return self.causal_bias(sentences.width, sentences.width, like)
-        positions = self.positions(sentences.width, sentences.width, like)
-        return positions + padding_mask(sentences.hidden, like.dtype)
+    def self_bias(self, sentences: Sentences, *, causal: bool, like: Tensor) -> Tensor:
+        """Return the bias `(batch or 1, num_heads or 1, width, width)` of self-attention.
 
-    def causal_bias(self, query_len: int, key_len: int, like: Tensor) -> Tensor:
-        """Bias `(1, num_heads or 1, query_len, key_len)` of the last positions, each seeing those before.
-
-        Padding comes after what it fills up, so that no token sees it.
+        Args:
+            sentences: The sentences that attend to themselves.
+            causal: Whether a token sees only itself and those before it. Padding comes last, so that no token
+                sees it.
+            like: A tensor of the states' precision and device.
         """
-        return self.positions(query_len, key_len, like) + causal_mask(query_len, key_len, like)
+        positions = self.positional_bias(sentences.width, sentences.width, like)
+        if causal:
+            return positions + causal_bias(sentences.width, sentences.width, like)
+        return positions + padding_bias(sentences.padding_mask, like.dtype)
 
-    def positions(self, query_len: int, key_len: int, like: Tensor) -> Tensor:
-        """Position bias `(1, num_heads or 1, query_len, key_len)`, 0 if the model has none."""
+    def positional_bias(self, query_len: int, key_len: int, like: Tensor) -> Tensor:
+        """Return the position bias `(1, num_heads or 1, query_len, key_len)`, 0 if the model has none."""
         if not hasattr(self, "position_bias"):
             return like.new_zeros(1, 1, query_len, key_len)
         bias: Tensor = self.position_bias(query_len, key_len)

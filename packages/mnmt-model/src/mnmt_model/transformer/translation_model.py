@@ -1,9 +1,8 @@
-"""What all architectures have in common: embeddings, softmax, loss, and decoding a token at a time."""
+"""The base of all architectures: embeddings, softmax and loss."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,12 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.attention import KeysValues, sinusoids
-from mnmt_model.transformer.decoding.flat_state import FlatState
-from mnmt_model.transformer.decoding.patterns import LayerPatterns
-from mnmt_model.transformer.decoding.state import DecoderState
 from mnmt_model.transformer.experts.layer import MixtureOfExperts
-from mnmt_model.transformer.experts.ranks import ALONE, ExpertRanks
-from mnmt_model.transformer.experts.routes import Gating, Routes
+from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
+from mnmt_model.transformer.experts.routes import Routes, RoutingContext
 from mnmt_model.transformer.loss import Losses, softmax_loss
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.products import linear
@@ -26,29 +22,30 @@ from mnmt_model.transformer.stack import Stack
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Predictions:
-    """States from which tokens are predicted: first those of the targets, then any of the sources."""
+    """States from which tokens are predicted: those of the targets, then any of the sources."""
 
     states: Tensor
     """`(n, d_model)`."""
     tokens: Tensor
-    """`(n,)` the tokens that come next."""
+    """`(n,)` int64, the tokens to predict."""
     pairs: Tensor
-    """`(n,)` the pair each is of."""
+    """`(n,)` int64, the pair of each token."""
 
 
 class TranslationModel(nn.Module, ABC):
-    """A Transformer that translates; its architecture is its subclass's.
+    """A Transformer that translates; each subclass is an architecture.
 
     Args:
-        config: What it is.
-        vocab_size: Tokens of the target's vocabulary, and of the source's where that has no own.
-        src_vocab_size: Tokens of the source's vocabulary, where the source has an embedding of its own.
-        dropout: Rate.
-        dtype: Of the states; weights are float32.
-        ranks: The processes that hold its experts, if it has any.
+        config: Architecture, widths and parts.
+        vocab_size: Size of the target's vocabulary, and of the source's unless that has its own.
+        src_vocab_size: Size of the source's vocabulary, where the source has an embedding of its own.
+        dropout: The rate.
+        dtype: Precision of the states; weights are float32.
+        ranks: The processes that hold the model's experts, if it has any.
 
     Raises:
-        ValueError: If the source has another vocabulary, but no embedding of its own, or is predicted too.
+        ValueError: If the source's vocabulary has another size, but the source has no embedding of its own,
+            or is predicted too.
     """
 
     def __init__(
@@ -59,18 +56,18 @@ class TranslationModel(nn.Module, ABC):
         src_vocab_size: int | None = None,
         dropout: float = 0.0,
         dtype: torch.dtype = torch.float32,
-        ranks: ExpertRanks = ALONE,
+        ranks: ExpertRanks = SINGLE_RANK,
     ) -> None:
         super().__init__()
         self.config, self.vocab_size, self.dtype = config, vocab_size, dtype
         self.embedding = nn.Embedding(vocab_size, config.d_model)
-        own_source = config.embeddings in ("separate", "tied-target")
-        if src_vocab_size not in (None, vocab_size) and (config.predicts_source or not own_source):
+        has_src_embedding = config.embeddings in ("separate", "tied-target")
+        if src_vocab_size not in (None, vocab_size) and (config.predicts_source or not has_src_embedding):
             sharer = config.architecture if config.predicts_source else f'embeddings = "{config.embeddings}"'
             raise ValueError(
                 f"`src_vocab_size` must be `vocab_size` ({vocab_size}) for {sharer}, but is {src_vocab_size}."
             )
-        if own_source:
+        if has_src_embedding:
             self.src_embedding = nn.Embedding(src_vocab_size or vocab_size, config.d_model)
         if config.embeddings in ("shared", "separate"):
             self.softmax = nn.Linear(config.d_model, vocab_size, bias=False)
@@ -82,7 +79,7 @@ class TranslationModel(nn.Module, ABC):
 
     @abstractmethod
     def make_stacks(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
-        """Give the model its stacks of layers."""
+        """Make the model's stacks of layers."""
 
     def forward(
         self,
@@ -92,27 +89,27 @@ class TranslationModel(nn.Module, ABC):
         pair_weights: Tensor | None = None,
         label_smoothing: float = 0.0,
         z_loss: float = 0.0,
-        gating: Gating | None = None,
+        routing: RoutingContext | None = None,
     ) -> Losses:
-        """Losses of a batch of pairs.
+        """Compute the losses of a batch of pairs.
 
         Args:
             src: The sources.
             tgt: Their translations.
-            pair_weights: `(batch,)` float32 factor of each pair's objective; 1 by default.
-            label_smoothing: Of the objective, see `softmax_loss`.
-            z_loss: Of the objective, see `softmax_loss`.
-            gating: What the random choices of mixtures of experts depend on, in training.
+            pair_weights: `(batch,)` float32, the factor of each pair's objective; 1 by default.
+            label_smoothing: See `softmax_loss`.
+            z_loss: See `softmax_loss`.
+            routing: What the random choices of mixtures of experts depend on, in training.
         """
-        routes = self._routes(src, tgt, gating)
-        predicted = self.predict(src, tgt, routes)
-        weights = torch.ones_like(predicted.states[:, 0], dtype=torch.float32)
+        routes = self._routes(src, tgt, routing)
+        predictions = self.predict(src, tgt, routes)
+        weights = torch.ones_like(predictions.states[:, 0], dtype=torch.float32)
         if pair_weights is not None:
-            weights = pair_weights[predicted.pairs]
+            weights = pair_weights[predictions.pairs]
         objective, nats = softmax_loss(
-            predicted.states,
+            predictions.states,
             self.softmax_weight,
-            predicted.tokens,
+            predictions.tokens,
             weights,
             label_smoothing=label_smoothing,
             z_loss=z_loss,
@@ -121,19 +118,19 @@ class TranslationModel(nn.Module, ABC):
         balance = None if routes is None else routes.balance(len(self.mixtures))
         return Losses(objective=objective, pair_nats=pair_nats, balance=balance)
 
-    def _routes(self, src: Sentences, tgt: Sentences, gating: Gating | None) -> Routes | None:
+    def _routes(self, src: Sentences, tgt: Sentences, routing: RoutingContext | None) -> Routes | None:
         if not self.mixtures or not self.training:
             return None
-        gating = gating or Gating.default(tgt.batch, tgt.tokens.device)
-        return Routes(gating, src, tgt, self.expert_ranks)
+        routing = routing or RoutingContext.default(tgt.batch, tgt.tokens.device)
+        return Routes(routing, src, tgt, self.expert_ranks)
 
     @abstractmethod
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
-        """The states from which the targets' tokens are predicted; `routes` in training with experts."""
+        """Return the states from which tokens are predicted; `routes` is given in training with experts."""
 
     @abstractmethod
-    def read(self, src: Sentences) -> list[KeysValues]:
-        """The sources' keys and values that targets see, in each layer of the target stack."""
+    def source_keys_values(self, src: Sentences) -> list[KeysValues]:
+        """Return the sources' keys and values that targets see, for each layer of the target stack."""
 
     @property
     @abstractmethod
@@ -142,11 +139,11 @@ class TranslationModel(nn.Module, ABC):
 
     @property
     def softmax_weight(self) -> Tensor:
-        """`(vocab_size, d_model)`."""
+        """The softmax's matrix `(vocab_size, d_model)`."""
         return self.softmax.weight if hasattr(self, "softmax") else self.embedding.weight
 
     def logits(self, src: Tensor, tgt: Tensor) -> Tensor:
-        """Logits `(batch, tgt_len, vocab_size)` of every token of `tgt`, given those before it.
+        """Return the logits `(batch, tgt_len, vocab_size)` of every token of `tgt`, given those before it.
 
         Args:
             src: `(batch, src_len)` token ids; 0 is padding.
@@ -154,59 +151,30 @@ class TranslationModel(nn.Module, ABC):
         """
         sentences = Sentences.from_padded(tgt)
         states = self.predict(Sentences.from_padded(src), sentences).states[: sentences.num_tokens]
-        return sentences.pad(self.project(states))
+        return sentences.pad(self.output_logits(states))
 
-    def project(self, states: Tensor) -> Tensor:
-        """Logits `(n, vocab_size)` of `states (n, d_model)`."""
+    def output_logits(self, states: Tensor) -> Tensor:
+        """Return the logits `(n, vocab_size)` of the target stack's output `states (n, d_model)`."""
         return linear(states, self.softmax_weight.to(states.dtype))
 
-    def start(self, src: Sentences) -> DecoderState:
-        """What is remembered of `src` before the first target token."""
-        return DecoderState.start(self.read(src), src.hidden)
-
-    def step(self, state: DecoderState, tokens: Tensor) -> tuple[Tensor, DecoderState]:
-        """Logits `(rows, vocab_size)` of what follows `tokens (rows,)`, and what is remembered there."""
-        x = self.embed_targets(tokens, torch.full_like(tokens, state.length))
-        patterns = state.patterns(self.target_stack, x)
-        return self._next_logits(x, patterns), state.after(patterns)
-
-    def start_flat(self, src: Sentences, *, beam: int) -> FlatState:
-        """What is remembered of `src` before the first target token of `beam` hypotheses each."""
-        cross = self.target_stack.has_cross_attention
-        return FlatState.start(self.read(src), src.hidden, beam=beam, cross=cross)
-
-    def step_flat(
-        self, state: FlatState, tokens: Tensor, ancestors: Tensor, positions: Tensor
-    ) -> tuple[Tensor, FlatState]:
-        """Logits `(batch, beam, vocab_size)` of what follows `tokens (batch, beam)`, and the state there.
-
-        `ancestors` and `positions` are those of `IncrementalModel.step_flat`.
-        """
-        x = self.embed_targets(tokens.flatten(), positions.flatten())
-        state = state.before(ancestors, positions)
-        patterns = state.patterns(self.target_stack, ancestors, x)
-        logits = self._next_logits(x, patterns).view(*tokens.shape, self.vocab_size)
-        return logits, state.after(patterns)
-
-    def _next_logits(self, x: Tensor, patterns: Sequence[LayerPatterns]) -> Tensor:
-        """Logits `(num_tokens, vocab_size)` of what follows embedded tokens `x (num_tokens, d_model)`."""
-        for layer, pattern in zip(self.target_stack.layers, patterns, strict=True):
-            x = layer(x, pattern.own, pattern.cross)
-        return self.project(self.target_stack.finish(x))
-
     def embed_sources(self, src: Sentences) -> Tensor:
-        """`(num_tokens, d_model)` embedded source tokens."""
+        """Return the embedded source tokens `(num_tokens, d_model)`."""
         embedding = getattr(self, "src_embedding", self.embedding)
         return self._embed(embedding.weight, src.tokens, src.positions)
 
     def embed_targets(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """`(num_tokens, d_model)` embedded target tokens `(num_tokens,)`, at their positions from 0."""
+        """Return embedded target tokens `(num_tokens, d_model)`.
+
+        Args:
+            tokens: `(num_tokens,)` int64 token ids.
+            positions: `(num_tokens,)` int64, the position of each in its sentence, from 0.
+        """
         return self._embed(self.embedding.weight, tokens, positions)
 
     def _embed(self, weight: Tensor, tokens: Tensor, positions: Tensor) -> Tensor:
         x = F.embedding(tokens, weight).to(self.dtype)
         if self.config.embeddings in ("tied", "tied-target"):
-            # One matrix that serves the softmax too is drawn at its smaller scale.
+            # A matrix that the softmax shares is drawn at the softmax's smaller scale.
             x = x * self.config.d_model**0.5
         if self.config.positions == "sinusoidal":
             x = x + sinusoids(positions, self.config.d_model).to(x.dtype)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnmt_model.transformer.decoding.cache import BLOCK, GrowingCache, KeysValues
+from mnmt_model.transformer.decoding.cache import BLOCK, KeysValues, KeyValueCache
 
 ROWS, HEADS, D_HEAD = 3, 2, 4
 
@@ -23,7 +23,7 @@ def new(length: int) -> KeysValues:
 def test_no_cache_changes_when_another_grows_from_it(steps: list[tuple[int, int, list[int]]]) -> None:
     """Each step continues any cache there is, selects rows of it or not, and all keep what they hold."""
     first = new(2)
-    caches: list[tuple[GrowingCache, Tensor, Tensor]] = [(GrowingCache.of(first), first.keys, first.values)]
+    caches: list[tuple[KeyValueCache, Tensor, Tensor]] = [(KeyValueCache.of(first), first.keys, first.values)]
     for which, length, order in steps:
         cache, keys, values = caches[which % len(caches)]
         if which % 2:
@@ -38,7 +38,7 @@ def test_no_cache_changes_when_another_grows_from_it(steps: list[tuple[int, int,
 
 
 def test_growing_copies_once_a_block() -> None:
-    cache = GrowingCache.empty(new(1))
+    cache = KeyValueCache.empty(new(1))
     places = []
     for _ in range(BLOCK + 1):
         cache = cache.append(new(1))

@@ -188,7 +188,7 @@ def test_memory_follows_what_hypotheses_consist_of(architecture: Architecture) -
         mask[:, torch.arange(BEAM), step * BEAM + torch.arange(BEAM)] = True
         ancestors = mask[:, :1].expand_as(mask)
         _, state = incremental.step_flat(state, tokens, mask, torch.full_like(tokens, step))
-    assert state.layers[0].own.room.keys.size(2) < 2 * (SRC.size(1) + steps) < BEAM * steps
+    assert state.layers[0].target.buffer.keys.size(2) < 2 * (SRC.size(1) + steps) < BEAM * steps
 
 
 def test_log_probabilities_are_of_float32_in_any_precision() -> None:

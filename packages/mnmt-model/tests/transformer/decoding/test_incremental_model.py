@@ -118,7 +118,7 @@ def test_a_state_is_of_the_models_precision_and_log_probabilities_of_float32(
     state = incremental.encode(SRC, SRC == 0)
     log_probs, state = incremental.step(state, torch.zeros(len(SRC), dtype=torch.int64))
     assert log_probs.dtype == torch.float32
-    assert {layer.own.keys.dtype for layer in state.layers} == {torch.bfloat16}
+    assert {layer.target.keys.dtype for layer in state.layers} == {torch.bfloat16}
     # Evaluation mode: dropout would not give the same again.
     again, _ = incremental.step(incremental.encode(SRC, SRC == 0), torch.zeros(len(SRC), dtype=torch.int64))
     assert torch.equal(log_probs, again)

@@ -17,8 +17,8 @@ from mnmt_model import RunError
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.experts import operators as expert_operators
 from mnmt_model.transformer.experts.layer import MixtureOfExperts
-from mnmt_model.transformer.experts.ranks import ALONE
-from mnmt_model.transformer.experts.routes import Gating, Routes
+from mnmt_model.transformer.experts.ranks import SINGLE_RANK
+from mnmt_model.transformer.experts.routes import Routes, RoutingContext
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -35,7 +35,7 @@ def sentences(lengths: list[int]) -> Sentences:
 
 
 def make_mixture(config: ModelConfig = CONFIG, *, seed: int = 0) -> MixtureOfExperts:
-    mixture = MixtureOfExperts(config, 0.0, ALONE)
+    mixture = MixtureOfExperts(config, 0.0, SINGLE_RANK)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in mixture.parameters():
@@ -64,10 +64,10 @@ def best_two(mixture: MixtureOfExperts, x: Tensor) -> Tensor:
 
 
 def routes_for(batch: Sentences, *, uniform: bool = False, step: int = 0) -> Routes:
-    gating = Gating(
+    context = RoutingContext(
         pair_ids=torch.arange(batch.batch), seed_and_step=torch.tensor([3, step]), uniform=uniform
     )
-    return Routes(gating, batch, batch, ALONE)
+    return Routes(context, batch, batch, SINGLE_RANK)
 
 
 @settings(max_examples=30)
@@ -141,8 +141,8 @@ def test_random_choices_go_with_the_tokens_wherever_they_are() -> None:
     together = mixture(x.view(12, 16), routes_for(batch).sources()).view(3, 4, 16)
     for row in (2, 0, 1):
         one = sentences([4])
-        gating = Gating(pair_ids=torch.tensor([row]), seed_and_step=torch.tensor([3, 0]))
-        apart = mixture(x[row], Routes(gating, one, one, ALONE).sources())
+        context = RoutingContext(pair_ids=torch.tensor([row]), seed_and_step=torch.tensor([3, 0]))
+        apart = mixture(x[row], Routes(context, one, one, SINGLE_RANK).sources())
         torch.testing.assert_close(apart, together[row], rtol=1e-4, atol=1e-5)
     later = mixture(x.view(12, 16), routes_for(batch, step=1).sources()).view(3, 4, 16)
     assert not torch.allclose(later, together)
@@ -237,7 +237,7 @@ def test_without_compiled_operators_the_reference_runs_and_says_so_once(
     model = make_model(CONFIG).train()
     compiled = losses_and_gradients(model)
     monkeypatch.setattr(mnmt_moe_ext, "is_available", lambda device: False)
-    monkeypatch.setattr(expert_operators, "_told", set())
+    monkeypatch.setattr(expert_operators, "_warned", set())
     for ours, theirs in zip(losses_and_gradients(model), compiled, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     assert [record.levelname for record in caplog.records] == ["WARNING"]

@@ -1,4 +1,4 @@
-"""Keys and values that decoding remembers: of sources, made once, and of targets, which grow."""
+"""Keys and values that decoding stores: of sources, computed once, and of targets, which grow."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from torch import Tensor
 from mnmt_model.transformer.attention import KeysValues
 
 BLOCK = 8
-"""Steps for which a cache makes room ahead, or for half as many again as it holds, if that is more."""
+"""Steps for which a cache makes room ahead. It makes room for half of what it holds, if that is more."""
 
 
-class _Room:
-    """Memory for keys and values, of which the first `written` places of each row are taken."""
+class _Buffer:
+    """Memory for keys and values, of which the first `written` places of each row are used."""
 
     def __init__(self, keys: Tensor, values: Tensor, written: int) -> None:
         self.keys, self.values, self.written = keys, values, written
 
-    def claim(self, start: int, end: int) -> _Room:
-        """Room for the places from `start` to `end`: a larger copy of what comes before, if need be."""
+    def claim(self, start: int, end: int) -> _Buffer:
+        """Claim the places from `start` to `end`, in a larger copy of what comes before if need be."""
         is_free = self.is_free(start, end)
-        room = self if is_free else self._copy(start, end + max(BLOCK * (end - start), end // 2))
-        room.written = end
-        return room
+        buffer = self if is_free else self._copy(start, end + max(BLOCK * (end - start), end // 2))
+        buffer.written = end
+        return buffer
 
     def is_free(self, start: int, end: int) -> bool:
-        """Whether nobody has written the places from `start` to `end`, and there are so many."""
+        """Return whether the places from `start` to `end` exist and are not written."""
         return self.written == start and end <= self.keys.size(2)
 
-    def _copy(self, length: int, capacity: int) -> _Room:
+    def _copy(self, length: int, capacity: int) -> _Buffer:
         keys, values = (_enlarged(table[:, :, :length], capacity) for table in (self.keys, self.values))
-        return _Room(keys, values, length)
+        return _Buffer(keys, values, length)
 
 
 def _enlarged(table: Tensor, capacity: int) -> Tensor:
@@ -43,72 +43,72 @@ def _enlarged(table: Tensor, capacity: int) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GrowingCache:
-    """Keys and values of what came so far, to which more are added in place.
+class KeyValueCache:
+    """Keys and values of the tokens so far, to which more are appended in place.
 
-    A cache never changes: what is added to it twice, as when two hypotheses go on from it, is copied the
-    second time.
+    A cache never changes. What is appended to the same cache a second time, as when two hypotheses continue
+    it, is written into a copy.
     """
 
-    room: _Room
+    buffer: _Buffer
     length: int
 
     @classmethod
-    def of(cls, seen: KeysValues) -> GrowingCache:
-        """A cache that begins with these."""
-        length = seen.keys.size(2)
-        return cls(room=_Room(seen.keys, seen.values, length), length=length)
+    def of(cls, first: KeysValues) -> KeyValueCache:
+        """Return a cache that begins with these keys and values."""
+        length = first.keys.size(2)
+        return cls(buffer=_Buffer(first.keys, first.values, length), length=length)
 
     @classmethod
-    def empty(cls, like: KeysValues) -> GrowingCache:
-        """A cache that holds nothing, of as many rows."""
+    def empty(cls, like: KeysValues) -> KeyValueCache:
+        """Return a cache that holds nothing, with as many rows as `like`."""
         return cls.of(KeysValues(keys=like.keys[:, :, :0], values=like.values[:, :, :0]))
 
     @property
     def keys(self) -> Tensor:
-        """`(rows, num_heads, length, d_head)`."""
-        return self.room.keys[:, :, : self.length]
+        """`(rows, num_heads, length, head_dim)`."""
+        return self.buffer.keys[:, :, : self.length]
 
     @property
     def values(self) -> Tensor:
-        """Like `keys`."""
-        return self.room.values[:, :, : self.length]
+        """Shaped like `keys`."""
+        return self.buffer.values[:, :, : self.length]
 
-    def has_room(self, new: int) -> bool:
-        """Whether `new` more places can be added without a copy."""
-        return self.room.is_free(self.length, self.length + new)
+    def has_room(self, number: int) -> bool:
+        """Return whether so many more places can be appended without a copy."""
+        return self.buffer.is_free(self.length, self.length + number)
 
-    def append(self, new: KeysValues) -> GrowingCache:
-        """The cache with `new` of every row behind it."""
+    def append(self, new: KeysValues) -> KeyValueCache:
+        """Return the cache with the keys and values `new` at the end of every row."""
         end = self.length + new.keys.size(2)
-        room = self.room.claim(self.length, end)
-        room.keys[:, :, self.length : end] = new.keys
-        room.values[:, :, self.length : end] = new.values
-        return GrowingCache(room=room, length=end)
+        buffer = self.buffer.claim(self.length, end)
+        buffer.keys[:, :, self.length : end] = new.keys
+        buffer.values[:, :, self.length : end] = new.values
+        return KeyValueCache(buffer=buffer, length=end)
 
-    def select(self, rows: Tensor) -> GrowingCache:
-        """The cache of the given rows, in their order."""
-        # Whole rows, the room behind them included, are copied faster than parts of them.
-        keys, values = (table.index_select(0, rows) for table in (self.room.keys, self.room.values))
-        return GrowingCache(room=_Room(keys, values, self.length), length=self.length)
+    def select(self, rows: Tensor) -> KeyValueCache:
+        """Return the cache of the given rows, in their order."""
+        # Whole rows, the free places at their end included, are copied faster than parts of them.
+        keys, values = (table.index_select(0, rows) for table in (self.buffer.keys, self.buffer.values))
+        return KeyValueCache(buffer=_Buffer(keys, values, self.length), length=self.length)
 
-    def take(self, places: Tensor) -> GrowingCache:
-        """The cache of the given places `(rows, n)` of each row, in their order."""
-        rows, heads, capacity, width = self.room.keys.shape
+    def take(self, places: Tensor) -> KeyValueCache:
+        """Return the cache of the given places `(rows, n)` of each row, in their order."""
+        rows, heads, capacity, width = self.buffer.keys.shape
         firsts = torch.arange(rows * heads, device=places.device).view(rows, heads, 1) * capacity
         cells = (firsts + places[:, None]).flatten()
         keys, values = (
             table.reshape(-1, width).index_select(0, cells).view(rows, heads, -1, width)
-            for table in (self.room.keys, self.room.values)
+            for table in (self.buffer.keys, self.buffer.values)
         )
-        return GrowingCache.of(KeysValues(keys=keys, values=values))
+        return KeyValueCache.of(KeysValues(keys=keys, values=values))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LayerCache:
-    """What one layer attends to."""
+    """The keys and values that one layer attends to."""
 
-    own: GrowingCache
-    """Of the target's tokens so far."""
+    target: KeyValueCache
+    """Those of the target tokens so far, behind those of the sources where `source` is None."""
     source: KeysValues | None
-    """Of the sources, a row a sentence; nothing where they come first in `own`."""
+    """Those of the sources, a row a sentence."""

@@ -1,4 +1,4 @@
-"""Which sentence each hypothesis is of."""
+"""Hypotheses of several sentences, and the sentence of each."""
 
 from __future__ import annotations
 
@@ -10,39 +10,40 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Hypotheses:
-    """Hypotheses of several sentences, a row each, and their places in a table of sentences × hypotheses.
+    """Hypotheses of several sentences, a row each, and their cells in a table of sentences × hypotheses.
 
-    Laid into the table, all hypotheses of a sentence see one copy of its source.
+    In the table, all hypotheses of a sentence see one copy of its source.
     """
 
     sentences: Tensor
     """`(rows,)` int64, the sentence of each row."""
     cells: Tensor | None
-    """`(rows,)` int64, the place of each row in the table; nothing if the rows are the table."""
+    """`(rows,)` int64, the cell of each row in the table; None if the rows are the table."""
     batch: int
-    """Sentences."""
+    """The number of sentences."""
     width: int
     """Columns of the table: the most hypotheses that a sentence has."""
 
     @classmethod
     def beams(cls, batch: int, beam: int, device: torch.device) -> Hypotheses:
-        """As many of every sentence, one sentence after the other."""
+        """Return `beam` hypotheses of every sentence, one sentence after the other."""
         sentences = torch.arange(batch, device=device).repeat_interleave(beam)
         return cls(sentences=sentences, cells=None, batch=batch, width=beam)
 
     def select(self, rows: Tensor) -> tuple[Tensor | None, Hypotheses]:
-        """The given rows `(n,)`, which may repeat and leave out.
+        """Select the given rows `(n,)`, which may repeat rows and leave rows out.
 
         Returns:
-            The sentences that still have a row, which are counted anew, or nothing if all do; and the rows.
+            The sentences that still have a row, or None if all do, and the rows, whose sentences are numbered
+            anew.
         """
-        kept, sentences = torch.unique(self.sentences[rows], return_inverse=True)
+        remaining, sentences = torch.unique(self.sentences[rows], return_inverse=True)
         counts = sentences.bincount()
         width = int(counts.max()) if len(counts) else 0
         selected = Hypotheses(
-            sentences=sentences, cells=_cells(sentences, counts, width), batch=len(kept), width=width
+            sentences=sentences, cells=_cells(sentences, counts, width), batch=len(remaining), width=width
         )
-        return None if len(kept) == self.batch else kept, selected
+        return None if len(remaining) == self.batch else remaining, selected
 
     def table(self, x: Tensor) -> Tensor:
         """Lay `x (rows, features)` into the table `(batch, width, features)`, with zeros elsewhere."""
@@ -58,7 +59,7 @@ class Hypotheses:
 
 
 def _cells(sentences: Tensor, counts: Tensor, width: int) -> Tensor | None:
-    """Each row's place: behind those of its sentence that come before it."""
+    """Return each row's cell: behind the rows of its sentence that come before it."""
     places = torch.arange(len(sentences), device=sentences.device)
     order = sentences.argsort(stable=True)
     ranks = torch.empty_like(places)

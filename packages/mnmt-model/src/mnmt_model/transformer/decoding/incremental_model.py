@@ -1,11 +1,14 @@
-"""A model seen one target token at a time, as search wants it."""
+"""A model that scores one target token at a time, as search needs it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from mnmt_model.transformer.decoding.flat_state import FlatState
+from mnmt_model.transformer.decoding.patterns import LayerPatterns
 from mnmt_model.transformer.decoding.state import DecoderState
 from mnmt_model.transformer.sentences import PAD, Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -14,9 +17,9 @@ from mnmt_model.transformer.translation_model import TranslationModel
 class IncrementalModel:
     """Reads sources, then scores one more token of every hypothesis a step.
 
-    In one of two ways, with the same results: `encode` and `step` have a row a hypothesis, in any order and
-    number; `start_flat` and `step_flat` have `beam` hypotheses of every source, and move nothing when these
-    branch.
+    There are two ways, with the same results. `encode` and `step` have a row for each hypothesis, in any
+    order and number. `start_flat` and `step_flat` have `beam` hypotheses of every source, and move nothing
+    when these branch.
     """
 
     def __init__(self, model: TranslationModel) -> None:
@@ -24,59 +27,69 @@ class IncrementalModel:
 
     @torch.inference_mode()
     def encode(self, src: Tensor, padding_mask: Tensor) -> DecoderState:
-        """State before the first target token.
+        """Return the state before the first target token.
 
         Args:
             src: `(batch, src_len)` token ids.
-            padding_mask: `(batch, src_len)`, True at padding.
+            padding_mask: `(batch, src_len)` bool, True at padding.
         """
-        return self.model.start(_sentences(src, padding_mask))
+        sentences = _sentences(src, padding_mask)
+        return DecoderState.start(self.model.source_keys_values(sentences), sentences.padding_mask)
 
     @torch.inference_mode()
     def step(self, state: DecoderState, tokens: Tensor) -> tuple[Tensor, DecoderState]:
-        """Log-probabilities `(rows, vocab_size)` of what follows `tokens (rows,)`, and the state there."""
-        logits, state = self.model.step(state, tokens)
-        return _log_probs(logits), state
+        """Return the log-probabilities `(rows, vocab_size)` after `tokens (rows,)`, and the next state."""
+        x = self.model.embed_targets(tokens, torch.full_like(tokens, state.length))
+        patterns = state.patterns(self.model.target_stack, x)
+        return self._log_probs(x, patterns), state.after(patterns)
 
     @torch.inference_mode()
     def start_flat(self, src: Tensor, padding_mask: Tensor, *, beam: int, max_steps: int) -> FlatState:
-        """State before the first target token, for `beam` hypotheses of every source.
+        """Return the state before the first target token, for `beam` hypotheses of every source.
 
         Args:
             src: `(batch, src_len)` token ids.
-            padding_mask: `(batch, src_len)`, True at padding.
+            padding_mask: `(batch, src_len)` bool, True at padding.
             beam: Hypotheses of a source.
             max_steps: How often `step_flat` is called at most.
         """
-        # Buffers grow step by step, so that short translations take no room for long ones.
-        return self.model.start_flat(_sentences(src, padding_mask), beam=beam)
+        # Buffers grow step by step, so that short translations need no memory for long ones.
+        sentences = _sentences(src, padding_mask)
+        cross = self.model.target_stack.has_cross_attention
+        sources = self.model.source_keys_values(sentences)
+        return FlatState.start(sources, sentences.padding_mask, beam=beam, cross=cross)
 
     @torch.inference_mode()
     def step_flat(
         self, state: FlatState, tokens: Tensor, ancestors: Tensor, positions: Tensor
     ) -> tuple[Tensor, FlatState]:
-        """Log-probabilities of what follows, and the state there.
+        """Return the log-probabilities of what follows, and the next state.
 
         Args:
-            state: Of every source.
-            tokens: `(batch, beam)` int64, the token each hypothesis is continued by; 0 at first.
-            ancestors: `(batch, beam, beam * steps)` bool with `steps` counting this one, the slots each
-                hypothesis consists of: its token's own, the last `beam` in the order of the beam, and those
-                before.
-            positions: `(batch, beam)` int64, the place of each token in its hypothesis, from 0.
+            state: The state of every source.
+            tokens: `(batch, beam)` int64, the token that continues each hypothesis; 0 at first.
+            ancestors: `(batch, beam, beam * steps)` bool, the slots of each hypothesis: its token's own, the
+                last `beam` in the order of the beam, and those before; `steps` counts this step too.
+            positions: `(batch, beam)` int64, the position of each token in its hypothesis, from 0.
 
         Returns:
             `(batch, beam, vocab_size)` float32, and the state after `tokens`.
         """
-        logits, state = self.model.step_flat(state, tokens, ancestors, positions)
-        return _log_probs(logits), state
+        x = self.model.embed_targets(tokens.flatten(), positions.flatten())
+        state = state.before(ancestors, positions)
+        patterns = state.patterns(self.model.target_stack, ancestors, x)
+        log_probs = self._log_probs(x, patterns).view(*tokens.shape, -1)
+        return log_probs, state.after(patterns)
+
+    def _log_probs(self, x: Tensor, patterns: Sequence[LayerPatterns]) -> Tensor:
+        """Return `(num_tokens, vocab_size)` log-probabilities after embedded tokens `x`."""
+        stack = self.model.target_stack
+        for layer, pattern in zip(stack.layers, patterns, strict=True):
+            x = layer(x, pattern.attention, pattern.cross_attention)
+        logits = self.model.output_logits(stack.finish(x)).float()
+        # In place: the logits are the largest tensor, and nothing else uses them.
+        return torch.log_softmax(logits, -1, out=logits)
 
 
 def _sentences(src: Tensor, padding_mask: Tensor) -> Sentences:
     return Sentences.from_padded(src.masked_fill(padding_mask, PAD))
-
-
-def _log_probs(logits: Tensor) -> Tensor:
-    logits = logits.float()
-    # In place: they are the largest tensor there is, and nobody else has them.
-    return torch.log_softmax(logits, -1, out=logits)

@@ -1,4 +1,4 @@
-"""What decoding remembers, a row a hypothesis: caches are reordered when hypotheses branch."""
+"""The state of decoding with a row for each hypothesis; caches are reordered when hypotheses branch."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from mnmt_model.transformer.attention import KeysValues, padding_mask
-from mnmt_model.transformer.decoding.cache import GrowingCache, LayerCache
+from mnmt_model.transformer.attention import KeysValues, padding_bias
+from mnmt_model.transformer.decoding.cache import KeyValueCache, LayerCache
 from mnmt_model.transformer.decoding.hypotheses import Hypotheses
-from mnmt_model.transformer.decoding.patterns import Growing, GrowingBehindSource, LayerPatterns, ToSource
+from mnmt_model.transformer.decoding.patterns import (
+    CachedCrossPattern,
+    CachedJointPattern,
+    CachedPattern,
+    LayerPatterns,
+)
 from mnmt_model.transformer.stack import Stack
 
 
@@ -19,53 +24,65 @@ class DecoderState:
     """Caches of every layer: of targets, a row a hypothesis, and of sources, a row a sentence."""
 
     layers: tuple[LayerCache, ...]
-    src_hidden: Tensor
+    src_padding_mask: Tensor
     """`(batch, src_width)` bool, True at padding."""
     hypotheses: Hypotheses
     length: int = 0
     """Target tokens so far."""
 
     @classmethod
-    def start(cls, sources: Sequence[KeysValues], src_hidden: Tensor) -> DecoderState:
-        """One empty hypothesis of every sentence, whose keys and values `sources` has, layer by layer."""
+    def start(cls, sources: Sequence[KeysValues], src_padding_mask: Tensor) -> DecoderState:
+        """Return one empty hypothesis of every sentence.
+
+        Args:
+            sources: Keys and values of the sources, layer by layer.
+            src_padding_mask: `(batch, src_width)` bool, True at padding.
+        """
         return cls(
-            layers=tuple(LayerCache(own=GrowingCache.empty(source), source=source) for source in sources),
-            src_hidden=src_hidden,
-            hypotheses=Hypotheses.beams(len(src_hidden), 1, src_hidden.device),
+            layers=tuple(LayerCache(target=KeyValueCache.empty(source), source=source) for source in sources),
+            src_padding_mask=src_padding_mask,
+            hypotheses=Hypotheses.beams(len(src_padding_mask), 1, src_padding_mask.device),
         )
 
     def select(self, rows: Tensor) -> DecoderState:
-        """The state of the given rows `(n,)`, which may repeat and leave out.
+        """Return the state of the given rows `(n,)`, which may repeat rows and leave rows out.
 
         Sources are copied only when a sentence has no hypothesis left.
         """
         sentences, hypotheses = self.hypotheses.select(rows)
-        own = [layer.own.select(rows) for layer in self.layers]
-        sources, src_hidden = [layer.source for layer in self.layers], self.src_hidden
+        targets = [layer.target.select(rows) for layer in self.layers]
+        sources, src_padding_mask = [layer.source for layer in self.layers], self.src_padding_mask
         if sentences is not None:
             sources = [source and source.select(sentences) for source in sources]
-            src_hidden = src_hidden[sentences]
-        layers = tuple(LayerCache(own=o, source=s) for o, s in zip(own, sources, strict=True))
-        return replace(self, layers=layers, src_hidden=src_hidden, hypotheses=hypotheses)
+            src_padding_mask = src_padding_mask[sentences]
+        layers = tuple(
+            LayerCache(target=target, source=source) for target, source in zip(targets, sources, strict=True)
+        )
+        return replace(self, layers=layers, src_padding_mask=src_padding_mask, hypotheses=hypotheses)
 
     def patterns(self, stack: Stack, like: Tensor) -> list[LayerPatterns]:
-        """How the next token of every row attends in each layer of `stack`, in the precision of `like`."""
-        bias = stack.positions(1, self.length + 1, like)
-        padding = padding_mask(self.src_hidden, like.dtype)
+        """Return how the next token of every row attends in each layer of `stack`.
+
+        Args:
+            stack: The target stack.
+            like: A tensor of the states' precision.
+        """
+        bias = stack.positional_bias(1, self.length + 1, like)
+        padding = padding_bias(self.src_padding_mask, like.dtype)
         patterns = []
         for layer in self.layers:
             assert layer.source is not None
-            cross = ToSource(source=layer.source, hypotheses=self.hypotheses, padding=padding)
+            cross = CachedCrossPattern(source=layer.source, hypotheses=self.hypotheses, padding=padding)
             if stack.has_cross_attention:
-                patterns.append(LayerPatterns(Growing(layer.own, bias), cross))
+                patterns.append(LayerPatterns(CachedPattern(layer.target, bias), cross))
             else:
-                patterns.append(LayerPatterns(GrowingBehindSource(layer.own, bias, cross), None))
+                patterns.append(LayerPatterns(CachedJointPattern(layer.target, bias, cross), None))
         return patterns
 
     def after(self, patterns: Sequence[LayerPatterns]) -> DecoderState:
-        """The state once these patterns of the next token were used."""
+        """Return the state after these patterns of the next token have been used."""
         layers = tuple(
-            LayerCache(own=pattern.own.cache, source=layer.source)
+            LayerCache(target=pattern.attention.cache, source=layer.source)
             for layer, pattern in zip(self.layers, patterns, strict=True)
         )
         return replace(self, layers=layers, length=self.length + 1)

@@ -9,13 +9,12 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.capacity import expert_capacity
 from mnmt_model.transformer.experts.operators import extension, operators
 from mnmt_model.transformer.experts.ranks import ExpertRanks
 from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout
-from mnmt_model.transformer.products import linear, side_by_side
+from mnmt_model.transformer.products import batched_linear, linear
 
 if TYPE_CHECKING:
     from mnmt_model.transformer.experts.operators import Routing
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 class MixtureOfExperts(nn.Module):
     """y = Σ_e G_e wo_e ReLU(wi_e x), over the two experts e that the gate G chooses for a token.
 
-    Lepikhin et al. 2021 (GShard), eqs. 1-3 and algorithm 1. In training an expert has only so many slots,
-    and a token whose choices are both dropped gets 0: the residual carries it.
+    Lepikhin et al. 2021 (GShard), eqs. 1-3 and algorithm 1. In training an expert has a limited number of
+    slots. A token whose two choices are both dropped gets 0, so that only the residual carries it.
 
     Args:
-        config: Of the model.
+        config: The model's config.
         dropout: Rate of the hidden states.
         ranks: The processes that hold the experts.
 
@@ -43,14 +42,14 @@ class MixtureOfExperts(nn.Module):
         self.gate = nn.Linear(config.d_model, config.num_experts, bias=False)
         self.experts = Experts(config, dropout, ranks)
         self.number = 0
-        """Among all mixtures of a model."""
+        """The mixture's place among all mixtures of the model, from 0."""
 
     def forward(self, x: Tensor, routes: TokenRoutes | None = None) -> Tensor:
         """Map `x (num_tokens, d_model)` to the same shape.
 
         Args:
-            x: States.
-            routes: What is known of the tokens, in training.
+            x: The states.
+            routes: Describes the tokens, in training.
         """
         logits = F.linear(x.float(), self.gate.weight.float())[None]
         if routes is not None:
@@ -58,15 +57,15 @@ class MixtureOfExperts(nn.Module):
             routing = self._route(logits, factor, **self._policy(logits, routes))
             routes.record(self.number, routing)
         elif factor := self.config.eval_capacity_factor:
-            routing, most_tokens = self._route(logits, factor), self.experts.ranks.most(len(x))
+            routing, most_tokens = self._route(logits, factor), self.experts.ranks.max(len(x))
         else:
             return self._without_limit(x, self._route(logits, None))
-        return self._with_slots(x, routing, bin_size=self._capacity(most_tokens, factor))
+        return self._with_slots(x, routing, bin_size=self.config.expert_capacity(most_tokens, factor))
 
     def _route(self, logits: Tensor, factor: float | None, **policy: Any) -> Routing:
         routing: Routing = operators(logits.device.type).top2_gate(
             logits,
-            capacity=None if factor is None else self._capacity(logits.size(1), factor),
+            capacity=None if factor is None else self.config.expert_capacity(logits.size(1), factor),
             threshold=self.config.second_expert_threshold,
             renormalise=self.config.renormalise,
             **policy,
@@ -74,9 +73,9 @@ class MixtureOfExperts(nn.Module):
         return routing
 
     def _policy(self, logits: Tensor, routes: TokenRoutes) -> dict[str, Any]:
-        """How the second expert is chosen, or both."""
-        seed_and_step = routes.gating.seed_and_step
-        if routes.gating.uniform:
+        """Return the gate's options that say how the second expert, or both, are chosen."""
+        seed_and_step = routes.context.seed_and_step
+        if routes.context.uniform:
             padding = logits.new_zeros(logits.shape[:2]).bool()
             choices = extension().uniform_choices(padding, self.config.num_experts, seed_and_step[1])
             return {"choices": choices, "second_expert_policy": "always"}
@@ -88,11 +87,8 @@ class MixtureOfExperts(nn.Module):
             "token_ids": routes.ids[None],
         }
 
-    def _capacity(self, num_tokens: int, factor: float) -> int:
-        return expert_capacity(num_tokens, self.config.num_experts, factor)
-
     def _with_slots(self, x: Tensor, routing: Routing, *, bin_size: int) -> Tensor:
-        """As many rows for every expert, in every process."""
+        """Compute with the same number of rows for every expert, in every process."""
         ops = operators(x.device.type)
         layout = ops.capacity_layout(routing, bin_size=bin_size)
         outputs = self.experts(ops.dispatch(x[None], layout))
@@ -100,7 +96,7 @@ class MixtureOfExperts(nn.Module):
         return combined.squeeze(0)
 
     def _without_limit(self, x: Tensor, routing: Routing) -> Tensor:
-        """As many rows for each expert as tokens chose it."""
+        """Compute with as many rows for each expert as there are tokens that chose it."""
         ops = operators(x.device.type)
         layout = ops.ragged_layout(routing)
         outputs = self.experts.ragged(ops.dispatch(x[None], layout), layout.ends)
@@ -114,29 +110,34 @@ class Experts(nn.Module):
     Args:
         config: Widths and number of experts.
         dropout: Rate of the hidden states.
-        ranks: The processes that hold them; each has the weights of its own.
+        ranks: The processes that hold the experts; each has the weights of its own.
     """
 
     def __init__(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
         super().__init__()
         self.ranks = ranks
-        self.here = ranks.local(config.num_experts)
-        wi = torch.empty(len(self.here), config.d_model, config.d_ff)
-        wo = torch.empty(len(self.here), config.d_ff, config.d_model)
+        self.local_experts = ranks.local_experts(config.num_experts)
+        wi = torch.empty(len(self.local_experts), config.d_model, config.d_ff)
+        wo = torch.empty(len(self.local_experts), config.d_ff, config.d_model)
         self.wi, self.wo = (nn.Parameter(ranks.distribute(weight)) for weight in (wi, wo))
         self.dropout = Dropout(dropout)
 
     def forward(self, buffers: Tensor) -> Tensor:
-        """Map `buffers (num_experts, rows, d_model)`, each expert's rows by it, to the same shape."""
+        """Map `buffers (num_experts, rows, d_model)` to the same shape, the rows of each expert by it."""
         if self.ranks.size == 1:
-            return self._side_by_side(buffers)
+            return self._batched(buffers)
         exchanged: Tensor = extension().apply_experts(
-            self._side_by_side, buffers, group=self.ranks.group, num_chunks=self.ranks.chunks
+            self._batched, buffers, group=self.ranks.group, num_chunks=self.ranks.chunks
         )
         return exchanged
 
     def ragged(self, rows: Tensor, ends: Tensor) -> Tensor:
-        """Map `rows (num_rows, d_model)`, of which those before `ends (num_experts,)` are each expert's."""
+        """Map `rows (num_rows, d_model)` to the same shape, each by its expert.
+
+        Args:
+            rows: The rows of the first expert, then those of the second, and so on.
+            ends: `(num_experts,)` int64, the row after the last of each expert.
+        """
         if self.ranks.size == 1:
             return self._one_by_one(rows, ends)
         exchanged: Tensor = extension().apply_experts_ragged(
@@ -144,9 +145,9 @@ class Experts(nn.Module):
         )
         return exchanged
 
-    def _side_by_side(self, buffers: Tensor) -> Tensor:
-        hidden = self.dropout(F.relu(side_by_side(buffers, _local(self.wi, buffers))))
-        return side_by_side(hidden, _local(self.wo, buffers))
+    def _batched(self, buffers: Tensor) -> Tensor:
+        hidden = self.dropout(F.relu(batched_linear(buffers, _local(self.wi, buffers))))
+        return batched_linear(hidden, _local(self.wo, buffers))
 
     def _one_by_one(self, rows: Tensor, ends: Tensor) -> Tensor:
         wi, wo = _local(self.wi, rows), _local(self.wo, rows)
@@ -161,5 +162,5 @@ class Experts(nn.Module):
 
 
 def _local(weight: Tensor, like: Tensor) -> Tensor:
-    """The weights of the experts here, in the precision of the states."""
+    """Return the weights of the experts that this process holds, in the precision of the states."""
     return (weight.to_local() if isinstance(weight, DTensor) else weight).to(like.dtype)

@@ -13,21 +13,21 @@ from mnmt_model.errors import RunError
 if TYPE_CHECKING:
     from mnmt_moe_ext import Routing
 
-_log = logging.getLogger(__name__)
+__all__ = ["Routing", "extension", "operators"]
 
 INSTALL = "pip install --no-build-isolation packages/mnmt-moe-ext"
 
-_told: set[str] = set()
-"""Types of devices of which it has been said."""
+_log = logging.getLogger(__name__)
 
-__all__ = ["Routing", "extension", "operators"]
+_warned: set[str] = set()
+"""Types of devices for which the warning was given."""
 
 
 def extension() -> ModuleType:
-    """The package `mnmt_moe_ext`.
+    """Return the package `mnmt_moe_ext`.
 
     Raises:
-        RunError: If it is not installed, naming the command.
+        RunError: If it is not installed; the message names the command.
     """
     try:
         import mnmt_moe_ext
@@ -37,12 +37,12 @@ def extension() -> ModuleType:
 
 
 def operators(device_type: str) -> ModuleType:
-    """Gate, layouts, dispatch and combine for tensors on such a device; says once if they are slow."""
+    """Return gate, layouts, dispatch and combine for tensors on such a device; warn once if they are slow."""
     package = extension()
     if package.is_available(torch.device(device_type)):
         return package
-    if device_type not in _told:
-        _told.add(device_type)
+    if device_type not in _warned:
+        _warned.add(device_type)
         _log.warning(
             "mnmt-moe-ext has no compiled operators for %s here: its plain-torch reference runs, "
             "many times slower; build them with: %s",

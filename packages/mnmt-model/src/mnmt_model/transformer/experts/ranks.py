@@ -14,52 +14,53 @@ REPLICAS, EXPERTS = "replicas", "experts"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExpertRanks:
-    """This process among those that hold the experts of a model together; by default it holds them all.
+    """The processes that hold the experts of a model together, as this one sees them.
 
-    Of the experts of every layer, the first process holds the first E / size, and so on.
+    By default this process holds all experts. Of the E experts of a layer, the first process holds the first
+    E / size, the second the next, and so on.
     """
 
     mesh: DeviceMesh | None = None
-    """Two-dimensional, (`replicas`, `experts`): a row of processes holds all experts once."""
+    """Two-dimensional, (`replicas`, `experts`): the processes of a row hold all experts once."""
     chunks: int = 1
     """Parts in which tokens are exchanged, so that experts compute while the next part is on its way."""
 
     @property
     def size(self) -> int:
-        """Processes that hold the experts together."""
+        """The number of processes that hold all experts once."""
         return 1 if self.mesh is None else self.mesh[EXPERTS].size()
 
     @property
     def group(self) -> distributed.ProcessGroup:
-        """Those processes."""
+        """The processes that hold all experts once, this one among them."""
         assert self.mesh is not None
         return self.mesh[EXPERTS].get_group()
 
-    def local(self, num_experts: int) -> range:
-        """The experts that this process holds, of a multiple of `size`."""
-        here = num_experts // self.size
+    def local_experts(self, num_experts: int) -> range:
+        """Return the experts that this process holds; `num_experts` is a multiple of `size`."""
+        number = num_experts // self.size
         rank = 0 if self.mesh is None else self.mesh[EXPERTS].get_local_rank()
-        return range(rank * here, (rank + 1) * here)
+        return range(rank * number, (rank + 1) * number)
 
     def distribute(self, local: Tensor) -> Tensor:
-        """The parameter of all experts, of which this process holds the rows `local`."""
+        """Return the parameter of all experts, of which this process holds the rows `local`."""
         if self.mesh is None:
             return local
         return DTensor.from_local(local, self.mesh, [Replicate(), Shard(0)])
 
-    def most(self, number: int) -> int:
-        """The largest of the numbers of all processes, which all call this."""
+    def max(self, number: int) -> int:
+        """Return the largest `number` of all processes; each of them calls this."""
         if self.size == 1:
             return number
-        found = torch.tensor(number)
-        distributed.all_reduce(found, distributed.ReduceOp.MAX, group=self.group)
-        return int(found)
+        largest = torch.tensor(number)
+        distributed.all_reduce(largest, distributed.ReduceOp.MAX, group=self.group)
+        return int(largest)
 
     def sum_over_replicas(self, gradient: Tensor) -> None:
-        """Sum, in place, what the processes that hold the same experts have of a local gradient."""
+        """Sum a local gradient, in place, over the processes that hold the same experts."""
         if self.mesh is not None and self.mesh[REPLICAS].size() > 1:
             distributed.all_reduce(gradient, group=self.mesh[REPLICAS].get_group())
 
 
-ALONE = ExpertRanks()
+SINGLE_RANK = ExpertRanks()
 """One process, which holds all experts."""
