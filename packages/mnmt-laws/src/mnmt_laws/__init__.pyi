@@ -45,3 +45,5 @@ from .tables.source import observe as observe
 from .tables.table import RunTable as RunTable
 from .tables.table import example_table as example_table
 from .tables.table import read_table as read_table
+
+__version__: str

@@ -23,7 +23,7 @@ from mnmt_laws import (
 )
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.task_fit import fit_task
-from mnmt_laws.fitting.uncertainty import UNCERTAINTIES, Fitted, Uncertainty, modified_residuals
+from mnmt_laws.fitting.uncertainty import UNCERTAINTIES, FittedTask, Uncertainty, modified_residuals
 from mnmt_laws.laws.law import Law, Parameter, Values, factor, limit
 from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
@@ -132,11 +132,11 @@ def test_small_perturbations_scatter_as_the_delta_method_says(objective: str) ->
     np.testing.assert_allclose(found, expected, rtol=0.08)  # 1500 refits know a deviation to 1.8%
 
 
-def fitted_stub(run: list[int], *, task: int = 0, num_parameters: int = 2, log: bool = True) -> Fitted:
+def fitted_stub(run: list[int], *, task: int = 0, num_parameters: int = 2, log: bool = True) -> FittedTask:
     rng = np.random.default_rng(0)
     count = len(run)
     predicted = rng.uniform(1, 2, count)
-    return Fitted(
+    return FittedTask(
         values=predicted * np.exp(0.01 * rng.standard_normal(count)), predicted=predicted,
         leverage=np.full(count, 0.3), log=log, num_parameters=num_parameters, run=np.array(run),
         num_runs=max(run) + 1, task=task,

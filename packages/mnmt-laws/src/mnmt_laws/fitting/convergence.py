@@ -120,7 +120,7 @@ def correct_convergence(
         curves[last] = _fit_curve(run_rows, horizon, threshold=threshold, skip=skip)
     corrected = {row: curve for row, curve in curves.items() if curve.corrected}
     warnings = _warnings(len(corrected), short, horizon)
-    return Correction(table=_replaced(table, corrected), curves=tuple(curves.values()), warnings=warnings)
+    return Correction(table=_replace_rows(table, corrected), curves=tuple(curves.values()), warnings=warnings)
 
 
 def _warnings(corrected: int, short: int, horizon: float) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ def _fit_curve(run_rows: pd.DataFrame, horizon: float, *, threshold: float, skip
     )  # fmt: skip
 
 
-def _replaced(table: RunTable, corrected: dict[int, Curve]) -> RunTable:
+def _replace_rows(table: RunTable, corrected: dict[int, Curve]) -> RunTable:
     """Return the table with the last row of each corrected run moved to the horizon."""
     frame = table.frame.assign(corrected=table.frame["row"].isin(corrected))
     for number, curve in corrected.items():

@@ -62,7 +62,7 @@ def fit(
     definition, measure = LAWS[law], find_objective(objective, delta=delta)
     method = uncertainty or ResidualBootstrap()
     _require_limit(definition, observations)
-    rows = _checked_rows(observations, measure)
+    rows = _rows_to_fit(observations, measure)
     runs = _run_numbers(rows)
     fits = {
         str(task): fit_task(
@@ -84,7 +84,7 @@ def fit(
         draws=table.isel(draw=slice(1, None)),
         converged=all(task_fit.converged for task_fit in fits.values()),
         diagnostics=(
-            *_pooled(definition, observations),
+            *_pooled_weights(definition, observations),
             *(line for task_fit in fits.values() for line in task_fit.diagnostics),
         ),
         observations=observations,
@@ -99,7 +99,7 @@ def _require_limit(law: Law, observations: Observations) -> None:
         )
 
 
-def _checked_rows(observations: Observations, objective: Objective) -> pd.DataFrame:
+def _rows_to_fit(observations: Observations, objective: Objective) -> pd.DataFrame:
     rows = observations.fit
     if rows.empty:
         raise TableError(f"{observations.source}: no rows to fit; every row is zero-shot or held out.")
@@ -138,7 +138,7 @@ def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: st
     return sample
 
 
-def _pooled(law: Law, observations: Observations) -> list[Diagnostic]:
+def _pooled_weights(law: Law, observations: Observations) -> list[Diagnostic]:
     """Report each task whose weights the law cannot distinguish."""
     if any(parameter.varies or parameter.kind == "shape" for parameter in law.parameters) and (
         "weight" in law.predictors

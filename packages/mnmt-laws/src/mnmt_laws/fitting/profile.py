@@ -12,7 +12,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.task_fit import Part, law_is_split, solve_parts
 from mnmt_laws.solver.design_matrix import Block, DesignMatrix
 from mnmt_laws.solver.objective import Objective, find_objective
-from mnmt_laws.solver.search import Minimum, pinned
+from mnmt_laws.solver.search import Minimum, profile_cost
 
 _STEPS = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 9.0, 15.0])  # in standard errors
 _REFINEMENTS = 3
@@ -80,12 +80,12 @@ def _part_intervals(part: Part, objective: Objective, excess: float) -> xr.Datas
                 for column in range(block.columns.start, block.columns.stop)
             ]
         )
-        intervals[block.parameter.name] = _labelled(block, ends)
+        intervals[block.parameter.name] = _label(block, ends)
     coords = {"weight": design.sample.weights} if any(len(dims) > 1 for dims, _ in intervals.values()) else {}
     return xr.Dataset(intervals, coords=coords)
 
 
-def _labelled(block: Block, ends: Array) -> tuple[tuple[str, ...], Array]:
+def _label(block: Block, ends: Array) -> tuple[tuple[str, ...], Array]:
     if block.parameter.varies is None:
         return ("bound",), ends[0]
     return ("bound", block.parameter.varies), ends.T
@@ -114,7 +114,7 @@ def _end(
     for _ in range(1 + _REFINEMENTS):
         if not len(trials):
             break
-        _, cost = pinned(design, objective, column, trials, best)
+        _, cost = profile_cost(design, objective, column, trials, best)
         places, rises = np.append(places, trials), np.append(rises, np.maximum(cost - best.cost, 0.0))
         crossing = _crossing(places, rises, start, excess)
         if crossing is None:

@@ -88,7 +88,7 @@ def _check_stamp(stamp: dict[str, Any], path: Path) -> None:
         )
 
 
-def _decoded(fields: dict[str, Any], fetch: Fetch, path: Path) -> LawFit:
+def _decode_fit(fields: dict[str, Any], fetch: Fetch, path: Path) -> LawFit:
     if fields["law"] not in LAWS:
         raise TableError(
             f"{path}: a fit of the {fields['law']} law, which this version does not know; update "
@@ -105,7 +105,7 @@ def _write_json(stamp: dict[str, Any], fit: LawFit, path: Path) -> None:
 def _read_json(path: Path) -> LawFit:
     document = json.loads(path.read_text(encoding="utf-8"))
     _check_stamp(document, path)
-    return _decoded(document["fit"], dataset_from_json, path)
+    return _decode_fit(document["fit"], dataset_from_json, path)
 
 
 def _write_netcdf(stamp: dict[str, Any], fit: LawFit, path: Path) -> None:
@@ -150,4 +150,4 @@ def _read_netcdf(path: Path) -> LawFit:
             variable.attrs = native_attrs(variable.attrs)
         return typed.assign_attrs(native_attrs(typed.attrs))
 
-    return _decoded(json.loads(stamp["fit"]), fetch, path)
+    return _decode_fit(json.loads(stamp["fit"]), fetch, path)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.diagnostics import MIN_SIZES, Diagnostic, diagnose, free_columns
-from mnmt_laws.fitting.uncertainty import Fitted, Uncertainty
+from mnmt_laws.fitting.uncertainty import FittedTask, Uncertainty
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
@@ -74,7 +74,7 @@ def fit_task(
     ]
     solved = [part.vector[None] for part in parts]
     if method.refits:
-        solved = _refit(parts, objective, method, _fitted(parts, sample, objective, runs, number))
+        solved = _refit(parts, objective, method, _fitted_task(parts, sample, objective, runs, number))
     datasets = [_dataset(part, vectors) for part, vectors in zip(parts, solved, strict=True)]
     return TaskFit(
         parameters=xr.concat(datasets, "weight") if law_is_split(law) else datasets[0],
@@ -133,9 +133,9 @@ def _diagnose(part: Part, objective: Objective, *, alone: bool) -> list[Diagnost
     )  # fmt: skip
 
 
-def _fitted(
+def _fitted_task(
     parts: list[Part], sample: Sample, objective: Objective, runs: NDArray[np.int64], number: int
-) -> Fitted:
+) -> FittedTask:
     """Return the fitted values as an uncertainty method takes them, without rows that no part has."""
     used = np.any([part.rows for part in parts], axis=0)
     predicted, leverage, count = np.empty(len(used)), np.empty(len(used)), 0
@@ -143,7 +143,7 @@ def _fitted(
         design = DesignMatrix(part.design.law, part.sample, pivots=part.design.pivots)
         predicted[part.rows], leverage[part.rows] = _leverage(design, objective, part.vector)
         count += len(free_columns(part.design, part.vector))
-    return Fitted(
+    return FittedTask(
         values=sample.values[0][used], predicted=predicted[used], leverage=leverage[used], log=objective.log,
         num_parameters=count, run=runs[used], num_runs=int(runs.max()) + 1, task=number,
     )  # fmt: skip
@@ -160,7 +160,7 @@ def _leverage(design: DesignMatrix, objective: Objective, vector: Array) -> tupl
     return predicted[0], np.sum(basis * basis, axis=1)
 
 
-def _refit(parts: list[Part], objective: Objective, method: Uncertainty, fitted: Fitted) -> list[Array]:
+def _refit(parts: list[Part], objective: Objective, method: Uncertainty, fitted: FittedTask) -> list[Array]:
     """Return (1 + refits, P) for each part: the estimate and its refits, NaN where copies are NaN."""
     used = np.any([part.rows for part in parts], axis=0)
     places = [part.rows[used] for part in parts]

@@ -17,7 +17,7 @@ Copy = tuple[Array, Array]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitted:
+class FittedTask:
     """One task's fit, as an uncertainty method takes it."""
 
     values: Array
@@ -52,7 +52,7 @@ class Uncertainty(Protocol):
     def refits(self) -> int:
         """Number of copies; 0 leaves the uncertainty unknown."""
 
-    def copies(self, fitted: Fitted) -> Iterator[Copy]:
+    def copies(self, fitted: FittedTask) -> Iterator[Copy]:
         """Yield the copies of one task."""
 
     def describe(self) -> str:
@@ -85,7 +85,7 @@ class Perturbation:
         if self.share <= 0:
             raise ValueError(f"`share` must be above 0, but is {self.share}.")
 
-    def copies(self, fitted: Fitted) -> Iterator[Copy]:
+    def copies(self, fitted: FittedTask) -> Iterator[Copy]:
         """Yield the observed values with noise."""
         rng = np.random.default_rng([self.seed, fitted.task])
         ones = np.ones(len(fitted.values))
@@ -114,7 +114,7 @@ class ResidualBootstrap:
     def __post_init__(self) -> None:
         _check(self.refits)
 
-    def copies(self, fitted: Fitted) -> Iterator[Copy]:
+    def copies(self, fitted: FittedTask) -> Iterator[Copy]:
         """Yield fitted values with resampled residuals; NaN without spare observations."""
         rng = np.random.default_rng([self.seed, fitted.task])
         residuals, spare = modified_residuals(fitted), len(fitted.values) - fitted.num_parameters
@@ -145,7 +145,7 @@ class ClusterBootstrap:
     def __post_init__(self) -> None:
         _check(self.refits)
 
-    def copies(self, fitted: Fitted) -> Iterator[Copy]:
+    def copies(self, fitted: FittedTask) -> Iterator[Copy]:
         """Yield the observed values with a random weight for each run, the same in every task."""
         rng = np.random.default_rng(self.seed)
         for _ in range(self.refits):
@@ -162,7 +162,7 @@ UNCERTAINTIES: dict[str, type[Perturbation | ResidualBootstrap | ClusterBootstra
 """The methods by name; `residual` is the default everywhere, the one whose intervals hold the truth."""
 
 
-def modified_residuals(fitted: Fitted) -> Array:
+def modified_residuals(fitted: FittedTask) -> Array:
     """Return (n,) centred residuals, as if no observation had pulled its own prediction."""
     spare = len(fitted.values) - fitted.num_parameters
     if spare <= 0:

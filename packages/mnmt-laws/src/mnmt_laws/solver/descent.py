@@ -12,7 +12,9 @@ from mnmt_laws.solver.bounded_quadratic import solve_bounded
 from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
 
-SETTLED, NEARLY = 1e-13, 1e-9  # relative change of all predictions in a step at which a search has converged
+TOLERANCE, COARSE_TOLERANCE = 1e-13, 1e-9
+"""Relative change of all predictions in a step at which a search has converged."""
+
 _STUCK = 1e10  # damping at which no smaller step is tried
 _GAIN = 1e-15  # relative fall of the objective that rounding hides
 
@@ -116,10 +118,10 @@ def descend(
     problem: Problem,
     vectors: Array,
     *,
-    most: int = 300,
-    settled: float = SETTLED,
+    max_steps: int = 300,
+    tolerance: float = TOLERANCE,
 ) -> Descent:
-    """Descend from each of `vectors` (m, P) until no prediction changes by more than `settled` of itself.
+    """Descend from each of `vectors` (m, P) until no prediction changes by more than `tolerance` of itself.
 
     Each step solves, within the bounds, the least-squares problem that agrees with the objective at the
     present point, damped until it helps; then the linear parameters are projected again.
@@ -133,10 +135,10 @@ def descend(
     )
     damping = np.full(len(place), 1e-4)
     todo = np.arange(len(place))
-    for _ in range(most):
+    for _ in range(max_steps):
         if not len(todo):
             break
-        done = _advance(design, objective, problem.at(todo), state, damping, todo, settled)
+        done = _advance(design, objective, problem.at(todo), state, damping, todo, tolerance)
         state.converged[todo[done]] = True
         todo = todo[~done]
     return state
@@ -149,7 +151,7 @@ def _advance(
     state: Descent,
     damping: Array,
     todo: NDArray[np.int64],
-    settled: float,
+    tolerance: float,
 ) -> NDArray[np.bool_]:
     """Take one step of every search in `todo`; return which of them have converged."""
     current, cost = state.vectors[todo], state.cost[todo]
@@ -166,7 +168,7 @@ def _advance(
     candidate = np.clip(current + step, problem.lower, problem.upper)
     candidate, after = project(design, objective, problem, candidate, steps=1, cold=False)
     better = after < cost - _GAIN * cost
-    still = np.abs((jacobian @ step[..., None])[..., 0]) <= settled * np.abs(predicted)
+    still = np.abs((jacobian @ step[..., None])[..., 0]) <= tolerance * np.abs(predicted)
     state.vectors[todo] = np.where((after <= cost)[:, None], candidate, current)
     state.cost[todo] = np.minimum(after, cost)
     damping[todo] = np.clip(np.where(better, damping[todo] / 10, damping[todo] * 10), 1e-12, 10 * _STUCK)

@@ -72,19 +72,17 @@ class DesignMatrix:
 
     def predict(self, vectors: Array) -> Array:
         """Return (..., n) predictions."""
-        return sum(self._parts(vectors)[1].values(), start=np.zeros(()))
+        return sum(self._evaluate(vectors)[1].values(), start=np.zeros(()))
 
     def linear_columns(self, vectors: Array) -> Array:
         """Return (..., n, linear columns): the features that the linear parameters multiply."""
-        features = self.law.features(self.x, self.rowwise(vectors))
         linear = [block for block in self.blocks if block.parameter.linear]
-        return self._columns(linear, {name: self._signed(name, value) for name, value in features.items()})
+        return self._columns(linear, self._signed(self.law.features(self.x, self.rowwise(vectors))))
 
     def jacobian(self, vectors: Array) -> tuple[Array, Array]:
         """Return (..., n) predictions and their (..., n, P) derivatives."""
-        theta, parts, features = self._all(vectors)
-        columns = {name: self._signed(name, value) for name, value in features.items()}
-        columns.update(self.law.slopes(self.x, theta, parts))
+        theta, parts, features = self._evaluate(vectors)
+        columns = {**features, **self.law.slopes(self.x, theta, parts)}
         return sum(parts.values(), start=np.zeros(())), self._columns(self.blocks, columns)
 
     def bounds(self, region: Mapping[str, tuple[float, float]]) -> tuple[Array, Array]:
@@ -126,21 +124,22 @@ class DesignMatrix:
     def _by_weight(self, block: Block) -> bool:
         return block.parameter.varies == "weight"
 
-    def _signed(self, name: str, feature: Array) -> Array:
-        return self.sign * feature if name in self._factors else feature
+    def _signed(self, features: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the features, those of factors with the sign of the metric."""
+        return {
+            name: self.sign * feature if name in self._factors else feature
+            for name, feature in features.items()
+        }
 
     @cached_property
     def _factors(self) -> frozenset[str]:
         return frozenset(p.name for p in self.law.parameters if p.kind == "factor")
 
-    def _parts(self, vectors: Array) -> tuple[dict[str, Array], dict[str, Array]]:
-        theta, parts, _ = self._all(vectors)
-        return theta, parts
-
-    def _all(self, vectors: Array) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
+    def _evaluate(self, vectors: Array) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
+        """Return parameters, parts of the prediction and signed features, by name."""
         theta = self.rowwise(vectors)
-        features = self.law.features(self.x, theta)
-        parts = {name: theta[name] * self._signed(name, feature) for name, feature in features.items()}
+        features = self._signed(self.law.features(self.x, theta))
+        parts = {name: theta[name] * feature for name, feature in features.items()}
         return theta, parts, features
 
     def _columns(self, blocks: tuple[Block, ...] | list[Block], values: Mapping[str, Array]) -> Array:

@@ -23,7 +23,7 @@ def polish(
 ) -> tuple[Array, bool]:
     """Return the minimum near `vector` (P,) for one copy, and whether it is one.
 
-    Least absolute deviations by successive linear programmes, anything else that has not settled by L-BFGS-B.
+    Least absolute deviations go through linear programmes, all else that has not converged through L-BFGS-B.
     """
     if objective.absolute:
         return _by_scan(design, objective, problem, vector)
@@ -72,9 +72,9 @@ def _by_scan(
         ends.append(end)
     ends.sort(key=lambda end: _value(design, objective, problem, end))
     for end in ends[:_FOLLOWED]:
-        candidate, settled = _by_linear_programmes(design, objective, problem, end)
+        candidate, is_minimum = _by_linear_programmes(design, objective, problem, end)
         if _value(design, objective, problem, candidate) < _value(design, objective, problem, best):
-            best, converged = candidate, settled
+            best, converged = candidate, is_minimum
     return best, converged
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.solver.descent import NEARLY, SETTLED, Descent, Problem, descend, project
+from mnmt_laws.solver.descent import COARSE_TOLERANCE, TOLERANCE, Descent, Problem, descend, project
 from mnmt_laws.solver.design_matrix import Block, DesignMatrix
 from mnmt_laws.solver.objective import Objective
 from mnmt_laws.solver.polish import polish
@@ -131,7 +131,7 @@ def find_minima(design: DesignMatrix, objective: Objective) -> tuple[Minimum, ..
     local = sorted(_local_minima(design, objective), key=lambda minimum: minimum.cost)
     finalists = _distinct(local)[: _FINALISTS if objective.squared else _KINKED_FINALISTS]
     finished = itertools.chain.from_iterable(
-        _finish(design, objective, [one for one in finalists if one.region == region])
+        _refine(design, objective, [one for one in finalists if one.region == region])
         for region in design.law.regions
     )
     best, *others = sorted(finished, key=lambda minimum: minimum.cost)
@@ -151,7 +151,7 @@ def refit(design: DesignMatrix, objective: Objective, minima: Sequence[Minimum])
     )
 
 
-def pinned(
+def profile_cost(
     design: DesignMatrix, objective: Objective, column: int, values: Array, best: Minimum
 ) -> tuple[Array, Array]:
     """Return the least cost with one parameter held at each of `values`, from the overall minimum.
@@ -164,7 +164,7 @@ def pinned(
     problem.lower[:, column] = problem.upper[:, column] = values
     starts = np.repeat(best.vector[None], len(values), axis=0)
     starts[:, column] = values
-    end = _staged(design, objective, problem, starts)
+    end = _descend_stages(design, objective, problem, starts)
     return end.vectors, end.cost
 
 
@@ -178,7 +178,7 @@ def _local_minima(design: DesignMatrix, objective: Objective) -> Iterator[Minimu
         vectors = find_valleys(design, objective, region)
         problem = problem_of(design, region, np.zeros(len(vectors), dtype=np.int64))
         for stage in objective.stages:
-            end = descend(design, stage, problem, vectors, most=_SHORT, settled=NEARLY)
+            end = descend(design, stage, problem, vectors, max_steps=_SHORT, tolerance=COARSE_TOLERANCE)
             vectors = end.vectors
             residual = objective.residual(problem.values, design.predict(vectors))
             costs = objective.cost(residual, problem.importance)
@@ -186,13 +186,13 @@ def _local_minima(design: DesignMatrix, objective: Objective) -> Iterator[Minimu
                 yield Minimum(region=region, vector=vector, cost=float(cost), converged=bool(converged))
 
 
-def _finish(design: DesignMatrix, objective: Objective, minima: Sequence[Minimum]) -> Iterator[Minimum]:
+def _refine(design: DesignMatrix, objective: Objective, minima: Sequence[Minimum]) -> Iterator[Minimum]:
     """Go on from minima of one region to their last digits."""
     if not minima:
         return
     problem = problem_of(design, minima[0].region, np.zeros(len(minima), dtype=np.int64))
     starts = np.stack([minimum.vector for minimum in minima])
-    end = descend(design, objective.stages[-1], problem, starts, most=1000)
+    end = descend(design, objective.stages[-1], problem, starts, max_steps=1000)
     for row, minimum in enumerate(minima):
         vector, converged = polish(
             design,
@@ -233,7 +233,11 @@ def _refit_from(
     for first in range(0, len(rows), size):
         problem = problem_of(design, minimum.region, rows[first : first + size])
         starts = np.repeat(minimum.vector[None], len(problem.values), axis=0)
-        parts.append(_staged(design, objective, problem, starts, stages=slice(-1, None), settled=NEARLY))
+        parts.append(
+            _descend_stages(
+                design, objective, problem, starts, stages=slice(-1, None), tolerance=COARSE_TOLERANCE
+            )
+        )
     return Descent(
         vectors=np.concatenate([part.vectors for part in parts]),
         cost=np.concatenate([part.cost for part in parts]),
@@ -241,19 +245,19 @@ def _refit_from(
     )
 
 
-def _staged(
+def _descend_stages(
     design: DesignMatrix,
     objective: Objective,
     problem: Problem,
     starts: Array,
     *,
-    most: int = 300,
+    max_steps: int = 300,
     stages: slice = slice(None),
-    settled: float = SETTLED,
+    tolerance: float = TOLERANCE,
 ) -> Descent:
     """Descend through ever sharper versions of the objective."""
     vectors = starts
     for stage in objective.stages[stages]:
-        end = descend(design, stage, problem, vectors, most=most, settled=settled)
+        end = descend(design, stage, problem, vectors, max_steps=max_steps, tolerance=tolerance)
         vectors = end.vectors
     return end

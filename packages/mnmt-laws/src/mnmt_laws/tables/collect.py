@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Collected:
+class CollectedRuns:
     """A run table, and the runs it came from."""
 
     table: pd.DataFrame
@@ -32,7 +32,7 @@ class Collected:
     """A line for each run that was left out or is incomplete."""
 
 
-def collect(folder: str | Path) -> Collected:
+def collect(folder: str | Path) -> CollectedRuns:
     """Return the run table of the finished runs in a folder.
 
     Args:
@@ -47,7 +47,7 @@ def collect(folder: str | Path) -> Collected:
     if not rows:
         reason = f" ({warnings[0]})" if warnings else ""
         raise TableError(f"{folder}: no finished run has measurements{reason}.")
-    return Collected(table=pd.DataFrame(rows, columns=list(COLUMNS)), records=records, warnings=warnings)
+    return CollectedRuns(table=pd.DataFrame(rows, columns=list(COLUMNS)), records=records, warnings=warnings)
 
 
 def _rows(record: RunRecord) -> list[dict[str, Any]]:

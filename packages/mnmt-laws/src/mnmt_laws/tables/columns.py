@@ -36,7 +36,7 @@ def read_labels(frame: pd.DataFrame, column: str, locator: RowLocator, *, requir
     """
     if column not in frame.columns:
         return pd.Series("", index=frame.index, dtype=object)
-    codes, texts = _distinct(frame[column])
+    codes, texts = _factorize(frame[column])
     labels = np.array([*texts, ""], dtype=object)[codes]
     if required:
         empty = np.array([*(text == "" for text in texts), True])[codes]
@@ -70,7 +70,7 @@ def _parse(frame: pd.DataFrame, column: str, locator: RowLocator) -> Floats:
     values = frame[column]
     if pd.api.types.is_numeric_dtype(values.dtype) and not isinstance(values.dtype, pd.CategoricalDtype):
         return values.to_numpy(dtype=float, na_value=np.nan)
-    codes, texts = _distinct(values)
+    codes, texts = _factorize(values)
     parsed = np.array([*map(_number, texts), np.nan])
     unread = [
         bool(np.isnan(number)) and text.lower() not in _MISSING
@@ -84,7 +84,7 @@ def _parse(frame: pd.DataFrame, column: str, locator: RowLocator) -> Floats:
     return parsed[codes]
 
 
-def _distinct(values: pd.Series) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], list[str]]:
+def _factorize(values: pd.Series) -> tuple[np.ndarray[tuple[int], np.dtype[np.intp]], list[str]]:
     """Return the position of each field among the distinct ones (-1 if empty), and these as text."""
     codes, distinct = pd.factorize(values)
     return codes, [str(value).strip() for value in distinct]

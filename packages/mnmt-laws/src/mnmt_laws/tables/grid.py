@@ -10,10 +10,10 @@ import xarray as xr
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import KINDS, LABELS, NUMBERS
+from mnmt_laws.tables.dataset_reader import DIMS
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.row_location import RowLocator
 
-DIMS = ("task", "weight", "size")
 _SAME_IN_CELL = ("role", "mixture", "architecture", "encoder_size", "decoder_size", "tokens")
 _MEASURED = ("flops", "irreducible", "step")
 _ROUNDING = 0.01
@@ -40,15 +40,15 @@ def to_dataset(observations: Observations) -> xr.Dataset:
     labels = {dim: np.unique(frame[dim].to_numpy(str if dim == "task" else float)) for dim in DIMS}
     grid = table.reindex(pd.MultiIndex.from_product(list(labels.values()), names=list(DIMS)))
     shape = [len(values) for values in labels.values()]
-    variables = {name: (DIMS, _filled(grid[name]).reshape(shape)) for name in table.columns}
-    return _described(xr.Dataset(variables, coords=labels), observations)
+    variables = {name: (DIMS, _fill(grid[name]).reshape(shape)) for name in table.columns}
+    return _add_attributes(xr.Dataset(variables, coords=labels), observations)
 
 
 def _holds_anything(column: pd.Series) -> bool:
     return bool(column.ne("").any() if column.dtype == object else column.notna().any())
 
 
-def _filled(column: pd.Series) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+def _fill(column: pd.Series) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
     """Return the values of the cells; NaN, 0 or empty text where nothing was measured."""
     if column.name == "count":
         return column.fillna(0).to_numpy(np.int64)
@@ -73,7 +73,7 @@ def _check_cells(frame: pd.DataFrame, locator: RowLocator) -> None:
             )
 
 
-def _described(dataset: xr.Dataset, observations: Observations) -> xr.Dataset:
+def _add_attributes(dataset: xr.Dataset, observations: Observations) -> xr.Dataset:
     """Set units on variables and coordinates, and provenance on the dataset."""
     units: dict[str, str] = {
         "value": observations.unit,

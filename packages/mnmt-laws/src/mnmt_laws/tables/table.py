@@ -56,17 +56,17 @@ def read_table(source: str | Path | pd.DataFrame | xr.Dataset) -> RunTable:
     if isinstance(source, xr.Dataset):
         frame, locator = read_cells(source)
         unread = [str(name) for name in source.coords if name not in KINDS]
-        return _checked(frame, [*frame.columns, *unread], locator)
+        return _validate(frame, [*frame.columns, *unread], locator)
     if isinstance(source, pd.DataFrame):
-        frame = _with_named_index(source)
-        return _checked(frame, list(frame.columns), RowLocator(source="table"))
+        frame = _flatten_index(source)
+        return _validate(frame, list(frame.columns), RowLocator(source="table"))
     path = Path(source)
     frame, names = _read_file(path)
-    return _checked(frame, names, RowLocator(source=str(path)))
+    return _validate(frame, names, RowLocator(source=str(path)))
 
 
-def _checked(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> RunTable:
-    valid = validate(_numbered(frame), names, locator)
+def _validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> RunTable:
+    valid = validate(_number_rows(frame), names, locator)
     warnings = (*column_warnings(names, list(KINDS)), *task_warnings(valid["task"].unique()))
     return RunTable(
         frame=valid,
@@ -76,14 +76,14 @@ def _checked(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> 
     )
 
 
-def _with_named_index(frame: pd.DataFrame) -> pd.DataFrame:
+def _flatten_index(frame: pd.DataFrame) -> pd.DataFrame:
     """Turn index levels that are named like columns into columns, and strip the names."""
     levels = [name for name in frame.index.names if name in KINDS and name not in frame.columns]
     flat = frame.reset_index(levels) if levels else frame
     return flat.set_axis(pd.Index([str(name).strip() for name in flat.columns]), axis="columns")
 
 
-def _numbered(frame: pd.DataFrame) -> pd.DataFrame:
+def _number_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Add the row numbers of a spreadsheet, whose header is row 1, then leave out blank rows."""
     known = frame.loc[:, [name in KINDS for name in frame.columns]]
     numbered = known.reset_index(drop=True).assign(row=range(2, len(frame) + 2))
@@ -120,7 +120,7 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, list[str]]:
 
 def _read_csv(path: Path) -> tuple[pd.DataFrame, list[str]]:
     frame, names = read_csv(path, required=REQUIRED, kinds=KINDS)
-    return _with_named_index(frame), names
+    return _flatten_index(frame), names
 
 
 def _read_parquet(path: Path) -> tuple[pd.DataFrame, list[str]]:
@@ -133,7 +133,7 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, list[str]]:
         raise TableError(
             f"{path}: not a Parquet file ({str(error).splitlines()[0].rstrip('.')}); write it again."
         ) from error
-    return _with_named_index(frame), [name.strip() for name in names]
+    return _flatten_index(frame), [name.strip() for name in names]
 
 
 def example_table() -> RunTable:
