@@ -40,7 +40,7 @@ def laws() -> dict[str, TaskLaw]:
     return LAWS
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def clean() -> Observations:
     """Noise-free losses of two tasks that obey the capacity law."""
     return observe(simulate(LAWS, sizes=SIZES, weights=WEIGHTS))

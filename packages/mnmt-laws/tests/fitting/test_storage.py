@@ -16,7 +16,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_laws import LawFit, TableError, fit, observe
+from mnmt_laws import LawFit, ResidualBootstrap, TableError, fit, observe
 from mnmt_laws.fitting.storage import load, save
 from mnmt_laws.tables.table import example_table
 
@@ -56,13 +56,13 @@ def saved_and_loaded(fitted: LawFit, suffix: str) -> LawFit:
 
 @pytest.fixture(scope="module")
 def fitted() -> LawFit:
-    return fit(observe(example_table()), law="joint")
+    return fit(example_table(), law="joint", uncertainty=ResidualBootstrap(refits=20))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("law", ["joint", "capacity"])
 def test_a_fit_comes_back_the_same(law: Any, suffix: str) -> None:
-    fitted = fit(observe(example_table()), law=law)
+    fitted = fit(example_table(), law=law, uncertainty=ResidualBootstrap(refits=20))
     loaded = saved_and_loaded(fitted, suffix)
     assert_same(fitted, loaded)
     assert loaded.law is fitted.law
@@ -128,7 +128,7 @@ def frames(draw: Any) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     parameters=datasets(None),
     draws=st.integers(0, 3).flatmap(datasets),

@@ -188,8 +188,10 @@ def test_noise_free_parameters_are_recovered(name: str, objective: str, seed: in
     recover(name, objective, seed)
 
 
-@pytest.mark.parametrize("objective", ["lad", "huber"])
-@pytest.mark.parametrize("name", LAWS)
+LAD = ("power", "joint", "limit-varies", "linear-capacity", "zhang", "gordon")  # the others are dear
+
+
+@pytest.mark.parametrize(("name", "objective"), [(name, "lad" if name in LAD else "huber") for name in LAWS])
 def test_objectives_with_kinks_recover_noise_free_parameters_too(name: str, objective: str) -> None:
     recover(name, objective, seed=1)
 

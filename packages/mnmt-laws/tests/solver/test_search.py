@@ -21,7 +21,7 @@ MakeSample = Callable[..., Sample]
 
 Complex = NDArray[np.complex128]
 Formula = Callable[[Complex, dict[str, Array]], Complex]
-STARTS = 12
+STARTS = 8
 DELTA = 1e-3
 SLACK = 1e-9
 
@@ -179,11 +179,15 @@ def ours(law: str, sample: Sample, objective: str) -> tuple[float, bool]:
     return objective_at(objective, design.predict(best.vector), sample.values[0])[0], best.converged
 
 
-CASES = [("log-ols", False), ("log-ols", True), ("ols", False), ("ols", True), ("huber", True), ("lad", True)]
+# Kinked objectives are dear, so each law is searched with one of them; recovery covers others.
+CASES = [
+    *((law, *case) for law in PEERS for case in (("log-ols", False), ("log-ols", True), ("ols", False))),
+    *((law, "lad", True) for law in ("joint", "limit-varies", "exponent-varies")),
+    *((law, "huber", True) for law in ("capacity", "chinchilla", "gordon")),
+]
 
 
-@pytest.mark.parametrize(("objective", "lawful"), CASES)
-@pytest.mark.parametrize("law", PEERS)
+@pytest.mark.parametrize(("law", "objective", "lawful"), CASES)
 def test_no_start_of_a_general_optimiser_ends_lower(law: str, objective: str, lawful: bool) -> None:
     rng = np.random.default_rng([len(law), len(objective), lawful])
     sample = table_sample(rng, lawful=lawful)
@@ -192,8 +196,10 @@ def test_no_start_of_a_general_optimiser_ends_lower(law: str, objective: str, la
     assert found <= least(law, sample, objective, rng) * (1 + SLACK)
 
 
-@pytest.mark.parametrize("law", ["joint", "capacity"])
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize(
+    ("law", "name"),
+    [*(("joint", name) for name in OBJECTIVES), ("capacity", "log-ols"), ("capacity", "huber")],
+)
 def test_no_small_step_from_a_minimum_is_lower(law: str, name: str, random_sample: MakeSample) -> None:
     rng, objective = np.random.default_rng(3), OBJECTIVES[name]
     sample = random_sample(rng)

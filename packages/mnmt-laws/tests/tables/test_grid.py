@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_laws import TableError, observe, read_table
@@ -235,6 +235,7 @@ def tables(draw: Callable[..., Any]) -> pd.DataFrame:
 
 
 @given(tables())
+@settings(max_examples=30)
 def test_a_grid_holds_the_same_cells(rows: pd.DataFrame) -> None:
     metric = rows["metric"].iloc[0]
     grid = to_dataset(observe(rows, metric=metric))
