@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from mnmt_data.filters import normalise
 from mnmt_data.store import PreparedData, open_prepared
 from mnmt_data.stream import area_under_curve, order_path, pair_scores
-from mnmt_model.runs.run_record import read_evals, read_run
+from mnmt_model.runs import read_evals, read_run
 
 TASK, OTHER = "en-de", "en-fr"
 CLEAN = "clean"
@@ -298,13 +298,13 @@ def epochs(data: PreparedData, steps: int) -> float:
 def losses(folder: Path) -> dict[str, float]:
     """Nats per target token on dev and test, and the seconds it took."""
     last = {found.testset: found.value for found in read_evals(folder) if found.metric == "loss"}
-    return {"dev": last["dev"], "test": last["test"], "seconds": round(read_run(folder)["wall_seconds"])}
+    return {"dev": last["dev"], "test": last["test"], "seconds": round(read_run(folder).wall_seconds or 0.0)}
 
 
 def score(run_folder: Path, data: PreparedData) -> Path:
     """Log-probabilities of the noisy pairs under a model."""
     path = run_folder / "scores" / f"train.{TASK}.parquet"
-    run("mnmt_model", "score", run_folder, "--data", data.folder, "--task", TASK, "--out", path)
+    run("mnmt_model", "log-probs", run_folder, "--data", data.folder, "--task", TASK, "--out", path)
     return path
 
 

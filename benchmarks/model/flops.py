@@ -25,7 +25,7 @@ import torch
 from benchmarks.model.training_data import open_data
 from benchmarks.model.training_speed import ADAMW, Ours, Size, described, timed
 from mnmt_model.planning.flops import decoding_flops, pair_flops
-from mnmt_model.planning.parameters import count
+from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
 
 LENGTH = 32
@@ -95,7 +95,7 @@ def counted(config: ModelConfig) -> dict[str, float]:
     training = pair_flops(config, VOCAB_SIZE, src_len=LENGTH, tgt_len=LENGTH)
     decoding = decoding_flops(config, VOCAB_SIZE, src_len=LENGTH, tgt_len=LENGTH)
     return {
-        "million parameters": round(count(config, VOCAB_SIZE).size / 1e6, 2),
+        "million parameters": round(count_parameters(config, VOCAB_SIZE).size / 1e6, 2),
         "training GFLOPs": round(training.total / 1e9, 2),
         "without softmax": round((training.total - training.softmax) / 1e9, 2),
         "decoding GFLOPs": round(decoding.total / 1e9, 2),
@@ -114,7 +114,7 @@ def measured(data: Path | None, batch_tokens: int, steps: int) -> dict[str, dict
             seconds[name].append(timed(way, number).seconds)
     return {
         name: {
-            "million parameters": round(count(configs[name], MEASURED_VOCAB_SIZE).size / 1e6, 2),
+            "million parameters": round(count_parameters(configs[name], MEASURED_VOCAB_SIZE).size / 1e6, 2),
             **times(some[WARM_UP:], than=seconds[ENCDEC][WARM_UP:]),
         }
         for name, some in seconds.items()

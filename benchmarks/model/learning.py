@@ -31,11 +31,11 @@ from transformers import T5Config, T5ForConditionalGeneration
 
 from mnmt_data.store import PreparedData, open_prepared
 from mnmt_data.stream import Batch, Mixture, eval_batches, open_stream
-from mnmt_model import ModelConfig, RunPlan, TrainConfig, build_model, train
+from mnmt_model import ModelConfig, RunConfig, TrainConfig, build_model, train
 from mnmt_model.cli.progress import StepProgress
 from mnmt_model.export.t5_layout import hugging_face_name, t5_config
 from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optimizer
-from mnmt_model.runs.run_record import read_evals
+from mnmt_model.runs import read_evals
 from mnmt_model.transformer.build import initialise
 
 Losses = dict[str, float]
@@ -57,7 +57,7 @@ def main(
     """Train both with every seed, print and write what they come to.
 
     Args:
-        data: Prepared data that have the task en-de.
+        data: PreparedData data that have the task en-de.
         runs: Folder for the runs.
         out: JSON file to write.
         seeds: Of initial weights, order of the data and dropout.
@@ -79,7 +79,7 @@ def main(
     prepared = open_prepared(data)
     rows = []
     for seed in seeds:
-        plan = RunPlan(
+        plan = RunConfig(
             name=f"ours-seed{seed}",
             study="learning",
             role="fit",
@@ -94,14 +94,14 @@ def main(
     report(rows, config, out)
 
 
-def ours(plan: RunPlan, runs: Path) -> Losses:
+def ours(plan: RunConfig, runs: Path) -> Losses:
     """Our losses at the end."""
     train(plan, runs / plan.name, watchers=[StepProgress(plan.train.steps)])
     evals = read_evals(runs / plan.name)
     return {e.testset: e.value for e in evals if e.task == TASK and e.step == plan.train.steps}
 
 
-def theirs(plan: RunPlan, runs: Path, data: PreparedData) -> Losses:
+def theirs(plan: RunConfig, runs: Path, data: PreparedData) -> Losses:
     """The peer's."""
     path = runs / f"transformers-seed{plan.seed}.json"
     if not path.exists():
@@ -111,7 +111,7 @@ def theirs(plan: RunPlan, runs: Path, data: PreparedData) -> Losses:
     return losses
 
 
-def train_theirs(plan: RunPlan, data: PreparedData) -> T5ForConditionalGeneration:
+def train_theirs(plan: RunConfig, data: PreparedData) -> T5ForConditionalGeneration:
     """The peer, trained as `mnmt_model.training.trainer` trains ours."""
     model, config = their_model(plan, data.vocab.size), plan.train
     optimizer = make_optimizer(model, config)
@@ -129,7 +129,7 @@ def train_theirs(plan: RunPlan, data: PreparedData) -> T5ForConditionalGeneratio
     return model
 
 
-def their_model(plan: RunPlan, vocab_size: int) -> T5ForConditionalGeneration:
+def their_model(plan: RunConfig, vocab_size: int) -> T5ForConditionalGeneration:
     """T5 of the same shape, with our initial weights."""
     initial = build_model(plan.model, vocab_size)
     initialise(initial, plan.seed)

@@ -27,7 +27,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
-from mnmt_model.runs.run_record import read_evals, read_run
+from mnmt_model.runs import RunRecord, read_evals, read_run
 
 SIZE = re.compile(r"(?P<family>dense|moe\d+)-d(?P<width>\d+)(-(?P<change>[a-z-]+))?$")
 COLOURS = {"dense": "#333333", "moe8": "#0072b2", "moe32": "#d55e00"}
@@ -87,7 +87,7 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     written = {
         "study": name,
-        "machine": read_run(first_run(runs))["host"],
+        "machine": read_run(first_run(runs)).host,
         "sizes": [asdict(s) for s in sizes],
     }
     (out / f"{name}.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
@@ -112,11 +112,11 @@ def read_sizes(runs: Path) -> Iterator[Size]:
         by_size[path.parent.name.split("_")[0]].append(path.parent)
     for name, folders in by_size.items():
         records = [read_run(folder) for folder in folders]
-        if all(record["status"] == "finished" for record in records):
+        if all(record.status == "finished" for record in records):
             yield read_size(name, folders, records)
 
 
-def read_size(name: str, folders: Sequence[Path], records: Sequence[Mapping[str, Any]]) -> Size:
+def read_size(name: str, folders: Sequence[Path], records: Sequence[RunRecord]) -> Size:
     """One size, from its runs of several seeds."""
     found = SIZE.match(name)
     if found is None:
@@ -128,10 +128,10 @@ def read_size(name: str, folders: Sequence[Path], records: Sequence[Mapping[str,
         family=found["family"],
         width=int(found["width"]),
         change=found["change"],
-        num_params=records[0]["num_params"],
-        active_size=records[0]["active_size"],
+        num_params=records[0].num_params,
+        active_size=records[0].active_size or records[0].size,
         flops_a_token=last.flops / last.tokens,
-        seconds=fmean(record["wall_seconds"] for record in records),
+        seconds=fmean(record.wall_seconds or 0.0 for record in records),
         test_losses=tuple(loss["test"] for loss in losses),
         other_losses={t: tuple(loss[t] for loss in losses) for t in losses[0] if t != "test"},
         curve=read_curve(folders[0]),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mnmt_data.study import read_study
-from mnmt_model import plan_runs
+from mnmt_model import run_configs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("packages/*/README.md")))
@@ -42,5 +42,5 @@ def test_study_of_your_own_data(tmp_path, command):
             file.write_text(text(language, 4000), encoding="utf-8")
     prepared = command(tmp_path, "mnmt-data", "prepare", "mine.toml")
     assert prepared.returncode == 0, prepared.stderr
-    plans = plan_runs(read_study(tmp_path / "mine.toml"), tmp_path / "results/mine/data")
+    plans = run_configs(read_study(tmp_path / "mine.toml"), tmp_path / "results/mine/data")
     assert len({plan.name for plan in plans}) == 16

@@ -8,7 +8,7 @@ from hypothesis import settings
 
 from mnmt_data.prepare import prepare_study
 from mnmt_data.study import read_study
-from mnmt_model import plan_runs, train
+from mnmt_model import run_configs, train
 
 settings.register_profile("mnmt", deadline=None, derandomize=True)
 settings.load_profile("mnmt")
@@ -54,7 +54,7 @@ def trained_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path.write_text(STUDY, encoding="utf-8")
     study = read_study(path)
     prepare_study(study, folder / "results")
-    (plan,) = plan_runs(study, folder / "results" / "data")
+    (plan,) = run_configs(study, folder / "results" / "data")
     train(plan, folder / "results" / "runs" / "tiny-run")
     return folder / "results"
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import CommandLine
 
 from mnmt_eval.analysis import metric_line
-from mnmt_model.runs.run_record import Eval, append_evals
+from mnmt_model.runs import Eval, append_evals
 
 
 def add_evals(

@@ -12,7 +12,7 @@ import pytest
 from command_line import CommandLine
 
 from mnmt_eval.metrics import metric
-from mnmt_model.runs.run_record import read_evals
+from mnmt_model.runs import read_evals
 
 Lines = list[str]
 

@@ -12,7 +12,7 @@ from mnmt_eval.exclusive import hold
 from mnmt_eval.metrics import metric
 from mnmt_eval.runs import score
 from mnmt_eval.runs.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
-from mnmt_model.runs.run_record import read_evals
+from mnmt_model.runs import read_evals
 
 
 class Killed(BaseException):

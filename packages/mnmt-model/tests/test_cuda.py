@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mnmt_data.study import read_study
-from mnmt_model import ModelConfig, RunPlan, build_model, plan_runs, train
+from mnmt_model import ModelConfig, RunConfig, build_model, run_configs, train
 from mnmt_model.transformer.build import initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture
 from mnmt_model.transformer.sentences import Sentences
@@ -53,7 +53,7 @@ def test_losses_and_gradients_are_those_of_a_cpu(
 
 @pytest.mark.parametrize("changes", [{}, {"precision": "bfloat16", "compile": True}], ids=["plain", "fast"])
 def test_a_run_trains_on_a_gpu(study_file: Path, results: Path, tmp_path: Path, changes: dict) -> None:
-    plan: RunPlan = plan_runs(read_study(study_file), results / "data")[1]
+    plan: RunConfig = run_configs(read_study(study_file), results / "data")[1]
     plan = dataclasses.replace(plan, train=dataclasses.replace(plan.train, steps=60, **changes))
     train(plan, tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]

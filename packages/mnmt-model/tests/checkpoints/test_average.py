@@ -16,7 +16,7 @@ from mnmt_model.checkpoints import (
     save,
     weights_checksum,
 )
-from mnmt_model.checkpoints.average import average, choose
+from mnmt_model.checkpoints.average import average_checkpoints, select_checkpoints
 from mnmt_model.checkpoints.state import read_state
 from mnmt_model.errors import RunError
 
@@ -44,7 +44,7 @@ def steps(checkpoints: list[Path]) -> list[int]:
 
 @pytest.mark.parametrize("last", [1, 2, 4])
 def test_the_average_is_the_mean_of_the_weights(run: Path, last: int) -> None:
-    average(choose(run, last=last), run / "averages" / "last")
+    average_checkpoints(select_checkpoints(run, last=last), run / "averages" / "last")
     model, _ = make(0)
     load_model(run / "averages" / "last", model)
     for name, tensor in model.named_parameters():
@@ -64,14 +64,14 @@ def test_large_weights_do_not_lose_small_ones(tmp_path: Path) -> None:
             Progress(step=step, tokens=0, flops=0, stream={}),
             keep=9,
         )
-    average(choose(tmp_path, last=4), tmp_path / "mean")
+    average_checkpoints(select_checkpoints(tmp_path, last=4), tmp_path / "mean")
     load_model(tmp_path / "mean", model)
     assert model.weight[0, 0].item() == float(np.float32(math.fsum((2.0**24, 3.0)) / 4))
 
 
 def test_an_average_says_what_it_is_of(run: Path) -> None:
     out = run / "averages" / "best-2"
-    average(choose(run, best=2), out)
+    average_checkpoints(select_checkpoints(run, best=2), out)
     assert list(read_state(out).averaged_steps) == [20, 40]
     assert read_progress(out) == Progress(step=40, tokens=40, flops=40, stream={})
     assert weights_checksum(out) != weights_checksum(newest(run))
@@ -79,7 +79,7 @@ def test_an_average_says_what_it_is_of(run: Path) -> None:
 
 def test_an_average_is_no_checkpoint_of_training(run: Path) -> None:
     out = run / "averages" / "last-2"
-    average(choose(run, last=2), out)
+    average_checkpoints(select_checkpoints(run, last=2), out)
     assert steps(find_checkpoints(run / "checkpoints")) == list(LOSSES)
     assert (newest(run), newest(out)) == (run / "checkpoints" / "step-00000040", out)
     with pytest.raises(
@@ -90,14 +90,14 @@ def test_an_average_is_no_checkpoint_of_training(run: Path) -> None:
 
 def test_an_average_is_written_again_in_place(run: Path) -> None:
     for last in (1, 2):
-        average(choose(run, last=last), run / "averages" / "mean")
+        average_checkpoints(select_checkpoints(run, last=last), run / "averages" / "mean")
     assert list(read_state(run / "averages" / "mean").averaged_steps) == [30, 40]
     assert [path.name for path in (run / "averages").iterdir()] == ["mean"]
 
 
 def test_the_newest_and_the_best_are_chosen(run: Path) -> None:
-    assert steps(choose(run, last=3)) == [20, 30, 40]
-    assert steps(choose(run, best=2)) == [20, 40]
+    assert steps(select_checkpoints(run, last=3)) == [20, 30, 40]
+    assert steps(select_checkpoints(run, best=2)) == [20, 40]
 
 
 @pytest.mark.parametrize(
@@ -109,26 +109,26 @@ def test_the_newest_and_the_best_are_chosen(run: Path) -> None:
 )
 def test_too_few_checkpoints_are_an_error(run: Path, options: dict[str, int], reason: str) -> None:
     with pytest.raises(RunError) as error:
-        choose(run, **options)
+        select_checkpoints(run, **options)
     assert str(error.value) == f"{run}: {reason}"
 
 
 @pytest.mark.parametrize("options", [{}, {"last": 1, "best": 1}, {"last": 0}, {"best": 0}])
 def test_wrong_choices_are_errors(run: Path, options: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"`last`|`best`"):
-        choose(run, **options)
+        select_checkpoints(run, **options)
 
 
 def test_nothing_to_average_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`checkpoints` must name at least one"):
-        average([], tmp_path / "mean")
+        average_checkpoints([], tmp_path / "mean")
 
 
 def test_damaged_weights_are_not_averaged(run: Path) -> None:
     weights = run / "checkpoints" / "step-00000030" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\xff")
     with pytest.raises(RunError, match=r"step-00000030/model\.safetensors: has changed since it was written"):
-        average(choose(run, last=2), run / "averages" / "mean")
+        average_checkpoints(select_checkpoints(run, last=2), run / "averages" / "mean")
     assert not (run / "averages").exists()
 
 
@@ -137,4 +137,4 @@ def test_weights_of_another_shape_are_not_averaged(run: Path, tmp_path: Path) ->
         tmp_path / "other", *make(0, width=5), Progress(step=1, tokens=0, flops=0, stream={}), keep=1
     )
     with pytest.raises(RunError, match=r"step-00000001: is of another model than .*step-00000040"):
-        average([*choose(run, last=1), other], run / "mean")
+        average_checkpoints([*select_checkpoints(run, last=1), other], run / "mean")

@@ -11,7 +11,7 @@ from torch import nn
 from torch.distributed import checkpoint as torch_checkpoint
 
 from mnmt_model.checkpoints import load_model, restore_newest
-from mnmt_model.checkpoints.average import average
+from mnmt_model.checkpoints.average import average_checkpoints
 from mnmt_model.checkpoints.named_tensors import model_tensors, optimizer_tensors
 from mnmt_model.optim.adafactor import Adafactor
 
@@ -82,7 +82,7 @@ def test_one_process_reads_what_many_wrote(runs: Path, run: str) -> None:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_weights_load_and_average_without_a_process_group(runs: Path, run: str, tmp_path: Path) -> None:
-    average([runs / run / "step-00000002"], tmp_path / "average")
+    average_checkpoints([runs / run / "step-00000002"], tmp_path / "average")
     for checkpoint in (runs / run / "step-00000002", tmp_path / "average"):
         model = make_model()
         load_model(checkpoint, model)

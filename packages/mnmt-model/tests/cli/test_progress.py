@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
 
 
 def outcome(name: str, *, status: str = "finished", error: str | None = None, seconds: float = 0.0) -> Any:
-    return SimpleNamespace(plan=SimpleNamespace(name=name), status=status, error=error, wall_seconds=seconds)
+    return SimpleNamespace(run=SimpleNamespace(name=name), status=status, error=error, wall_seconds=seconds)
 
 
 def test_a_log_has_a_line_every_tenth_of_the_way(capsys: pytest.CaptureFixture[str]) -> None:

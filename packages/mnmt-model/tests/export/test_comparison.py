@@ -16,8 +16,7 @@ from mnmt_data.store import PreparedData, open_prepared
 from mnmt_model import RunError
 from mnmt_model.export import Certificate, certify, conversion, export_hugging_face, export_run, import_run
 from mnmt_model.export.certificate import OURS
-from mnmt_model.runs.provenance import write_record
-from mnmt_model.runs.run_record import read_run
+from mnmt_model.runs.run_record import read_run, write_run
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -50,9 +49,8 @@ def folder(model, data: PreparedData, tmp_path: Path) -> Path:
 def run(folder: Path, data: PreparedData, tmp_path: Path) -> Path:
     """A run of the study whose weights are the model's."""
     import_run(folder, tmp_path / "run")
-    write_record(
-        tmp_path / "run", read_run(tmp_path / "run"), data=path.relpath(data.folder, tmp_path / "run")
-    )
+    record = read_run(tmp_path / "run")
+    write_run(tmp_path / "run", replace(record, data=path.relpath(data.folder, tmp_path / "run")))
     return tmp_path / "run"
 
 
@@ -171,7 +169,7 @@ def test_what_fails_is_kept_apart(run: Path, tmp_path: Path, monkeypatch: pytest
 
 
 def test_nothing_is_written_over(run: Path, folder: Path) -> None:
-    with pytest.raises(RunError, match="is there already; remove it"):
+    with pytest.raises(RunError, match="exists already; remove it"):
         export_run(run, folder)
 
 

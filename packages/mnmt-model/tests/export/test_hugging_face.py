@@ -155,7 +155,7 @@ def test_an_imported_model_is_a_run(gated: Path, tmp_path: Path) -> None:
     assert all(torch.equal(weights[name], w) for name, w in loaded.model.model.state_dict().items())
     assert (loaded.data / "vocab.model").read_bytes() == (gated / "spiece.model").read_bytes()
     assert loaded.record.status == "finished"
-    with pytest.raises(RunError, match="is there already"):
+    with pytest.raises(RunError, match="exists already"):
         import_run(gated, tmp_path / "run")
 
 

@@ -11,8 +11,8 @@ import sentencepiece as spm
 
 from mnmt_data.store import EOS, UNK, Vocabulary, train_vocabulary
 from mnmt_model import RunError
-from mnmt_model.export.comparison import TokenizerCheck, check_sentences, tagged
 from mnmt_model.export.tokenizer import read_sentencepiece, tokenizer, tokens
+from mnmt_model.export.tokenizer_check import TokenizerCheck, check_sentences, tagged
 
 pytest.importorskip("google.protobuf", reason="the extra `export` is not installed")
 tokenizers = pytest.importorskip("tokenizers", reason="the extra `export` is not installed")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import mnmt_moe_ext
 from mnmt_model.planning.experts import check_expert_parallel, exchange_bytes, expert_slots, slot_uses
-from mnmt_model.planning.plan_options import Cost
+from mnmt_model.planning.plan import Cost
 from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig

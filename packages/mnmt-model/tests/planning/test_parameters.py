@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_model.planning.parameters import Count, StackCount, all_tensors, count
+from mnmt_model.planning.parameters import StackCount, all_tensors, count_parameters
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -71,7 +71,7 @@ def sizes_by_part(module: torch.nn.Module) -> dict[str, int]:
 def test_every_part_is_counted_as_it_is_built(config: ModelConfig, vocab_size: int) -> None:
     src_vocab_size = source_vocab_size(config, vocab_size)
     model = build(config, vocab_size, src_vocab_size)
-    counted = count(config, vocab_size, src_vocab_size=src_vocab_size)
+    counted = count_parameters(config, vocab_size, src_vocab_size=src_vocab_size)
     assert vars(counted.decoder) == sizes_by_part(model.target_stack)
     if counted.encoder is None:
         assert not hasattr(model, "encoder")
@@ -92,11 +92,11 @@ def test_every_tensor_has_the_shape_it_is_built_with(config: ModelConfig, vocab_
 
 @given(config=configs())
 def test_a_token_passes_what_a_model_of_two_experts_has_and_all_of_a_gate(config: ModelConfig) -> None:
-    counted = count(config, 10)
+    counted = count_parameters(config, 10)
     if not config.num_experts:
         assert counted.active_size == counted.size
         return
-    two = count(replace(config, num_experts=2), 10)
+    two = count_parameters(replace(config, num_experts=2), 10)
     encoder_gates, two_encoder_gates = (c.encoder.gates if c.encoder else 0 for c in (counted, two))
     gates = counted.decoder.gates + encoder_gates - two.decoder.gates - two_encoder_gates
     assert counted.active_size == two.size + gates
@@ -104,7 +104,7 @@ def test_a_token_passes_what_a_model_of_two_experts_has_and_all_of_a_gate(config
 
 def test_every_second_layer_has_experts() -> None:
     config = ModelConfig(encoder_layers=4, decoder_layers=5, d_model=8, d_ff=16, num_experts=3, biases=True)
-    counted = count(config, 10)
+    counted = count_parameters(config, 10)
     assert counted.encoder is not None
     for stack, mixtures, dense in ((counted.encoder, 2, 2), (counted.decoder, 2, 3)):
         assert stack.experts == mixtures * 3 * 2 * 8 * 16
@@ -120,7 +120,7 @@ def test_a_matrix_that_serves_twice_is_counted_once(
     embeddings: str, src_embedding: int, tgt_embedding: int, softmax: int
 ) -> None:
     config = ModelConfig(d_model=8, num_heads=2, embeddings=embeddings)  # type: ignore[arg-type]
-    counted = count(config, 10, src_vocab_size=12 if src_embedding == 96 else None)
+    counted = count_parameters(config, 10, src_vocab_size=12 if src_embedding == 96 else None)
     assert (counted.src_embedding, counted.tgt_embedding, counted.softmax) == (
         src_embedding,
         tgt_embedding,
@@ -130,7 +130,7 @@ def test_a_matrix_that_serves_twice_is_counted_once(
 
 
 def test_a_language_model_has_all_of_its_size_in_the_one_stack() -> None:
-    counted: Count = count(ModelConfig(architecture="prefix-lm", decoder_layers=2), 10)
+    counted = count_parameters(ModelConfig(architecture="prefix-lm", decoder_layers=2), 10)
     assert (counted.encoder_size, counted.decoder_size) == (0, counted.size)
 
 
@@ -146,9 +146,9 @@ def test_a_language_model_has_all_of_its_size_in_the_one_stack() -> None:
 )
 def test_vocabularies_that_share_a_matrix_are_of_one_size(config: ModelConfig, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        count(config, 10, src_vocab_size=12)
+        count_parameters(config, 10, src_vocab_size=12)
 
 
 def test_a_vocabulary_is_not_empty() -> None:
     with pytest.raises(ValueError, match="`vocab_size` must be at least 1, but is 0"):
-        count(ModelConfig(), 0)
+        count_parameters(ModelConfig(), 0)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from mnmt_model.errors import RunError
-from mnmt_model.planning.parameters import Count, count
+from mnmt_model.planning.parameters import ParameterCount, count_parameters
 from mnmt_model.planning.presets import PRESETS, preset
 from mnmt_model.transformer.build import build_model
 
@@ -29,9 +29,9 @@ MIXTURES = {
 LANGUAGE_MODELS = ("prefix-lm", "prefix-lm-toponly", "causal-lm", "causal-lm-tgtonly")
 
 
-def counted(name: str) -> Count:
+def counted(name: str) -> ParameterCount:
     chosen = preset(name)
-    return count(chosen.config, chosen.vocab_size, src_vocab_size=chosen.src_vocab_size)
+    return count_parameters(chosen.config, chosen.vocab_size, src_vocab_size=chosen.src_vocab_size)
 
 
 def test_every_row_of_the_table_is_a_preset() -> None:

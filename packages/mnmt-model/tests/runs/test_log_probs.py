@@ -14,10 +14,10 @@ from safetensors.torch import load_file
 
 from mnmt_data.store import VOCABULARY, ScoreFile, open_prepared
 from mnmt_data.study import read_study
-from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
+from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
-from mnmt_model.runs.evaluate import pair_nats
-from mnmt_model.runs.log_probs import score_shard
+from mnmt_model.runs.log_probs import write_log_probs
+from mnmt_model.runs.losses import pair_nats
 from mnmt_model.runs.run_data import check_vocabulary
 from mnmt_model.runs.run_record import read_evals, read_run
 from mnmt_model.training.watcher import Watcher
@@ -27,12 +27,12 @@ DEV_PAIRS = 20
 
 
 @pytest.fixture(scope="module")
-def plan(study_file: Path, results: Path) -> RunPlan:
-    return plan_runs(read_study(study_file), results / "data")[0]
+def plan(study_file: Path, results: Path) -> RunConfig:
+    return run_configs(read_study(study_file), results / "data")[0]
 
 
 @pytest.fixture(scope="module")
-def base(plan: RunPlan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(plan: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained run."""
     folder = tmp_path_factory.mktemp("runs") / "base"
     train(plan, folder)
@@ -53,7 +53,7 @@ def other_vocabulary(data: Path, folder: Path) -> Path:
     return folder
 
 
-def tuned_from(plan: RunPlan, initial: Path, **changes) -> RunPlan:
+def tuned_from(plan: RunConfig, initial: Path, **changes) -> RunConfig:
     return dataclasses.replace(
         plan, train=dataclasses.replace(plan.train, initial=str(initial), steps=6, **changes)
     )
@@ -85,7 +85,7 @@ def test_scores_are_those_of_one_pair_at_a_time(
     base: Path, results: Path, tmp_path: Path, batch_tokens: int
 ) -> None:
     out = tmp_path / "scores" / "dev.parquet"
-    score_shard(base, split="dev", task=TASK, out=out, batch_tokens=batch_tokens, part_pairs=7)
+    write_log_probs(base, split="dev", task=TASK, out=out, batch_tokens=batch_tokens, part_pairs=7)
     model = load_run(base).model.model
     src, tgt = open_prepared(results / "data").shard("dev", TASK).gather(np.arange(DEV_PAIRS))
     alone = []
@@ -98,7 +98,7 @@ def test_scores_are_those_of_one_pair_at_a_time(
 
 
 def test_the_scores_add_up_to_the_dev_loss(base: Path, tmp_path: Path) -> None:
-    score_shard(base, split="dev", task=TASK, out=tmp_path / "s.parquet")
+    write_log_probs(base, split="dev", task=TASK, out=tmp_path / "s.parquet")
     table = pq.read_table(tmp_path / "s.parquet")
     total, tokens = (sum(table.column(name).to_pylist()) for name in ("nats", "tokens"))
     (loss,) = [e.value for e in read_evals(base) if (e.task, e.testset) == (TASK, "dev")]
@@ -106,20 +106,20 @@ def test_the_scores_add_up_to_the_dev_loss(base: Path, tmp_path: Path) -> None:
 
 
 def test_the_file_says_whose_scores_they_are(base: Path, results: Path, tmp_path: Path) -> None:
-    score_shard(base, split="test", task="xx-bb", out=tmp_path / "s.parquet")
+    write_log_probs(base, split="test", task="xx-bb", out=tmp_path / "s.parquet")
     file = ScoreFile.open(tmp_path / "s.parquet")
     assert (file.info.step, file.info.split, file.info.task, file.pairs) == (12, "test", "xx-bb", DEV_PAIRS)
-    assert file.info.run == read_run(base)["run"]
+    assert file.info.run == read_run(base).run
     assert file.info.fingerprint == open_prepared(results / "data").fingerprint
 
 
 def test_killed_and_gone_on_equals_never_stopped(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    score_shard(base, split="dev", task=TASK, out=tmp_path / "whole.parquet", part_pairs=7)
+    write_log_probs(base, split="dev", task=TASK, out=tmp_path / "whole.parquet", part_pairs=7)
     out = tmp_path / "killed.parquet"
     with pytest.raises(Killed):
-        score_shard(base, split="dev", task=TASK, out=out, part_pairs=7, on_pairs=kill_at(14))
+        write_log_probs(base, split="dev", task=TASK, out=out, part_pairs=7, on_pairs=kill_at(14))
     assert not out.exists()
     scored = []
     lengths = "mnmt_model.runs.log_probs.batch_by_tokens"
@@ -127,36 +127,36 @@ def test_killed_and_gone_on_equals_never_stopped(
     monkeypatch.setattr(
         lengths, lambda src, tgt, **budget: scored.append(len(src)) or cut(src, tgt, **budget)
     )
-    score_shard(base, split="dev", task=TASK, out=out, part_pairs=7)
+    write_log_probs(base, split="dev", task=TASK, out=out, part_pairs=7)
     assert scored == [6]
     assert nats(out).tolist() == nats(tmp_path / "whole.parquet").tolist()
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["killed.parquet", "whole.parquet"]
 
 
 def test_parts_of_another_size_are_not_taken_for_ours(base: Path, tmp_path: Path) -> None:
-    score_shard(base, split="dev", task=TASK, out=tmp_path / "whole.parquet")
+    write_log_probs(base, split="dev", task=TASK, out=tmp_path / "whole.parquet")
     out = tmp_path / "s.parquet"
     with pytest.raises(Killed):
-        score_shard(base, split="dev", task=TASK, out=out, part_pairs=7, on_pairs=kill_at(DEV_PAIRS))
-    score_shard(base, split="dev", task=TASK, out=out, part_pairs=6)
+        write_log_probs(base, split="dev", task=TASK, out=out, part_pairs=7, on_pairs=kill_at(DEV_PAIRS))
+    write_log_probs(base, split="dev", task=TASK, out=out, part_pairs=6)
     np.testing.assert_allclose(nats(out), nats(tmp_path / "whole.parquet"), rtol=1e-5)
 
 
-def test_a_run_of_the_same_name_is_another(plan: RunPlan, base: Path, tmp_path: Path) -> None:
+def test_a_run_of_the_same_name_is_another(plan: RunConfig, base: Path, tmp_path: Path) -> None:
     longer = dataclasses.replace(plan.train, learning_rate=0.02)
     train(dataclasses.replace(plan, train=longer), tmp_path / "run")
     out = tmp_path / "s.parquet"
-    score_shard(base, split="dev", task=TASK, out=out)
+    write_log_probs(base, split="dev", task=TASK, out=out)
     theirs = nats(out)
-    score_shard(tmp_path / "run", split="dev", task=TASK, out=out)
+    write_log_probs(tmp_path / "run", split="dev", task=TASK, out=out)
     assert not np.allclose(nats(out), theirs, rtol=1e-3)
 
 
-def test_what_is_scored_is_left_alone_until_the_run_goes_on(plan: RunPlan, tmp_path: Path) -> None:
+def test_what_is_current_is_left_alone_until_the_run_goes_on(plan: RunConfig, tmp_path: Path) -> None:
     run, out, calls = tmp_path / "run", tmp_path / "s.parquet", []
 
     def score() -> int:
-        score_shard(run, split="dev", task=TASK, out=out, on_pairs=lambda done, total: calls.append(done))
+        write_log_probs(run, split="dev", task=TASK, out=out, on_pairs=lambda done, total: calls.append(done))
         return len(calls)
 
     with pytest.raises(Killed):
@@ -172,20 +172,20 @@ def test_data_with_another_vocabulary_are_not_scored(base: Path, results: Path, 
     with pytest.raises(
         RunError, match=r"another vocabulary than that of .*; prepare the data with `path"
     ) as e:
-        score_shard(base, data, split="dev", task=TASK, out=tmp_path / "s.parquet")
+        write_log_probs(base, data, split="dev", task=TASK, out=tmp_path / "s.parquet")
     assert "\n" not in str(e.value)
 
 
 def test_a_run_is_known_by_its_vocabulary_though_its_own_data_be_gone(
-    plan: RunPlan, results: Path, tmp_path: Path
+    plan: RunConfig, results: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(results / "data", tmp_path / "data")
     train(dataclasses.replace(plan, data=tmp_path / "data"), tmp_path / "run")
     shutil.rmtree(tmp_path / "data")
-    score_shard(tmp_path / "run", results / "data", split="dev", task=TASK, out=tmp_path / "s.parquet")
+    write_log_probs(tmp_path / "run", results / "data", split="dev", task=TASK, out=tmp_path / "s.parquet")
     data = other_vocabulary(results / "data", tmp_path / "other")
     with pytest.raises(RunError, match="prepare the data as they were then"):
-        score_shard(tmp_path / "run", data, split="dev", task=TASK, out=tmp_path / "t.parquet")
+        write_log_probs(tmp_path / "run", data, split="dev", task=TASK, out=tmp_path / "t.parquet")
 
 
 @pytest.mark.parametrize(
@@ -216,10 +216,10 @@ def test_a_record_without_a_vocabulary_is_taken_by_its_size_if_it_is_old(
 
 
 def test_the_command_scores_and_says_where(base: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mnmt_model", "score", str(base), "--task", TASK, "--split", "dev"]
+    command = [sys.executable, "-m", "mnmt_model", "log-probs", str(base), "--task", TASK, "--split", "dev"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "pair 20 of 20\n")
-    assert done.stdout == f"scored: {base / 'scores' / f'dev.{TASK}.parquet'}\n"
+    assert done.stdout == f"written: {base / 'scores' / f'dev.{TASK}.parquet'}\n"
     assert len(nats(base / "scores" / f"dev.{TASK}.parquet")) == DEV_PAIRS
 
 
@@ -232,7 +232,7 @@ def test_the_command_scores_and_says_where(base: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(base: Path, options: list[str], message: str) -> None:
-    command = [sys.executable, "-m", "mnmt_model", "score", str(base), *options]
+    command = [sys.executable, "-m", "mnmt_model", "log-probs", str(base), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("mnmt-model: ")
@@ -242,7 +242,7 @@ def test_a_mistake_is_one_line_and_status_2(base: Path, options: list[str], mess
 
 @pytest.mark.parametrize("from_checkpoint", [False, True])
 def test_tuning_starts_from_the_weights_of_the_run(
-    plan: RunPlan, base: Path, tmp_path: Path, from_checkpoint: bool
+    plan: RunConfig, base: Path, tmp_path: Path, from_checkpoint: bool
 ) -> None:
     initial = find_checkpoints(base / "checkpoints")[-1] if from_checkpoint else base
     # AdamW moves a weight by about the rate, whatever the gradient.
@@ -255,7 +255,7 @@ def test_tuning_starts_from_the_weights_of_the_run(
     for name, weight in theirs.items():
         torch.testing.assert_close(ours[name], weight)
     record = read_run(tmp_path / "run")
-    assert record["config"]["train"]["initial"] == str(initial)
+    assert record.config["train"]["initial"] == str(initial)
     assert [(e.step, e.testset) for e in read_evals(tmp_path / "run") if e.task == TASK] == [
         (6, "dev"),
         (6, "test"),
@@ -263,7 +263,7 @@ def test_tuning_starts_from_the_weights_of_the_run(
 
 
 def test_a_tuned_run_killed_and_resumed_needs_its_start_no_more(
-    plan: RunPlan, base: Path, tmp_path: Path
+    plan: RunConfig, base: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(base, tmp_path / "base")
     record = tmp_path / "base" / "run.json"
@@ -280,33 +280,33 @@ def test_a_tuned_run_killed_and_resumed_needs_its_start_no_more(
 def test_a_study_names_the_run_to_start_from(study_file: Path, results: Path, tmp_path: Path) -> None:
     text = study_file.read_text().replace("[train]", '[train]\ninitial = "results/x/runs/RUN"')
     (tmp_path / "tuning.toml").write_text(text)
-    plans = plan_runs(read_study(tmp_path / "tuning.toml"), results / "data")
+    plans = run_configs(read_study(tmp_path / "tuning.toml"), results / "data")
     assert {plan.train.initial for plan in plans} == {"results/x/runs/RUN"}
 
 
-def test_another_shape_is_refused_with_the_one_needed(plan: RunPlan, base: Path, tmp_path: Path) -> None:
+def test_another_shape_is_refused_with_the_one_needed(plan: RunConfig, base: Path, tmp_path: Path) -> None:
     wider = dataclasses.replace(plan.model, d_ff=48)
     with pytest.raises(RunError, match=r"another `d_ff` than 48; .* needs d_ff = 32$"):
         train(dataclasses.replace(tuned_from(plan, base), model=wider), tmp_path / "run")
-    assert "another `d_ff`" in read_run(tmp_path / "run")["error"]
+    assert "another `d_ff`" in read_run(tmp_path / "run").error
 
 
 def test_another_vocabulary_is_refused_with_the_one_needed(
-    plan: RunPlan, base: Path, results: Path, tmp_path: Path
+    plan: RunConfig, base: Path, results: Path, tmp_path: Path
 ) -> None:
     data = other_vocabulary(results / "data", tmp_path / "data")
     with pytest.raises(RunError, match=r'path = ".*vocab\.model"` in \[data\.vocab\]'):
         train(dataclasses.replace(tuned_from(plan, base), data=data), tmp_path / "run")
 
 
-def test_a_start_without_a_checkpoint_is_refused(plan: RunPlan, tmp_path: Path) -> None:
+def test_a_start_without_a_checkpoint_is_refused(plan: RunConfig, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"nowhere: no such run or checkpoint"):
         train(tuned_from(plan, tmp_path / "nowhere"), tmp_path / "run")
 
 
 def test_scores_are_given_by_token_and_by_byte_of_text(base: Path, results: Path, tmp_path: Path) -> None:
     out = tmp_path / "dev.parquet"
-    score_shard(base, split="dev", task=TASK, out=out)
+    write_log_probs(base, split="dev", task=TASK, out=out)
     table = pq.read_table(out)
     _, lines = open_prepared(results / "data").text("dev", TASK)
     tokens, nats = table["tokens"].to_numpy(), table["nats"].to_numpy()

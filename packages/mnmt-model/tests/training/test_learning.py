@@ -8,7 +8,7 @@ import pytest
 
 from mnmt_data.prepare import prepare_study
 from mnmt_data.study import read_study
-from mnmt_model import RunPlan, load_run, plan_runs, train
+from mnmt_model import RunConfig, load_run, run_configs, train
 from mnmt_model.runs.run_record import read_evals
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture
 
@@ -53,17 +53,17 @@ mixtures = [{ xx-aa = 1.0 }, { xx-aa = 0.25, aa-xx = 0.25, xx-bb = 0.25, bb-xx =
 
 
 @pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> list[RunPlan]:
+def plans(tmp_path_factory: pytest.TempPathFactory) -> list[RunConfig]:
     folder = tmp_path_factory.mktemp("learning")
     (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     study = read_study(folder / "study.toml")
     prepare_study(study, folder)
-    return plan_runs(study, folder / "data")
+    return run_configs(study, folder / "data")
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_hundred_pairs_are_learnt_by_heart(
-    plans: list[RunPlan], tmp_path: Path, architecture: Architecture
+    plans: list[RunConfig], tmp_path: Path, architecture: Architecture
 ) -> None:
     model = dataclasses.replace(plans[0].model, architecture=architecture)
     train(dataclasses.replace(plans[0], model=model), tmp_path / "run")
@@ -72,7 +72,7 @@ def test_a_hundred_pairs_are_learnt_by_heart(
     assert load_run(tmp_path / "run").record.step == 300
 
 
-def test_directions_that_were_never_trained_are_measured(plans: list[RunPlan], tmp_path: Path) -> None:
+def test_directions_that_were_never_trained_are_measured(plans: list[RunConfig], tmp_path: Path) -> None:
     many_to_many = dataclasses.replace(plans[1].train, steps=10, cooldown_steps=0)
     train(dataclasses.replace(plans[1], train=many_to_many), tmp_path / "run")
     measured = {(e.task, e.testset) for e in read_evals(tmp_path / "run")}

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from mnmt_data.study import read_study
-from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
+from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.runs.run_record import read_evals, read_run
 
@@ -25,7 +25,7 @@ PARTS = 4
 """Groups of tokens that compete for the slots of experts: processes times accumulation."""
 
 
-def train_with(size: int, plan: RunPlan, folder: Path, *, stop_at: int = 0) -> list[int]:
+def train_with(size: int, plan: RunConfig, folder: Path, *, stop_at: int = 0) -> list[int]:
     """The processes' exit statuses."""
     pickled = folder.with_name("plan.pickle")
     pickled.write_bytes(pickle.dumps(plan))
@@ -47,7 +47,7 @@ def train_with(size: int, plan: RunPlan, folder: Path, *, stop_at: int = 0) -> l
         return [process.wait() for process in processes]
 
 
-def changed(plan: RunPlan, **changes: object) -> RunPlan:
+def changed(plan: RunConfig, **changes: object) -> RunConfig:
     return dataclasses.replace(plan, train=dataclasses.replace(plan.train, **changes))
 
 
@@ -61,14 +61,14 @@ def measured(folder: Path) -> dict[tuple[str, str], float]:
 
 
 @pytest.fixture(scope="module")
-def plan(study_file: Path, results: Path) -> RunPlan:
+def plan(study_file: Path, results: Path) -> RunConfig:
     """Without dropout, whose masks processes draw for themselves."""
-    plan = plan_runs(read_study(study_file), results / "data")[1]
+    plan = run_configs(read_study(study_file), results / "data")[1]
     return changed(plan, dropout=0.0, clip_norm=0.5, label_smoothing=0.1, z_loss=1e-4, log_every=2)
 
 
 @pytest.fixture(scope="module")
-def alone(plan: RunPlan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(plan: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of one process."""
     folder = tmp_path_factory.mktemp("alone") / "run"
     train(plan, folder)
@@ -77,19 +77,19 @@ def alone(plan: RunPlan, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("size", "parallel"), [(2, "ddp"), (2, "fsdp"), (4, "fsdp")])
 def test_losses_are_those_of_one_process(
-    plan: RunPlan, alone: Path, tmp_path: Path, size: int, parallel: str
+    plan: RunConfig, alone: Path, tmp_path: Path, size: int, parallel: str
 ) -> None:
     many = changed(plan, parallel=parallel, accumulation=2)
     statuses = train_with(size, many, tmp_path / "run")
     assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
     assert curve(tmp_path / "run") == pytest.approx(curve(alone), **EXACT)
     assert measured(tmp_path / "run") == pytest.approx(measured(alone), **EXACT)
-    assert read_run(tmp_path / "run")["status"] == "finished"
+    assert read_run(tmp_path / "run").status == "finished"
 
 
 @pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
 def test_sharded_checkpoints_go_on_at_another_number_of_processes(
-    plan: RunPlan, tmp_path: Path, optimizer: str
+    plan: RunConfig, tmp_path: Path, optimizer: str
 ) -> None:
     sharded = changed(plan, parallel="fsdp", optimizer=optimizer, learning_rate=0.01)
     train(sharded, tmp_path / "alone")
@@ -105,7 +105,7 @@ def test_sharded_checkpoints_go_on_at_another_number_of_processes(
 
 @pytest.mark.parametrize(("size", "parallel"), [(4, "ddp"), (2, "fsdp")])
 def test_killed_and_resumed_equals_never_stopped(
-    plan: RunPlan, tmp_path: Path, size: int, parallel: str
+    plan: RunConfig, tmp_path: Path, size: int, parallel: str
 ) -> None:
     dropped = changed(plan, parallel=parallel, dropout=0.1)
     train_with(size, dropped, tmp_path / "whole")
@@ -115,25 +115,25 @@ def test_killed_and_resumed_equals_never_stopped(
     assert read_evals(tmp_path / "killed") == read_evals(tmp_path / "whole")
 
 
-def test_batches_too_small_for_the_parts_are_refused(plan: RunPlan, tmp_path: Path) -> None:
+def test_batches_too_small_for_the_parts_are_refused(plan: RunConfig, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"`batch_tokens` \(300\) makes batches of \d+ pairs, too few for 1 "):
         train(changed(plan, accumulation=1000), tmp_path / "run")
 
 
-def test_accumulation_changes_no_loss(plan: RunPlan, alone: Path, tmp_path: Path) -> None:
+def test_accumulation_changes_no_loss(plan: RunConfig, alone: Path, tmp_path: Path) -> None:
     train(changed(plan, accumulation=3), tmp_path / "run")
     assert curve(tmp_path / "run") == pytest.approx(curve(alone), **EXACT)
 
 
 @pytest.fixture(scope="module")
-def routed(plan: RunPlan) -> RunPlan:
+def routed(plan: RunConfig) -> RunConfig:
     """With experts, of one process."""
     model = dataclasses.replace(plan.model, decoder_layers=2, num_experts=4, capacity_factor=1.0)
     return changed(dataclasses.replace(plan, model=model), accumulation=PARTS, uniform_routing_steps=3)
 
 
 @pytest.fixture(scope="module")
-def routed_alone(routed: RunPlan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def routed_alone(routed: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run with experts of one process."""
     folder = tmp_path_factory.mktemp("routed") / "run"
     train(routed, folder)
@@ -166,7 +166,7 @@ def test_one_process_routes_and_drops(routed_alone: Path) -> None:
     ids=["2 hold them together", "2 times 2 and fsdp", "4 hold them together"],
 )
 def test_losses_and_routing_are_those_of_one_process(
-    routed: RunPlan, routed_alone: Path, tmp_path: Path, size: int, settings: dict[str, Any]
+    routed: RunConfig, routed_alone: Path, tmp_path: Path, size: int, settings: dict[str, Any]
 ) -> None:
     many = changed(routed, accumulation=PARTS // size, **settings)
     statuses = train_with(size, many, tmp_path / "run")
@@ -180,7 +180,7 @@ def test_losses_and_routing_are_those_of_one_process(
 
 
 @pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
-def test_a_checkpoint_of_two_goes_on_alone(routed: RunPlan, tmp_path: Path, optimizer: str) -> None:
+def test_a_checkpoint_of_two_goes_on_alone(routed: RunConfig, tmp_path: Path, optimizer: str) -> None:
     some = changed(routed, optimizer=optimizer, learning_rate=0.01)
     train(some, tmp_path / "alone")
     two = changed(some, accumulation=PARTS // 2, expert_parallel=2)
@@ -206,7 +206,7 @@ def test_a_checkpoint_of_two_goes_on_alone(routed: RunPlan, tmp_path: Path, opti
     ],
 )
 def test_what_cannot_be_divided_is_refused(
-    routed: RunPlan, tmp_path: Path, experts: int, together: int, message: str
+    routed: RunConfig, tmp_path: Path, experts: int, together: int, message: str
 ) -> None:
     dense = dataclasses.replace(routed, model=dataclasses.replace(routed.model, num_experts=experts))
     with pytest.raises(RunError, match=message):

@@ -15,15 +15,15 @@ from filelock import FileLock
 from safetensors.torch import load_file
 
 from mnmt_data.study import read_study
-from mnmt_model import RunError, RunPlan, load_run, plan_runs, train
+from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.runs.run_record import read_evals, read_run
 from mnmt_model.training.watcher import Watcher
 
 
 @pytest.fixture(scope="module")
-def plan(study_file: Path, results: Path) -> RunPlan:
-    return plan_runs(read_study(study_file), results / "data")[1]
+def plan(study_file: Path, results: Path) -> RunConfig:
+    return run_configs(read_study(study_file), results / "data")[1]
 
 
 TIMED = ("tokens_per_second", "mfu")
@@ -61,7 +61,7 @@ def logged(folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.fixture
-def with_experts(plan: RunPlan) -> RunPlan:
+def with_experts(plan: RunConfig) -> RunConfig:
     model = dataclasses.replace(plan.model, decoder_layers=2, num_experts=4, capacity_factor=1.0)
     train_config = dataclasses.replace(plan.train, uniform_routing_steps=3)
     return dataclasses.replace(plan, model=model, train=train_config)
@@ -69,13 +69,13 @@ def with_experts(plan: RunPlan) -> RunPlan:
 
 @pytest.mark.parametrize(("step", "experts"), [(1, False), (5, False), (7, False), (11, False), (7, True)])
 def test_killed_and_resumed_equals_never_stopped(
-    plan: RunPlan, with_experts: RunPlan, tmp_path: Path, step: int, experts: bool
+    plan: RunConfig, with_experts: RunConfig, tmp_path: Path, step: int, experts: bool
 ) -> None:
     plan = with_experts if experts else plan
     train(plan, tmp_path / "whole")
     with pytest.raises(Killed):
         train(plan, tmp_path / "killed", watchers=[KillAt(step)])
-    assert read_run(tmp_path / "killed")["status"] == "running"
+    assert read_run(tmp_path / "killed").status == "running"
     train(plan, tmp_path / "killed")
     whole, killed = weights(tmp_path / "whole"), weights(tmp_path / "killed")
     assert all(torch.equal(whole[name], killed[name]) for name in whole)
@@ -83,7 +83,9 @@ def test_killed_and_resumed_equals_never_stopped(
     assert read_evals(tmp_path / "killed") == read_evals(tmp_path / "whole")
 
 
-def test_a_resumed_run_repeats_at_most_the_steps_since_its_checkpoint(plan: RunPlan, tmp_path: Path) -> None:
+def test_a_resumed_run_repeats_at_most_the_steps_since_its_checkpoint(
+    plan: RunConfig, tmp_path: Path
+) -> None:
     with pytest.raises(Killed):
         train(plan, tmp_path / "run", watchers=[KillAt(11)])
     steps = Steps()
@@ -92,31 +94,31 @@ def test_a_resumed_run_repeats_at_most_the_steps_since_its_checkpoint(plan: RunP
     assert [line["step"] for line in logged(tmp_path / "run")] == [4, 8, 12]
 
 
-def test_a_finished_run_is_left_alone(plan: RunPlan, tmp_path: Path) -> None:
+def test_a_finished_run_is_left_alone(plan: RunConfig, tmp_path: Path) -> None:
     train(plan, tmp_path / "run")
     steps = Steps()
     train(plan, tmp_path / "run", watchers=[steps])
     assert steps.done == []
 
 
-def test_a_run_that_another_process_trains_is_left_alone(plan: RunPlan, tmp_path: Path) -> None:
+def test_a_run_that_another_process_trains_is_left_alone(plan: RunConfig, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     with FileLock(tmp_path / "run" / ".lock"), pytest.raises(RunError, match="trained by another process"):
         train(plan, tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
 
 
-def test_a_run_can_become_held_out(plan: RunPlan, tmp_path: Path) -> None:
+def test_a_run_can_become_held_out(plan: RunConfig, tmp_path: Path) -> None:
     train(plan, tmp_path / "run")
     train(dataclasses.replace(plan, role="held-out"), tmp_path / "run")
     record = read_run(tmp_path / "run")
-    assert (record["role"], record["status"]) == ("held-out", "finished")
+    assert (record.role, record.status) == ("held-out", "finished")
 
 
 def test_every_task_is_evaluated_also_those_not_trained_on(
     study_file: Path, results: Path, tmp_path: Path
 ) -> None:
-    only_aa = plan_runs(read_study(study_file), results / "data")[0]
+    only_aa = run_configs(read_study(study_file), results / "data")[0]
     train(only_aa, tmp_path / "run")
     evals = read_evals(tmp_path / "run")
     cells = {(e.step, e.task, e.testset) for e in evals}
@@ -124,7 +126,7 @@ def test_every_task_is_evaluated_also_those_not_trained_on(
     assert all(e.value > 0 and e.tokens > 0 and e.flops > 0 for e in evals)
 
 
-def test_another_plan_in_the_same_folder_is_refused(plan: RunPlan, tmp_path: Path) -> None:
+def test_another_plan_in_the_same_folder_is_refused(plan: RunConfig, tmp_path: Path) -> None:
     train(plan, tmp_path / "run")
     other = dataclasses.replace(plan, seed=2)
     with pytest.raises(
@@ -133,16 +135,18 @@ def test_another_plan_in_the_same_folder_is_refused(plan: RunPlan, tmp_path: Pat
         train(other, tmp_path / "run")
 
 
-def test_how_a_run_is_computed_and_kept_may_change(plan: RunPlan, tmp_path: Path) -> None:
+def test_how_a_run_is_computed_and_kept_may_change(plan: RunConfig, tmp_path: Path) -> None:
     with pytest.raises(Killed):
         train(plan, tmp_path / "run", watchers=[KillAt(7)])
     other = dataclasses.replace(plan.train, accumulation=2, keep_checkpoints=1, log_every=6)
     train(dataclasses.replace(plan, train=other), tmp_path / "run")
     record = read_run(tmp_path / "run")
-    assert (record["status"], record["config"]["train"]["accumulation"]) == ("finished", 2)
+    assert (record.status, record.config["train"]["accumulation"]) == ("finished", 2)
 
 
-def test_data_prepared_anew_in_another_way_are_refused(plan: RunPlan, results: Path, tmp_path: Path) -> None:
+def test_data_prepared_anew_in_another_way_are_refused(
+    plan: RunConfig, results: Path, tmp_path: Path
+) -> None:
     with pytest.raises(Killed):
         train(plan, tmp_path / "run", watchers=[KillAt(7)])
     shutil.copytree(results / "data", tmp_path / "data")
@@ -153,25 +157,25 @@ def test_data_prepared_anew_in_another_way_are_refused(plan: RunPlan, results: P
         train(dataclasses.replace(plan, data=tmp_path / "data"), tmp_path / "run")
 
 
-def test_training_ends_early_where_the_dev_loss_falls_no_more(plan: RunPlan, tmp_path: Path) -> None:
+def test_training_ends_early_where_the_dev_loss_falls_no_more(plan: RunConfig, tmp_path: Path) -> None:
     stopping = dataclasses.replace(plan.train, steps=500, eval_every=2, early_stopping=2, learning_rate=1e-9)
     train(dataclasses.replace(plan, train=stopping), tmp_path / "run")
     record = read_run(tmp_path / "run")
-    assert record["status"] == "finished"
-    assert re.match(r"no lower dev loss than \d+\.\d+ in 2 evaluations", record["stopped"])
+    assert record.status == "finished"
+    assert re.match(r"no lower dev loss than \d+\.\d+ in 2 evaluations", record.stopped or "")
     last = max(e.step for e in read_evals(tmp_path / "run"))
     assert last < 500
     assert {e.testset for e in read_evals(tmp_path / "run") if e.step == last} == {"dev", "test"}
 
 
-def test_dev_and_test_sets_are_measured_on_schedules_of_their_own(plan: RunPlan, tmp_path: Path) -> None:
+def test_dev_and_test_sets_are_measured_on_schedules_of_their_own(plan: RunConfig, tmp_path: Path) -> None:
     measured = dataclasses.replace(plan.train, eval_every=4, test_every=6)
     train(dataclasses.replace(plan, train=measured), tmp_path / "run")
     seen = {(e.step, e.testset) for e in read_evals(tmp_path / "run")}
     assert seen == {(4, "dev"), (6, "test"), (8, "dev"), (12, "dev"), (12, "test")}
 
 
-def test_the_best_checkpoints_stay(plan: RunPlan, tmp_path: Path) -> None:
+def test_the_best_checkpoints_stay(plan: RunConfig, tmp_path: Path) -> None:
     best = dataclasses.replace(plan.train, eval_every=2, keep_best=2, keep_checkpoints=1)
     train(dataclasses.replace(plan, train=best), tmp_path / "run")
     dev = {}
@@ -186,7 +190,7 @@ def test_the_best_checkpoints_stay(plan: RunPlan, tmp_path: Path) -> None:
 
 
 def test_a_damaged_checkpoint_is_left_for_the_one_before(
-    plan: RunPlan, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    plan: RunConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     train(plan, tmp_path / "whole")
     with pytest.raises(Killed):
@@ -198,7 +202,7 @@ def test_a_damaged_checkpoint_is_left_for_the_one_before(
     assert logged(tmp_path / "run") == logged(tmp_path / "whole")
 
 
-def test_a_diverging_run_is_recorded_as_failed(plan: RunPlan, tmp_path: Path) -> None:
+def test_a_diverging_run_is_recorded_as_failed(plan: RunConfig, tmp_path: Path) -> None:
     wild = dataclasses.replace(
         plan, train=dataclasses.replace(plan.train, optimizer="adamw", learning_rate=1e30)
     )
@@ -207,18 +211,18 @@ def test_a_diverging_run_is_recorded_as_failed(plan: RunPlan, tmp_path: Path) ->
     ):
         train(wild, tmp_path / "run")
     record = read_run(tmp_path / "run")
-    assert record["status"] == "failed"
-    assert record["error"].startswith("the gradient norm is nan at step 12")
+    assert record.status == "failed"
+    assert (record.error or "").startswith("the gradient norm is nan at step 12")
 
 
-def test_a_loaded_run_scores_the_next_token(plan: RunPlan, tmp_path: Path) -> None:
+def test_a_loaded_run_scores_the_next_token(plan: RunConfig, tmp_path: Path) -> None:
     train(plan, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
     src = torch.tensor([[3, 6, 1]])
     state = loaded.model.encode(src, src == 0)
     log_probs, _ = loaded.model.step(state, torch.zeros(1, dtype=torch.int64))
     torch.testing.assert_close(log_probs.exp().sum(), torch.tensor(1.0))
-    assert (loaded.record.step, loaded.record.status) == (12, "finished")
+    assert (loaded.progress.step, loaded.record.status) == (12, "finished")
     assert loaded.data.resolve() == plan.data.resolve()
 
 
@@ -228,7 +232,7 @@ def test_a_process_killed_outright_goes_on_as_if_it_had_not_been(
     longer = tmp_path / "longer.toml"
     text = study_file.read_text().replace("steps = 12", "steps = 400").replace("every = 5", "every = 30")
     longer.write_text(text, encoding="utf-8")
-    plan = plan_runs(read_study(longer), results / "data")[0]
+    plan = run_configs(read_study(longer), results / "data")[0]
     out = tmp_path / "out"
     out.mkdir()
     (out / "data").symlink_to(results / "data")
@@ -243,7 +247,7 @@ def test_a_process_killed_outright_goes_on_as_if_it_had_not_been(
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGKILL)
     assert len(logged(killed)) < 100
-    train(plan_runs(read_study(longer), out / "data")[0], killed)
+    train(run_configs(read_study(longer), out / "data")[0], killed)
     train(plan, tmp_path / "whole")
     assert logged(killed) == logged(tmp_path / "whole")
     assert read_evals(killed) == read_evals(tmp_path / "whole")

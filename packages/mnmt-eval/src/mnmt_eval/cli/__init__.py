@@ -9,7 +9,7 @@ from mnmt_data.errors import DataError
 from mnmt_eval.cli import analyse, compare, report, score, translate  # noqa: F401 - each adds its command
 from mnmt_eval.cli.options import app
 from mnmt_eval.errors import EvalError
-from mnmt_model.errors import RunError
+from mnmt_model import RunError
 
 __all__ = ["app", "main"]
 

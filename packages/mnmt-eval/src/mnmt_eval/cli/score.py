@@ -17,7 +17,7 @@ from mnmt_eval.runs.texts import read_testsets
 from mnmt_eval.runs.trained_run import open_run, run_status
 from mnmt_eval.runs.translator import find_devices
 from mnmt_eval.translate import BATCH_TOKENS
-from mnmt_model.runs.run_record import find_runs
+from mnmt_model.runs import find_runs
 
 _DEFAULT_SEARCH = SearchOptions()
 

@@ -11,7 +11,7 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_texts, tasks_of_run, tasks_of_runs
 from mnmt_eval.runs.translations import read_description, scored_sentences, translations_path
 from mnmt_eval.text import read_lines
-from mnmt_model.runs.run_record import RUN, find_runs
+from mnmt_model.runs import RUN, find_runs
 
 
 @dataclass(frozen=True, kw_only=True)

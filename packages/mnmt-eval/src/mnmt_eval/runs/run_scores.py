@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
-from mnmt_model.runs.run_data import open_data
-from mnmt_model.runs.run_record import Eval, read_evals, read_run
+from mnmt_model.runs import Eval, open_data, read_evals, read_run
 
 LOSS = "loss"
 LANGUAGE = "language"
@@ -65,14 +64,13 @@ def read_run_scores(folder: Path, *, name: str | None = None) -> RunScores:
     """
     record = read_run(folder)
     data = open_data(folder)
-    mixture = {task: weight for task, weight in record["mixture"].items() if weight > 0}
+    mixture = {task: weight for task, weight in record.mixture.items() if weight > 0}
     counts = data.description["counts"]["train"]
-    seconds = record.get("wall_seconds")
     return RunScores(
-        name=name or str(record["run"]),
+        name=name or record.run,
         mixture=mixture,
         evals=_of_newest_model(read_evals(folder)),
-        wall_seconds=None if seconds is None else float(seconds),
+        wall_seconds=record.wall_seconds,
         training_pairs={task: int(counts[task]["pairs"]) for task in mixture if task in counts},
         zero_shot=tuple(task for task in data.evaluated if task not in mixture),
     )

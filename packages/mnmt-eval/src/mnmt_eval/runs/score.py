@@ -19,7 +19,7 @@ from mnmt_eval.runs.translations import SENTENCES, KeptTranslations, translation
 from mnmt_eval.search import SearchConfig
 from mnmt_eval.text import digest, read_lines
 from mnmt_eval.translate import BATCH_TOKENS, OnLines, translate
-from mnmt_model.runs.run_record import RUN, Eval, append_evals, read_evals
+from mnmt_model.runs import RUN, Eval, append_evals, read_evals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +188,8 @@ class _TestSet:
     def _eval(self, metric: Metric, statistics: Floats) -> Eval:
         return Eval(
             step=self._step,
-            tokens=self.run.loaded.record.tokens,
-            flops=self.run.loaded.record.flops,
+            tokens=self.run.loaded.progress.tokens,
+            flops=self.run.loaded.progress.flops,
             task=self.text.task,
             testset=self.text.testset,
             metric=metric.name,
@@ -209,4 +209,4 @@ class _TestSet:
 
     @property
     def _step(self) -> int:
-        return self.run.loaded.record.step
+        return self.run.loaded.progress.step

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mnmt_data.store import PreparedData
 from mnmt_model import LoadedRun, load_run
-from mnmt_model.runs.run_record import read_run
+from mnmt_model.runs import read_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ def run_status(folder: Path) -> str:
     Raises:
         RunError: If there is no readable run record.
     """
-    return str(read_run(folder)["status"])
+    return read_run(folder).status
 
 
 def open_run(path: Path) -> TrainedRun:

@@ -26,7 +26,7 @@ from mnmt_model.errors import RunError
 AVERAGES = "averages"
 
 
-def choose(run: Path, *, last: int | None = None, best: int | None = None) -> list[Path]:
+def select_checkpoints(run: Path, *, last: int | None = None, best: int | None = None) -> list[Path]:
     """Checkpoints of a run to average.
 
     Args:
@@ -49,7 +49,7 @@ def choose(run: Path, *, last: int | None = None, best: int | None = None) -> li
     return ranked[:best]
 
 
-def average(checkpoints: Sequence[Path], out: Path) -> None:
+def average_checkpoints(checkpoints: Sequence[Path], out: Path) -> None:
     """Write the mean of the weights of some checkpoints of one run as a checkpoint that models load.
 
     mean(θ_1, …, θ_n) = (θ_1 + … + θ_n) / n, in float64, rounded to the weights' own type. Its progress is

@@ -42,7 +42,7 @@ class SweepProgress:
         self.bar.update()
         reason = f": {outcome.error}" if outcome.error else f" in {outcome.wall_seconds:.0f} s"
         width = len(str(self.total))
-        line = f"[{self.ended:{width}}/{self.total}] {outcome.plan.name} {outcome.status}{reason}"
+        line = f"[{self.ended:{width}}/{self.total}] {outcome.run.name} {outcome.status}{reason}"
         self.bar.write(_join(line, time_left if self.bar.disable else ""), file=sys.stderr)
         sys.stderr.flush()
 
@@ -61,7 +61,7 @@ class SweepProgress:
         self.bar.close()
 
     def _learn_speed(self, outcome: Outcome) -> None:
-        cost = self.left.pop(outcome.plan.name, 0.0)
+        cost = self.left.pop(outcome.run.name, 0.0)
         if outcome.status == "finished":
             self.done_cost += cost
             self.done_seconds += outcome.wall_seconds

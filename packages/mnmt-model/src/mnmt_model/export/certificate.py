@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mnmt_model.export.comparison import TokenizerCheck
+from mnmt_model.export.tokenizer_check import TokenizerCheck
 
 TOLERANCE = 1e-4
 """Largest relative difference of a sentence's log-probability between two engines in float32.

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mnmt_data.store import EOS, UNK, VOCABULARY, PreparedData, Ragged, checksum
+from mnmt_data.store import VOCABULARY, PreparedData, Ragged, checksum
 from mnmt_data.stream import batch_by_tokens
 from mnmt_model.errors import RunError
 from mnmt_model.export.certificate import CTRANSLATE2, OURS, TOLERANCE, TRANSFORMERS, Certificate, PairScores
@@ -27,7 +24,8 @@ from mnmt_model.export.engines import (
     versions,
 )
 from mnmt_model.export.hugging_face import WEIGHTS, read_hugging_face
-from mnmt_model.export.tokenizer import UNIGRAM, read_sentencepiece, special_tokens
+from mnmt_model.export.tokenizer import read_sentencepiece
+from mnmt_model.export.tokenizer_check import TokenizerCheck, check_sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
 PAIRS = 200
@@ -67,7 +65,7 @@ def certify(
         scorers[CTRANSLATE2] = ctranslate2_scorer(ctranslate2)
     scores = [
         pair
-        for testset, task, rows in _chosen(data, pairs)
+        for testset, task, rows in _rows(data, pairs)
         for pair in _compare(scorers, testset, task, rows, *data.shard(testset, task).gather(rows))
     ]
     if not scores:
@@ -91,7 +89,7 @@ def _check_tokenizer(folder: Path, data: PreparedData, pairs: int) -> TokenizerC
         tokenizer_ids(folder),
         TokenizerCheck(),
     )
-    for testset, task, rows in _chosen(data, pairs):
+    for testset, task, rows in _rows(data, pairs):
         sides = zip(data.text(testset, task), data.shard(testset, task).gather(rows), strict=True)
         for lines, ids in sides:
             expected = [ids[place].tolist() for place in range(len(rows))]
@@ -108,7 +106,7 @@ def _our_scorer(model: TranslationModel) -> Scorer:
     return score
 
 
-def _chosen(data: PreparedData, pairs: int) -> Iterator[tuple[str, str, Ids]]:
+def _rows(data: PreparedData, pairs: int) -> Iterator[tuple[str, str, Ids]]:
     """`(test set, task, rows)` in blocks; as many pairs of each test set, or all it has."""
     sets = [(testset, task) for task in data.tasks for testset in data.testsets(task)]
     for testset, task in sets:
@@ -121,12 +119,12 @@ def _compare(
     scorers: Mapping[str, Scorer], testset: str, task: str, rows: Ids, src: Ragged, tgt: Ragged
 ) -> list[PairScores]:
     """The pairs under every scorer, in order."""
-    found: dict[int, PairScores] = {}
+    scores: dict[int, PairScores] = {}
     for places in batch_by_tokens(src.lengths, tgt.lengths, batch_tokens=_BATCH_TOKENS):
         padded = src.padded(places), tgt.padded(places)
         log_probs = {engine: score(*padded) for engine, score in scorers.items()}
         for number, place in enumerate(places.tolist()):
-            found[place] = PairScores(
+            scores[place] = PairScores(
                 testset=testset,
                 task=task,
                 row=int(rows[place]),
@@ -134,7 +132,7 @@ def _compare(
                 log_probs={engine: float(table[number].sum()) for engine, table in log_probs.items()},
                 token_differences=_token_differences(log_probs, number),
             )
-    return [found[place] for place in range(len(rows))]
+    return [scores[place] for place in range(len(rows))]
 
 
 def _token_differences(log_probs: Mapping[str, NDArray[np.float64]], number: int) -> dict[str, float]:
@@ -146,83 +144,11 @@ def _token_differences(log_probs: Mapping[str, NDArray[np.float64]], number: int
     }
 
 
-def _changed(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> tuple[str, ...]:
+def _changed(expected: Mapping[str, Tensor], exported: Mapping[str, Tensor]) -> tuple[str, ...]:
     """Names of the weights that differ in any bit."""
-    names = sorted(expected.keys() | found.keys())
+    names = sorted(expected.keys() | exported.keys())
     return tuple(
-        n for n in names if n not in found or n not in expected or not torch.equal(expected[n], found[n])
+        name
+        for name in names
+        if name not in exported or name not in expected or not torch.equal(expected[name], exported[name])
     )
-
-
-Kind = Literal["equal", "tie", "literal", "different"]
-
-_TIE = 1e-5
-"""Two segmentations whose log-probabilities differ by less than this share of them differ by rounding."""
-
-
-@dataclass(kw_only=True)
-class TokenizerCheck:
-    """Sentences tokenised by both, by outcome."""
-
-    equal: int = 0
-    """The same ids."""
-    tie: int = 0
-    """Another segmentation that is as probable, such as "9" + "99" for "99" + "9": rounding decides between
-    them, of float32 in SentencePiece, of float64 in tokenizers."""
-    literal: int = 0
-    """Other ids, of a text that holds something like `</s>`, which transformers takes for the token."""
-    different: list[dict[str, Any]] = field(default_factory=list)
-    """Other ids for no such reason: the first ten."""
-    num_different: int = 0
-
-    def add(self, kind: Kind, text: str, expected: Sequence[int], found: Sequence[int]) -> None:
-        """Count a sentence."""
-        if kind != "different":
-            setattr(self, kind, getattr(self, kind) + 1)
-            return
-        self.num_different += 1
-        if len(self.different) < 10:
-            self.different.append({"text": text, "expected": list(expected), "found": list(found)})
-
-
-def tagged(proto: Any, text: str, ids: Sequence[int]) -> str:
-    """`text` with those tags written around it that stand around it in its `ids`."""
-    special = set(special_tokens(proto))
-    tags = {
-        id_: piece.piece for id_, piece in enumerate(proto.pieces) if id_ > UNK and piece.piece in special
-    }
-    inner = [token for token in ids if token != EOS]
-    first = tags.get(inner[0], "") if inner else ""
-    last = tags.get(inner[-1], "") if len(inner) > 1 else ""
-    return " ".join(part for part in (first, text, last) if part)
-
-
-def check_sentences(
-    check: TokenizerCheck,
-    proto: Any,
-    encode: Callable[[Sequence[str]], list[list[int]]],
-    texts: Sequence[str],
-    expected: Sequence[Sequence[int]],
-) -> None:
-    """Add what `encode` makes of `texts` to `check`, given the ids `expected` of each.
-
-    Args:
-        check: The counts so far.
-        proto: The SentencePiece model.
-        encode: The exported tokenizer.
-        texts: As they are in the corpus, without tags.
-        expected: As they are in the prepared data, with tags and `</s>`.
-    """
-    found = encode([tagged(proto, text, ids) for text, ids in zip(texts, expected, strict=True)])
-    for text, ids, theirs in zip(texts, expected, found, strict=True):
-        check.add(_kind(proto, text, ids, theirs), text, ids, theirs)
-
-
-def _kind(proto: Any, text: str, expected: Sequence[int], found: Sequence[int]) -> Kind:
-    if list(expected) == list(found):
-        return "equal"
-    if any(token in text for token in special_tokens(proto)) or re.search(r"<0x[0-9A-F]{2}>", text):
-        return "literal"
-    ours, theirs = (sum(proto.pieces[token].score for token in ids) for ids in (expected, found))
-    is_tie = proto.trainer_spec.model_type == UNIGRAM and abs(ours - theirs) <= _TIE * abs(ours)
-    return "tie" if is_tie else "different"

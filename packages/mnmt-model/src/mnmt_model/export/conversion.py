@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from torch import Tensor
+
 from mnmt_data.store import VOCABULARY, write_json
-from mnmt_model.checkpoints import CHECKPOINTS, load_model, newest
 from mnmt_model.checkpoints.atomic_folder import whole_folder
+from mnmt_model.checkpoints.checkpoint import load_model
+from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, checkpoint_name, newest
 from mnmt_model.checkpoints.state import MODEL, Progress, State, record_file, write_state
 from mnmt_model.checkpoints.tensor_files import write_tensors
 from mnmt_model.errors import RunError
@@ -16,16 +21,17 @@ from mnmt_model.export.comparison import PAIRS, certify
 from mnmt_model.export.engines import convert_to_ctranslate2
 from mnmt_model.export.hugging_face import SENTENCEPIECE, export_hugging_face, read_hugging_face
 from mnmt_model.export.t5_layout import check_exportable
-from mnmt_model.runs.provenance import describe, now, write_record
-from mnmt_model.runs.run_config import RunPlan
+from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_data import open_data
-from mnmt_model.runs.run_record import read_run
+from mnmt_model.runs.run_record import read_run, utc_now, write_run
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.model_config import ModelConfig
 
 CTRANSLATE2_FOLDER = "ctranslate2"
 FAILED = ".failed"
+STUDY = "imported"
+DATA = "data"
+"""Folder in an imported run that holds its vocabulary."""
 
 
 def export_run(
@@ -42,48 +48,35 @@ def export_run(
 
     Args:
         run: Folder of the run.
-        out: Folder to write, which must not be there; the CTranslate2 model goes into its `ctranslate2`.
+        out: Folder to write, which must not exist; the CTranslate2 model goes into its `ctranslate2`.
         checkpoint: A checkpoint or average of the run; its newest checkpoint by default.
         with_ctranslate2: Whether to convert to CTranslate2 too.
-        pairs: About how many test pairs to compare.
+        pairs: Approximate number of test pairs to compare.
 
     Raises:
-        RunError: If the model is not a T5 1.1, an engine disagrees or is not installed, or `out` is there.
+        RunError: If the model is not a T5 1.1, an engine disagrees or is not installed, or `out` exists.
         DataError: If the run's prepared data are gone.
     """
     if pairs < 1:
         raise RunError(f"--pairs must be at least 1, but is {pairs}")
-    if out.exists():
-        raise RunError(f"{out}: is there already; remove it, or name another folder")
+    _check_absent(out)
     record = read_run(run)
-    config, vocab_size = ModelConfig(**record["config"]["model"]), record["vocab_size"]
-    check_exportable(config)
+    check_exportable(record.model)
     data = open_data(run)
-    model = build_model(config, vocab_size)
+    model = build_model(record.model, record.vocab_size)
     load_model(newest(checkpoint or run), model)
-    written = out.with_name(out.name + FAILED)
-    shutil.rmtree(written, ignore_errors=True)
-    export_hugging_face(config, model.state_dict(), data.folder / VOCABULARY, written)
-    converted = written / CTRANSLATE2_FOLDER if with_ctranslate2 else None
-    if converted is not None:
-        convert_to_ctranslate2(written, converted)
-    certificate = certify(model, written, data, ctranslate2=converted, pairs=pairs)
-    _write(certificate, written)
+    unproved = out.with_name(out.name + FAILED)
+    shutil.rmtree(unproved, ignore_errors=True)
+    export_hugging_face(record.model, model.state_dict(), data.folder / VOCABULARY, unproved)
+    ctranslate2 = unproved / CTRANSLATE2_FOLDER if with_ctranslate2 else None
+    if ctranslate2 is not None:
+        convert_to_ctranslate2(unproved, ctranslate2)
+    certificate = certify(model, unproved, data, ctranslate2=ctranslate2, pairs=pairs)
+    _write_certificate(certificate, unproved)
     if certificate.failures:
-        raise RunError(f"{written}: does not agree with {run}: {'; '.join(certificate.failures[:3])}")
-    written.rename(out)
+        raise RunError(f"{unproved}: does not agree with {run}: {'; '.join(certificate.failures[:3])}")
+    unproved.rename(out)
     return certificate
-
-
-def _write(certificate: Certificate, folder: Path) -> None:
-    content = certificate_json(certificate)
-    write_json(folder / "certificate.json", content)
-    (folder / "certificate.md").write_text(certificate_page(content), encoding="utf-8")
-
-
-STUDY = "imported"
-DATA = "data"
-"""Folder in the run that holds its vocabulary."""
 
 
 def import_run(folder: Path, out: Path) -> Path:
@@ -93,29 +86,24 @@ def import_run(folder: Path, out: Path) -> Path:
     which data for the model must be prepared (`path` in `[data.vocab]`).
 
     Args:
-        folder: Config.json with its safetensors.
-        out: Folder of the run, which must not be there.
+        folder: Folder with config.json and safetensors.
+        out: Folder of the run, which must not exist.
 
     Returns:
         The checkpoint.
 
     Raises:
-        RunError: If the model is not one of ours, or `out` is there.
+        RunError: If the model is not a T5 1.1, or `out` exists.
     """
-    if out.exists():
-        raise RunError(f"{out}: is there already; remove it, or name another folder")
+    _check_absent(out)
     config, vocab_size, weights = read_hugging_face(folder)
+    name = checkpoint_name(0)
     with whole_folder(out, needed=sum(weight.nbytes for weight in weights.values())) as partial:
         (partial / DATA).mkdir()
         if (folder / SENTENCEPIECE).is_file():
             shutil.copyfile(folder / SENTENCEPIECE, partial / DATA / VOCABULARY)
-        checkpoint = partial / CHECKPOINTS / "step-00000000"
-        checkpoint.mkdir(parents=True)
-        name = f"{MODEL}.safetensors"
-        write_tensors(checkpoint / name, {key: (weight, 0) for key, weight in weights.items()})
-        progress = Progress(step=0, tokens=0, flops=0, stream={})
-        write_state(checkpoint, State(progress=progress, files={name: record_file(checkpoint / name)}))
-        plan = RunPlan(
+        _write_checkpoint(partial / CHECKPOINTS / name, weights)
+        run = RunConfig(
             name=out.name,
             study=STUDY,
             role="held-out",
@@ -125,6 +113,26 @@ def import_run(folder: Path, out: Path) -> Path:
             seed=0,
             data=partial / DATA,
         )
-        record = describe(plan, partial, vocab_size=vocab_size, data=None)
-        write_record(partial, record, status="finished", finished=now())
-    return out / CHECKPOINTS / checkpoint.name
+        record = new_record(run, partial, vocab_size=vocab_size, data=None)
+        write_run(partial, replace(record, status="finished", finished=utc_now()))
+    return out / CHECKPOINTS / name
+
+
+def _check_absent(out: Path) -> None:
+    if out.exists():
+        raise RunError(f"{out}: exists already; remove it, or name another folder")
+
+
+def _write_certificate(certificate: Certificate, folder: Path) -> None:
+    content = certificate_json(certificate)
+    write_json(folder / "certificate.json", content)
+    (folder / "certificate.md").write_text(certificate_page(content), encoding="utf-8")
+
+
+def _write_checkpoint(checkpoint: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write weights as the checkpoint of step 0."""
+    checkpoint.mkdir(parents=True)
+    file = checkpoint / f"{MODEL}.safetensors"
+    write_tensors(file, {name: (weight, 0) for name, weight in weights.items()})
+    progress = Progress(step=0, tokens=0, flops=0, stream={})
+    write_state(checkpoint, State(progress=progress, files={file.name: record_file(file)}))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from mnmt_model.optim.adafactor import MIN_FACTORED
 from mnmt_model.planning.activations import activation_bytes
 from mnmt_model.planning.experts import largest_exchange
-from mnmt_model.planning.parameters import Tensors, all_tensors, layer_kinds
+from mnmt_model.planning.parameters import TensorGroup, all_tensors, layer_kinds
 from mnmt_model.planning.workload import FLOAT32, STATE_BYTES, Workload
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.loss import chunk_rows
@@ -96,10 +96,10 @@ class _Parts:
     dense: int
     experts: int
 
-    def of(self, tensors: Tensors) -> int:
+    def of(self, tensors: TensorGroup) -> int:
         return self.experts if tensors.part == "experts" else self.dense
 
-    def elements(self, tensors: Sequence[Tensors]) -> int:
+    def elements(self, tensors: Sequence[TensorGroup]) -> int:
         """Of the largest part of each, together."""
         return sum(each.number * _shard(each.shape, self.of(each)) for each in tensors)
 
@@ -112,7 +112,7 @@ def _shard(shape: Sequence[int], shards: int) -> int:
     return elements
 
 
-def _optimizer_bytes(tensors: Sequence[Tensors], train: TrainConfig, parts: _Parts) -> int:
+def _optimizer_bytes(tensors: Sequence[TensorGroup], train: TrainConfig, parts: _Parts) -> int:
     if train.optimizer == "adamw":
         return 2 * FLOAT32 * parts.elements(tensors)
     return FLOAT32 * sum(each.number * _second_moment(each.shape, parts.of(each)) for each in tensors)
@@ -147,7 +147,7 @@ def _loss_bytes(config: ModelConfig, vocab_size: int, train: TrainConfig, worklo
 
 
 def _communication_bytes(
-    config: ModelConfig, tensors: Sequence[Tensors], train: TrainConfig, workload: Workload
+    config: ModelConfig, tensors: Sequence[TensorGroup], train: TrainConfig, workload: Workload
 ) -> int:
     """What gradients and weights pass through, and the slots that an all-to-all sends and receives."""
     if workload.devices == 1:
@@ -158,7 +158,7 @@ def _communication_bytes(
     return exchanged + _gathered_bytes(config, tensors, train)
 
 
-def _gathered_bytes(config: ModelConfig, tensors: Sequence[Tensors], train: TrainConfig) -> int:
+def _gathered_bytes(config: ModelConfig, tensors: Sequence[TensorGroup], train: TrainConfig) -> int:
     """Under FSDP: the embeddings, which are outside of the layers, and two layers at a time.
 
     What is gathered are the weights, in `precision`, and their gradients, in float32 where they are summed.
@@ -168,6 +168,6 @@ def _gathered_bytes(config: ModelConfig, tensors: Sequence[Tensors], train: Trai
     return (embeddings + 2 * largest) * (STATE_BYTES[train.precision] + FLOAT32)
 
 
-def _dense(tensors: Sequence[Tensors]) -> int:
+def _dense(tensors: Sequence[TensorGroup]) -> int:
     """Parameters outside of the experts."""
     return sum(each.size for each in tensors if each.part != "experts")

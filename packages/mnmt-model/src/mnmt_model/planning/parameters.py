@@ -24,7 +24,7 @@ Part = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tensors:
+class TensorGroup:
     """Parameters of one shape."""
 
     part: Part | Literal["embedding"]
@@ -66,7 +66,7 @@ class StackCount:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Count:
+class ParameterCount:
     """Parameters of a model, by part.
 
     N, the `size` of the scaling laws, leaves out embeddings and softmax. A matrix that serves twice is
@@ -130,7 +130,9 @@ class Count:
         return self.size + self.embedding + self.softmax
 
 
-def count(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = None) -> Count:
+def count_parameters(
+    config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = None
+) -> ParameterCount:
     """Count the parameters of a model without building it.
 
     For T5 1.1's parts (Fernandes et al. 2023, App. A) this comes to
@@ -149,7 +151,7 @@ def count(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = 
         ValueError: If the vocabularies differ in size but share a matrix.
     """
     embeddings = embedding_shapes(config, vocab_size, src_vocab_size=src_vocab_size)
-    return Count(
+    return ParameterCount(
         encoder=None if config.is_language_model else _stack_count(encoder_tensors(config)),
         decoder=_stack_count(decoder_tensors(config)),
         num_experts=config.num_experts,
@@ -157,14 +159,14 @@ def count(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = 
     )
 
 
-def encoder_tensors(config: ModelConfig) -> list[Tensors]:
+def encoder_tensors(config: ModelConfig) -> list[TensorGroup]:
     """What an encoder is made of; nothing for a language model."""
     if config.is_language_model:
         return []
     return list(_stack_tensors(config, config.num_encoder_layers, cross_attention=False))
 
 
-def decoder_tensors(config: ModelConfig) -> list[Tensors]:
+def decoder_tensors(config: ModelConfig) -> list[TensorGroup]:
     """What the decoder, or a language model's one stack, is made of."""
     return list(_stack_tensors(config, config.decoder_layers, cross_attention=not config.is_language_model))
 
@@ -189,18 +191,20 @@ def embedding_shapes(
     }
 
 
-def all_tensors(config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = None) -> list[Tensors]:
+def all_tensors(
+    config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = None
+) -> list[TensorGroup]:
     """Every parameter of a model.
 
     Raises:
         ValueError: If the vocabularies differ in size but share a matrix.
     """
     shapes = embedding_shapes(config, vocab_size, src_vocab_size=src_vocab_size).values()
-    embeddings = [Tensors(part="embedding", shape=shape, number=1) for shape in shapes if shape]
+    embeddings = [TensorGroup(part="embedding", shape=shape, number=1) for shape in shapes if shape]
     return [*embeddings, *encoder_tensors(config), *decoder_tensors(config)]
 
 
-def layer_kinds(config: ModelConfig) -> list[list[Tensors]]:
+def layer_kinds(config: ModelConfig) -> list[list[TensorGroup]]:
     """One layer of each kind that the model has: of encoder or decoder, with experts or without."""
     stacks = [(config.num_encoder_layers, False), (config.decoder_layers, not config.is_language_model)]
     return [
@@ -210,7 +214,7 @@ def layer_kinds(config: ModelConfig) -> list[list[Tensors]]:
     ]
 
 
-def _stack_tensors(config: ModelConfig, layers: int, *, cross_attention: bool) -> Iterator[Tensors]:
+def _stack_tensors(config: ModelConfig, layers: int, *, cross_attention: bool) -> Iterator[TensorGroup]:
     mixtures = num_mixtures(config, layers)
     for number, experts in ((layers - mixtures, False), (mixtures, True)):
         if number:
@@ -219,46 +223,46 @@ def _stack_tensors(config: ModelConfig, layers: int, *, cross_attention: bool) -
     if config.norm_order == "pre":
         yield _norms(config, 1)
     if config.positions == "relative":
-        yield Tensors(part="position_biases", shape=(NUM_BUCKETS, config.num_heads), number=1)
+        yield TensorGroup(part="position_biases", shape=(NUM_BUCKETS, config.num_heads), number=1)
 
 
-def _layer_tensors(config: ModelConfig, *, cross_attention: bool, experts: bool) -> Iterator[Tensors]:
+def _layer_tensors(config: ModelConfig, *, cross_attention: bool, experts: bool) -> Iterator[TensorGroup]:
     """One layer: matrices as (outputs, inputs)."""
     d_model, d_attention = config.d_model, config.d_attention
     attentions: tuple[Part, ...] = ("attention", "cross_attention") if cross_attention else ("attention",)
     for part in attentions:
-        yield Tensors(part=part, shape=(d_attention, d_model), number=3)
-        yield Tensors(part=part, shape=(d_model, d_attention), number=1)
+        yield TensorGroup(part=part, shape=(d_attention, d_model), number=3)
+        yield TensorGroup(part=part, shape=(d_model, d_attention), number=1)
     if config.biases:
-        yield Tensors(part="biases", shape=(d_attention,), number=3 * len(attentions))
-        yield Tensors(part="biases", shape=(d_model,), number=len(attentions))
+        yield TensorGroup(part="biases", shape=(d_attention,), number=3 * len(attentions))
+        yield TensorGroup(part="biases", shape=(d_model,), number=len(attentions))
     yield from _expert_tensors(config) if experts else _feed_forward_tensors(config)
     yield _norms(config, len(attentions) + 1)
 
 
-def _feed_forward_tensors(config: ModelConfig) -> Iterator[Tensors]:
+def _feed_forward_tensors(config: ModelConfig) -> Iterator[TensorGroup]:
     inner = 2 if config.feed_forward == "gated-gelu" else 1
-    yield Tensors(part="feed_forward", shape=(config.d_ff, config.d_model), number=inner)
-    yield Tensors(part="feed_forward", shape=(config.d_model, config.d_ff), number=1)
+    yield TensorGroup(part="feed_forward", shape=(config.d_ff, config.d_model), number=inner)
+    yield TensorGroup(part="feed_forward", shape=(config.d_model, config.d_ff), number=1)
     if config.biases:
-        yield Tensors(part="biases", shape=(config.d_ff,), number=inner)
-        yield Tensors(part="biases", shape=(config.d_model,), number=1)
+        yield TensorGroup(part="biases", shape=(config.d_ff,), number=inner)
+        yield TensorGroup(part="biases", shape=(config.d_model,), number=1)
 
 
-def _expert_tensors(config: ModelConfig) -> Iterator[Tensors]:
+def _expert_tensors(config: ModelConfig) -> Iterator[TensorGroup]:
     """A gate and the experts' matrices, stacked as (experts, inputs, outputs)."""
     num_experts, d_model, d_ff = config.num_experts, config.d_model, config.d_ff
-    yield Tensors(part="gates", shape=(num_experts, d_model), number=1)
-    yield Tensors(part="experts", shape=(num_experts, d_model, d_ff), number=1)
-    yield Tensors(part="experts", shape=(num_experts, d_ff, d_model), number=1)
+    yield TensorGroup(part="gates", shape=(num_experts, d_model), number=1)
+    yield TensorGroup(part="experts", shape=(num_experts, d_model, d_ff), number=1)
+    yield TensorGroup(part="experts", shape=(num_experts, d_ff, d_model), number=1)
 
 
-def _norms(config: ModelConfig, number: int) -> Tensors:
+def _norms(config: ModelConfig, number: int) -> TensorGroup:
     vectors = 2 if config.norm == "layer" else 1
-    return Tensors(part="norms", shape=(config.d_model,), number=number * vectors)
+    return TensorGroup(part="norms", shape=(config.d_model,), number=number * vectors)
 
 
-def _stack_count(tensors: Iterable[Tensors]) -> StackCount:
+def _stack_count(tensors: Iterable[TensorGroup]) -> StackCount:
     sizes = dict.fromkeys(StackCount.__dataclass_fields__, 0)
     for each in tensors:
         sizes[each.part] += each.size

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from mnmt_model.errors import RunError
-from mnmt_model.planning.parameters import count
+from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 
 
@@ -167,7 +167,7 @@ def deepened(encdec: ModelConfig, architecture: Architecture) -> ModelConfig:
 
 
 def _size(config: ModelConfig) -> int:
-    return count(config, 1).size
+    return count_parameters(config, 1).size
 
 
 PRESETS: dict[str, Preset] = {**FERNANDES, **GSHARD, **M4}

@@ -1,8 +1,12 @@
-"""Numbers as people read them, and tables of them."""
+"""Numbers in a form that people read, and tables of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from mnmt_model.planning.flops import Flops
+from mnmt_model.planning.memory import Memory
 
 PREFIXES = (
     (1e24, "Y"),
@@ -18,7 +22,7 @@ DURATIONS = ((2 * 86_400, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min
 
 
 def short(number: float) -> str:
-    """Three digits of a number of parameters: 1.02B, 18.9M, 64K."""
+    """Return three digits of a number of parameters: 1.02B, 18.9M, 64K."""
     for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
         if number >= unit:
             return f"{_three_digits(number / unit)}{letter}"
@@ -26,7 +30,7 @@ def short(number: float) -> str:
 
 
 def si(number: float) -> str:
-    """Three digits and an SI prefix: 6.12 G."""
+    """Return three digits of a number with an SI prefix: 6.12 G."""
     for unit, letter in PREFIXES:
         if number >= unit:
             return f"{_three_digits(number / unit)} {letter}"
@@ -34,7 +38,7 @@ def si(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Of a run: 45 s, 12 min, 3.5 h, 21 days."""
+    """Return the duration of a run: 45 s, 12 min, 3.5 h, 21 days."""
     for least, unit, name in DURATIONS:
         if seconds >= least:
             return f"{_three_digits(seconds / unit)} {name}"
@@ -42,7 +46,7 @@ def duration(seconds: float) -> str:
 
 
 def step_duration(seconds: float) -> str:
-    """Of a step: 1.20 s, 45.0 ms, 300 µs."""
+    """Return the duration of a step: 1.20 s, 45.0 ms, 300 µs."""
     for unit, name in ((1e-3, "ms"), (1e-6, "µs")):
         if unit <= seconds < 1:
             return f"{_three_digits(seconds / unit)} {name}"
@@ -50,19 +54,20 @@ def step_duration(seconds: float) -> str:
 
 
 def data_size(size: int) -> str:
-    """Bytes: 1.38 GiB, 12.0 MiB."""
+    """Return a number of bytes: 1.38 GiB, 12.0 MiB."""
     for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if size >= unit:
             return f"{_three_digits(size / unit)} {name}"
     return f"{size} B"
 
 
-def _three_digits(number: float) -> str:
-    return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"
+def with_total(parts: Flops | Memory) -> dict[str, int]:
+    """Return {part: its number}, and their sum as `total`."""
+    return {**asdict(parts), "total": parts.total}
 
 
-def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterable[str]:
-    """Rows with aligned columns, the first `left` of them to the left."""
+def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterator[str]:
+    """Yield rows with aligned columns, the first `left` of them to the left."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [
@@ -70,3 +75,7 @@ def table(rows: Sequence[Sequence[str]], *, left: int = 1) -> Iterable[str]:
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:.0f}" if number >= 99.95 else f"{number:.1f}" if number >= 9.995 else f"{number:.2f}"

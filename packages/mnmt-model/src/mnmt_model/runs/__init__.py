@@ -1,1 +1,37 @@
-"""What a run is, its record on the disk, its data, and its model, loaded and measured."""
+"""What a run is, its record on the disk, its data, and its model, loaded and measured.
+
+Exported here is what needs no torch; `mnmt_model.load_run` and `mnmt_model.write_log_probs` load a model.
+"""
+
+from mnmt_model.runs.run_config import RunConfig, new_record
+from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
+from mnmt_model.runs.run_record import (
+    EVALS,
+    METRICS,
+    RUN,
+    Eval,
+    RunRecord,
+    append_evals,
+    find_runs,
+    read_evals,
+    read_run,
+    write_run,
+)
+
+__all__ = [
+    "EVALS",
+    "METRICS",
+    "RUN",
+    "Eval",
+    "RunConfig",
+    "RunRecord",
+    "append_evals",
+    "check_vocabulary",
+    "data_folder",
+    "find_runs",
+    "new_record",
+    "open_data",
+    "read_evals",
+    "read_run",
+    "write_run",
+]

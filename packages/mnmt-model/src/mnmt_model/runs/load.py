@@ -1,33 +1,17 @@
-"""Loading a trained run."""
+"""Loading the model of a trained run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_data.store import PreparedData
-from mnmt_model.checkpoints import load_model, newest, read_progress
-from mnmt_model.runs.evaluate import losses, mean_dev_loss
+from mnmt_model.checkpoints import Progress, load_model, newest, read_progress
+from mnmt_model.runs.losses import losses_by_task, mean_dev_loss
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
-from mnmt_model.runs.run_record import read_run
+from mnmt_model.runs.run_record import RunRecord, read_run
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
-from mnmt_model.transformer.model_config import ModelConfig
-
-
-@dataclass(frozen=True, kw_only=True)
-class Record:
-    """What a run's record says of it."""
-
-    run: str
-    study: str
-    status: str
-    role: str
-    mixture: Mapping[str, float]
-    step: int
-    tokens: int
-    flops: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +19,21 @@ class LoadedRun:
     """A run's model, ready to decode."""
 
     model: IncrementalModel
-    record: Record
-    data: Path
-    """Folder of the prepared data it was trained on."""
+    record: RunRecord
+    progress: Progress
+    """Where training stood at the checkpoint."""
     folder: Path
-    """The run's."""
+    """The run's folder."""
     checkpoint: Path
-    """Whose weights the model has."""
+    """The checkpoint whose weights the model has."""
+
+    @property
+    def data(self) -> Path:
+        """Folder of the prepared data that the run was trained on."""
+        return data_folder(self.folder, self.record)
 
     def open_data(self) -> PreparedData:
-        """Open the data it was trained on.
+        """Open the data that the run was trained on.
 
         Raises:
             DataError: If they cannot be opened.
@@ -64,39 +53,27 @@ def load_run(path: Path) -> LoadedRun:
     Raises:
         RunError: If the record or the checkpoint is missing or broken.
     """
-    saved = newest(path)
-    folder = saved.parent.parent
-    run = read_run(folder)
-    model = build_model(ModelConfig(**run["config"]["model"]), run["vocab_size"])
-    load_model(saved, model)
-    progress = read_progress(saved)
-    record = Record(
-        run=run["run"],
-        study=run["study"],
-        status=run["status"],
-        role=run["role"],
-        mixture=run["mixture"],
-        step=progress.step,
-        tokens=progress.tokens,
-        flops=progress.flops,
-    )
+    checkpoint = newest(path)
+    folder = checkpoint.parent.parent
+    record = read_run(folder)
+    model = build_model(record.model, record.vocab_size)
+    load_model(checkpoint, model)
     return LoadedRun(
         model=IncrementalModel(model),
         record=record,
-        data=data_folder(folder, run),
+        progress=read_progress(checkpoint),
         folder=folder,
-        checkpoint=saved,
+        checkpoint=checkpoint,
     )
 
 
 def dev_loss(path: Path) -> float:
-    """Mean dev loss of the model of a run or checkpoint over the tasks it was trained on, in nats per token.
+    """Return the mean dev loss of a run or checkpoint over the tasks it was trained on, in nats per token.
 
     Raises:
         RunError: If the record or the checkpoint is missing or broken, or the data have another vocabulary.
         DataError: If the run's prepared data are gone.
     """
-    loaded = load_run(path)
-    batch_tokens = read_run(loaded.folder)["config"]["train"]["batch_tokens"]
-    found = losses(loaded.model.model, loaded.open_data(), "dev", batch_tokens=batch_tokens)
-    return mean_dev_loss(dict(found), loaded.record.mixture)
+    run = load_run(path)
+    by_task = losses_by_task(run.model.model, run.open_data(), "dev", batch_tokens=run.record.batch_tokens)
+    return mean_dev_loss(dict(by_task), run.record.mixture)

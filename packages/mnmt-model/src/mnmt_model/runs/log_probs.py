@@ -25,8 +25,8 @@ from mnmt_data.store import (
 from mnmt_data.stream import batch_by_tokens, check_not_empty
 from mnmt_model.checkpoints import newest, weights_checksum
 from mnmt_model.errors import RunError
-from mnmt_model.runs.evaluate import pair_nats
 from mnmt_model.runs.load import load_run
+from mnmt_model.runs.losses import pair_nats
 from mnmt_model.runs.run_data import check_vocabulary, open_data
 from mnmt_model.transformer.translation_model import TranslationModel
 
@@ -34,7 +34,7 @@ PART_PAIRS = 2**16
 """Pairs scored between two places to go on from."""
 
 
-def score_shard(
+def write_log_probs(
     run: Path,
     data: Path | None = None,
     *,
@@ -76,18 +76,18 @@ def score_shard(
     check_not_empty(shard)
     info = ScoresInfo(
         run=loaded.record.run,
-        step=loaded.record.step,
+        step=loaded.progress.step,
         weights=weights_checksum(newest(run)),
         split=split,
         task=task,
         fingerprint=prepared.fingerprint,
     )
-    if _is_scored(out, info, len(shard)):
+    if _is_current(out, info, len(shard)):
         return
     parts = _parts(out.with_name(out.name + ".parts"), len(shard), part_pairs)
     token_bytes = prepared.vocab.token_bytes
     for path, rows in parts.items():
-        if not _is_scored(path, info, len(rows)):
+        if not _is_current(path, info, len(rows)):
             src, tgt = shard.gather(np.arange(rows.start, rows.stop))
             nats = shard_nats(loaded.model.model, src, tgt, batch_tokens=batch_tokens)
             _write(path, info, [score_table(nats, tgt.lengths, _text_bytes(tgt, token_bytes), info)])
@@ -128,7 +128,7 @@ def _text_bytes(tgt: Ragged, token_bytes: NDArray[np.int64]) -> NDArray[np.int64
     return np.maximum(sums - 1, 0)
 
 
-def _is_scored(path: Path, info: ScoresInfo, pairs: int) -> bool:
+def _is_current(path: Path, info: ScoresInfo, pairs: int) -> bool:
     """Whether the file is there, of the same model and of as many of the same pairs."""
     try:
         found = ScoreFile.open(path)

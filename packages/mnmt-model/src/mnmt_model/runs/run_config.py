@@ -1,33 +1,83 @@
-"""What one run is: everything needed to train it, before it is trained."""
+"""What one run is before it is trained, and the record that it starts with."""
 
 from __future__ import annotations
 
+import json
+import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from os.path import relpath
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
+from mnmt_data.store import VOCABULARY, PreparedData, checksum
+from mnmt_model.planning.parameters import count_parameters
+from mnmt_model.runs.run_record import Role, RunRecord, utc_now
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
-Role = Literal["fit", "held-out"]
-
 
 @dataclass(frozen=True, kw_only=True)
-class RunPlan:
-    """One model of a study."""
+class RunConfig:
+    """One model of a study: everything needed to train it."""
 
     name: str
     """Name of the run's folder."""
     study: str
     """Name of the study it belongs to."""
     role: Role
-    """Whether the laws are fitted to this run, or predict it."""
+    """Whether the laws are fitted to this run, or must predict it."""
     model: ModelConfig
     train: TrainConfig
     mixture: Mapping[str, float]
-    """Training weight of each task."""
+    """{task: training weight}."""
     seed: int
-    """Of the initial weights, the dropout and the order of the data."""
+    """Seed of the initial weights, the dropout and the order of the data."""
     data: Path
-    """Prepared-data folder."""
+    """Folder of the prepared data."""
+
+
+def new_record(run: RunConfig, folder: Path, *, vocab_size: int, data: PreparedData | None) -> RunRecord:
+    """Return the record of a run that is about to start.
+
+    Args:
+        run: The run.
+        folder: Its folder.
+        vocab_size: Tokens of its vocabulary.
+        data: The data that it is trained on; None if it is not trained here.
+    """
+    vocabulary = run.data / VOCABULARY
+    counts = count_parameters(run.model, vocab_size)
+    return RunRecord(
+        run=run.name,
+        study=run.study,
+        role=run.role,
+        architecture=run.model.architecture,
+        size=counts.size,
+        encoder_size=counts.encoder_size,
+        decoder_size=counts.decoder_size,
+        active_size=counts.active_size,
+        num_params=counts.num_params,
+        vocab_size=vocab_size,
+        vocabulary=checksum(vocabulary) if vocabulary.is_file() else None,
+        mixture=dict(run.mixture),
+        irreducible=dict(data.irreducible) if data else {},
+        seed=run.seed,
+        data=relpath(run.data.resolve(), folder.resolve()),
+        data_fingerprint=data.fingerprint if data else None,
+        config=_as_read({"model": asdict(run.model.resolved()), "train": asdict(run.train)}),
+        versions={
+            "mnmt-model": version("mnmt-model"),
+            "torch": version("torch"),
+            "python": platform.python_version(),
+        },
+        host=f"{platform.system()} {platform.machine()}",
+        started=utc_now(),
+        wall_seconds=0.0,
+    )
+
+
+def _as_read(config: dict[str, Any]) -> Any:
+    """Return `config` as JSON gives it back, with lists for tuples, so that it compares with a record's."""
+    return json.loads(json.dumps(config))

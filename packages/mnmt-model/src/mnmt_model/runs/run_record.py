@@ -2,18 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mnmt_model import jsonl
 from mnmt_model.errors import RunError
+from mnmt_model.transformer.model_config import ModelConfig
 
 SCHEMA = 1
 RUN = "run.json"
 METRICS = "metrics.jsonl"
 EVALS = "evals.jsonl"
+
+Role = Literal["fit", "held-out"]
+"""Whether the laws are fitted to a run, or must predict it."""
+
+Status = Literal["running", "finished", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """The content of run.json, field by field in its order."""
+
+    schema: int = SCHEMA
+    run: str
+    """Name of the run's folder."""
+    study: str
+    status: Status = "running"
+    error: str | None = None
+    """What went wrong in a failed run, in one line."""
+    role: Role
+    architecture: str
+    size: int
+    """N: parameters without embeddings and softmax."""
+    encoder_size: int
+    decoder_size: int
+    active_size: int | None = None
+    """N that a token passes, with two experts of each mixture."""
+    num_params: int
+    vocab_size: int
+    vocabulary: str | None = None
+    """SHA-256 of the vocabulary's file; None where the run has no such file."""
+    mixture: Mapping[str, float]
+    """{task: training weight}."""
+    irreducible: Mapping[str, float]
+    """{task: known irreducible loss, nats per token}."""
+    seed: int
+    data: str
+    """Folder of the prepared data, relative to the run's."""
+    data_fingerprint: str | None = None
+    """Checksum of what the data were prepared from, and how."""
+    config: Mapping[str, Mapping[str, Any]]
+    """{"model": {field: value}, "train": {field: value}}."""
+    versions: Mapping[str, str]
+    host: str
+    started: str
+    finished: str | None = None
+    wall_seconds: float | None = None
+    """Seconds of training, interruptions left out."""
+    stopped: str | None = None
+    """Why training ended before its last step."""
+    peak_flops: float | None = None
+    """FLOP/s that all devices reach at most."""
+    absent: frozenset[str] = frozenset()
+    """Keys that the file lacks, since an older version wrote it; they are None here."""
+
+    @property
+    def model(self) -> ModelConfig:
+        """The model that was trained."""
+        return ModelConfig(**self.config["model"])
+
+    @property
+    def batch_tokens(self) -> int:
+        """Source and target tokens of a batch in training."""
+        return int(self.config["train"]["batch_tokens"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,41 +88,63 @@ class Eval:
 
     step: int
     tokens: int
+    """Source and target tokens of training up to `step`."""
     flops: int
+    """FLOPs of training up to `step`."""
     task: str
     testset: str
     metric: str
     value: float
     signature: str
+    """How the value was measured."""
 
 
-def read_run(folder: Path) -> dict[str, Any]:
-    """run.json of the run in `folder`.
+def read_run(folder: Path) -> RunRecord:
+    """Read run.json of the run in `folder`.
 
     Raises:
         RunError: If it is missing, broken, or of another schema.
     """
-    record: dict[str, Any] = jsonl.read_json(folder / RUN)
-    if record.get("schema") != SCHEMA:
-        raise RunError(f"{folder / RUN}: schema is {record.get('schema')!r}, but must be {SCHEMA}")
+    path = folder / RUN
+    content = jsonl.read_json(path)
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        schema = content.get("schema") if isinstance(content, dict) else None
+        raise RunError(f"{path}: schema is {schema!r}, but must be {SCHEMA}")
+    keys = {field.name: field.default for field in fields(RunRecord) if field.name != "absent"}
+    absent = keys.keys() - content.keys()
+    if required := sorted(key for key in absent if keys[key] is MISSING):
+        raise RunError(f"{path}: lacks `{required[0]}`; it is broken, or another program wrote it")
+    known = {key: value for key, value in content.items() if key in keys}
+    return RunRecord(**{**known, "absent": frozenset(absent)})
+
+
+def write_run(folder: Path, record: RunRecord) -> RunRecord:
+    """Replace run.json of the run in `folder`; return `record`."""
+    content = {key: value for key, value in vars(record).items() if key not in {"absent", *record.absent}}
+    jsonl.write_json(folder / RUN, content)
     return record
 
 
+def utc_now() -> str:
+    """Return the time in UTC, to the second, as records have it."""
+    return datetime.fromtimestamp(time.time(), tz=UTC).isoformat(timespec="seconds")
+
+
 def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """Run folders among `paths`: each a run, or a folder of runs.
+    """Return the run folders among `paths`, each of which is a run or a folder of runs.
 
     Raises:
         RunError: If one of them is neither.
     """
-    found: list[Path] = []
+    folders: list[Path] = []
     for path in paths:
-        runs = [path] if (path / RUN).is_file() else sorted(p.parent for p in path.glob(f"*/{RUN}"))
+        runs = [path] if (path / RUN).is_file() else sorted(run.parent for run in path.glob(f"*/{RUN}"))
         if not runs:
             raise RunError(
                 f"{path}: no run here; give a folder that holds {RUN}, or a folder of such folders"
             )
-        found.extend(runs)
-    return found
+        folders.extend(runs)
+    return folders
 
 
 def append_evals(folder: Path, evals: Iterable[Eval]) -> None:
@@ -65,7 +153,7 @@ def append_evals(folder: Path, evals: Iterable[Eval]) -> None:
 
 
 def read_evals(folder: Path) -> list[Eval]:
-    """Measurements of the run in `folder`, in the order they were made.
+    """Return the measurements of the run in `folder`, in the order in which they were made.
 
     Raises:
         RunError: If a line is not a measurement.

@@ -1,4 +1,4 @@
-"""Which models a study trains: sizes × mixtures, and those held out of the fits."""
+"""Which models a study trains: sizes × mixtures, and those that are held out of the fits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from mnmt_data.stream import Mixture
 from mnmt_data.study import StructureError, StudyFile, structure
 from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import preset
-from mnmt_model.runs.run_config import Role, RunPlan
+from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.runs.run_record import Role
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -36,11 +37,11 @@ class SweepConfig:
     sizes: dict[str, dict[str, Any]]
     """Named sizes: what each changes of `[model]` and `[train]`, and the `preset` it starts from, if any."""
     fit: Grid
-    """Runs the laws are fitted to."""
+    """Runs that the laws are fitted to."""
     held_out: tuple[Grid, ...] = ()
-    """Runs the laws must predict."""
+    """Runs that the laws must predict."""
     seeds: tuple[int, ...] = (1,)
-    """Every run is trained once a seed."""
+    """Every run is trained once for each seed."""
 
     def __post_init__(self) -> None:
         for _, grid in self.grids():
@@ -52,31 +53,31 @@ class SweepConfig:
                     Mixture(mixture)
 
     def grids(self) -> Iterator[tuple[Role, Grid]]:
-        """The grids with their roles."""
+        """Yield the grids with their roles."""
         yield "fit", self.fit
         for grid in self.held_out:
             yield "held-out", grid
 
 
-def plan_runs(study: StudyFile, data: Path) -> list[RunPlan]:
-    """The runs of `study` over the prepared data in `data`, each once.
+def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
+    """Return the runs of `study` over the prepared data in `data`, each once.
 
     Raises:
-        RunError: If a mixture names a task the data do not have, or two grids hold the same run.
+        RunError: If a mixture names a task that the data do not have, or two grids hold the same run.
     """
     sweep = study.section("sweep", SweepConfig)
     for section, config in (("model", ModelConfig), ("train", TrainConfig)):
-        study.section(section, config)  # A mistake there must not be told of a size.
-    sizes = {name: _sized(study, name, changes) for name, changes in sweep.sizes.items()}
+        study.section(section, config)  # A mistake there must not be reported as one of a size.
+    sizes = {name: _size_configs(study, name, changes) for name, changes in sweep.sizes.items()}
     prepared = open_prepared(data)
-    plans: dict[str, RunPlan] = {}
+    runs: dict[str, RunConfig] = {}
     for role, size, mixture, seed in _cells(sweep):
-        mixture = _over_all_tasks(study, _tempered(mixture, prepared), prepared.tasks)
+        mixture = _over_all_tasks(study, _weights(mixture, prepared), prepared.tasks)
         name = run_name(size, mixture, seed)
-        if name in plans:
+        if name in runs:
             raise RunError(f"{study.path}: [sweep] holds the run {name} twice")
         model, train = sizes[size]
-        plans[name] = RunPlan(
+        runs[name] = RunConfig(
             name=name,
             study=study.name,
             role=role,
@@ -86,11 +87,11 @@ def plan_runs(study: StudyFile, data: Path) -> list[RunPlan]:
             seed=seed,
             data=data,
         )
-    return list(plans.values())
+    return list(runs.values())
 
 
 def run_name(size: str, mixture: Mapping[str, float], seed: int) -> str:
-    """Folder name of a run, such as `d32_en-de-0.3_en-zh-0.7_seed1`."""
+    """Return the folder name of a run, such as `d32_en-de-0.3_en-zh-0.7_seed1`."""
     weights = "_".join(f"{task}-{weight:g}" for task, weight in sorted(mixture.items()) if weight > 0)
     return f"{size}_{weights}_seed{seed}"
 
@@ -103,30 +104,32 @@ def _cells(sweep: SweepConfig) -> Iterator[tuple[Role, str, dict[str, float], in
                     yield role, size, mixture, seed
 
 
-def _sized(study: StudyFile, name: str, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
-    """Model and optimisation of a size."""
-    of_model, of_train = ({field.name for field in fields(config)} for config in (ModelConfig, TrainConfig))
+def _size_configs(study: StudyFile, name: str, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
+    """Return the model and the optimisation of a size."""
+    model_keys = {field.name for field in fields(ModelConfig)}
+    train_keys = {field.name for field in fields(TrainConfig)}
     where = f"sweep.sizes.{name}"
-    if unknown := sorted(set(changes) - of_model - of_train - {PRESET}):
-        valid = ", ".join([PRESET, *sorted(of_model | of_train)])
+    if unknown := sorted(set(changes) - model_keys - train_keys - {PRESET}):
+        valid = ", ".join([PRESET, *sorted(model_keys | train_keys)])
         raise RunError(
             f"{study.path}: [{where}] holds an unknown key `{unknown[0]}`; the valid ones are {valid}"
         )
-    train = study.tables.get("train", {})
+    model = study.tables.get("model", {})
+    model_changes = {key: value for key, value in changes.items() if key in model_keys}
+    train_changes = {key: value for key, value in changes.items() if key in train_keys}
     try:
-        model = study.tables.get("model", {})
         if PRESET in changes:
             model = asdict(preset(changes[PRESET]).config)
         return (
-            structure(model | {k: v for k, v in changes.items() if k in of_model}, ModelConfig, where=where),
-            structure(train | {k: v for k, v in changes.items() if k in of_train}, TrainConfig, where=where),
+            structure(model | model_changes, ModelConfig, where=where),
+            structure(study.tables.get("train", {}) | train_changes, TrainConfig, where=where),
         )
     except (StructureError, RunError) as error:
         raise RunError(f"{study.path}: {error}") from None
 
 
-def _tempered(mixture: Mapping[str, float], data: PreparedData) -> Mapping[str, float]:
-    """The weights of a mixture that may be given as a temperature."""
+def _weights(mixture: Mapping[str, float], data: PreparedData) -> Mapping[str, float]:
+    """Return the weights of a mixture, which may be given as a temperature."""
     if set(mixture) != {TEMPERATURE}:
         return mixture
     sizes = {task: len(data.shard("train", task)) for task in data.tasks}
@@ -136,7 +139,7 @@ def _tempered(mixture: Mapping[str, float], data: PreparedData) -> Mapping[str, 
 def _over_all_tasks(
     study: StudyFile, mixture: Mapping[str, float], tasks: tuple[str, ...]
 ) -> dict[str, float]:
-    """The mixture with every task of the data, those it does not name at weight 0."""
+    """Return the mixture with every task of the data; tasks that it does not name have weight 0."""
     unknown = sorted(set(mixture) - set(tasks))
     if unknown:
         raise RunError(

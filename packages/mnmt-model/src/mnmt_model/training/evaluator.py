@@ -8,8 +8,8 @@ from pathlib import Path
 from mnmt_data.store import PreparedData
 from mnmt_model.checkpoints import Progress
 from mnmt_model.distributed.world import World, on_first_rank
-from mnmt_model.runs.evaluate import losses, mean_dev_loss
-from mnmt_model.runs.run_config import RunPlan
+from mnmt_model.runs.losses import losses_by_task, mean_dev_loss
+from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import Eval, append_evals
 from mnmt_model.training.watcher import Watcher
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -29,7 +29,7 @@ class Measuring:
     """
 
     def __init__(
-        self, plan: RunPlan, folder: Path, data: PreparedData, model: TranslationModel, world: World
+        self, plan: RunConfig, folder: Path, data: PreparedData, model: TranslationModel, world: World
     ) -> None:
         self.plan, self.folder, self.data, self.model, self.world = plan, folder, data, model, world
 
@@ -45,7 +45,8 @@ class Measuring:
 
     def _measure(self, testset: str, progress: Progress, watchers: Sequence[Watcher]) -> dict[str, float]:
         batch_tokens = self.plan.train.batch_tokens
-        by_task = dict(losses(self.model, self.data, testset, batch_tokens=batch_tokens, world=self.world))
+        losses = losses_by_task(self.model, self.data, testset, batch_tokens=batch_tokens, world=self.world)
+        by_task = dict(losses)
         evals = [_eval(progress, task, testset, loss) for task, loss in by_task.items()]
         on_first_rank(lambda: append_evals(self.folder, evals))
         for watcher in watchers:

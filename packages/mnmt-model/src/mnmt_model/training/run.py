@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,8 @@ from mnmt_data.store import PreparedData, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.distributed.world import World, joined_world, on_first_rank
 from mnmt_model.errors import RunError, one_line
-from mnmt_model.runs.provenance import describe, now, write_record
-from mnmt_model.runs.run_config import RunPlan
-from mnmt_model.runs.run_record import RUN, read_run
+from mnmt_model.runs.run_config import RunConfig, new_record
+from mnmt_model.runs.run_record import RUN, RunRecord, read_run, utc_now, write_run
 from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import Watcher
 
@@ -40,7 +40,7 @@ FREE = frozenset(
 """Settings of [train] that change how a run is computed and kept, and not what it learns."""
 
 
-def train(plan: RunPlan, folder: Path, *, watchers: Sequence[Watcher] = ()) -> None:
+def train(plan: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> None:
     """Train the run in `folder` to its end, going on from its newest checkpoint, if it has not ended yet.
 
     Started by torchrun, all processes train it together.
@@ -57,15 +57,15 @@ def train(plan: RunPlan, folder: Path, *, watchers: Sequence[Watcher] = ()) -> N
     data = open_prepared(plan.data)
     with joined_world() as world, _exclusively(folder, world):
         record = on_first_rank(lambda: _open_record(plan, folder, data))
-        if record["status"] != "finished":
+        if record.status != "finished":
             _train(plan, folder, data, record, world, watchers if world.is_first else ())
 
 
 def _train(
-    plan: RunPlan,
+    plan: RunConfig,
     folder: Path,
     data: PreparedData,
-    record: dict[str, Any],
+    record: RunRecord,
     world: World,
     watchers: Sequence[Watcher],
 ) -> None:
@@ -73,7 +73,7 @@ def _train(
 
     def end(**changes: Any) -> None:
         if world.is_first:
-            write_record(folder, record, finished=now(), **changes)
+            write_run(folder, replace(record, finished=utc_now(), **changes))
 
     try:
         trainer = Trainer(plan, folder, data, world, watchers)
@@ -91,20 +91,22 @@ def _train(
     end(status="finished", stopped=stopped, wall_seconds=trainer.seconds, peak_flops=peak)
 
 
-def _open_record(plan: RunPlan, folder: Path, data: PreparedData) -> dict[str, Any]:
+def _open_record(plan: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
     """run.json of this plan: written anew, or the one there if it is of the same plan."""
-    fresh = describe(plan, folder, vocab_size=data.vocab.size, data=data)
+    fresh = new_record(plan, folder, vocab_size=data.vocab.size, data=data)
     if not (folder / RUN).exists() or not find_checkpoints(folder / CHECKPOINTS):
-        return write_record(folder, fresh)
+        return write_run(folder, fresh)
     record = read_run(folder)
-    if changed := next(_changes(record, fresh, TRAINED_WITH), None):
+    if changed := next(_changes(vars(record), vars(fresh), TRAINED_WITH - record.absent), None):
         raise RunError(
             f"{folder / RUN}: was trained with another {changed}; "
             "set it back, or remove the folder to train anew"
         )
-    if record["status"] == "finished":
-        return write_record(folder, record, role=plan.role) if record["role"] != plan.role else record
-    return write_record(folder, record, role=plan.role, config=fresh["config"], status="running", error=None)
+    if record.status != "finished":
+        record = replace(record, config=fresh.config, status="running", error=None)
+    elif record.role == plan.role:
+        return record
+    return write_run(folder, replace(record, role=plan.role))
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any], keys: Set[str]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from mnmt_model.distributed.world import World, on_first_rank
 from mnmt_model.errors import RunError
 from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optimizer
 from mnmt_model.planning.flops import training_flops
-from mnmt_model.runs.run_config import RunPlan
+from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import check_vocabulary
 from mnmt_model.runs.run_record import EVALS, METRICS, read_run
 from mnmt_model.training.evaluator import Measuring
@@ -49,7 +49,12 @@ class Trainer:
     """
 
     def __init__(
-        self, plan: RunPlan, folder: Path, data: PreparedData, world: World, watchers: Sequence[Watcher] = ()
+        self,
+        plan: RunConfig,
+        folder: Path,
+        data: PreparedData,
+        world: World,
+        watchers: Sequence[Watcher] = (),
     ) -> None:
         self.plan, self.folder, self.data, self.world, self.watchers = plan, folder, data, world, watchers
         self._started = time.monotonic()
@@ -264,7 +269,7 @@ def initialise_from(model: TranslationModel, path: Path, data: PreparedData) -> 
 
 
 def _check_config(config: ModelConfig, run: Path) -> None:
-    theirs = asdict(ModelConfig(**read_run(run)["config"]["model"]).resolved())
+    theirs = asdict(read_run(run).model.resolved())
     differing = {name: value for name, value in asdict(config.resolved()).items() if theirs[name] != value}
     if differing:
         name, value = next(iter(differing.items()))

@@ -1,4 +1,4 @@
-"""Losses on the held-out sets."""
+"""Losses of a model on the dev and test sets of its data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mnmt_model.transformer.translation_model import TranslationModel
 
 
 def pair_nats(model: TranslationModel, src: Tensor, tgt: Tensor) -> Tensor:
-    """-log p(target | source) of each pair, `(batch,)` float32, in nats, `</s>` included.
+    """Return -log p(target | source) of each pair, `(batch,)` float32, in nats, `</s>` included.
 
     Args:
         model: In evaluation mode.
@@ -33,7 +33,7 @@ def pair_nats(model: TranslationModel, src: Tensor, tgt: Tensor) -> Tensor:
 def shard_loss(
     model: TranslationModel, shard: Shard, *, batch_tokens: int, world: World | None = None
 ) -> float:
-    """Mean -log p of the shard's target tokens, `</s>` included, in nats per token.
+    """Return the mean -log p of the shard's target tokens, `</s>` included, in nats per token.
 
     Args:
         model: The model.
@@ -59,11 +59,11 @@ def shard_loss(
 
 
 def mean_dev_loss(by_task: Mapping[str, float], mixture: Mapping[str, float]) -> float:
-    """The mean of the tasks' dev losses, over those that are trained."""
+    """Return the mean dev loss over the tasks that are trained."""
     return fmean(loss for task, loss in by_task.items() if mixture.get(task, 0) > 0)
 
 
-def losses(
+def losses_by_task(
     model: TranslationModel,
     data: PreparedData,
     testset: str,
@@ -71,7 +71,7 @@ def losses(
     batch_tokens: int,
     world: World | None = None,
 ) -> Iterator[tuple[str, float]]:
-    """`(task, loss)` of every task that has the test set, those it was not trained on included."""
+    """Yield `(task, loss)` for every task that has the test set, zero-shot tasks included."""
     for task in data.evaluated:
         if testset == "dev" or testset in data.testsets(task):
             shard = data.shard(testset, task)

@@ -1,0 +1,34 @@
+from .checkpoints.average import average_checkpoints as average_checkpoints
+from .errors import RunError as RunError
+from .export.conversion import export_run as export_run
+from .export.conversion import import_run as import_run
+from .planning.flops import training_flops as training_flops
+from .planning.parameters import ParameterCount as ParameterCount
+from .planning.parameters import count_parameters as count_parameters
+from .planning.presets import PRESETS as PRESETS
+from .planning.presets import Preset as Preset
+from .planning.presets import preset as preset
+from .runs.load import LoadedRun as LoadedRun
+from .runs.load import load_run as load_run
+from .runs.log_probs import write_log_probs as write_log_probs
+from .runs.run_config import RunConfig as RunConfig
+from .runs.run_record import Eval as Eval
+from .runs.run_record import RunRecord as RunRecord
+from .runs.run_record import append_evals as append_evals
+from .runs.run_record import find_runs as find_runs
+from .runs.run_record import read_evals as read_evals
+from .runs.run_record import read_run as read_run
+from .sweep.run_queue import Outcome as Outcome
+from .sweep.run_queue import train_runs as train_runs
+from .sweep.sweep_config import SweepConfig as SweepConfig
+from .sweep.sweep_config import run_configs as run_configs
+from .train_config import TrainConfig as TrainConfig
+from .training.run import train as train
+from .training.watcher import Watcher as Watcher
+from .transformer.architectures import EncoderDecoder as EncoderDecoder
+from .transformer.architectures import LanguageModel as LanguageModel
+from .transformer.build import build_model as build_model
+from .transformer.model_config import ModelConfig as ModelConfig
+from .transformer.sentences import Sentences as Sentences
+
+__version__: str

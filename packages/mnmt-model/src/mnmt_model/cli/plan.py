@@ -1,0 +1,57 @@
+"""`mnmt-model plan`: what training takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mnmt_data.study import read_study
+from mnmt_model.errors import RunError
+from mnmt_model.planning.plan_config import PlanConfig
+from mnmt_model.planning.presets import PRESET_NAMES, preset
+
+
+def plan(
+    study: Path | None = None,
+    *,
+    preset_name: Annotated[str | None, Parameter("--preset")] = None,
+    options: Annotated[PlanConfig, Parameter("*")] = PlanConfig(),  # noqa: B008 - it is frozen
+    out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
+    as_json: Annotated[bool, Parameter("--json", negative="")] = False,
+) -> None:
+    """Print what training takes, before anything is trained: parameters, FLOPs, memory and time.
+
+    Plan a preset, part by part, or every run of a study whose data are prepared.
+
+    Args:
+        study: The study's TOML file.
+        preset_name: A published model instead, such as fernandes-l12-d1024 or zhang-base-l6-prefix-lm-deep.
+        options: What to assume.
+        out: Folder of the study's results; `results/NAME` by default.
+        as_json: Print JSON.
+    """
+    if (study is None) == (preset_name is None):
+        raise RunError(f"plan takes a study or --preset NAME; the presets are {', '.join(PRESET_NAMES)}")
+    if preset_name is not None:
+        _plan_preset(preset_name, options, as_json=as_json)
+    elif study is not None:
+        _plan_study(study, out, options, as_json=as_json)
+
+
+def _plan_preset(name: str, options: PlanConfig, *, as_json: bool) -> None:
+    from mnmt_model.planning.plan import plan_model
+    from mnmt_model.planning.plan_text import model_json, model_text
+
+    result = plan_model(name, preset(name), options)
+    print(json.dumps(model_json(result)) if as_json else model_text(result))
+
+
+def _plan_study(path: Path, out: Path | None, options: PlanConfig, *, as_json: bool) -> None:
+    from mnmt_model.sweep.study_plan import plan_study, study_json, study_text
+
+    study = read_study(path)
+    result = plan_study(study, (out or Path("results") / study.name) / "data", options)
+    print(json.dumps(study_json(result)) if as_json else study_text(result))

@@ -1,0 +1,115 @@
+"""Commands on a trained run: `mnmt-model average`, `log-probs`, `export`; and `import`, which makes one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mnmt_model.errors import RunError
+
+
+def average(
+    run: Path,
+    *,
+    last: int | None = None,
+    best: int | None = None,
+    out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
+) -> None:
+    """Average the weights of some of a run's checkpoints, to translate with or to start other runs from.
+
+    Args:
+        run: Folder of the run.
+        last: Number of checkpoints to average: the newest.
+        best: Instead, the number of those with the lowest dev loss, which `keep_best` in [train] keeps.
+        out: Folder to write; RUN/averages/last-N or best-N by default.
+    """
+    from mnmt_model.checkpoints.average import AVERAGES, average_checkpoints, select_checkpoints
+    from mnmt_model.runs.load import dev_loss
+    from mnmt_model.runs.run_record import read_run
+
+    if (last is None) == (best is None) or min(last or 1, best or 1) < 1:
+        raise RunError("give either --last N or --best N, with an N of at least 1")
+    read_run(run)
+    out = out or run / AVERAGES / (f"last-{last}" if last else f"best-{best}")
+    checkpoints = select_checkpoints(run, last=last, best=best)
+    average_checkpoints(checkpoints, out)
+    names = ", ".join(path.name for path in checkpoints)
+    print(f"averaged: {out} ({names}), dev loss {dev_loss(out):.4f} nats a token")
+
+
+def log_probs(
+    run: Path,
+    *,
+    task: str,
+    data: Path | None = None,
+    split: str = "train",
+    out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
+    batch_tokens: int = 4096,
+) -> None:
+    """Write the log-probability of every sentence pair of a split under a run's newest model.
+
+    `mnmt-data select` reads the file. The command continues where it was interrupted.
+
+    Args:
+        run: Folder of the run.
+        task: Task of the pairs, such as en-de.
+        data: Folder of prepared data with the run's vocabulary; the run's own data by default.
+        split: Split of the task.
+        out: Parquet file to write; RUN/scores/SPLIT.TASK.parquet by default.
+        batch_tokens: Source and target tokens of a batch, padding included.
+    """
+    from tqdm import tqdm
+
+    from mnmt_model.runs.log_probs import write_log_probs
+
+    out = out or run / "scores" / f"{split}.{task}.parquet"
+    with tqdm(unit="pair", unit_scale=True, disable=not sys.stderr.isatty()) as bar:
+
+        def advance(pairs: int, total: int) -> None:
+            bar.total = total
+            bar.update(pairs - bar.n)
+            if bar.disable:
+                print(f"pair {pairs:,} of {total:,}", file=sys.stderr, flush=True)
+
+        write_log_probs(
+            run, data, split=split, task=task, out=out, batch_tokens=batch_tokens, on_pairs=advance
+        )
+    print(f"written: {out}")
+
+
+def export(
+    run: Path,
+    *,
+    out: Annotated[Path, Parameter(("--out", "-o"))],
+    checkpoint: Path | None = None,
+    ctranslate2: bool = True,
+    pairs: int = 200,
+) -> None:
+    """Write a run's T5 1.1 for transformers and CTranslate2, with a certificate that they agree with it.
+
+    Args:
+        run: Folder of the run.
+        out: Folder to write, which must not exist; its `ctranslate2` holds the CTranslate2 model.
+        checkpoint: A checkpoint or average of the run; its newest checkpoint by default.
+        ctranslate2: Convert to CTranslate2 too.
+        pairs: Approximate number of test pairs to compare.
+    """
+    from mnmt_model.export.conversion import export_run
+
+    certificate = export_run(run, out, checkpoint=checkpoint, with_ctranslate2=ctranslate2, pairs=pairs)
+    print(f"exported: {out} ({len(certificate.pairs)} pairs agree under {', '.join(certificate.engines)})")
+
+
+def import_run(folder: Path, *, out: Annotated[Path, Parameter(("--out", "-o"))]) -> None:
+    """Make a run of a Hugging Face T5 1.1, to start other runs from.
+
+    Args:
+        folder: Folder with config.json and safetensors.
+        out: Folder of the run, which must not exist.
+    """
+    from mnmt_model.export.conversion import import_run as write_run
+
+    print(f"imported: {write_run(folder, out)}")

@@ -1,0 +1,84 @@
+"""Comparing the token ids of an exported tokenizer with those that the model was trained on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mnmt_data.store import EOS, UNK
+from mnmt_model.export.tokenizer import UNIGRAM, special_tokens
+
+Kind = Literal["equal", "tie", "literal", "different"]
+
+_TIE = 1e-5
+"""Two segmentations whose log-probabilities differ by less than this share of them differ by rounding."""
+
+
+@dataclass(kw_only=True)
+class TokenizerCheck:
+    """Sentences tokenised by both, by outcome."""
+
+    equal: int = 0
+    """The same ids."""
+    tie: int = 0
+    """Another segmentation that is as probable, such as "9" + "99" for "99" + "9": rounding decides between
+    them, of float32 in SentencePiece, of float64 in tokenizers."""
+    literal: int = 0
+    """Other ids, of a text that holds something like `</s>`, which transformers takes for the token."""
+    different: list[dict[str, Any]] = field(default_factory=list)
+    """Other ids for no such reason: the first ten."""
+    num_different: int = 0
+
+    def add(self, kind: Kind, text: str, expected: Sequence[int], exported: Sequence[int]) -> None:
+        """Count a sentence."""
+        if kind != "different":
+            setattr(self, kind, getattr(self, kind) + 1)
+            return
+        self.num_different += 1
+        if len(self.different) < 10:
+            self.different.append({"text": text, "expected": list(expected), "found": list(exported)})
+
+
+def tagged(proto: Any, text: str, ids: Sequence[int]) -> str:
+    """`text` with those tags written around it that stand around it in its `ids`."""
+    special = set(special_tokens(proto))
+    tags = {
+        id_: piece.piece for id_, piece in enumerate(proto.pieces) if id_ > UNK and piece.piece in special
+    }
+    inner = [token for token in ids if token != EOS]
+    first = tags.get(inner[0], "") if inner else ""
+    last = tags.get(inner[-1], "") if len(inner) > 1 else ""
+    return " ".join(part for part in (first, text, last) if part)
+
+
+def check_sentences(
+    check: TokenizerCheck,
+    proto: Any,
+    encode: Callable[[Sequence[str]], list[list[int]]],
+    texts: Sequence[str],
+    expected: Sequence[Sequence[int]],
+) -> None:
+    """Add what `encode` makes of `texts` to `check`, given the ids `expected` of each.
+
+    Args:
+        check: The counts so far.
+        proto: The SentencePiece model.
+        encode: The exported tokenizer.
+        texts: As they are in the corpus, without tags.
+        expected: As they are in the prepared data, with tags and `</s>`.
+    """
+    exported = encode([tagged(proto, text, ids) for text, ids in zip(texts, expected, strict=True)])
+    for text, ids, theirs in zip(texts, expected, exported, strict=True):
+        check.add(_kind(proto, text, ids, theirs), text, ids, theirs)
+
+
+def _kind(proto: Any, text: str, expected: Sequence[int], exported: Sequence[int]) -> Kind:
+    if list(expected) == list(exported):
+        return "equal"
+    if any(token in text for token in special_tokens(proto)) or re.search(r"<0x[0-9A-F]{2}>", text):
+        return "literal"
+    ours, theirs = (sum(proto.pieces[token].score for token in ids) for ids in (expected, exported))
+    is_tie = proto.trainer_spec.model_type == UNIGRAM and abs(ours - theirs) <= _TIE * abs(ours)
+    return "tie" if is_tie else "different"

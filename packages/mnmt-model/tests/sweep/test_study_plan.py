@@ -1,0 +1,112 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mnmt_data.store import open_prepared
+from mnmt_data.study import StudyFile, read_study
+from mnmt_model.errors import RunError
+from mnmt_model.planning.flops import training_flops
+from mnmt_model.planning.parameters import count_parameters
+from mnmt_model.planning.plan_config import PlanConfig
+from mnmt_model.sweep.study_plan import plan_study, study_json, study_text
+from mnmt_model.sweep.sweep_config import run_configs
+
+
+def test_a_study_is_planned_run_by_run(study_file: Path, results: Path) -> None:
+    study, data = read_study(study_file), results / "data"
+    planned = plan_study(study, data, PlanConfig())
+    prepared = open_prepared(data)
+    assert [run.name for run in planned.runs] == [run.name for run in run_configs(study, data)]
+    for cost, run in zip(planned.runs, run_configs(study, data), strict=True):
+        assert cost.size == count_parameters(run.model, prepared.vocab.size).size
+        assert cost.tokens == run.train.steps * run.train.batch_tokens
+        assert cost.seconds is None
+    assert planned.flops == sum(run.flops for run in planned.runs)
+
+
+def test_a_runs_flops_are_of_its_mixtures_mean_lengths(study_file: Path, results: Path) -> None:
+    study, data = read_study(study_file), results / "data"
+    run, cost = run_configs(study, data)[0], plan_study(study, data, PlanConfig()).runs[0]
+    shard = open_prepared(data).shard("train", "xx-aa")
+    share = shard.info.src_tokens / (shard.info.src_tokens + shard.info.tgt_tokens)
+    src_tokens = round(cost.tokens * share)
+    tokens = {"src_tokens": src_tokens, "tgt_tokens": cost.tokens - src_tokens}
+    assert cost.flops == training_flops(run.model, open_prepared(data).vocab.size, **tokens)
+
+
+def test_a_rate_gives_times(study_file: Path, results: Path) -> None:
+    planned = plan_study(read_study(study_file), results / "data", PlanConfig(flops_per_second=1e6))
+    assert planned.seconds == pytest.approx(planned.flops / 1e6)
+    assert all(run.seconds == pytest.approx(run.flops / 1e6) for run in planned.runs)
+    with pytest.raises(RunError, match="`flops_per_second` must be above 0, but is 0"):
+        plan_study(read_study(study_file), results / "data", PlanConfig(flops_per_second=0))
+
+
+def test_options_replace_what_the_study_says(study_file: Path, results: Path) -> None:
+    study, data = read_study(study_file), results / "data"
+    plain, doubled = (plan_study(study, data, PlanConfig(batch_tokens=tokens)) for tokens in (None, 600))
+    assert doubled.tokens == 2 * plain.tokens
+
+
+def test_the_table_of_a_study_has_a_line_a_run_and_one_for_all(study_file: Path, results: Path) -> None:
+    planned = plan_study(read_study(study_file), results / "data", PlanConfig(flops_per_second=1e6))
+    lines = study_text(planned).splitlines()
+    rows = lines[2 : 2 + len(planned.runs) + 2]
+    assert rows[0].split() == ["run", "role", "N", "parameters", "steps", "tokens", "FLOPs", "time", "memory"]
+    assert [row.split()[0] for row in rows[1:-1]] == [run.name for run in planned.runs]
+    assert rows[-1].startswith("5 runs")
+    assert "time" not in study_text(
+        replace(planned, runs=tuple(replace(r, seconds=None) for r in planned.runs))
+    )
+    assert json.loads(json.dumps(study_json(planned)))["runs"][0]["memory"]["total"] > 0
+
+
+def with_experts(study_file: Path, tmp_path: Path) -> StudyFile:
+    """The tiny study, whose larger size has experts that two devices hold together."""
+    text = study_file.read_text(encoding="utf-8").replace(
+        "d_model = 24", "d_model = 24\nnum_experts = 4\nexperts_every = 1\nexpert_parallel = 2"
+    )
+    path = tmp_path / "experts.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_study(path)
+
+
+def test_a_study_has_sizes_with_experts_beside_dense_ones(
+    study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    study = with_experts(study_file, tmp_path)
+    planned = plan_study(study, results / "data", PlanConfig(devices=2, flops_per_second=1e6))
+    runs = {run.name.split("_")[0]: run for run in planned.runs}
+    dense, mixture = runs["d16"], runs["d24"]
+    assert dense.active_size == dense.size
+    assert mixture.size - mixture.active_size == 2 * (4 - 2) * 2 * 24 * 32
+    assert (dense.exchange_bytes, dense.exchange_seconds) == (0, 0)
+    assert mixture.exchange_bytes > 0
+    assert mixture.exchange_seconds is None
+    assert planned.exchange_bytes == sum(run.exchange_bytes for run in planned.runs)
+    text = study_text(planned)
+    assert text.splitlines()[2].split()[:5] == ["run", "role", "N", "active", "parameters"]
+    assert f"{mixture.active_size:,}" in text
+    assert "time leaves out what devices exchange" in text
+
+
+def test_the_time_of_a_study_has_what_devices_exchange(
+    study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    options = PlanConfig(devices=2, flops_per_second=1e6, exchange_bytes_per_second=1e3)
+    planned = plan_study(with_experts(study_file, tmp_path), results / "data", options)
+    for run in planned.runs:
+        assert run.seconds == pytest.approx(run.flops / 1e6 + run.exchange_bytes / 1e3)
+    assert "leaves out" not in study_text(planned)
+
+
+def test_a_run_whose_experts_do_not_come_out_even_is_named(
+    study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    study = with_experts(study_file, tmp_path)
+    with pytest.raises(
+        RunError, match=r"d24_.*: `devices` must be a multiple of `expert_parallel` \(2\), but is 1"
+    ):
+        plan_study(study, results / "data", PlanConfig())
