@@ -40,7 +40,7 @@ def fit(
 
     Args:
         source: Path of a run table or of a folder of run records, or a frame, a dataset, a run table or
-            observations; chosen as by `observe`.
+            observations, read as by `observe`.
         law: A name from `LAWS`.
         metric: A value of the column `metric`; by default the only one, or `loss`.
         testset: A value of the column `testset`; by default the only one, or `test`.
@@ -61,20 +61,7 @@ def fit(
     observations = observe(source, metric=metric, testset=testset, architecture=architecture)
     definition, measure = LAWS[law], find_objective(objective, delta=delta)
     method = uncertainty or ResidualBootstrap()
-    _require_limit(definition, observations)
-    rows = _rows_to_fit(observations, measure)
-    runs = _run_numbers(rows)
-    fits = {
-        str(task): fit_task(
-            definition,
-            sample_of(observations, task_rows, definition, str(task)),
-            measure,
-            method,
-            runs=runs[task_rows.index],
-            number=number,
-        )
-        for number, (task, task_rows) in enumerate(rows.groupby("task"))
-    }
+    fits = _fit_tasks(definition, measure, method, observations)
     table = _annotate(_stack(fits), definition, measure, observations, method)
     return LawFit(
         law=definition,
@@ -89,6 +76,20 @@ def fit(
         ),
         observations=observations,
     )
+
+
+def _fit_tasks(
+    law: Law, objective: Objective, method: Uncertainty, observations: Observations
+) -> dict[str, TaskFit]:
+    _require_limit(law, observations)
+    rows = _rows_to_fit(observations, objective)
+    runs = _run_numbers(rows)
+    fits = {}
+    for number, (task, task_rows) in enumerate(rows.groupby("task")):
+        sample = sample_of(observations, task_rows, law, str(task))
+        task_runs = runs[task_rows.index]
+        fits[str(task)] = fit_task(law, sample, objective, method, runs=task_runs, number=number)
+    return fits
 
 
 def _require_limit(law: Law, observations: Observations) -> None:

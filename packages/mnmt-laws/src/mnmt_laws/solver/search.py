@@ -23,6 +23,24 @@ BATCH = 2_000_000
 
 _STARTS, _FEWEST = 48, 12  # descents a region
 _SEPARATE = 3  # partners whose parameters are varied one by one
+_SHORT = 60  # steps of the first descents, of which only the best go on
+_RIVAL_DEVIANCE = 20.0  # twice the log-likelihood that a refit's noise may make up for
+_FINALISTS, _KINKED_FINALISTS = 10, 3  # ends followed to their last digits; kinks stop descents early
+_MINIMA = 2  # that each refit sets out from
+
+
+@dataclass(frozen=True, kw_only=True)
+class Minimum:
+    """A local minimum of one copy, and the region of the law it lies in."""
+
+    region: Region
+
+    vector: Array
+    """(P,)"""
+
+    cost: float
+
+    converged: bool
 
 
 def find_valleys(design: DesignMatrix, objective: Objective, region: Region) -> Array:
@@ -101,26 +119,6 @@ def _project(
         problem = problem_of(design, region, np.zeros(len(some), dtype=np.int64))
         parts.append(project(design, first_stage, problem, some, steps=3, cold=True))
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-
-
-_SHORT = 60  # steps of the first descents, of which only the best go on
-_RIVAL_DEVIANCE = 20.0  # twice the log-likelihood that a refit's noise may make up for
-_FINALISTS, _KINKED_FINALISTS = 10, 3  # ends followed to their last digits; kinks stop descents early
-_MINIMA = 2  # that each refit sets out from
-
-
-@dataclass(frozen=True, kw_only=True)
-class Minimum:
-    """A local minimum of one copy, and the region of the law it lies in."""
-
-    region: Region
-
-    vector: Array
-    """(P,)"""
-
-    cost: float
-
-    converged: bool
 
 
 def find_minima(design: DesignMatrix, objective: Objective) -> tuple[Minimum, ...]:

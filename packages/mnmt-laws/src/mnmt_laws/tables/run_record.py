@@ -158,4 +158,5 @@ def _measurement(entry: object, where: str) -> Measurement:
         raise TableError(
             f"{where}: `value` must be a number, but is {entry['value']!r}; remove the line, or score again."
         )
-    return Measurement(**{field.name: entry.get(field.name) for field in fields(Measurement)})
+    values: dict[str, Any] = {field.name: entry.get(field.name) for field in fields(Measurement)}
+    return Measurement(**values)
