@@ -1,13 +1,16 @@
 import json
 import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 import torch
 
 from mnmt_model import RunError, jsonl
-from mnmt_model.training.log import StepResult, TrainingLog
+from mnmt_model.training.log import Reduce, StepResult, TrainingLog
 
 
 class Clock:
@@ -124,9 +127,73 @@ def test_a_resumed_run_writes_the_line_that_it_would_have(tmp_path: Path, clock:
     assert line["skipped"] == 1
 
 
+class Ranks:
+    """Logs of several ranks, each in a thread of its own, whose sums are made in the order of ranks."""
+
+    def __init__(self, logs: list[TrainingLog]) -> None:
+        self.logs = logs
+        self._parts: list[Any] = [None] * len(logs)
+        self._barrier = Barrier(len(logs))
+
+    def each(self, call: Callable[[TrainingLog, Reduce], Any]) -> list[Any]:
+        def of(rank: int) -> Any:
+            def reduce(tensor: torch.Tensor) -> torch.Tensor:
+                self._parts[rank] = tensor
+                self._barrier.wait()
+                total = sum(self._parts)
+                self._barrier.wait()
+                return total
+
+            return call(self.logs[rank], reduce)
+
+        with ThreadPoolExecutor(len(self.logs)) as threads:
+            return list(threads.map(of, range(len(self.logs))))
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_resumed_ranks_write_the_line_that_they_would_have(tmp_path: Path, clock: Clock, size: int) -> None:
+    def logs(name: str) -> Ranks:
+        path = tmp_path / f"{name}.jsonl"
+        return Ranks([make_log(path, clock, num_devices=size, rank=rank) for rank in range(size)])
+
+    def add(ranks: Ranks, nats: list[float]) -> None:
+        for log, value in zip(ranks.logs, nats, strict=False):
+            log.add(step_result(1, nats=torch.tensor(value)))
+
+    whole, first, resumed = map(logs, "abc")
+    for ranks in (whole, first):
+        # In float32 2^24 + 1 is 2^24, but 2^24 + 2 is not.
+        add(ranks, [2.0**24, 1.0, 1.0])
+    for log, state in zip(
+        resumed.logs, first.each(lambda log, reduce: log.state(reduce=reduce)), strict=True
+    ):
+        log.restore(json.loads(json.dumps(state)))
+    for ranks in (whole, resumed):
+        add(ranks, [1.0, 1.0, 1.0])
+    clock.now += 1.0
+    lines = [ranks.each(lambda log, reduce: log.write(16, reduce=reduce)) for ranks in (whole, resumed)]
+    assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])
+def test_another_number_of_ranks_goes_on_from_the_sum_of_all(
+    tmp_path: Path, clock: Clock, before: int, after: int
+) -> None:
+    first = Ranks([make_log(tmp_path / "a", clock, num_devices=before, rank=rank) for rank in range(before)])
+    for log in first.logs:
+        log.add(step_result(1, tgt_tokens=10 * before))
+    state = first.each(lambda log, reduce: log.state(reduce=reduce))[0]
+    resumed = Ranks([make_log(tmp_path / "b", clock, num_devices=after, rank=rank) for rank in range(after)])
+    for log in resumed.logs:
+        log.restore(state)
+        log.add(step_result(2, tgt_tokens=10 * after))
+    line = resumed.each(lambda log, reduce: log.write(16, reduce=reduce))[0]
+    assert (line["loss"], line["objective"]) == (2.0, 3.0)
+
+
 def test_ranks_reduce_one_tensor_and_get_the_same_line_that_one_writes(tmp_path: Path, clock: Clock) -> None:
     main = make_log(tmp_path / "metrics.jsonl", clock, num_devices=2)
-    other = make_log(tmp_path / "other.jsonl", clock, num_devices=2, writes=False)
+    other = make_log(tmp_path / "other.jsonl", clock, num_devices=2, rank=1)
     main.add(step_result(1, nats=torch.tensor(5.0)))
     other.add(step_result(1, nats=torch.tensor(15.0)))
     clock.now += 1.0

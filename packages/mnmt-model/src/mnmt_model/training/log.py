@@ -58,7 +58,7 @@ class TrainingLog:
         dtype: Of the matrix products, for the peak FLOP/s.
         num_devices: Devices that train together.
         tasks: Whose drop rates are told apart.
-        writes: Whether this rank is the one that writes.
+        rank: This device's number among them; the first one writes.
         peak: FLOP/s of one device; `peak_flops` unless given.
         clock: Seconds.
     """
@@ -71,12 +71,12 @@ class TrainingLog:
         dtype: torch.dtype = torch.float32,
         num_devices: int = 1,
         tasks: Sequence[str] = (),
-        writes: bool = True,
+        rank: int = 0,
         peak: Callable[[torch.device, torch.dtype], float | None] = peak_flops,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.path, self.device, self.dtype = path, device, dtype
-        self.num_devices, self.writes = num_devices, writes
+        self.num_devices, self.rank = num_devices, rank
         self._peak, self._clock = peak, clock
         self.skipped = 0
         self._balance = BalanceLog(tasks)
@@ -103,19 +103,27 @@ class TrainingLog:
             self._balance.add(result.balance)
 
     def state(self, *, reduce: Reduce = lambda sums: sums) -> dict[str, Any]:
-        """What a resumed run goes on from, as JSON: sums over all ranks, each of which calls this."""
-        sums = reduce(self._sums.clone()).tolist()
+        """Return what a resumed run goes on from, as JSON; every rank calls it.
+
+        The sums stay apart by rank: float32 sums in another order would have other last bits.
+        """
+        by_rank = self._sums.new_zeros(self.num_devices, len(self._sums))
+        by_rank[self.rank] = self._sums
+        sums = reduce(by_rank).tolist()
         counts = {name: getattr(self, f"_{name}") for name in _COUNTS}
         balance = self._balance.state(reduce)
         return {"sums": sums, "skipped": self.skipped, "balance": balance, **counts}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state`; the first rank takes over the sums of all."""
+        """Go on from `state`, each rank from its own sums; of another number of ranks, the first from all."""
         self.skipped = state["skipped"]
-        if self.writes:
-            self._sums = torch.tensor(state["sums"], device=self.device)
-            if state.get("balance") is not None:
-                self._balance.restore(state["balance"], self.device)
+        by_rank = torch.tensor(state["sums"], device=self.device).view(-1, len(self._sums))
+        if len(by_rank) == self.num_devices:
+            self._sums = by_rank[self.rank]
+        elif self.rank == 0:
+            self._sums = by_rank.sum(0)
+        if self.rank == 0 and state.get("balance") is not None:
+            self._balance.restore(state["balance"], self.device)
         for name in _COUNTS:
             setattr(self, f"_{name}", state[name])
 
@@ -153,7 +161,7 @@ class TrainingLog:
             "padding": round(1 - self._real_tokens / max(self._cells, 1), 4),
             **self._balance.line(reduce),
         }
-        if self.writes:
+        if self.rank == 0:
             jsonl.append_lines(self.path, [line])
         self._restart()
         return line

@@ -81,7 +81,7 @@ class Trainer:
             dtype=dtype,
             num_devices=world.size,
             tasks=self.stream.tasks,
-            writes=world.is_first,
+            rank=world.rank,
         )
         if "log" in self.progress.extras:
             self.log.restore(self.progress.extras["log"])
