@@ -1,10 +1,10 @@
-"""The package's one named exception, and how any is told."""
+"""The exception of the package, and exceptions in one line."""
 
 
 class RunError(Exception):
-    """A run, checkpoint or study that cannot be used; one line that names it and the remedy."""
+    """A run, checkpoint or study that cannot be used; the message names it and the remedy in one line."""
 
 
 def one_line(error: BaseException) -> str:
-    """What an exception says, in one line."""
+    """Return the message of an exception in one line."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Checkpoints: folders of safetensors that appear whole or not at all, and know when they have changed."""
+"""Checkpoints: folders of safetensors that appear complete or not at all, and are verified by checksums."""
 
 from mnmt_model.checkpoints.checkpoint import load_model, restore, restore_newest, save
 from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, find_checkpoints, newest

@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all, also if the machine stops meanwhile."""
+"""Folders that appear complete or not at all, also if the machine stops meanwhile."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
-def whole_folder(final: Path, *, needed: int) -> Iterator[Path]:
-    """Make an empty folder that takes the name `final`, in place of what has it, after the block.
+def atomic_folder(final: Path, *, needed: int) -> Iterator[Path]:
+    """Make an empty folder to write into, which replaces `final` when the block ends.
 
-    Every rank enters it. If the block fails, nothing of the folder is left.
+    Every rank enters the context. If the block fails, nothing of the folder is left.
 
     Args:
-        final: Its path in the end.
+        final: Final path of the folder.
         needed: Bytes that all ranks together will write.
 
     Raises:
-        RunError: If the disk has no room, or refuses.
+        RunError: If the disk has no room or cannot be written.
     """
     partial = final.with_name(final.name + PARTIAL)
     try:
@@ -43,7 +43,7 @@ def whole_folder(final: Path, *, needed: int) -> Iterator[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, if there, so that at no moment a part of it has its name."""
+    """Remove a folder, if it exists, so that an incomplete folder never has its name."""
     if folder.exists():
         removed = folder.with_name(f"{folder.name}.removed{PARTIAL}")
         shutil.rmtree(removed, ignore_errors=True)
@@ -52,7 +52,7 @@ def remove(folder: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes have left in `folder`."""
+    """Remove the partial folders that killed processes have left in `folder`."""
     for leftover in folder.glob(f"*{PARTIAL}"):
         shutil.rmtree(leftover)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from mnmt_model.checkpoints.atomic_folder import whole_folder
+from mnmt_model.checkpoints.atomic_folder import atomic_folder
 from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, by_dev_loss, find_checkpoints
 from mnmt_model.checkpoints.state import (
     MODEL,
@@ -27,15 +27,15 @@ AVERAGES = "averages"
 
 
 def select_checkpoints(run: Path, *, last: int | None = None, best: int | None = None) -> list[Path]:
-    """Checkpoints of a run to average.
+    """Select checkpoints of a run to average.
 
     Args:
         run: The run's folder.
-        last: How many of the newest; oldest first.
-        best: Instead of `last`, how many of those with the lowest dev loss; the best first.
+        last: Number of checkpoints to select: the newest, returned oldest first.
+        best: Instead of `last`, the number of those with the lowest dev loss, returned best first.
 
     Raises:
-        RunError: If there are fewer.
+        RunError: If the run has fewer.
     """
     if (last is None) == (best is None):
         raise ValueError("One of `last` and `best` must be given.")
@@ -50,14 +50,14 @@ def select_checkpoints(run: Path, *, last: int | None = None, best: int | None =
 
 
 def average_checkpoints(checkpoints: Sequence[Path], out: Path) -> None:
-    """Write the mean of the weights of some checkpoints of one run as a checkpoint that models load.
+    """Write the mean of the weights of checkpoints of one run, as a checkpoint that models load.
 
-    mean(θ_1, …, θ_n) = (θ_1 + … + θ_n) / n, in float64, rounded to the weights' own type. Its progress is
-    that of the newest. Memory: one model, and one tensor more.
+    mean(θ_1, …, θ_n) = (θ_1 + … + θ_n) / n, in float64, rounded to the type of the weights. The progress is
+    that of the newest checkpoint. Memory: one model and one tensor.
 
     Args:
         checkpoints: At least one; not averages.
-        out: Folder to write, such as RUN/averages/last-10; replaced if there.
+        out: Folder to write, such as RUN/averages/last-10; replaced if it exists.
 
     Raises:
         RunError: If one has changed since it was written, their shapes differ, or `out` cannot be written.
@@ -67,7 +67,7 @@ def average_checkpoints(checkpoints: Sequence[Path], out: Path) -> None:
     progress = [read_progress(path) for path in checkpoints]
     mean = _mean(checkpoints)
     path = f"{MODEL}.safetensors"
-    with whole_folder(out, needed=sum(tensor.nbytes for tensor in mean.values())) as folder:
+    with atomic_folder(out, needed=sum(tensor.nbytes for tensor in mean.values())) as folder:
         write_tensors(folder / path, {name: (tensor, 0) for name, tensor in mean.items()})
         state = State(
             progress=replace(max(progress, key=lambda each: each.step), dev_loss=None),
@@ -78,11 +78,11 @@ def average_checkpoints(checkpoints: Sequence[Path], out: Path) -> None:
 
 
 def _mean(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
-    opened = [_open(path) for path in checkpoints]
-    for path, files in zip(checkpoints, opened, strict=True):
-        if files.shapes != opened[0].shapes:
+    models = [_open(path) for path in checkpoints]
+    for path, files in zip(checkpoints, models, strict=True):
+        if files.shapes != models[0].shapes:
             raise RunError(f"{path}: is of another model than {checkpoints[0]}")
-    return {name: _mean_tensor(opened, name) for name in opened[0].shapes}
+    return {name: _mean_tensor(models, name) for name in models[0].shapes}
 
 
 def _open(checkpoint: Path) -> TensorFiles:
@@ -91,16 +91,18 @@ def _open(checkpoint: Path) -> TensorFiles:
     return TensorFiles(files)
 
 
-def _mean_tensor(opened: Sequence[TensorFiles], name: str) -> Tensor:
-    first = opened[0].read(name)
+def _mean_tensor(models: Sequence[TensorFiles], name: str) -> Tensor:
+    first = models[0].read(name)
     total = first.to(torch.float64, copy=True)
-    for files in opened[1:]:
+    for files in models[1:]:
         total += files.read(name)
-    return total.div_(len(opened)).to(first.dtype)
+    return total.div_(len(models)).to(first.dtype)
 
 
-def _require(run: Path, what: str, found: int, option: str, wanted: int, setting: str) -> None:
-    if wanted < 1:
-        raise ValueError(f"`{option}` must be at least 1, but is {wanted}.")
-    if found < wanted:
-        raise RunError(f"{run}: has {found} {what}, but `{option}` is {wanted}; keep more with `{setting}`")
+def _require(run: Path, what: str, available: int, option: str, requested: int, setting: str) -> None:
+    if requested < 1:
+        raise ValueError(f"`{option}` must be at least 1, but is {requested}.")
+    if available < requested:
+        raise RunError(
+            f"{run}: has {available} {what}, but `{option}` is {requested}; keep more with `{setting}`"
+        )

@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from mnmt_model.checkpoints.atomic_folder import remove, remove_leftovers, whole_folder
+from mnmt_model.checkpoints.atomic_folder import atomic_folder, remove, remove_leftovers
 from mnmt_model.checkpoints.checkpoint_folders import by_dev_loss, checkpoint_name, find_checkpoints, step_of
 from mnmt_model.checkpoints.named_tensors import (
     load_optimizer,
@@ -40,41 +40,40 @@ _Share = Mapping[str, tuple[Tensor, int]]
 def save(
     folder: Path, model: nn.Module, optimizer: Optimizer, progress: Progress, *, keep: int, keep_best: int = 0
 ) -> Path:
-    """Write a checkpoint into `folder`; every rank calls this, and writes its rows of what is sharded.
+    """Write a checkpoint into `folder`; every rank calls this, and writes its rows of sharded tensors.
 
-    The folder takes its name when all is on the disk, so an interrupted save leaves no half checkpoint.
-    Then all but the newest `keep` and the `keep_best` of lowest dev loss are removed, and any of a later
-    step: a run that has got here again went on from an earlier one because they could not be read.
+    The checkpoint takes its name when all of it is on the disk, so an interrupted save leaves no incomplete
+    one. Then all are removed but the newest `keep` and the `keep_best` with the lowest dev loss. Those of a
+    later step are removed too: a run that reaches this step again could not read them.
 
     Args:
-        folder: The run's, on a file system that all ranks see.
-        model: The module itself, not a wrapper of it such as DDP's.
-        optimizer: Of its parameters, whole or sharded by rows, each over a mesh of all ranks.
-        progress: Where the run stands.
-        keep: At least 1.
-        keep_best: Those without a dev loss do not count.
+        folder: The run's folder of checkpoints, on a file system that all ranks see.
+        model: The module itself, not a wrapper such as DDP.
+        optimizer: The optimiser of its parameters, whole or sharded by rows, each over a mesh of all ranks.
+        progress: Where training stands.
+        keep: Number of newest checkpoints to keep, at least 1.
+        keep_best: Number of checkpoints with the lowest dev loss to keep; those without one do not count.
 
     Returns:
         The checkpoint.
 
     Raises:
-        RunError: On every rank, if there is no room for it on the disk or it cannot be written; the older
-            checkpoints stay.
+        RunError: On every rank, if the disk has no room or cannot be written; the older checkpoints stay.
     """
     shares = _shares({MODEL: model_tensors(model), OPTIMIZER: optimizer_tensors(model, optimizer)})
     final = folder / checkpoint_name(progress.step)
     on_first_rank(lambda: remove_leftovers(folder))
     needed = sum(on_every_rank(lambda: _num_bytes(shares)))
-    with whole_folder(final, needed=needed) as partial:
+    with atomic_folder(final, needed=needed) as partial:
         written = on_every_rank(lambda: _write_files(partial, shares))
         files = {name: record for by_rank in written for name, record in by_rank.items()}
         on_first_rank(lambda: write_state(partial, State(progress=progress, files=files)))
-    on_first_rank(lambda: _keep(folder, progress.step, keep, keep_best))
+    on_first_rank(lambda: _remove_old(folder, progress.step, keep, keep_best))
     return final
 
 
 def _shares(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, _Share]:
-    """{file name: what this process writes into it}; the first writes both kinds, others what they have."""
+    """Return {file name: tensors that this process writes into it}; the first process writes both kinds."""
     rank, size = rank_and_size()
     if all(row_shards(tensor) is None for named in tensors.values() for tensor in named.values()):
         return {f"{kind}.safetensors": _share(named) for kind, named in tensors.items()} if rank == 0 else {}
@@ -87,9 +86,9 @@ def _shares(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, _Share]:
 
 
 def _share(tensors: Mapping[str, Tensor]) -> _Share:
-    """{name: (rows, number of the first)}, so that all processes together have each row once."""
-    held = {name: local_rows(tensor) for name, tensor in tensors.items() if is_first_holder(tensor)}
-    return {name: (rows, first) for name, (rows, first) in held.items() if first == 0 or len(rows)}
+    """Return {name: (rows, number of the first)}, so that all processes together write each row once."""
+    local = {name: local_rows(tensor) for name, tensor in tensors.items() if is_first_holder(tensor)}
+    return {name: (rows, first) for name, (rows, first) in local.items() if first == 0 or len(rows)}
 
 
 def _num_bytes(shares: Mapping[str, _Share]) -> int:
@@ -102,13 +101,13 @@ def _write_files(folder: Path, shares: Mapping[str, _Share]) -> dict[str, FileRe
     return {name: record_file(folder / name) for name in shares}
 
 
-def _keep(folder: Path, step: int, newest: int, best: int) -> None:
+def _remove_old(folder: Path, step: int, newest: int, best: int) -> None:
     """Remove all but the `newest` and the `best` checkpoints up to `step`."""
     saved = find_checkpoints(folder)
     valid = [path for path in saved if step_of(path) <= step]
-    kept = {*valid[-newest:], *(by_dev_loss(valid)[:best] if best else ())}
+    remaining = {*valid[-newest:], *(by_dev_loss(valid)[:best] if best else ())}
     for path in saved:
-        if path not in kept:
+        if path not in remaining:
             remove(path)
 
 
@@ -116,12 +115,12 @@ _log = logging.getLogger(__name__)
 
 
 def restore_newest(folder: Path, model: nn.Module, optimizer: Optimizer) -> Progress | None:
-    """Load the newest checkpoint in `folder` that is as it was written, in place; every rank calls this.
+    """Load the newest unchanged checkpoint in `folder`, in place; every rank calls this.
 
-    A newer one that has changed is left out, with a warning.
+    Newer checkpoints that have changed since they were written are skipped, with a warning.
 
     Returns:
-        Where the run stood; None if there is no checkpoint.
+        Where training stood; None if there is no checkpoint.
 
     Raises:
         RunError: On every rank, if all have changed, or the checkpoint is of another model or optimiser.
@@ -139,7 +138,7 @@ def restore(checkpoint: Path, model: nn.Module, optimizer: Optimizer) -> Progres
     state = read_state(checkpoint)
     if state.averaged_steps:
         raise RunError(f"{checkpoint}: is an average, which training cannot go on from; name it as `initial`")
-    # The weights last: making the optimiser's state takes a step, be it of rate 0.
+    # The weights come last: making the optimiser's state takes a step, though of rate 0.
     optimizer_files = TensorFiles(files_of(checkpoint, OPTIMIZER))
     load_optimizer(optimizer_files, model, optimizer, source=checkpoint)
     model_files = TensorFiles(files_of(checkpoint, MODEL))
@@ -159,7 +158,7 @@ def load_model(checkpoint: Path, model: nn.Module) -> None:
 
 
 def _newest_unchanged(folder: Path) -> Path | None:
-    """The newest checkpoint whose files all are as they were written, None if there is no checkpoint."""
+    """Return the newest checkpoint whose files are all unchanged; None if there is no checkpoint."""
     reasons: list[str] = []
     for checkpoint in reversed(find_checkpoints(folder)):
         try:

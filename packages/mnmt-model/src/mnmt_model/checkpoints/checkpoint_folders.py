@@ -1,4 +1,4 @@
-"""Which checkpoints a run has."""
+"""The checkpoints that a run has, by step and by dev loss."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 
 def checkpoint_name(step: int) -> str:
-    """Name of the folder of a checkpoint."""
+    """Return the name of the folder of a checkpoint."""
     return f"step-{step:08d}"
 
 
 def step_of(checkpoint: Path) -> int:
-    """Step of a checkpoint of training, from its name."""
+    """Return the step of a checkpoint of training, from its name."""
     match = _NAME.fullmatch(checkpoint.name)
     if match is None:
         raise ValueError(
@@ -30,29 +30,29 @@ def step_of(checkpoint: Path) -> int:
 
 
 def find_checkpoints(folder: Path) -> list[Path]:
-    """Complete checkpoints in `folder`, oldest first."""
-    found = (path for path in folder.glob("step-*") if _NAME.fullmatch(path.name))
-    return sorted(found, key=step_of)
+    """Return the complete checkpoints in `folder`, oldest first."""
+    checkpoints = (path for path in folder.glob("step-*") if _NAME.fullmatch(path.name))
+    return sorted(checkpoints, key=step_of)
 
 
 def newest(path: Path) -> Path:
-    """The newest checkpoint of the run in `path`, or `path` itself if it is a checkpoint or an average.
+    """Return the newest checkpoint of the run in `path`, or `path` itself if it is a checkpoint or average.
 
     Raises:
         RunError: If it is neither.
     """
     if not path.exists():
         raise RunError(f"{path}: no such run or checkpoint")
-    saved = [path] if (path / STATE).is_file() else find_checkpoints(path / CHECKPOINTS)
-    if not saved:
+    checkpoints = [path] if (path / STATE).is_file() else find_checkpoints(path / CHECKPOINTS)
+    if not checkpoints:
         raise RunError(
             f"{path}: holds no checkpoint; name the folder of a trained run, or a checkpoint in it"
         )
-    return saved[-1]
+    return checkpoints[-1]
 
 
 def by_dev_loss(checkpoints: Iterable[Path]) -> list[Path]:
-    """Those of `checkpoints` that have a dev loss, the lowest first, the newest first among equals."""
+    """Return the checkpoints with a dev loss, the lowest first, and the newest first among equals."""
     losses = {path: loss for path in checkpoints if (loss := _dev_loss(path)) is not None}
     return sorted(losses, key=lambda path: (losses[path], -step_of(path)))
 

@@ -15,13 +15,13 @@ from mnmt_model.errors import RunError
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """{name: parameter or buffer} of the model's state."""
+    """Return {name: parameter or buffer} of the model's state."""
     tensors: dict[str, Tensor] = model.state_dict(keep_vars=True)
     return tensors
 
 
 def optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
-    """{`parameter.state`: tensor} of the optimiser's state, such as `embedding.weight.exp_avg`."""
+    """Return {`parameter.state`: tensor} of the optimiser's state, such as `embedding.weight.exp_avg`."""
     names = _names(model)
     return {
         f"{names[id(parameter)]}.{name}": tensor
@@ -35,10 +35,10 @@ def load_tensors(files: TensorFiles, targets: Mapping[str, Tensor], *, source: P
     """Copy the tensors of `files` into `targets`, in place.
 
     Args:
-        files: Where they are.
-        targets: {name: tensor}, as many.
-        source: What errors name.
-        what: What the targets belong to, for errors.
+        files: Files with the tensors.
+        targets: {name: tensor}, the same names and shapes.
+        source: Path that errors name.
+        what: Owner of the targets, such as "model", for errors.
 
     Raises:
         RunError: If names or shapes differ.
@@ -54,25 +54,25 @@ def load_optimizer(files: TensorFiles, model: nn.Module, optimizer: Optimizer, *
     """Copy the tensors of `files` into the state of `optimizer`, in place.
 
     Raises:
-        RunError: If they are another optimiser's, or another model's.
+        RunError: If they belong to another optimiser or another model.
     """
     _fill_state(optimizer)
     saved = {name.rpartition(".")[0] for name in files.shapes}
     names = _names(model)
     for parameter in list(optimizer.state):
-        # One that had no gradient yet has no state.
+        # A parameter that had no gradient yet has no state.
         if names[id(parameter)] not in saved:
             del optimizer.state[parameter]
     load_tensors(files, optimizer_tensors(model, optimizer), source=source, what="optimizer")
 
 
 def _names(model: nn.Module) -> dict[int, str]:
-    """{identity of a parameter: its name}."""
+    """Return {identity of a parameter: its name}."""
     return {id(parameter): name for name, parameter in model_tensors(model).items()}
 
 
 def _fill_state(optimizer: Optimizer) -> None:
-    """Make the optimiser's state, sharded as it shards it, by a step of rate 0 along gradients of 0."""
+    """Make the optimiser's state, with its own sharding, by a step of rate 0 along gradients of 0."""
     rates = [group["lr"] for group in optimizer.param_groups]
     for group in optimizer.param_groups:
         group["lr"] = 0.0
@@ -84,16 +84,16 @@ def _fill_state(optimizer: Optimizer) -> None:
         group["lr"] = rate
 
 
-def _difference(found: Mapping[str, object], wanted: Mapping[str, object], what: str) -> str | None:
-    """What differs between two {name: shape}, None if nothing does."""
-    missing, unknown = list(wanted.keys() - found.keys()), list(found.keys() - wanted.keys())
+def _difference(saved: Mapping[str, object], expected: Mapping[str, object], what: str) -> str | None:
+    """Say what differs between two {name: shape}; None if nothing does."""
+    missing, unknown = list(expected.keys() - saved.keys()), list(saved.keys() - expected.keys())
     if missing:
         return f"it has no {_some(missing)}"
     if unknown:
         return f"it has {_some(unknown)}, which the {what} has not"
-    for name, shape in wanted.items():
-        if found[name] != shape:
-            return f"{name} is {found[name]} in it, but {shape} in the {what}"
+    for name, shape in expected.items():
+        if saved[name] != shape:
+            return f"{name} is {saved[name]} in it, but {shape} in the {what}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""state.json: where a run stood at a checkpoint, and the sizes and checksums of the checkpoint's files."""
+"""state.json of a checkpoint: where training stood, and the sizes and checksums of the checkpoint's files."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _BLOCK = 2**22
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run stands: what, beside the tensors, is needed to go on."""
+    """Where training stands: everything, beside the tensors, that is needed to continue."""
 
     step: int
     tokens: int
-    """Source and target tokens seen, padding left out."""
+    """Source and target tokens of training so far, without padding."""
     flops: int
     stream: dict[str, Any]
     """State of the batch stream."""
     dev_loss: float | None = None
     """Mean loss over the dev sets at this step, nats per token; None if it was not measured then."""
     extras: dict[str, Any] = field(default_factory=dict)
-    """What else goes on from a checkpoint, as JSON: early stopping, guards."""
+    """State of early stopping and guards, as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileRecord:
-    """What a file of a checkpoint was when it was written."""
+    """Size and checksum of a file of a checkpoint when it was written."""
 
     bytes: int
     xxh3_128: str
@@ -51,13 +51,13 @@ class State:
 
     progress: Progress
     files: Mapping[str, FileRecord]
-    """By name, relative to the checkpoint's folder."""
+    """{name, relative to the checkpoint's folder: its size and checksum}."""
     averaged_steps: Sequence[int] = ()
-    """Steps of the checkpoints whose mean this is; none for a checkpoint of training."""
+    """Steps of the checkpoints that were averaged; empty for a checkpoint of training."""
 
 
 def record_file(path: Path) -> FileRecord:
-    """Size and checksum of a file."""
+    """Return the size and checksum of a file."""
     digest = xxh3_128()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -75,7 +75,7 @@ def read_state(checkpoint: Path) -> State:
     """Read state.json.
 
     Raises:
-        RunError: If it is missing, broken, or not as it was written.
+        RunError: If it is missing, broken, or has changed since it was written.
     """
     path = checkpoint / STATE
     try:
@@ -94,36 +94,36 @@ def read_state(checkpoint: Path) -> State:
 
 
 def read_progress(checkpoint: Path) -> Progress:
-    """Where the run stood at `checkpoint`.
+    """Return where training stood at `checkpoint`.
 
     Raises:
-        RunError: If its state.json is missing, broken, or not as it was written.
+        RunError: If its state.json is missing, broken, or has changed since it was written.
     """
     return read_state(checkpoint).progress
 
 
 def weights_checksum(checkpoint: Path) -> str:
-    """What tells the weights of `checkpoint` from others, without reading them."""
+    """Return a checksum of the weights of `checkpoint`, without reading them."""
     weights = files_of(checkpoint, MODEL)
     return _digest({path.name: asdict(record) for path, record in weights.items()})
 
 
 def files_of(checkpoint: Path, kind: str = "") -> dict[Path, FileRecord]:
-    """Files of a checkpoint, as they were when written.
+    """Return the files of a checkpoint, with their sizes and checksums when they were written.
 
     Args:
         checkpoint: The folder.
-        kind: `MODEL` or `OPTIMIZER`, for the files of that alone.
+        kind: `MODEL` or `OPTIMIZER`, for its files only.
 
     Raises:
-        RunError: If its state.json is missing, broken, or not as it was written.
+        RunError: If its state.json is missing, broken, or has changed since it was written.
     """
     files = read_state(checkpoint).files
     return {checkpoint / name: record for name, record in files.items() if name.startswith(kind)}
 
 
 def check_files(files: Mapping[Path, FileRecord]) -> None:
-    """Check that files are what they were when written.
+    """Check that files have not changed since they were written.
 
     Raises:
         RunError: If one is missing, cannot be read, or has changed.

@@ -1,7 +1,7 @@
-"""Tensors in safetensors files, whole or some rows in each.
+"""Tensors in safetensors files, each whole in one file or by rows in several.
 
-A file of some rows says in its metadata at which row of the whole tensor each of its tensors begins, in the
-way of `torch.distributed.checkpoint.HuggingFaceStorageReader`, which reads these files too.
+The metadata of a file with some rows give the row of the whole tensor at which each of its tensors begins, in
+the format of `torch.distributed.checkpoint.HuggingFaceStorageReader`, which reads these files too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def write_tensors(path: Path, tensors: Mapping[str, tuple[Tensor, int]]) -> None
     """Write {name: (rows, number of the first)} to the disk.
 
     Raises:
-        OSError: If the disk refuses.
+        OSError: If the disk has no room or cannot be written.
     """
     try:
         save_file({name: rows.contiguous() for name, (rows, _) in tensors.items()}, path, _metadata(tensors))
@@ -40,7 +40,7 @@ def write_tensors(path: Path, tensors: Mapping[str, tuple[Tensor, int]]) -> None
 
 
 class TensorFiles:
-    """Tensors that one or several files hold."""
+    """Tensors in one or several files."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         """Open the files.
@@ -69,14 +69,14 @@ class TensorFiles:
         return {name: _whole_shape(pieces) for name, pieces in self._pieces.items()}
 
     def read(self, name: str) -> Tensor:
-        """A whole tensor."""
+        """Read a whole tensor."""
         pieces = self._pieces[name]
         if len(pieces) == 1:
             return pieces[0].read()
         return torch.cat([piece.read() for piece in sorted(pieces, key=lambda piece: piece.first)])
 
     def copy_rows(self, name: str, rows: Tensor, first: int) -> None:
-        """Copy into `rows` as many rows of a tensor, from number `first` on, reading no others."""
+        """Fill `rows` with rows of a tensor, from number `first` on, and read no others."""
         for piece in self._pieces[name]:
             piece.copy_to(rows, first)
 
@@ -88,7 +88,7 @@ class _Piece:
     file: Any
     name: str
     first: int
-    """Number of the first in the whole tensor."""
+    """Number of the first row in the whole tensor."""
     shape: tuple[int, ...]
 
     def read(self) -> Tensor:
@@ -96,7 +96,7 @@ class _Piece:
         return tensor
 
     def copy_to(self, rows: Tensor, first: int) -> None:
-        """Copy what of these rows is among `rows`, the first of which is number `first`."""
+        """Copy the rows that are also among `rows`, the first of which is number `first`."""
         if tuple(rows.shape) == self.shape and first == self.first:
             rows.copy_(self.read())
             return
@@ -107,7 +107,7 @@ class _Piece:
 
 
 def _metadata(tensors: Mapping[str, tuple[Tensor, int]]) -> dict[str, str]:
-    """One entry, since safetensors writes several in any order, and equal weights are to be equal files."""
+    """Return metadata of one entry: safetensors would write several in any order, and files would differ."""
     if not any(first for _, first in tensors.values()):
         return {"format": "pt"}
     offsets = {name: {_OFFSETS: _offsets(rows, first)} for name, (rows, first) in tensors.items()}

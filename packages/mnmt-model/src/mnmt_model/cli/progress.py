@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on a terminal, plain lines in a log."""
+"""Progress of sweeps and runs: a bar on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SweepProgress:
 
     Args:
         total: Runs of the sweep.
-        costs: {run: its training FLOPs, or anything proportional to them}; without, no time left is told.
+        costs: {run: a number proportional to its training FLOPs}; without them no remaining time is shown.
         jobs: Runs at a time.
     """
 
@@ -33,7 +33,7 @@ class SweepProgress:
         self.bar = tqdm(total=total, unit="run", disable=not sys.stderr.isatty(), bar_format=_RUN_BAR)
 
     def end(self, outcome: Outcome) -> None:
-        """Say how a run ended."""
+        """Report how a run ended."""
         self.ended += 1
         self._learn_speed(outcome)
         seconds_left = self.seconds_left()
@@ -47,9 +47,9 @@ class SweepProgress:
         sys.stderr.flush()
 
     def seconds_left(self) -> float | None:
-        """Seconds until the last run ends, if those left go as fast as those finished; None while unknown.
+        """Return the estimated seconds until the last run ends; None while unknown.
 
-        That is seconds a cost of the finished × cost left / jobs. The running ones' part is not known.
+        They are seconds per cost of the finished runs × remaining cost / jobs. A running run counts in full.
         """
         if not self.left or not self.done_cost:
             return None
@@ -70,11 +70,11 @@ class SweepProgress:
 class StepProgress(Watcher):
     """Counts the steps of one run: a bar, or in a log a line every tenth of the way and every minute.
 
-    The time left is told from the steps done in this process, so a resumed run's is right.
+    The remaining time follows from the steps of this process, so that of a resumed run is right.
 
     Args:
         total: Steps of the run.
-        clock: Seconds.
+        clock: Returns the time in seconds.
     """
 
     def __init__(self, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -85,11 +85,11 @@ class StepProgress(Watcher):
         self.started = self.printed = clock()
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """Take over a line of metrics.jsonl, to be shown from the next step on."""
+        """Take a line of metrics.jsonl, to show from the next step on."""
         self.line = line
 
     def step(self, step: int) -> None:
-        """Say that `step` is done."""
+        """Count `step` as done."""
         bar = self._start(step) if self.bar is None else self.bar
         if not bar.disable:
             bar.set_postfix(_postfix(self.line), refresh=False)
@@ -104,7 +104,7 @@ class StepProgress(Watcher):
             self.bar.close()
 
     def _start(self, step: int) -> tqdm[Any]:
-        """The first step only starts the clock: it may compile."""
+        """Start the clock with the first step, which may compile and is not timed."""
         self.first = step
         self.started = self.printed = self.clock()
         terminal = sys.stderr.isatty()
@@ -116,9 +116,9 @@ class StepProgress(Watcher):
         return tenth or self.clock() - self.printed >= MINUTE
 
     def _describe(self, step: int) -> str:
-        shown = {"loss": "loss {}", "tokens/s": "{} tokens/s", "MFU": "MFU {}"}
+        formats = {"loss": "loss {}", "tokens/s": "{} tokens/s", "MFU": "MFU {}"}
         values = _postfix(self.line)
-        parts = [shown[name].format(values[name]) for name in shown if name in values]
+        parts = [formats[name].format(values[name]) for name in formats if name in values]
         if step > self.first:
             seconds = (self.clock() - self.started) / (step - self.first) * (self.total - step)
             parts.append(f"ETA {_hours(seconds)}")
@@ -135,7 +135,7 @@ _FORMATS: dict[str, tuple[str, Callable[[float], str]]] = {
 
 
 def _postfix(line: Mapping[str, Any]) -> dict[str, str]:
-    """{what: its value}, of what a line of metrics.jsonl knows."""
+    """Return {label: value} of the numbers in a line of metrics.jsonl that are shown."""
     return {name: form(line[key]) for key, (name, form) in _FORMATS.items() if line.get(key) is not None}
 
 

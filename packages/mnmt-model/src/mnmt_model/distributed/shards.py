@@ -9,12 +9,12 @@ from torch.distributed.tensor import DTensor, Shard
 
 
 def local(tensor: Tensor) -> Tensor:
-    """The rows of `tensor` that lie on this rank, sharing its memory; all of a plain one."""
+    """Return the rows of `tensor` on this rank, sharing its memory; all rows of a plain tensor."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def local_rows(tensor: Tensor) -> tuple[Tensor, int]:
-    """What `local` returns, without its gradient, and the number of the first row."""
+    """Return the rows of `tensor` on this rank, without gradient, and the number of the first."""
     tensor = tensor.detach()
     dimension = _split_dimension(tensor)
     if dimension is None:
@@ -26,16 +26,16 @@ def local_rows(tensor: Tensor) -> tuple[Tensor, int]:
 
 
 def shard_rows(num_rows: int, *, rank: int, size: int) -> range:
-    """Rows of one of `size` ranks: consecutive, ⌈num_rows / size⌉ of them, fewer or none on the last ranks.
+    """Return the rows of one of `size` ranks, split as `torch.chunk` splits them.
 
-    As `torch.chunk` has it.
+    They are ⌈num_rows / size⌉ consecutive rows, fewer or none on the last ranks.
     """
     most = -(-num_rows // size)
     return range(min(rank * most, num_rows), min((rank + 1) * most, num_rows))
 
 
 def row_shards(tensor: Tensor) -> dist.ProcessGroup | None:
-    """The ranks that hold the rows of `tensor` together, None where this rank holds all rows."""
+    """Return the ranks that hold the rows of `tensor` together; None where this rank holds all rows."""
     dimension = _split_dimension(tensor)
     if dimension is None:
         return None
@@ -44,7 +44,7 @@ def row_shards(tensor: Tensor) -> dist.ProcessGroup | None:
 
 
 def is_first_holder(tensor: Tensor) -> bool:
-    """Whether this is the first of the ranks that hold the same rows of `tensor`.
+    """Return whether this is the first of the ranks that hold the same rows of `tensor`.
 
     Every row has one such rank. Plain tensors are taken to be the same on all ranks.
     """
@@ -57,7 +57,7 @@ def is_first_holder(tensor: Tensor) -> bool:
 
 
 def summed(parts: list[Tensor], ranks: dist.ProcessGroup | None) -> list[Tensor]:
-    """Sums of tensors over `ranks`, in one all-reduce; the tensors themselves where that is None."""
+    """Return the sums of tensors over `ranks`, by one all-reduce; the tensors themselves for None."""
     if ranks is None or not parts:
         return parts
     flat = torch.cat([part.flatten() for part in parts])
@@ -82,7 +82,7 @@ def check_placements(tensor: Tensor) -> None:
 
 
 def _split_dimension(tensor: Tensor) -> int | None:
-    """The dimension of its mesh over which the rows of `tensor` are split among several ranks."""
+    """Return the dimension of its mesh over which the rows of `tensor` are split among several ranks."""
     if not isinstance(tensor, DTensor):
         return None
     check_placements(tensor)

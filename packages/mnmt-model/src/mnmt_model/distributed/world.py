@@ -14,7 +14,7 @@ from torch import Tensor, distributed
 from mnmt_model.errors import RunError
 
 _EXCHANGE_ERRORS = ("gloo", "nccl", "exchangeerror")
-"""Words in what torch and the exchange of experts' tokens raise; gloo has no exception of its own."""
+"""Words in errors of torch and of the exchange of experts' tokens; gloo has no exception of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,17 +27,17 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes what is written once."""
+        """Whether this process writes files that all share."""
         return self.rank == 0
 
     def lost_another(self, error: BaseException) -> bool:
-        """Whether `error` says that another process is gone, or has not answered in time."""
-        said = f"{type(error).__name__} {error}".lower()
-        named = isinstance(error, distributed.DistError) or any(word in said for word in _EXCHANGE_ERRORS)
+        """Return whether `error` says that another process is gone, or has not answered in time."""
+        message = f"{type(error).__name__} {error}".lower()
+        named = isinstance(error, distributed.DistError) or any(word in message for word in _EXCHANGE_ERRORS)
         return self.size > 1 and isinstance(error, RuntimeError) and named
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """`tensor` summed over the processes."""
+        """Return `tensor` summed over the processes."""
         if self.size > 1:
             distributed.all_reduce(tensor)
         return tensor
@@ -45,7 +45,7 @@ class World:
 
 @contextmanager
 def joined_world() -> Iterator[World]:
-    """The world of this process: the one that torchrun set up, or itself alone.
+    """Join the world that torchrun set up, or a world of this process alone.
 
     Tensors on GPUs go through NCCL, others through gloo.
     """
@@ -57,7 +57,7 @@ def joined_world() -> Iterator[World]:
     distributed.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
     try:
         yield World(rank=rank, size=size, device=device)
-        # One that left while others still listen to it would end them with an error.
+        # A process that left while others still communicate with it would end them with an error.
         distributed.barrier()
     finally:
         distributed.destroy_process_group()
@@ -75,21 +75,21 @@ T = TypeVar("T")
 
 
 def rank_and_size() -> tuple[int, int]:
-    """This process's rank, and how many there are."""
+    """Return the rank of this process, and the number of processes."""
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
     return 0, 1
 
 
 def on_every_rank(action: Callable[[], T]) -> list[T]:
-    """Do `action` on every rank.
+    """Run `action` on every rank.
 
     Returns:
         Its results, by rank.
 
     Raises:
-        RunError: On every rank, if it is raised on one; so that none waits for one that has given up.
-        OSError: Likewise.
+        RunError: On every rank if one raises it, so that none waits for a rank that has given up.
+        OSError: On every rank, likewise.
     """
     _, size = rank_and_size()
     if size == 1:
@@ -105,7 +105,7 @@ def on_every_rank(action: Callable[[], T]) -> list[T]:
 
 
 def on_first_rank(action: Callable[[], T]) -> T:
-    """Do `action` on rank 0 alone; its result, or what it raises, on every rank."""
+    """Run `action` on rank 0 only; return its result, or raise its error, on every rank."""
     rank, _ = rank_and_size()
     result = on_every_rank(action if rank == 0 else lambda: None)[0]
     return result  # type: ignore[return-value]

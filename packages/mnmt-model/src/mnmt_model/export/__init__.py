@@ -1,4 +1,4 @@
-"""T5 1.1 models as Hugging Face and CTranslate2 load them, proved to be the same, and back."""
+"""T5 1.1 models as transformers and CTranslate2 load them, with a proof that they agree; and the way back."""
 
 from mnmt_model.export.certificate import Certificate
 from mnmt_model.export.comparison import certify

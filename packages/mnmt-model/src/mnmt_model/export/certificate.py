@@ -13,61 +13,61 @@ from mnmt_model.export.tokenizer_check import TokenizerCheck
 TOLERANCE = 1e-4
 """Largest relative difference of a sentence's log-probability between two engines in float32.
 
-Sums in another order change it by some 1e-6, a scaled softmax or another activation by more than 1e-2."""
+Another order of summation changes it by about 1e-6, a scaled softmax or another activation by over 1e-2."""
 
 OURS, TRANSFORMERS, CTRANSLATE2 = "mnmt-model", "transformers", "ctranslate2"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairScores:
-    """One pair under every engine."""
+    """Log-probabilities of one pair under every engine."""
 
     testset: str
     task: str
     row: int
-    """In the test set, from 0."""
+    """Row in the test set, from 0."""
     tokens: int
-    """Of the target, `</s>` included."""
+    """Tokens of the target, `</s>` included."""
     log_probs: Mapping[str, float]
     """{engine: log p(target | source)}, in nats."""
     token_differences: Mapping[str, float]
-    """{engine other than ours: largest absolute difference of a token's log-probability from ours}."""
+    """{other engine: largest absolute difference of a token's log-probability from ours}."""
 
     def difference(self, engine: str) -> float:
-        """``|theirs - ours|``, in nats."""
+        """Return ``|theirs - ours|``, in nats."""
         return abs(self.log_probs[engine] - self.log_probs[OURS])
 
     def relative_difference(self, engine: str) -> float:
-        """``|theirs - ours| / max(|ours|, 1)``: a nearly certain target is measured against one nat."""
+        """Return ``|theirs - ours| / max(|ours|, 1)``: a nearly certain target is compared with one nat."""
         return self.difference(engine) / max(abs(self.log_probs[OURS]), 1.0)
 
     @property
-    def place(self) -> str:
-        """Where the pair is, for messages."""
+    def location(self) -> str:
+        """File and line of the pair, for messages."""
         return f"line {self.row + 1} of {self.testset}.{self.task}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What was compared, and what came out."""
+    """The result of comparing an exported model with the trained one."""
 
     weights_sha256: str
-    """Of model.safetensors."""
+    """SHA-256 of model.safetensors."""
     changed_weights: tuple[str, ...]
-    """Weights that do not read back bit for bit."""
+    """Names of the weights that do not read back bit for bit."""
     vocabulary_sha256: str
-    """Of the SentencePiece model."""
+    """SHA-256 of the SentencePiece model."""
     versions: Mapping[str, str]
     engines: tuple[str, ...]
-    """Besides ours."""
+    """Engines other than ours."""
     tolerance: float
-    """Of `PairScores.relative_difference`."""
+    """Largest `PairScores.relative_difference` that agrees."""
     pairs: tuple[PairScores, ...]
     tokenizer: TokenizerCheck
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What disagrees, a sentence each; nothing if the export is the trained model."""
+        """Disagreements, one sentence each; empty if the export is the trained model."""
         failures = [f"{name} differs from the checkpoint's" for name in self.changed_weights]
         failures += [failure for engine in self.engines if (failure := self._failure(engine))]
         if self.tokenizer.num_different:
@@ -78,7 +78,7 @@ class Certificate:
         return tuple(failures)
 
     def worst(self, engine: str) -> PairScores:
-        """The pair in which `engine` differs most from ours; NaN is worst."""
+        """Return the pair on which `engine` differs most from ours; NaN counts as most."""
         return max(self.pairs, key=lambda pair: np.nan_to_num(pair.relative_difference(engine), nan=np.inf))
 
     def _failure(self, engine: str) -> str | None:
@@ -87,11 +87,11 @@ class Certificate:
         if pair.relative_difference(engine) <= self.tolerance:
             return None
         ours, theirs = pair.log_probs[OURS], pair.log_probs[engine]
-        return f"{pair.place} has log-probability {ours:.6g}, but {theirs:.6g} under {engine}"
+        return f"{pair.location} has log-probability {ours:.6g}, but {theirs:.6g} under {engine}"
 
 
 def certificate_json(certificate: Certificate) -> dict[str, Any]:
-    """The content of certificate.json."""
+    """Return the content of certificate.json."""
     summary = {
         engine: {
             "largest_relative_difference": certificate.worst(engine).relative_difference(engine),
@@ -115,15 +115,15 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-_SHOWN = 20
-"""Pairs in the table; certificate.json has all."""
+_TABLE_PAIRS = 20
+"""Pairs in the table of certificate.md; certificate.json has all."""
 
 
 def certificate_page(content: Mapping[str, Any]) -> str:
-    """The text of certificate.md.
+    """Return the text of certificate.md.
 
     Args:
-        content: That of certificate.json.
+        content: The content of certificate.json.
     """
     return "\n".join(
         [
@@ -184,10 +184,10 @@ def _files(content: Mapping[str, Any]) -> Iterator[str]:
 def _pair_table(content: Mapping[str, Any]) -> Iterator[str]:
     engines = [OURS, *content["engines"]]
     yield "## Pairs\n"
-    yield f"The first {min(_SHOWN, content['num_pairs'])}; certificate.json has all.\n"
+    yield f"The first {min(_TABLE_PAIRS, content['num_pairs'])}; certificate.json has all.\n"
     yield "| test set | line | tokens | " + " | ".join(engines) + " |"
     yield "|--|--|--|" + "--|" * len(engines)
-    for pair in content["pairs"][:_SHOWN]:
+    for pair in content["pairs"][:_TABLE_PAIRS]:
         values = " | ".join(f"{pair['log_probs'][engine]:.5f}" for engine in engines)
         yield f"| {pair['testset']}.{pair['task']} | {pair['row'] + 1} | {pair['tokens']} | {values} |"
     yield ""

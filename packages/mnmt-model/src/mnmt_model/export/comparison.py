@@ -29,7 +29,7 @@ from mnmt_model.export.tokenizer_check import TokenizerCheck, check_sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
 PAIRS = 200
-"""Pairs compared, unless told otherwise."""
+"""Default number of pairs that are compared."""
 
 _BATCH_TOKENS = 1024
 _BLOCK = 256
@@ -47,14 +47,14 @@ def certify(
     """Compare an exported model with the one it was exported from.
 
     Weights must read back bit for bit, sentences must get the ids of the prepared data, and targets the same
-    log-probabilities. Pairs are read a few at a time; beside the models only a batch's logits are in memory.
+    log-probabilities. Memory holds the models and the logits of one batch at a time.
 
     Args:
         model: The trained model, on the CPU.
-        folder: Where `export_hugging_face` wrote it.
-        data: Whose test sets to take pairs from, their first ones, as many of each set of each task.
-        ctranslate2: Folder of the CTranslate2 model, if it is to be compared too.
-        pairs: About how many in all.
+        folder: Folder that `export_hugging_face` wrote.
+        data: Prepared data, whose test sets give their first pairs, equally many each.
+        ctranslate2: Folder of the CTranslate2 model; without one, CTranslate2 is not compared.
+        pairs: Approximate number of pairs in all.
         tolerance: Largest relative difference of a log-probability.
 
     Raises:
@@ -83,7 +83,7 @@ def certify(
 
 
 def _check_tokenizer(folder: Path, data: PreparedData, pairs: int) -> TokenizerCheck:
-    """What the exported tokenizer makes of both sides of the same pairs."""
+    """Compare the exported tokenizer's ids of both sides of the same pairs with those of the data."""
     proto, encode, check = (
         read_sentencepiece(data.folder / VOCABULARY),
         tokenizer_ids(folder),
@@ -107,7 +107,7 @@ def _our_scorer(model: TranslationModel) -> Scorer:
 
 
 def _rows(data: PreparedData, pairs: int) -> Iterator[tuple[str, str, Ids]]:
-    """`(test set, task, rows)` in blocks; as many pairs of each test set, or all it has."""
+    """Yield `(test set, task, rows)` in blocks: equally many rows of each test set, or all that it has."""
     sets = [(testset, task) for task in data.tasks for testset in data.testsets(task)]
     for testset, task in sets:
         size = min(-(-pairs // len(sets)), len(data.shard(testset, task)))
@@ -118,7 +118,7 @@ def _rows(data: PreparedData, pairs: int) -> Iterator[tuple[str, str, Ids]]:
 def _compare(
     scorers: Mapping[str, Scorer], testset: str, task: str, rows: Ids, src: Ragged, tgt: Ragged
 ) -> list[PairScores]:
-    """The pairs under every scorer, in order."""
+    """Return the scores of the pairs under every scorer, in order."""
     scores: dict[int, PairScores] = {}
     for places in batch_by_tokens(src.lengths, tgt.lengths, batch_tokens=_BATCH_TOKENS):
         padded = src.padded(places), tgt.padded(places)
@@ -145,7 +145,7 @@ def _token_differences(log_probs: Mapping[str, NDArray[np.float64]], number: int
 
 
 def _changed(expected: Mapping[str, Tensor], exported: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """Names of the weights that differ in any bit."""
+    """Return the names of the weights that differ in any bit."""
     names = sorted(expected.keys() | exported.keys())
     return tuple(
         name

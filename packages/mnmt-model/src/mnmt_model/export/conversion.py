@@ -10,7 +10,7 @@ from pathlib import Path
 from torch import Tensor
 
 from mnmt_data.store import VOCABULARY, write_json
-from mnmt_model.checkpoints.atomic_folder import whole_folder
+from mnmt_model.checkpoints.atomic_folder import atomic_folder
 from mnmt_model.checkpoints.checkpoint import load_model
 from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, checkpoint_name, newest
 from mnmt_model.checkpoints.state import MODEL, Progress, State, record_file, write_state
@@ -98,7 +98,7 @@ def import_run(folder: Path, out: Path) -> Path:
     _check_absent(out)
     config, vocab_size, weights = read_hugging_face(folder)
     name = checkpoint_name(0)
-    with whole_folder(out, needed=sum(weight.nbytes for weight in weights.values())) as partial:
+    with atomic_folder(out, needed=sum(weight.nbytes for weight in weights.values())) as partial:
         (partial / DATA).mkdir()
         if (folder / SENTENCEPIECE).is_file():
             shutil.copyfile(folder / SENTENCEPIECE, partial / DATA / VOCABULARY)

@@ -1,4 +1,4 @@
-"""The exported model as transformers and CTranslate2 run it: the one module that imports them."""
+"""The exported model in transformers and CTranslate2; no other module imports them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from mnmt_model.transformer.sentences import PAD
 Ids = NDArray[np.int64]
 
 Scorer = Callable[[Ids, Ids], NDArray[np.float64]]
-"""Maps source ids `(batch, src_len)` and target ids `(batch, tgt_len)`, filled up with 0, to the targets'
-log-probabilities `(batch, tgt_len)`, a token each, in nats, 0 at padding."""
+"""Maps source ids `(batch, src_len)` and target ids `(batch, tgt_len)`, padded with 0, to the
+log-probabilities of the target tokens `(batch, tgt_len)`, in nats, 0 at padding."""
 
 
 def token_log_probs(logits: Tensor, tgt: Tensor) -> NDArray[np.float64]:
-    """Log-probabilities of `tgt (batch, tgt_len)`, from `logits (batch, tgt_len, vocab_size)`."""
+    """Return the log-probabilities of `tgt (batch, tgt_len)` from `logits (batch, tgt_len, vocab_size)`."""
     nats = F.cross_entropy(logits.flatten(0, 1).float(), tgt.flatten(), ignore_index=PAD, reduction="none")
     return -nats.view(tgt.shape).double().numpy()
 
 
 def transformers_scorer(folder: Path) -> Scorer:
-    """The model that `T5ForConditionalGeneration` loads from `folder`.
+    """Return a scorer of the model that `T5ForConditionalGeneration` loads from `folder`.
 
     Raises:
         RunError: If transformers is not installed.
@@ -53,7 +53,7 @@ def transformers_scorer(folder: Path) -> Scorer:
 
 
 def tokenizer_ids(folder: Path) -> Callable[[Sequence[str]], list[list[int]]]:
-    """What `AutoTokenizer` makes of texts: their ids, `</s>` included.
+    """Return a function from texts to their ids, `</s>` included, by the `AutoTokenizer` in `folder`.
 
     Raises:
         RunError: If transformers is not installed.
@@ -76,7 +76,7 @@ def convert_to_ctranslate2(folder: Path, out: Path) -> None:
     class Converter(TransformersConverter):  # type: ignore[misc,unused-ignore]
         def load_model(self, *arguments: Any, **options: Any) -> Any:
             model = super().load_model(*arguments, **options)
-            # transformers 5 says that they are tied, whatever config.json says, and logits were scaled then.
+            # transformers 5 reports tied embeddings whatever config.json says, and logits would be scaled.
             model.config.tie_word_embeddings = False
             return model
 
@@ -84,7 +84,7 @@ def convert_to_ctranslate2(folder: Path, out: Path) -> None:
 
 
 def ctranslate2_scorer(folder: Path) -> Scorer:
-    """The model that CTranslate2 loads from `folder`, in float32 on the CPU.
+    """Return a scorer of the model that CTranslate2 loads from `folder`, in float32 on the CPU.
 
     Raises:
         RunError: If CTranslate2 is not installed.
@@ -96,7 +96,7 @@ def ctranslate2_scorer(folder: Path) -> Scorer:
 
     def score(src: Ids, tgt: Ids) -> NDArray[np.float64]:
         sources = [_pieces(vocabulary, row) for row in src]
-        # It appends </s> to targets itself, but not to sources.
+        # CTranslate2 appends </s> to targets, but not to sources.
         targets = [_pieces(vocabulary, row)[:-1] for row in tgt]
         log_probs = np.zeros(tgt.shape)
         for row, result in enumerate(translator.score_batch(sources, targets, max_input_length=0)):
@@ -107,7 +107,7 @@ def ctranslate2_scorer(folder: Path) -> Scorer:
 
 
 def versions(*, with_ctranslate2: bool) -> dict[str, str]:
-    """{distribution: version} of what ran the model."""
+    """Return {distribution: version} of the libraries that ran the model."""
     names = [
         "mnmt-model",
         "torch",
@@ -124,7 +124,7 @@ def _pieces(vocabulary: Sequence[str], ids: Ids) -> list[str]:
 
 @contextmanager
 def export_extra() -> Iterator[None]:
-    """Within it, modules of the extra `export` are imported.
+    """Import modules of the extra `export` in this context.
 
     Raises:
         RunError: If one is not installed.

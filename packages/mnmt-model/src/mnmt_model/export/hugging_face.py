@@ -1,4 +1,4 @@
-"""Folders that Hugging Face's `T5ForConditionalGeneration` loads: written and read without transformers."""
+"""Folders that `T5ForConditionalGeneration` of transformers loads, written and read without it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ INDEX = "model.safetensors.index.json"
 SENTENCEPIECE = "spiece.model"
 
 MAX_NEW_TOKENS = 256
-"""Where a translation is cut off; transformers' own default is 20."""
+"""Length at which translations are cut off; the default of transformers is 20."""
 
 _UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
-"""A weight that some old checkpoints hold and no model reads."""
+"""A weight that some old checkpoints hold, but no model reads."""
 
 _COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
-"""Other names that checkpoints have of the shared embedding."""
+"""Other names of the shared embedding in checkpoints."""
 
 
 def export_hugging_face(
@@ -41,17 +41,17 @@ def export_hugging_face(
     """Write a model as a folder for `T5ForConditionalGeneration` and `AutoTokenizer`.
 
     Args:
-        config: Of an encoder-decoder with T5's parts.
-        weights: {our name: weight}, its state dict.
-        vocabulary: Its SentencePiece model.
-        out: Folder to write into, made if it is missing.
+        config: The config of an encoder-decoder with T5's parts.
+        weights: The state dict, {our name: weight}.
+        vocabulary: The SentencePiece model.
+        out: Folder to write into; made if it is missing.
 
     Raises:
-        RunError: If the model is not a T5 1.1, or the vocabulary is missing or not of its size.
+        RunError: If the model is not a T5 1.1, or the vocabulary is missing or has another size.
     """
     vocab_size = len(weights["embedding.weight"])
     dtype = str(weights["embedding.weight"].dtype).removeprefix("torch.")
-    described = t5_config(config, vocab_size, dtype=dtype)
+    content = t5_config(config, vocab_size, dtype=dtype)
     proto = read_sentencepiece(vocabulary)
     if len(proto.pieces) != vocab_size:
         raise RunError(f"{vocabulary}: has {len(proto.pieces)} tokens, but the model {vocab_size}")
@@ -61,55 +61,55 @@ def export_hugging_face(
     shutil.copyfile(vocabulary, out / SENTENCEPIECE)
     write_json(out / "tokenizer.json", tokenizer(proto))
     write_json(out / "tokenizer_config.json", tokenizer_config(proto))
-    write_json(out / "generation_config.json", _generation(described))
-    write_json(out / CONFIG, described)
+    write_json(out / "generation_config.json", _generation(content))
+    write_json(out / CONFIG, content)
 
 
 def read_hugging_face(folder: Path) -> tuple[ModelConfig, int, dict[str, Tensor]]:
-    """Read a T5 1.1 from a folder of Hugging Face's.
+    """Read a T5 1.1 from a Hugging Face folder.
 
     Args:
-        folder: Config.json with model.safetensors, or with an index of several such files.
+        folder: Folder with config.json and model.safetensors, or an index of several such files.
 
     Returns:
-        Its config, the size of its vocabulary, and {our name: weight}, in float32.
+        The config, the size of the vocabulary, and {our name: weight} in float32.
 
     Raises:
-        RunError: If a file is missing or broken, or the model is not one of ours.
+        RunError: If a file is missing or broken, or the model is not a T5 1.1.
     """
     content = jsonl.read_json(folder / CONFIG)
     config, vocab_size = model_config(folder / CONFIG, content)
-    found: dict[str, Tensor] = {}
+    weights: dict[str, Tensor] = {}
     copies: dict[str, Tensor] = {}
     for path, name, weight in _tensors(folder):
         ours = our_name(name)
         if ours is not None:
-            found[ours] = weight.float()
+            weights[ours] = weight.float()
         elif name in _COPIES:
             copies[name] = weight.float()
         elif name != _UNUSED:
             raise RunError(f"{path}: holds {name}, which a T5 1.1 does not have")
-    if content.get("tie_word_embeddings", True) and "embedding.weight" in found:
-        # Unscaled, as `model_config` has seen: transformers 5 makes such models, and saves the matrix once.
-        found.setdefault("softmax.weight", found["embedding.weight"].clone())
-    _check_weights(folder, config, vocab_size, found)
+    if content.get("tie_word_embeddings", True) and "embedding.weight" in weights:
+        # Logits are not scaled, as `model_config` has checked: transformers 5 saves such a matrix once.
+        weights.setdefault("softmax.weight", weights["embedding.weight"].clone())
+    _check_weights(folder, config, vocab_size, weights)
     for name, weight in copies.items():
-        if not torch.equal(weight, found["embedding.weight"]):
+        if not torch.equal(weight, weights["embedding.weight"]):
             raise RunError(
                 f"{folder}: {name} differs from shared.weight, but both sides must share an embedding"
             )
-    return config, vocab_size, found
+    return config, vocab_size, weights
 
 
-def _generation(described: Mapping[str, Any]) -> dict[str, Any]:
-    special = {name: described[name] for name in ("decoder_start_token_id", "eos_token_id", "pad_token_id")}
-    # transformers makes a cache of as many layers as the encoder has, and fails where the decoder has more.
-    use_cache = described["num_decoder_layers"] <= described["num_layers"]
+def _generation(content: Mapping[str, Any]) -> dict[str, Any]:
+    special = {name: content[name] for name in ("decoder_start_token_id", "eos_token_id", "pad_token_id")}
+    # The cache of transformers has as many layers as the encoder, and fails where the decoder has more.
+    use_cache = content["num_decoder_layers"] <= content["num_layers"]
     return {**special, "max_new_tokens": MAX_NEW_TOKENS, "use_cache": use_cache}
 
 
 def _tensors(folder: Path) -> Iterator[tuple[Path, str, Tensor]]:
-    """`(file, Hugging Face's name, weight)` of all files, one weight after the other."""
+    """Yield `(file, Hugging Face's name, weight)` for all files, one weight after the other."""
     for path in _weight_files(folder):
         try:
             with safe_open(path, framework="pt") as file:
@@ -130,17 +130,17 @@ def _weight_files(folder: Path) -> list[Path]:
     return [folder / Path(name).name for name in sorted(set(index["weight_map"].values()))]
 
 
-def _check_weights(folder: Path, config: ModelConfig, vocab_size: int, found: Mapping[str, Tensor]) -> None:
-    """Every weight of the model that config.json describes is there, in its shape, and no other."""
+def _check_weights(folder: Path, config: ModelConfig, vocab_size: int, weights: Mapping[str, Tensor]) -> None:
+    """Check that there are exactly the weights of the model that config.json describes, in their shapes."""
     with torch.device("meta"):
         expected = build_model(config, vocab_size).state_dict()
     for name, weight in expected.items():
-        if name not in found:
+        if name not in weights:
             raise RunError(f"{folder}: lacks {hugging_face_name(name)}")
-        if found[name].shape != weight.shape:
-            shapes = f"must be {tuple(weight.shape)}, but is {tuple(found[name].shape)}"
+        if weights[name].shape != weight.shape:
+            shapes = f"must be {tuple(weight.shape)}, but is {tuple(weights[name].shape)}"
             raise RunError(f"{folder}: {hugging_face_name(name)} {shapes}")
-    if unknown := sorted(found.keys() - expected.keys()):
+    if unknown := sorted(weights.keys() - expected.keys()):
         raise RunError(
             f"{folder}: holds {hugging_face_name(unknown[0])}, which config.json does not describe"
         )

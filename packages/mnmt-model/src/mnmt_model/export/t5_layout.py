@@ -22,7 +22,7 @@ _OURS: Mapping[str, object] = {
     "scaled_attention": False,
     "num_experts": 0,
 }
-"""Fields of `ModelConfig` that T5 leaves no choice in. Its feed-forward may be either of ours."""
+"""Fields of `ModelConfig` that are fixed in T5 1.1; its feed-forward may be of either kind."""
 
 _THEIRS: Mapping[str, tuple[object, object]] = {
     "model_type": ("t5", None),
@@ -33,33 +33,33 @@ _THEIRS: Mapping[str, tuple[object, object]] = {
     "eos_token_id": (1, 1),
     "decoder_start_token_id": (0, 0),
 }
-"""{field of config.json: (the value our model has, the value if the field is absent)}."""
+"""{field of config.json: (value that our model has, value where the field is absent)}."""
 
 
 def check_exportable(config: ModelConfig) -> None:
     """Check that a model is a T5 1.1.
 
     Raises:
-        RunError: If a part of it is not T5's; the message names the field.
+        RunError: If one of its parts is not T5's; the message names the field.
     """
     for field, exported in _OURS.items():
         if (value := getattr(config, field)) != exported:
             raise RunError(
-                f"`{field}` is {_shown(value)}, but only models of T5 1.1, where it is {_shown(exported)}, "
+                f"`{field}` is {_toml(value)}, but only models of T5 1.1, where it is {_toml(exported)}, "
                 "can be exported"
             )
 
 
 def t5_config(config: ModelConfig, vocab_size: int, *, dtype: str = "float32") -> Json:
-    """The content of config.json.
+    """Return the content of config.json.
 
     Args:
-        config: Of an encoder-decoder with T5's parts.
+        config: The config of an encoder-decoder with T5's parts.
         vocab_size: Tokens of the vocabulary.
-        dtype: Of the weights.
+        dtype: Type of the weights.
 
     Raises:
-        RunError: As `check_exportable`.
+        RunError: If a part of the model is not T5's.
     """
     check_exportable(config)
     gated = config.feed_forward == "gated-gelu"
@@ -85,18 +85,18 @@ def t5_config(config: ModelConfig, vocab_size: int, *, dtype: str = "float32") -
 
 
 def model_config(path: Path, content: Mapping[str, Any]) -> tuple[ModelConfig, int]:
-    """Our config and the vocabulary's size.
+    """Return our config and the size of the vocabulary.
 
     Args:
-        path: Where config.json is, for messages.
-        content: What it holds.
+        path: Path of config.json, for messages.
+        content: The content of config.json.
 
     Raises:
-        RunError: If a field is missing, or says what our model is not; the message names it.
+        RunError: If a field is missing, or has a value that our model does not support; the message names it.
     """
     for field, (needed, default) in _THEIRS.items():
         if (value := content.get(field, default)) != needed:
-            raise _refused(path, field, value, needed)
+            raise _refusal(path, field, value, needed)
     _check_unscaled(path, content)
     try:
         config = ModelConfig(
@@ -116,33 +116,33 @@ def model_config(path: Path, content: Mapping[str, Any]) -> tuple[ModelConfig, i
 
 
 def _check_unscaled(path: Path, content: Mapping[str, Any]) -> None:
-    """The logits of tied embeddings are scaled by d_model^-1/2, which ours never are.
+    """Check that logits are not scaled by d_model^-1/2, as those of tied embeddings are.
 
-    transformers 5 writes `tie_word_embeddings = true` in any case, and then `scale_decoder_outputs = false`.
+    transformers 5 always writes `tie_word_embeddings = true`, and `scale_decoder_outputs = false` beside it.
     """
     if content.get("scale_decoder_outputs", content.get("tie_word_embeddings", True)) is not False:
-        raise _refused(path, "tie_word_embeddings", True, False)
+        raise _refusal(path, "tie_word_embeddings", True, False)
 
 
 def _feed_forward(path: Path, content: Mapping[str, Any]) -> Any:
-    """The kind of feed-forward; `is_gated_act` and `dense_act_fn` must not say otherwise."""
+    """Return the kind of feed-forward, and check that `is_gated_act` and `dense_act_fn` agree with it."""
     kind = content.get("feed_forward_proj", "relu")
     if kind not in ("gated-gelu", "relu"):
-        raise _refused(path, "feed_forward_proj", kind, "gated-gelu", "relu")
+        raise _refusal(path, "feed_forward_proj", kind, "gated-gelu", "relu")
     gated = kind == "gated-gelu"
     for field, needed in (("is_gated_act", gated), ("dense_act_fn", "gelu_new" if gated else "relu")):
         if (value := content.get(field, needed)) != needed:
-            raise _refused(path, field, value, needed)
+            raise _refusal(path, field, value, needed)
     return kind
 
 
-def _refused(path: Path, field: str, value: object, *needed: object) -> RunError:
-    allowed = " or ".join(map(_shown, needed))
-    return RunError(f"{path}: `{field}` is {_shown(value)}, but only models with {allowed} can be imported")
+def _refusal(path: Path, field: str, value: object, *needed: object) -> RunError:
+    allowed = " or ".join(map(_toml, needed))
+    return RunError(f"{path}: `{field}` is {_toml(value)}, but only models with {allowed} can be imported")
 
 
-def _shown(value: object) -> str:
-    """As JSON and TOML write it."""
+def _toml(value: object) -> str:
+    """Return a value as JSON and TOML write it."""
     return (
         str(value).lower()
         if isinstance(value, bool)
@@ -170,7 +170,7 @@ _SUBLAYERS = {
         ("feed_forward", "DenseReluDense"),
     ),
 }
-"""{stack: (our sublayer, theirs), in their order}."""
+"""{stack: (our sublayer, Hugging Face's), in Hugging Face's order}."""
 
 _NORMS = {
     "attention": "attention_norm",
@@ -180,7 +180,7 @@ _NORMS = {
 
 
 def hugging_face_name(name: str) -> str:
-    """Hugging Face's name of our weight `name`."""
+    """Return Hugging Face's name of our weight `name`."""
     if name in _TOP:
         return _TOP[name]
     stack, _, layer, part, rest = name.split(".", 4)
@@ -192,7 +192,7 @@ def hugging_face_name(name: str) -> str:
 
 
 def our_name(name: str) -> str | None:
-    """Our name of Hugging Face's weight `name`; None if T5 1.1 has no such weight."""
+    """Return our name of Hugging Face's weight `name`; None if T5 1.1 has no such weight."""
     if name in _TOP_OURS:
         return _TOP_OURS[name]
     match = re.fullmatch(r"(encoder|decoder)\.block\.(\d+)\.layer\.(\d+)\.(\w+)\.(.+)", name)

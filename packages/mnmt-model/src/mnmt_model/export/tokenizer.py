@@ -1,4 +1,4 @@
-"""A SentencePiece vocabulary as Hugging Face's tokenizer.json, which gives the same ids."""
+"""A SentencePiece vocabulary as a tokenizer.json that gives the same ids in Hugging Face's tokenizers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mnmt_model.errors import RunError
 from mnmt_model.export.engines import export_extra
 
 SPACE = "▁"
-"""What SentencePiece writes for a space."""
+"""The character that SentencePiece writes for a space."""
 
 UNIGRAM, BPE, WORD = 1, 2, 3
 """`TrainerSpec.ModelType` of SentencePiece."""
@@ -25,11 +25,11 @@ Json = dict[str, Any]
 
 
 def read_sentencepiece(path: Path) -> Any:
-    """The `ModelProto` of a SentencePiece model.
+    """Return the `ModelProto` of a SentencePiece model.
 
     Raises:
-        DataError: If it is missing, is none, or has other special ids than ours.
-        RunError: If it is of a kind that tokenizer.json cannot express.
+        DataError: If it is missing, is not a SentencePiece model, or has other special ids than ours.
+        RunError: If tokenizer.json cannot express its kind.
     """
     Vocabulary.load(path)
     with export_extra():
@@ -53,15 +53,15 @@ def read_sentencepiece(path: Path) -> Any:
 
 
 def special_tokens(proto: Any) -> list[str]:
-    """Tokens that stand for no text, by id: padding, end and unknown, then the tags."""
+    """Return the tokens that stand for no text, by id: padding, end and unknown, then the tags."""
     return [piece.piece for piece in proto.pieces if piece.type in (_CONTROL, _UNKNOWN)]
 
 
 def tokens(proto: Any) -> list[str]:
-    """The token of every id, as the exported tokenizer calls it.
+    """Return the exported tokenizer's token of every id.
 
-    A piece of a `word` vocabulary, "▁word", is called "▁word▁". A Unigram model of text so written matches
-    only whole words, and makes one <unk> of unknown words in a row, as SentencePiece does.
+    A piece "▁word" of a `word` vocabulary becomes "▁word▁". A Unigram model of such text matches only whole
+    words, and gives one <unk> for unknown words in a row, as SentencePiece does.
     """
     if proto.trainer_spec.model_type != WORD:
         return [piece.piece for piece in proto.pieces]
@@ -69,10 +69,10 @@ def tokens(proto: Any) -> list[str]:
 
 
 def tokenizer(proto: Any) -> Json:
-    """The content of tokenizer.json: `</s>` is appended, and tags are matched wherever they stand.
+    """Return the content of tokenizer.json, which appends `</s>` and matches tags anywhere in the text.
 
     Args:
-        proto: From `read_sentencepiece`.
+        proto: The result of `read_sentencepiece`.
     """
     ids = {piece.piece: number for number, piece in enumerate(proto.pieces)}
     return {
@@ -89,7 +89,7 @@ def tokenizer(proto: Any) -> Json:
 
 
 def tokenizer_config(proto: Any) -> Json:
-    """The content of tokenizer_config.json."""
+    """Return the content of tokenizer_config.json."""
     named = (PAD_TOKEN, EOS_TOKEN, UNK_TOKEN)
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -109,7 +109,7 @@ def _added(number: int, token: str) -> Json:
 
 
 def _normalizer(proto: Any) -> Json:
-    """SentencePiece's: characters mapped, spaces cut off the ends and to one in between, one put before."""
+    """Return SentencePiece's normaliser: map characters, trim and collapse spaces, and prepend one."""
     charsmap = proto.normalizer_spec.precompiled_charsmap
     steps: list[Json] = []
     if charsmap:
@@ -157,7 +157,7 @@ def _end(eos: int) -> Json:
 
 
 def _unigram(proto: Any) -> Json:
-    """The most probable pieces; in a `word` vocabulary there is only one way, so that any score will do."""
+    """Return a Unigram model; in a `word` vocabulary only one segmentation exists, so any score will do."""
     scores = [0.0 if proto.trainer_spec.model_type == WORD else piece.score for piece in proto.pieces]
     return {
         "type": "Unigram",
@@ -183,7 +183,7 @@ def _bpe(proto: Any) -> Json:
 
 
 def _merges(proto: Any) -> list[list[str]]:
-    """Pairs of pieces that are a piece together, those first that SentencePiece would merge first."""
+    """Return the pairs of pieces that form a piece, in the order in which SentencePiece merges them."""
     scores = {piece.piece: piece.score for piece in proto.pieces if piece.type == _NORMAL}
     pairs = [
         (piece[:cut], piece[cut:])

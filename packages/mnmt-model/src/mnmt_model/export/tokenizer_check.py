@@ -18,7 +18,7 @@ _TIE = 1e-5
 
 @dataclass(kw_only=True)
 class TokenizerCheck:
-    """Sentences tokenised by both, by outcome."""
+    """Numbers of sentences by outcome of the comparison."""
 
     equal: int = 0
     """The same ids."""
@@ -26,10 +26,11 @@ class TokenizerCheck:
     """Another segmentation that is as probable, such as "9" + "99" for "99" + "9": rounding decides between
     them, of float32 in SentencePiece, of float64 in tokenizers."""
     literal: int = 0
-    """Other ids, of a text that holds something like `</s>`, which transformers takes for the token."""
+    """Other ids, since the text holds something like `</s>`, which transformers takes for the token."""
     different: list[dict[str, Any]] = field(default_factory=list)
-    """Other ids for no such reason: the first ten."""
+    """The first ten sentences with other ids for none of these reasons."""
     num_different: int = 0
+    """Number of all such sentences."""
 
     def add(self, kind: Kind, text: str, expected: Sequence[int], exported: Sequence[int]) -> None:
         """Count a sentence."""
@@ -42,7 +43,7 @@ class TokenizerCheck:
 
 
 def tagged(proto: Any, text: str, ids: Sequence[int]) -> str:
-    """`text` with those tags written around it that stand around it in its `ids`."""
+    """Return `text` with the tags around it that stand around it in `ids`."""
     special = set(special_tokens(proto))
     tags = {
         id_: piece.piece for id_, piece in enumerate(proto.pieces) if id_ > UNK and piece.piece in special
@@ -60,14 +61,14 @@ def check_sentences(
     texts: Sequence[str],
     expected: Sequence[Sequence[int]],
 ) -> None:
-    """Add what `encode` makes of `texts` to `check`, given the ids `expected` of each.
+    """Compare the ids that `encode` gives `texts` with the expected ones, and count the outcomes in `check`.
 
     Args:
         check: The counts so far.
         proto: The SentencePiece model.
         encode: The exported tokenizer.
-        texts: As they are in the corpus, without tags.
-        expected: As they are in the prepared data, with tags and `</s>`.
+        texts: Sentences of the corpus, without tags.
+        expected: Their ids in the prepared data, with tags and `</s>`.
     """
     exported = encode([tagged(proto, text, ids) for text, ids in zip(texts, expected, strict=True)])
     for text, ids, theirs in zip(texts, expected, exported, strict=True):

@@ -1,1 +1,1 @@
-"""What training takes before anything is trained: parameters, FLOPs and memory, of presets and studies."""
+"""What a model takes before it is trained: its parameters, FLOPs, memory and time; and presets."""

@@ -1,6 +1,6 @@
 """Bytes of activations that the backward pass needs, sublayer by sublayer.
 
-In numbers of states, for a sublayer that normalises n tokens (d, a, f are d_model, d_attention and d_ff)::
+As numbers of elements, for a sublayer that normalises n tokens (d, a, f are d_model, d_attention, d_ff)::
 
     attention      2 n d + 2 q a + 2 k a    before and after the norm; q queries and their merged heads;
                                             k keys and values
@@ -14,8 +14,8 @@ In numbers of states, for a sublayer that normalises n tokens (d, a, f are d_mod
     with dropout   a mask of every sublayer's output, hidden state and plain attention weight;
                    the dropped attention weights, and with ReLU the dropped hidden states
 
-To this come the top of each stack and, in bfloat16 without FSDP, a rounded copy of every matrix. With
-checkpointing a layer keeps only its input, and one layer at a time has all of its activations again.
+To these are added the top of each stack and, in bfloat16 without FSDP, a rounded copy of every matrix. With
+activation checkpointing a layer keeps only its input, and one layer at a time has all its activations again.
 Statistics of norms and token ids are left out.
 """
 
@@ -27,33 +27,33 @@ from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
 ROUTING = 9
-"""Numbers of four bytes a token: expert, slot, row and weight of two choices, and the gate's normaliser."""
+"""Four-byte numbers of a token: expert, slot, row and weight of two choices, and the gate's normaliser."""
 
 
 def activation_bytes(
     config: ModelConfig, train: TrainConfig, *, pairs: int, src_len: int, tgt_len: int, on_gpu: bool
 ) -> int:
-    """Bytes kept for the backward pass, at the moment when most are.
+    """Return the most bytes that are kept for the backward pass at any moment.
 
     Args:
         config: The model.
         train: Precision, dropout, checkpointing and parallelism.
         pairs: Sentence pairs computed at a time, without padding.
-        src_len: Source tokens of each.
-        tgt_len: Target tokens of each.
-        on_gpu: Whether attention is fused and a dropout mask takes a byte, not a state.
+        src_len: Source tokens of each pair.
+        tgt_len: Target tokens of each pair.
+        on_gpu: Whether attention is fused, and an element of a dropout mask takes one byte.
     """
-    kept = _Kept(config, train, pairs=pairs, on_gpu=on_gpu)
+    activations = _Activations(config, train, pairs=pairs, on_gpu=on_gpu)
     stacks = passes(config, src_len=src_len, tgt_len=tgt_len)
-    tops = sum(pairs * kept.by_ends(each) for each in stacks)
+    tops = sum(pairs * activations.of_ends(each) for each in stacks)
     if not train.activation_checkpointing:
-        return tops + sum(number * size for each in stacks for number, size in kept.by_layers(each))
-    inputs = sum(pairs * each.layers * each.tokens * config.d_model * kept.state for each in stacks)
-    return tops + inputs + max(size for each in stacks for _, size in kept.by_layers(each))
+        return tops + sum(number * size for each in stacks for number, size in activations.of_layers(each))
+    inputs = sum(pairs * each.layers * each.tokens * config.d_model * activations.state for each in stacks)
+    return tops + inputs + max(size for each in stacks for _, size in activations.of_layers(each))
 
 
-class _Kept:
-    """Bytes that parts of a model keep: over one pair, where it is not said otherwise."""
+class _Activations:
+    """Bytes that the parts of a model keep, for one pair unless a method says otherwise."""
 
     def __init__(self, config: ModelConfig, train: TrainConfig, *, pairs: int, on_gpu: bool) -> None:
         self.config, self.pairs, self.on_gpu = config, pairs, on_gpu
@@ -63,40 +63,40 @@ class _Kept:
         self.drops = train.dropout > 0
         self.mask = (1 if on_gpu else self.state) if self.drops else 0
 
-    def by_layers(self, layers: Pass) -> list[tuple[int, int]]:
-        """Of each kind in `layers`, how many, and what one keeps over all pairs, with rounded matrices."""
-        attentions = sum(self._by_attention(each, layers.tokens) for each in layers.attentions)
+    def of_layers(self, layers: Pass) -> list[tuple[int, int]]:
+        """Return `(number of layers, bytes of one over all pairs)` for each kind, with rounded matrices."""
+        attentions = sum(self._attention(each, layers.tokens) for each in layers.attentions)
         attentions = self.pairs * attentions + self._rounded_attentions(layers)
         kinds = [
-            (layers.layers - layers.mixtures, self._by_feed_forward),
-            (layers.mixtures, self._by_mixture),
+            (layers.layers - layers.mixtures, self._feed_forward),
+            (layers.mixtures, self._mixture),
         ]
         return [(number, attentions + sublayer(layers.tokens)) for number, sublayer in kinds if number]
 
     def _rounded_attentions(self, layers: Pass) -> int:
-        """Their weights in bfloat16, however many pairs there are."""
+        """Return the bytes of the attentions' matrices in bfloat16, whatever the number of pairs."""
         matrices = 4 * len(layers.attentions) * self.config.d_attention * self.config.d_model
         return self.state * matrices if self.rounds else 0
 
-    def by_ends(self, layers: Pass) -> int:
-        """Before and after all layers of a stack: masks, and the last norm, or top states without one."""
+    def of_ends(self, layers: Pass) -> int:
+        """Return the bytes before and after all layers: masks, and the last norm or the top states."""
         is_pre_norm = self.config.norm_order == "pre"
-        top = self._by_norm(1, 1) if is_pre_norm else self.state * self.config.d_model
+        top = self._norm(1, 1) if is_pre_norm else self.state * self.config.d_model
         masks = self.mask * self.config.d_model * (layers.tokens + layers.finished)
         return layers.finished * top + masks
 
-    def _by_norm(self, tokens: int, outputs: int) -> int:
-        """States before and after a norm, which comes before the sublayer or after its output."""
+    def _norm(self, tokens: int, outputs: int) -> int:
+        """Return the bytes before and after a norm, which precedes the sublayer or follows its output."""
         before = tokens if self.config.norm_order == "pre" else outputs
         stepwise = self.config.norm == "rms" and not self.on_gpu
         return self.config.d_model * (
             before * (2 * FLOAT32 if stepwise else self.state) + tokens * self.state
         )
 
-    def _by_attention(self, attention: AttentionPass, outputs: int) -> int:
+    def _attention(self, attention: AttentionPass, outputs: int) -> int:
         inner = 2 * (attention.queries + attention.keys) * self.config.d_attention
         return (
-            self._by_norm(attention.normed, outputs)
+            self._norm(attention.normed, outputs)
             + self.state * inner
             + (self._fused(attention) if self.on_gpu else self._plain(attention))
             + self.mask * outputs * self.config.d_model
@@ -109,20 +109,23 @@ class _Kept:
         rounded = self.state if self.drops or self.state != FLOAT32 else 0
         return self.config.num_heads * attention.scores * (FLOAT32 + rounded + self.mask)
 
-    def _by_feed_forward(self, tokens: int) -> int:
-        """Over all pairs, with the weights in bfloat16."""
+    def _feed_forward(self, tokens: int) -> int:
+        """Return the bytes of a feed-forward over all pairs, with its weights in bfloat16."""
         config = self.config
         gated = config.feed_forward == "gated-gelu"
         hidden = 4 * self.state + self.mask if gated else self._relu
-        kept = self._by_norm(tokens, tokens) + tokens * (hidden * config.d_ff + self.mask * config.d_model)
+        stored = self._norm(tokens, tokens) + tokens * (hidden * config.d_ff + self.mask * config.d_model)
         matrices = (3 if gated else 2) * config.d_model * config.d_ff
-        return self.pairs * kept + (self.state * matrices if self.rounds else 0)
+        return self.pairs * stored + (self.state * matrices if self.rounds else 0)
 
-    def _by_mixture(self, tokens: int) -> int:
-        """Over all pairs, whose tokens share the slots, with the local experts' weights in bfloat16."""
+    def _mixture(self, tokens: int) -> int:
+        """Return the bytes of a mixture over all pairs, with the local experts' weights in bfloat16.
+
+        The tokens of all pairs share the slots.
+        """
         config = self.config
-        sublayer = self._by_norm(tokens, tokens) + tokens * self.mask * config.d_model
-        # Of the sublayer's inputs only the gate's, in float32, are kept.
+        sublayer = self._norm(tokens, tokens) + tokens * self.mask * config.d_model
+        # Among the inputs of the sublayer, only those of the gate are kept, in float32.
         gate = tokens * (FLOAT32 * (config.num_experts + ROUTING) + (FLOAT32 - self.state) * config.d_model)
         slots = expert_slots(config, self.pairs * tokens)
         slot = 2 * self.state * config.d_model + self._relu * config.d_ff
@@ -132,5 +135,5 @@ class _Kept:
 
     @property
     def _relu(self) -> int:
-        """Of one element of a hidden state after ReLU."""
+        """Bytes of one element of a hidden state after ReLU."""
         return self.state + (self.state + self.mask if self.drops else 0)

@@ -19,15 +19,15 @@ EXPERTS_PER_TOKEN = 2
 
 
 def expert_slots(config: ModelConfig, tokens: int) -> int:
-    """Slots E · C of all experts of a layer in training, for the tokens of one device."""
+    """Return the slots E · C of all experts of a layer in training, for the tokens of one device."""
     return config.num_experts * config.expert_capacity(tokens, config.capacity_factor)
 
 
 def check_expert_parallel(config: ModelConfig, train: TrainConfig, devices: int) -> None:
-    """See that `devices` can hold the experts of `config` together as `train` says.
+    """Check that `devices` can hold the experts of `config` together as `train` says.
 
     Raises:
-        ValueError: If there are no experts, or they or the devices do not come out even.
+        ValueError: If there are no experts, or `expert_parallel` does not divide them or the devices.
     """
     ranks = train.expert_parallel
     if ranks == 1:
@@ -46,17 +46,17 @@ class SlotUse:
     """The slots of one mixture in training."""
 
     tokens: int
-    """Of one device, that pass the mixture together."""
+    """Tokens of one device that pass the mixture together."""
     capacity: int
-    """Slots of each expert for them."""
+    """Slots of each expert for these tokens."""
     filled: float
-    """Share of all experts' slots that they fill where both choices are even over the experts; at most 1."""
+    """Share of all slots that the tokens fill if their choices are even over the experts; at most 1."""
 
 
 def slot_uses(config: ModelConfig, train: TrainConfig, workload: Workload) -> tuple[SlotUse, ...]:
-    """The slots of the mixtures in each pass, those that are alike once."""
-    passed = passes(config, src_len=workload.src_len, tgt_len=workload.tgt_len)
-    tokens = dict.fromkeys(workload.pairs(train) * each.tokens for each in passed if each.mixtures)
+    """Return the slots of the mixtures in each pass; equal ones once."""
+    stacks = passes(config, src_len=workload.src_len, tgt_len=workload.tgt_len)
+    tokens = dict.fromkeys(workload.pairs(train) * each.tokens for each in stacks if each.mixtures)
     return tuple(_slot_use(config, number) for number in tokens)
 
 
@@ -71,7 +71,7 @@ FORWARD = 2
 
 
 def exchange_bytes(config: ModelConfig, train: TrainConfig, workload: Workload) -> int:
-    """Bytes that one device sends to others for the experts in a training step; as many come in.
+    """Return the bytes that one device sends to others for the experts in a training step.
 
     Args:
         config: The model.
@@ -85,16 +85,16 @@ def exchange_bytes(config: ModelConfig, train: TrainConfig, workload: Workload) 
 
 
 def largest_exchange(config: ModelConfig, train: TrainConfig, workload: Workload) -> int:
-    """Bytes of the slots that one all-to-all sends, at most; 0 where devices do not exchange tokens."""
+    """Return the most bytes that one all-to-all sends; 0 where devices do not exchange tokens."""
     if train.expert_parallel == 1:
         return 0
     return max((size for _, size in _buffers(config, train, workload)), default=0)
 
 
 def _buffers(config: ModelConfig, train: TrainConfig, workload: Workload) -> list[tuple[int, int]]:
-    """How many mixtures each pass has, and the bytes of all slots of one of them."""
+    """Return `(mixtures, bytes)` for each pass: how many it has, and the bytes of all slots of one."""
     pairs, slot = workload.pairs(train), config.d_model * STATE_BYTES[train.precision]
-    passed = passes(config, src_len=workload.src_len, tgt_len=workload.tgt_len)
+    stacks = passes(config, src_len=workload.src_len, tgt_len=workload.tgt_len)
     return [
-        (each.mixtures, slot * expert_slots(config, pairs * each.tokens)) for each in passed if each.mixtures
+        (each.mixtures, slot * expert_slots(config, pairs * each.tokens)) for each in stacks if each.mixtures
     ]

@@ -1,13 +1,12 @@
-"""FLOPs of training and decoding: matrix products, 2 m n k each, by part.
+"""FLOPs of training and decoding, by part: matrix products, of 2 m n k FLOPs each.
 
-Left out is what is not a matrix product: norms, softmax functions, activations, looking up embeddings.
+What is not a matrix product is left out: norms, softmax functions, activations, embedding look-ups.
 Attention scores are counted as they are computed, for every query with every key, masked or not. The backward
-pass counts twice the forward one. Recomputing activations is not counted, so a utilisation (MFU) that divides
-by the time of a step counts useful work only.
+pass counts twice as much as the forward pass. Recomputing activations is not counted, so a utilisation (MFU)
+that divides by the time of a step counts useful work only.
 
-In a mixture of experts a token passes the gate and two experts. Both choices of every token are counted, also
-one that is not kept or is dropped for want of a slot; slots that stay empty are not. `slot_flops` says what
-filled and empty ones take together.
+In a mixture of experts a token passes the gate and two experts. Both choices of every token are counted, even
+if one finds no slot; empty slots are not. `slot_flops` counts filled and empty slots together.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from mnmt_model.planning.workload import num_mixtures
 from mnmt_model.transformer.model_config import ModelConfig
 
 BACKWARD = 2
-"""Products of a backward pass to each one of the forward pass: by the weights and by the inputs."""
+"""Products of the backward pass for each product of the forward pass: by the weights and by the inputs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +28,10 @@ class Flops:
     projections: int = 0
     """Queries, keys, values and outputs of all attentions."""
     scores: int = 0
-    """Queries by keys, and weights by values: all that grows with the square of the lengths."""
+    """Queries by keys, and weights by values, which grow with the square of the lengths."""
     feed_forward: int = 0
     experts: int = 0
-    """Two of each mixture."""
+    """Two experts of each mixture."""
     gates: int = 0
     """States by the gates' matrices."""
     softmax: int = 0
@@ -40,7 +39,7 @@ class Flops:
 
     @property
     def total(self) -> int:
-        """All parts."""
+        """Sum of all parts."""
         return sum(vars(self).values())
 
     def __add__(self, other: Flops) -> Flops:
@@ -55,9 +54,9 @@ class DecodingFlops:
     """FLOPs of translating one sentence with a key and value cache."""
 
     encoding: Flops
-    """Of the source, once."""
+    """FLOPs of encoding the source once."""
     generating: Flops
-    """Of all target tokens, for one hypothesis: a beam of b takes b times as many."""
+    """FLOPs of all target tokens of one hypothesis; a beam of b hypotheses takes b times as many."""
 
     @property
     def total(self) -> int:
@@ -66,7 +65,7 @@ class DecodingFlops:
 
 
 def pair_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_len: int) -> Flops:
-    """FLOPs of one training step for one sentence pair without padding: forward and backward.
+    """Return the FLOPs of one training step for one sentence pair without padding, forward and backward.
 
     Args:
         config: The model.
@@ -78,7 +77,7 @@ def pair_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_len: i
 
 
 def forward_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_len: int) -> Flops:
-    """FLOPs of the loss of one sentence pair without padding.
+    """Return the FLOPs of the loss of one sentence pair without padding.
 
     Source tokens pass the encoder, or a language model's whole stack, and become keys and values of the
     decoder's layers. Target tokens pass the decoder and attend to `src_len + tgt_len` keys a layer.
@@ -92,7 +91,7 @@ def forward_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_len
 
 
 def decoding_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_len: int) -> DecodingFlops:
-    """FLOPs of encoding `src_len` tokens and then generating `tgt_len` one by one.
+    """Return the FLOPs of encoding `src_len` tokens and then generating `tgt_len` tokens one by one.
 
     Token t attends to `src_len + t` keys, which are cached.
     """
@@ -104,30 +103,31 @@ def decoding_flops(config: ModelConfig, vocab_size: int, *, src_len: int, tgt_le
 
 
 def training_flops(config: ModelConfig, vocab_size: int, *, src_tokens: int, tgt_tokens: int) -> int:
-    """FLOPs of training on so many tokens, attention scores left out: what run records count.
+    """Return the FLOPs of training on so many tokens, without attention scores, as run records count them.
 
-    6 a weight and token that passes it (Kaplan et al. 2020, Sec. 2.1): the keys and values of a decoder's
-    cross-attention are made of source tokens, all else of it of target tokens. It is `pair_flops` without
-    `scores`, of one pair as long as all together, since all but scores is linear in the tokens.
+    They are 6 for each weight and each token that passes it (Kaplan et al. 2020, Sec. 2.1). The keys and
+    values of a decoder's cross-attention are computed from source tokens, everything else in it from target
+    tokens. This is `pair_flops` without `scores` for one pair that holds all tokens: everything else is
+    linear in the tokens.
     """
     flops = pair_flops(config, vocab_size, src_len=src_tokens, tgt_len=tgt_tokens)
     return flops.total - flops.scores
 
 
 def slot_flops(config: ModelConfig, slots: int) -> int:
-    """FLOPs of the forward pass of a mixture's experts over so many slots.
+    """Return the FLOPs of the forward pass of a mixture's experts over so many slots.
 
-    A token fills up to two. In training all of `expert_slots` are computed, filled or not.
+    A token fills up to two slots. In training all of `expert_slots` are computed, filled or not.
     """
     return 2 * slots * 2 * config.d_model * config.d_ff
 
 
 def _encoding_flops(config: ModelConfig, tokens: int) -> Flops:
-    """Source tokens up to the keys and values that generating needs."""
+    """Return the FLOPs of source tokens up to the keys and values that generating needs."""
     layers = _source_layers(config)
     if config.top_only:
         return _source_flops(config, tokens, layers=layers)
-    # Of the last layer, nobody sees more of sources than their keys and values.
+    # In the last layer, only the keys and values of sources are needed.
     last = Flops(projections=tokens * _attention(config))
     return _source_flops(config, tokens, layers=layers - 1) + last
 
@@ -137,8 +137,8 @@ def _source_layers(config: ModelConfig) -> int:
 
 
 def _source_flops(config: ModelConfig, tokens: int, *, layers: int) -> Flops:
-    """Source tokens through so many layers, and up to the keys and values that targets have of their top."""
-    # Where targets attend to the top layer's states, each layer has keys and values of those too.
+    """Return the FLOPs of source tokens in so many layers, and of their keys and values for targets."""
+    # Where targets attend to the states of the top layer, each layer has keys and values of those too.
     top = config.decoder_layers * _attention(config) // 2 if config.top_only else 0
     return Flops(
         projections=2 * tokens * (layers * _attention(config) + top),
@@ -148,7 +148,7 @@ def _source_flops(config: ModelConfig, tokens: int, *, layers: int) -> Flops:
 
 
 def _target_flops(config: ModelConfig, vocab_size: int, tokens: int, *, keys: int) -> Flops:
-    """Target tokens that have `keys` keys in all, in each layer."""
+    """Return the FLOPs of target tokens that together see `keys` keys in each layer."""
     layers = config.decoder_layers
     # The queries and the output of the cross-attention; its keys and values are the source's.
     cross = 0 if config.is_language_model else _attention(config) // 2
@@ -165,12 +165,12 @@ def _softmax_flops(config: ModelConfig, vocab_size: int, tokens: int) -> int:
 
 
 def _attention(config: ModelConfig) -> int:
-    """Weights of one attention."""
+    """Return the number of weights of one attention."""
     return 4 * config.d_model * config.d_attention
 
 
 def _feed_forwards(config: ModelConfig, layers: int, tokens: int) -> dict[str, int]:
-    """The feed-forwards of so many layers, by part."""
+    """Return {part: FLOPs} of the feed-forwards of so many layers."""
     mixtures = num_mixtures(config, layers)
     dense = (3 if config.feed_forward == "gated-gelu" else 2) * config.d_model * config.d_ff
     return {

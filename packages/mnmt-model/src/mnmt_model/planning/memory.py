@@ -4,14 +4,14 @@ An estimate from what the implementation keeps, in float32 but for the states wh
 
 - parameters, gradients and the optimiser's state, exactly; under FSDP in equal parts of every tensor;
 - activations: what each sublayer keeps for its backward pass (`activations.py`);
-- the loss: a chunk of logits with its temporary, and the gradients that it computes along the way;
-- communication: DDP's buckets, or the weights and gradients of the layers that FSDP gathers at a time, and
-  the slots that an all-to-all of the experts' tokens sends and receives.
+- the loss: a chunk of logits with its temporary, and the gradients that are computed with it;
+- communication: the buckets of DDP, or the weights and gradients of the layers that FSDP gathers at a time,
+  and the slots that an all-to-all of the experts' tokens sends and receives.
 
-A device holds `num_experts / expert_parallel` whole experts of every mixture, under DDP as under FSDP, which
-have to do only with what is outside of them.
+A device holds `num_experts / expert_parallel` whole experts of every mixture, under DDP and under FSDP alike:
+both handle only the parameters outside the experts.
 
-What a device's driver, its libraries and the fragmentation of its memory take comes on top.
+The memory of the driver, of libraries and of fragmentation is not counted.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from mnmt_model.transformer.model_config import ModelConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Bytes a device, by part."""
+    """Bytes on each device, by part."""
 
     parameters: int
     gradients: int
     optimizer_state: int
     activations: int
-    """What the stacks keep for the backward pass."""
+    """Activations that the stacks keep for the backward pass."""
     loss: int
-    """A chunk of logits, and the gradients by the softmax's matrix and inputs."""
+    """A chunk of logits, and the gradients of the softmax's matrix and inputs."""
     communication: int
-    """Buffers that devices exchange gradients, weights and experts' tokens through."""
+    """Buffers through which devices exchange gradients, weights and experts' tokens."""
 
     @property
     def total(self) -> int:
-        """All parts at once."""
+        """Sum of all parts."""
         return sum(vars(self).values())
 
 
@@ -57,7 +57,7 @@ def training_memory(
     *,
     src_vocab_size: int | None = None,
 ) -> Memory:
-    """Estimate what training takes on each device.
+    """Estimate the memory of training on each device.
 
     Args:
         config: The model.
@@ -91,7 +91,7 @@ def training_memory(
 
 @dataclass(frozen=True, kw_only=True)
 class _Parts:
-    """In how many parts, by the first dimension, tensors lie on the devices."""
+    """Number of parts that tensors are split into, by their first dimension."""
 
     dense: int
     experts: int
@@ -100,12 +100,12 @@ class _Parts:
         return self.experts if tensors.part == "experts" else self.dense
 
     def elements(self, tensors: Sequence[TensorGroup]) -> int:
-        """Of the largest part of each, together."""
+        """Return the elements of the largest part of each tensor, summed."""
         return sum(each.number * _shard(each.shape, self.of(each)) for each in tensors)
 
 
 def _shard(shape: Sequence[int], shards: int) -> int:
-    """Elements of one of `shards` parts of a tensor, cut along its first dimension."""
+    """Return the elements of the largest of `shards` parts of a tensor, split by its first dimension."""
     elements = -(-shape[0] // shards)
     for size in shape[1:]:
         elements *= size
@@ -119,9 +119,10 @@ def _optimizer_bytes(tensors: Sequence[TensorGroup], train: TrainConfig, parts: 
 
 
 def _second_moment(shape: tuple[int, ...], shards: int) -> int:
-    """Elements that Adafactor keeps.
+    """Return the elements of Adafactor's second moment on one device.
 
-    Of a factored matrix, its part of the rows and all columns; of stacked experts, those of its own experts.
+    A factored matrix keeps one element for each local row and for every column; stacked experts keep those of
+    each local expert.
     """
     if len(shape) == 1 or min(shape[-2:]) < MIN_FACTORED:
         return _shard(shape, shards)
@@ -131,9 +132,9 @@ def _second_moment(shape: tuple[int, ...], shards: int) -> int:
 
 
 def _loss_bytes(config: ModelConfig, vocab_size: int, train: TrainConfig, workload: Workload) -> int:
-    """A chunk of logits and its temporary, and the gradients by matrix and states.
+    """Return the bytes of a chunk of logits, its temporary, and the gradients of the matrix and the states.
 
-    In bfloat16 chunk and temporary are there in both precisions, and so is the matrix.
+    In bfloat16 the chunk, the temporary and the matrix exist in both precisions.
     """
     state = STATE_BYTES[train.precision]
     tokens = workload.pairs(train) * (
@@ -149,7 +150,7 @@ def _loss_bytes(config: ModelConfig, vocab_size: int, train: TrainConfig, worklo
 def _communication_bytes(
     config: ModelConfig, tensors: Sequence[TensorGroup], train: TrainConfig, workload: Workload
 ) -> int:
-    """What gradients and weights pass through, and the slots that an all-to-all sends and receives."""
+    """Return the bytes of the buffers of gradients and weights, and of the slots of an all-to-all."""
     if workload.devices == 1:
         return 0
     exchanged = 2 * largest_exchange(config, train, workload)
@@ -159,9 +160,9 @@ def _communication_bytes(
 
 
 def _gathered_bytes(config: ModelConfig, tensors: Sequence[TensorGroup], train: TrainConfig) -> int:
-    """Under FSDP: the embeddings, which are outside of the layers, and two layers at a time.
+    """Return the bytes that FSDP gathers: the embeddings, which belong to no layer, and two layers at a time.
 
-    What is gathered are the weights, in `precision`, and their gradients, in float32 where they are summed.
+    Weights are gathered in `precision`, their gradients summed in float32.
     """
     embeddings = sum(each.size for each in tensors if each.part == "embedding")
     largest = max(map(_dense, layer_kinds(config)))
@@ -169,5 +170,5 @@ def _gathered_bytes(config: ModelConfig, tensors: Sequence[TensorGroup], train: 
 
 
 def _dense(tensors: Sequence[TensorGroup]) -> int:
-    """Parameters outside of the experts."""
+    """Return the number of parameters outside the experts."""
     return sum(each.size for each in tensors if each.part != "experts")

@@ -1,4 +1,4 @@
-"""Parameter counts in closed form: by tensor, by part and by stack, without building the model."""
+"""Parameter counts in closed form, by tensor, by part and by stack, without building the model."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ Part = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class TensorGroup:
-    """Parameters of one shape."""
+    """Tensors of one shape."""
 
     part: Part | Literal["embedding"]
     shape: tuple[int, ...]
     number: int
-    """How many tensors of this shape there are."""
+    """Number of tensors of this shape."""
 
     @property
     def size(self) -> int:
-        """Parameters of all of them."""
+        """Parameters of all these tensors."""
         return self.number * prod(self.shape)
 
 
@@ -45,19 +45,19 @@ class StackCount:
     attention: int
     """Matrices of the self-attention."""
     cross_attention: int
-    """Matrices of the attention to the source; 0 in an encoder and in a language model."""
+    """Matrices of the attention to the source; 0 in an encoder or a language model."""
     feed_forward: int
-    """Matrices of the feed-forward, of the layers without experts."""
+    """Matrices of the feed-forwards, in layers without experts."""
     experts: int
     """Matrices of all experts of the mixtures."""
     gates: int
-    """Matrices that give a token's logits of the experts."""
+    """Matrices of the gates, which give each token its logits of the experts."""
     biases: int
-    """Biases of these maps."""
+    """Biases of the attentions and feed-forwards."""
     norms: int
-    """Scales and shifts of the layers' norms and of the last one."""
+    """Scales and shifts of the norms of all layers and of the final norm."""
     position_biases: int
-    """The table of relative position biases, one a stack."""
+    """Table of relative position biases; a stack has one."""
 
     @property
     def size(self) -> int:
@@ -69,8 +69,8 @@ class StackCount:
 class ParameterCount:
     """Parameters of a model, by part.
 
-    N, the `size` of the scaling laws, leaves out embeddings and softmax. A matrix that serves twice is
-    counted once, where it comes first: for tied embeddings `softmax` is 0.
+    N, the `size` of the scaling laws, leaves out embeddings and softmax. A matrix with two uses is counted
+    once, where it comes first: for tied embeddings `softmax` is 0.
     """
 
     encoder: StackCount | None
@@ -78,11 +78,11 @@ class ParameterCount:
     decoder: StackCount
     """The decoder, or a language model's one stack."""
     src_embedding: int
-    """Input embedding of the source, and of the target too where they share it."""
+    """Input embedding of the source; also of the target, where they share one."""
     tgt_embedding: int
-    """Input embedding of the target where it has one of its own, whether or not the softmax uses it too."""
+    """Input embedding of the target, where it is a matrix apart from the source's."""
     softmax: int
-    """Output matrix where it is one of its own."""
+    """Output matrix, where it is not also an embedding."""
     num_experts: int
     """Experts of each mixture; 0 for a dense model."""
 
@@ -105,13 +105,13 @@ class ParameterCount:
     def active_size(self) -> int:
         """N that a token passes, with two experts of each mixture; all of N for a dense model.
 
-        A source token passes the encoder's and a target token the decoder's.
+        Source tokens pass the encoder's part, target tokens the decoder's.
         """
         return sum(self.active_sizes)
 
     @property
     def active_sizes(self) -> list[int]:
-        """`active_size` by stack: of the encoder, if there is one, and of the decoder."""
+        """`active_size` of each stack: the encoder, if there is one, and the decoder."""
         return [self._active(stack) for stack in (self.encoder, self.decoder) if stack]
 
     def _active(self, stack: StackCount) -> int:
@@ -160,41 +160,41 @@ def count_parameters(
 
 
 def encoder_tensors(config: ModelConfig) -> list[TensorGroup]:
-    """What an encoder is made of; nothing for a language model."""
+    """Return the tensors of the encoder; none for a language model."""
     if config.is_language_model:
         return []
     return list(_stack_tensors(config, config.num_encoder_layers, cross_attention=False))
 
 
 def decoder_tensors(config: ModelConfig) -> list[TensorGroup]:
-    """What the decoder, or a language model's one stack, is made of."""
+    """Return the tensors of the decoder, or of a language model's one stack."""
     return list(_stack_tensors(config, config.decoder_layers, cross_attention=not config.is_language_model))
 
 
 def embedding_shapes(
     config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = None
 ) -> dict[Literal["src_embedding", "tgt_embedding", "softmax"], tuple[int, int] | None]:
-    """Shapes of the embeddings and the softmax; None for one that is another's matrix.
+    """Return the shapes of the embeddings and the softmax; None for one that shares another's matrix.
 
     Raises:
         ValueError: If the vocabularies differ in size but share a matrix.
     """
     src_vocab_size = vocab_size if src_vocab_size is None else src_vocab_size
-    own_source = config.embeddings in ("separate", "tied-target")
-    own_softmax = config.embeddings in ("separate", "shared")
-    _check_vocabularies(config, vocab_size, src_vocab_size, own_source)
+    has_tgt_embedding = config.embeddings in ("separate", "tied-target")
+    has_softmax = config.embeddings in ("separate", "shared")
+    _check_vocabularies(config, vocab_size, src_vocab_size, has_tgt_embedding)
     target = (vocab_size, config.d_model)
     return {
         "src_embedding": (src_vocab_size, config.d_model),
-        "tgt_embedding": target if own_source else None,
-        "softmax": target if own_softmax else None,
+        "tgt_embedding": target if has_tgt_embedding else None,
+        "softmax": target if has_softmax else None,
     }
 
 
 def all_tensors(
     config: ModelConfig, vocab_size: int, *, src_vocab_size: int | None = None
 ) -> list[TensorGroup]:
-    """Every parameter of a model.
+    """Return every tensor of a model.
 
     Raises:
         ValueError: If the vocabularies differ in size but share a matrix.
@@ -205,7 +205,7 @@ def all_tensors(
 
 
 def layer_kinds(config: ModelConfig) -> list[list[TensorGroup]]:
-    """One layer of each kind that the model has: of encoder or decoder, with experts or without."""
+    """Return one layer of each kind that the model has: of encoder or decoder, with experts or without."""
     stacks = [(config.num_encoder_layers, False), (config.decoder_layers, not config.is_language_model)]
     return [
         list(_layer_tensors(config, cross_attention=cross, experts=experts))
@@ -227,7 +227,7 @@ def _stack_tensors(config: ModelConfig, layers: int, *, cross_attention: bool) -
 
 
 def _layer_tensors(config: ModelConfig, *, cross_attention: bool, experts: bool) -> Iterator[TensorGroup]:
-    """One layer: matrices as (outputs, inputs)."""
+    """Yield the tensors of one layer; matrices are (outputs, inputs)."""
     d_model, d_attention = config.d_model, config.d_attention
     attentions: tuple[Part, ...] = ("attention", "cross_attention") if cross_attention else ("attention",)
     for part in attentions:
@@ -250,7 +250,7 @@ def _feed_forward_tensors(config: ModelConfig) -> Iterator[TensorGroup]:
 
 
 def _expert_tensors(config: ModelConfig) -> Iterator[TensorGroup]:
-    """A gate and the experts' matrices, stacked as (experts, inputs, outputs)."""
+    """Yield the gate and the experts' matrices, stacked as (experts, inputs, outputs)."""
     num_experts, d_model, d_ff = config.num_experts, config.d_model, config.d_ff
     yield TensorGroup(part="gates", shape=(num_experts, d_model), number=1)
     yield TensorGroup(part="experts", shape=(num_experts, d_model, d_ff), number=1)
@@ -269,10 +269,10 @@ def _stack_count(tensors: Iterable[TensorGroup]) -> StackCount:
     return StackCount(**sizes)
 
 
-def _check_vocabularies(config: ModelConfig, tgt: int, src: int, own_source: bool) -> None:
+def _check_vocabularies(config: ModelConfig, tgt: int, src: int, has_tgt_embedding: bool) -> None:
     if min(tgt, src) < 1:
         raise ValueError(f"`vocab_size` must be at least 1, but is {min(tgt, src)}.")
-    if src != tgt and not own_source:
+    if src != tgt and not has_tgt_embedding:
         raise ValueError(
             f"`src_vocab_size` must be `vocab_size` ({tgt:,}) where `embeddings` is "
             f'"{config.embeddings}", but is {src:,}.'

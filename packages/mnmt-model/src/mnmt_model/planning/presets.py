@@ -32,9 +32,9 @@ class Preset:
     vocab_size: int
     """Rows of the embedding of the target and of the softmax."""
     src_vocab_size: int | None = None
-    """Rows of the embedding of the source, where it has a vocabulary of its own."""
+    """Rows of the embedding of the source, where its vocabulary differs from the target's."""
     source: str
-    """Where it was published."""
+    """The publication."""
 
 
 def _fernandes(layers: int, d_model: int, num_heads: int, head_dim: int, vocab_size: int = 128_000) -> Preset:
@@ -55,7 +55,7 @@ FERNANDES = {
     "fernandes-l9-d768": _fernandes(9, 768, 12, 64),
     "fernandes-l9-d1024": _fernandes(9, 1024, 16, 64),
     "fernandes-l12-d1024": _fernandes(12, 1024, 16, 64),
-    # The published number of parameters of this row comes out with 128,128 words, and with no other number.
+    # Only 128,128 words give the published number of parameters of this row.
     "fernandes-l12-d1280": _fernandes(12, 1280, 16, 80, vocab_size=128_128),
     "fernandes-l12-d1536": _fernandes(12, 1536, 16, 96),
 }
@@ -94,7 +94,7 @@ PUBLISHED_BILLIONS = {
     (2048, 12): 200,
     (2048, 36): 600,
 }
-"""Weights that the source gives to so many experts and layers, of which the encoder has half."""
+"""{(experts, layers of both stacks): weights in billions, as published}."""
 
 
 def _gshard(num_experts: int, layers: int, billions: float) -> Preset:
@@ -131,19 +131,19 @@ _NAME = re.compile(
 
 
 def zhang_preset(name: str) -> Preset | None:
-    """The model called `name`, or None where no model has such a name."""
-    found = _NAME.fullmatch(name)
-    if not found or not 1 <= int(found["layers"]) <= MAX_LAYERS:
+    """Return the model called `name`, or None where no model has such a name."""
+    match = _NAME.fullmatch(name)
+    if not match or not 1 <= int(match["layers"]) <= MAX_LAYERS:
         return None
-    architecture = cast(Architecture, found["architecture"])
-    if (architecture == "encdec") != (found["grown"] is None):
+    architecture = cast(Architecture, match["architecture"])
+    if (architecture == "encdec") != (match["grown"] is None):
         return None
     encdec = replace(
-        _WIDTHS[found["width"]],
-        decoder_layers=int(found["layers"]),
-        norm_order="pre" if found["prenorm"] else "post",
+        _WIDTHS[match["width"]],
+        decoder_layers=int(match["layers"]),
+        norm_order="pre" if match["prenorm"] else "post",
     )
-    grow = {"deep": deepened, "wide": widened}.get(found["grown"] or "")
+    grow = {"deep": deepened, "wide": widened}.get(match["grown"] or "")
     return Preset(
         config=grow(encdec, architecture) if grow else encdec,
         vocab_size=32_000,
@@ -152,12 +152,12 @@ def zhang_preset(name: str) -> Preset | None:
 
 
 def widened(encdec: ModelConfig, architecture: Architecture) -> ModelConfig:
-    """The language model of as many layers and 3 d_ff: 4d² + 24d² a layer, as many as a pair's 28d²."""
+    """Return the language model with as many layers and 3 d_ff: 4d² + 24d² = 28d² a layer, as a pair has."""
     return replace(encdec, architecture=architecture, encoder_layers=None, d_ff=3 * encdec.d_ff)
 
 
 def deepened(encdec: ModelConfig, architecture: Architecture) -> ModelConfig:
-    """The language model of the same widths that is nearest in N, so within half of one of its layers.
+    """Return the language model of the same widths that is nearest in N, to within half a layer.
 
     A layer has 12d² to a pair's 28d², which comes to 7/3 layers a pair.
     """
@@ -171,22 +171,22 @@ def _size(config: ModelConfig) -> int:
 
 
 PRESETS: dict[str, Preset] = {**FERNANDES, **GSHARD, **M4}
-"""The presets with names of their own."""
+"""Presets with fixed names."""
 
 PRESET_NAMES = (*PRESETS, *ZHANG_FAMILIES)
-"""Every name, and the forms of the names of those that are made from them."""
+"""All names, and the patterns of the names of Zhang et al."""
 
 
 def preset(name: str) -> Preset:
-    """The model called `name`.
+    """Return the model called `name`.
 
     Raises:
-        RunError: If there is none; the message lists the names there are.
+        RunError: If there is none; the message lists all names.
     """
-    found = PRESETS.get(name) or zhang_preset(name)
-    if found is None:
+    result = PRESETS.get(name) or zhang_preset(name)
+    if result is None:
         raise RunError(f"there is no preset {name!r}; the presets are {', '.join(PRESET_NAMES)}")
-    return found
+    return result
 
 
 __all__ = ["PRESETS", "PRESET_NAMES", "Preset", "preset"]

@@ -16,7 +16,7 @@ STATE_BYTES = {"float32": FLOAT32, "bfloat16": 2}
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What a device computes at a time."""
+    """Sentence pairs that a device computes at a time."""
 
     src_len: int
     """Source tokens of a pair."""
@@ -24,7 +24,7 @@ class Workload:
     """Target tokens of a pair."""
     devices: int = 1
     on_gpu: bool = True
-    """Whether attention is fused, as on GPUs, or keeps its weights."""
+    """Whether attention is fused, as on GPUs; otherwise its weights are kept."""
 
     def __post_init__(self) -> None:
         for name in ("src_len", "tgt_len", "devices"):
@@ -32,38 +32,38 @@ class Workload:
                 raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
 
     def pairs(self, train: TrainConfig) -> int:
-        """Sentence pairs in memory at a time, at least 1."""
+        """Return the number of sentence pairs that are in memory at a time, at least 1."""
         tokens = (self.src_len + self.tgt_len) * self.devices * train.accumulation
         return max(1, round(train.batch_tokens / tokens))
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionPass:
-    """Tokens of one attention sublayer, over one pair."""
+    """Tokens of one pair in one attention sublayer."""
 
     normed: int
     queries: int
     keys: int
-    """Projected keys, and copies of them that lie beside others'."""
+    """Projected keys, with copies of them beside those of other tokens."""
     scores: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """Tokens that pass a stack of layers together, over one pair."""
+    """Tokens of one pair that pass a stack of layers together."""
 
     layers: int
     mixtures: int
-    """Layers of these whose feed-forward is a mixture of experts."""
+    """Those of the layers whose feed-forward is a mixture of experts."""
     tokens: int
-    """That pass the residual stream."""
+    """Tokens in the residual stream."""
     finished: int
-    """Of whose top states the stack gives out the norms."""
+    """Tokens whose normalised top states the stack returns."""
     attentions: tuple[AttentionPass, ...]
 
 
 def passes(config: ModelConfig, *, src_len: int, tgt_len: int) -> list[Pass]:
-    """The passes of the loss of one sentence pair without padding.
+    """Return the passes of the loss of one sentence pair without padding.
 
     An encoder-decoder has one for each stack. A language model has one for source and target together, or,
     where targets attend to the top states of the source (`top_only`), two passes of the same layers.
@@ -78,17 +78,17 @@ def passes(config: ModelConfig, *, src_len: int, tgt_len: int) -> list[Pass]:
 
 
 def num_mixtures(config: ModelConfig, layers: int) -> int:
-    """How many of the first `layers` layers of a stack have a mixture of experts."""
+    """Return how many of the first `layers` layers of a stack have a mixture of experts."""
     return sum(config.has_experts(layer) for layer in range(layers))
 
 
 def _encoder_decoder(config: ModelConfig, src: int, tgt: int) -> list[Pass]:
     encoder = AttentionPass(normed=src, queries=src, keys=src, scores=src**2)
-    own = AttentionPass(normed=tgt, queries=tgt, keys=tgt, scores=tgt**2)
+    self_attention = AttentionPass(normed=tgt, queries=tgt, keys=tgt, scores=tgt**2)
     cross = AttentionPass(normed=tgt, queries=tgt, keys=src, scores=tgt * src)
     return [
         _pass(config, config.num_encoder_layers, tokens=src, finished=src, attentions=(encoder,)),
-        _pass(config, config.decoder_layers, tokens=tgt, finished=tgt, attentions=(own, cross)),
+        _pass(config, config.decoder_layers, tokens=tgt, finished=tgt, attentions=(self_attention, cross)),
     ]
 
 
@@ -101,7 +101,7 @@ def _language_model(config: ModelConfig, src: int, tgt: int) -> list[Pass]:
             _pass(config, layers, tokens=src, finished=0, attentions=(source,)),
             _pass(config, layers, tokens=tgt, finished=tgt, attentions=(target,)),
         ]
-    # The source's keys are kept twice: for itself, and beside the target's.
+    # The keys of the source are kept twice: alone, and beside those of the target.
     scores = src**2 + tgt * (src + tgt)
     joint = AttentionPass(normed=src + tgt, queries=src + tgt, keys=2 * src + tgt, scores=scores)
     predicting = tgt + (src - 1 if config.predicts_source else 0)

@@ -31,7 +31,7 @@ from mnmt_model.runs.run_data import check_vocabulary, open_data
 from mnmt_model.transformer.translation_model import TranslationModel
 
 PART_PAIRS = 2**16
-"""Pairs scored between two places to go on from."""
+"""Pairs of a part: an interrupted command continues with the first missing part."""
 
 
 def write_log_probs(
@@ -47,19 +47,19 @@ def write_log_probs(
 ) -> None:
     """Write -log p(target | source) of every pair of a shard, in its order, under a run's newest model.
 
-    The file, a `mnmt_data.store.ScoreFile`, appears when all pairs are scored; the parts are kept beside it
-    until then, and are gone on from. Nothing is done if it is there already.
+    The file is an `mnmt_data.store.ScoreFile`. It appears when all pairs are scored; until then its parts lie
+    beside it, and an interrupted command continues with them. Nothing is done if the file is already current.
 
     Args:
         run: Folder of the run.
         data: Folder of prepared data with the run's vocabulary; the run's own by default.
-        split: Which of the task's splits.
-        task: Whose pairs.
+        split: Split of the task.
+        task: Task of the pairs.
         out: Parquet file to write.
-        batch_tokens: Source and target tokens of a batch, padding included, which does not change the scores;
-            a pair that has more is a batch of its own.
+        batch_tokens: Source and target tokens of a batch, padding included; a longer pair is a batch alone.
+            It does not change the scores.
         part_pairs: Pairs of a part.
-        on_pairs: Called with the pairs done and those to do after each part.
+        on_pairs: Called after each part with the number of finished pairs and of all.
 
     Raises:
         RunError: If the run has no checkpoint or another vocabulary, or an argument is out of its range.
@@ -100,13 +100,13 @@ def write_log_probs(
 def shard_nats(
     model: TranslationModel, src: Ragged, tgt: Ragged, *, batch_tokens: int
 ) -> NDArray[np.float32]:
-    """(pairs,) -log p(target | source) in nats, `</s>` included.
+    """Return `(pairs,)` -log p(target | source) in nats, `</s>` included.
 
     Args:
-        model: In evaluation mode.
+        model: The model, in evaluation mode.
         src: Token ids of the sources.
         tgt: Token ids of the targets.
-        batch_tokens: Source and target tokens of a batch, padding included; a longer pair is one alone.
+        batch_tokens: Source and target tokens of a batch, padding included; a longer pair is a batch alone.
     """
     nats = np.empty(len(src), dtype=np.float32)
     for rows in batch_by_tokens(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
@@ -116,25 +116,25 @@ def shard_nats(
 
 
 def _parts(folder: Path, pairs: int, size: int) -> dict[Path, range]:
-    """{file: its rows}, in order."""
+    """Return {file: its rows}, in order."""
     folder.mkdir(parents=True, exist_ok=True)
     parts = (range(start, min(start + size, pairs)) for start in range(0, pairs, size))
     return {folder / f"{rows.start}-{rows.stop}.parquet": rows for rows in parts}
 
 
 def _text_bytes(tgt: Ragged, token_bytes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(pairs,) UTF-8 bytes of each target's text; its first token has a space that the text has not."""
+    """Return `(pairs,)` UTF-8 bytes of each target's text, without the space before its first token."""
     sums: NDArray[np.int64] = np.add.reduceat(token_bytes[tgt.values], tgt.offsets[:-1])
     return np.maximum(sums - 1, 0)
 
 
 def _is_current(path: Path, info: ScoresInfo, pairs: int) -> bool:
-    """Whether the file is there, of the same model and of as many of the same pairs."""
+    """Return whether the file exists, from the same model and with all of the same pairs."""
     try:
-        found = ScoreFile.open(path)
+        file = ScoreFile.open(path)
     except DataError:
         return False
-    return found.info == info and found.pairs == pairs
+    return file.info == info and file.pairs == pairs
 
 
 def _write(path: Path, info: ScoresInfo, tables: Iterable[pa.Table]) -> None:

@@ -19,7 +19,7 @@ def pair_nats(model: TranslationModel, src: Tensor, tgt: Tensor) -> Tensor:
     """Return -log p(target | source) of each pair, `(batch,)` float32, in nats, `</s>` included.
 
     Args:
-        model: In evaluation mode.
+        model: The model, in evaluation mode.
         src: `(batch, src_len)` token ids; 0 is padding.
         tgt: `(batch, tgt_len)` token ids; 0 is padding.
     """
@@ -39,14 +39,14 @@ def shard_loss(
         model: The model.
         shard: The pairs.
         batch_tokens: Source and target tokens of a batch, padding included.
-        world: The processes, which share the batches; each calls this.
+        world: The processes that share the batches; each calls this.
     """
     world = world or World()
     was_training = model.training
     model.eval()
     batches = list(eval_batches(shard, batch_tokens=batch_tokens))
     sums = torch.zeros(2, dtype=torch.float64)
-    # Where parameters are sharded, all compute as often: one without a batch left repeats the first.
+    # With sharded parameters all processes compute equally often: one without a batch repeats the first.
     for first in range(0, len(batches), world.size):
         mine = first + world.rank
         batch = batches[mine if mine < len(batches) else 0]
