@@ -1,9 +1,17 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mnmt_model import RunError
-from mnmt_model.runs.run_record import Eval, append_evals, find_runs, read_evals, read_run
+from mnmt_model.runs.run_record import (
+    Eval,
+    append_evals,
+    drop_lines_after,
+    find_runs,
+    read_evals,
+    read_run,
+)
 
 MEASUREMENT = Eval(
     step=10,
@@ -46,3 +54,18 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"schema": 2}', encoding="utf-8")
     with pytest.raises(RunError, match=r"run\.json: schema is 2, but must be 1"):
         read_run(tmp_path)
+
+
+def test_a_record_that_lacks_a_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"schema": 1, "run": "x"}', encoding="utf-8")
+    with pytest.raises(RunError, match=r"run\.json: lacks `architecture`"):
+        read_run(tmp_path)
+
+
+def test_lines_after_a_step_are_dropped(tmp_path: Path) -> None:
+    append_evals(tmp_path, [MEASUREMENT, replace(MEASUREMENT, step=11)])
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text('{"step": 10}\n{"step": 11}\n{"step": 12', encoding="utf-8")
+    drop_lines_after(tmp_path, 10)
+    assert read_evals(tmp_path) == [MEASUREMENT]
+    assert metrics.read_text() == '{"step": 10}\n'

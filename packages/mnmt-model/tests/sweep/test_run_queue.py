@@ -52,7 +52,7 @@ def test_a_run_of_another_sweep_is_left_to_it(runs: list[RunConfig], tmp_path: P
     with FileLock(folder / ".lock"):
         (outcome,) = train_runs(runs[:1], tmp_path, jobs=1, on_end=lambda outcome: None)
     assert (outcome.status, (folder / "run.json").exists()) == ("failed", False)
-    assert "is being trained by another process" in (outcome.error or "")
+    assert "another process is writing it" in (outcome.error or "")
 
 
 def kill_when_started(name: str, folder: Path) -> None:

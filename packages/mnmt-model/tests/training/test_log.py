@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from mnmt_model import RunError, jsonl
+from mnmt_data.store import read_json_lines
+from mnmt_model import RunError
 from mnmt_model.training.log import Reduce, StepResult, TrainingLog
 
 
@@ -69,7 +70,7 @@ def test_each_line_starts_anew(tmp_path: Path, clock: Clock) -> None:
     clock.now += 2.0
     line = log.write(32)
     assert (line["loss"], line["objective"], line["tokens_per_second"], line["mfu"]) == (2.0, 3.0, 8, 0.4)
-    assert list(jsonl.read_lines(tmp_path / "metrics.jsonl"))[-1] == line
+    assert list(read_json_lines(tmp_path / "metrics.jsonl"))[-1] == line
 
 
 def test_time_of_evaluations_does_not_count(tmp_path: Path, clock: Clock) -> None:
@@ -206,7 +207,7 @@ def test_ranks_reduce_one_tensor_and_get_the_same_line_that_one_writes(tmp_path:
     assert main.write(16, reduce=reduce) == other.write(16, reduce=reduce)
     assert seen == [[5.0, 30.0], [15.0, 30.0]]
     assert not (tmp_path / "other.jsonl").exists()
-    (line,) = jsonl.read_lines(tmp_path / "metrics.jsonl")
+    (line,) = read_json_lines(tmp_path / "metrics.jsonl")
     assert (line["loss"], line["objective"], line["mfu"]) == (2.0, 6.0, 0.4)
 
 

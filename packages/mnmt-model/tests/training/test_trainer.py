@@ -103,7 +103,7 @@ def test_a_finished_run_is_left_alone(plan: RunConfig, tmp_path: Path) -> None:
 
 def test_a_run_that_another_process_trains_is_left_alone(plan: RunConfig, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    with FileLock(tmp_path / "run" / ".lock"), pytest.raises(RunError, match="trained by another process"):
+    with FileLock(tmp_path / "run" / ".lock"), pytest.raises(RunError, match="another process is writing it"):
         train(plan, tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
 

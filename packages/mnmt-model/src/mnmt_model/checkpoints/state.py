@@ -10,7 +10,7 @@ from typing import Any
 
 from xxhash import xxh3_128, xxh3_128_hexdigest
 
-from mnmt_model import jsonl
+from mnmt_data.store import read_json, write_json
 from mnmt_model.errors import RunError
 
 STATE = "state.json"
@@ -68,7 +68,7 @@ def record_file(path: Path) -> FileRecord:
 def write_state(checkpoint: Path, state: State) -> None:
     """Write state.json, with its own checksum."""
     content = json.loads(json.dumps(asdict(state)))
-    jsonl.write_json(checkpoint / STATE, {**content, _CHECKSUM: _digest(content)})
+    write_json(checkpoint / STATE, {**content, _CHECKSUM: _digest(content)}, end="")
 
 
 def read_state(checkpoint: Path) -> State:
@@ -79,7 +79,7 @@ def read_state(checkpoint: Path) -> State:
     """
     path = checkpoint / STATE
     try:
-        content = jsonl.read_json(path)
+        content = read_json(path, error=RunError)
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror})") from None
     if not isinstance(content, dict) or _CHECKSUM not in content:

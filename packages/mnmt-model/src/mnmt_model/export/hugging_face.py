@@ -12,8 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mnmt_data.store import write_json
-from mnmt_model import jsonl
+from mnmt_data.store import read_json, write_json
 from mnmt_model.errors import RunError
 from mnmt_model.export.t5_layout import hugging_face_name, model_config, our_name, t5_config
 from mnmt_model.export.tokenizer import read_sentencepiece, tokenizer, tokenizer_config
@@ -77,7 +76,7 @@ def read_hugging_face(folder: Path) -> tuple[ModelConfig, int, dict[str, Tensor]
     Raises:
         RunError: If a file is missing or broken, or the model is not a T5 1.1.
     """
-    content = jsonl.read_json(folder / CONFIG)
+    content = read_json(folder / CONFIG, error=RunError)
     config, vocab_size = model_config(folder / CONFIG, content)
     weights: dict[str, Tensor] = {}
     copies: dict[str, Tensor] = {}
@@ -124,7 +123,7 @@ def _weight_files(folder: Path) -> list[Path]:
         return [folder / WEIGHTS]
     if not (folder / INDEX).is_file():
         raise RunError(f"{folder}: must hold {WEIGHTS} or {INDEX}; save the model with `save_pretrained`")
-    index = jsonl.read_json(folder / INDEX)
+    index = read_json(folder / INDEX, error=RunError)
     if not isinstance(index, dict) or not isinstance(index.get("weight_map"), dict):
         raise RunError(f"{folder / INDEX}: must have a `weight_map`")
     return [folder / Path(name).name for name in sorted(set(index["weight_map"].values()))]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from mnmt_model import jsonl
+from mnmt_data.store import append_json_lines, read_json, read_json_lines, write_json, write_json_lines
 from mnmt_model.errors import RunError
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -106,7 +106,7 @@ def read_run(folder: Path) -> RunRecord:
         RunError: If it is missing, broken, or of another schema.
     """
     path = folder / RUN
-    content = jsonl.read_json(path)
+    content = read_json(path, error=RunError)
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         schema = content.get("schema") if isinstance(content, dict) else None
         raise RunError(f"{path}: schema is {schema!r}, but must be {SCHEMA}")
@@ -121,7 +121,7 @@ def read_run(folder: Path) -> RunRecord:
 def write_run(folder: Path, record: RunRecord) -> RunRecord:
     """Replace run.json of the run in `folder`; return `record`."""
     content = {key: value for key, value in vars(record).items() if key not in {"absent", *record.absent}}
-    jsonl.write_json(folder / RUN, content)
+    write_json(folder / RUN, content, end="")
     return record
 
 
@@ -149,7 +149,7 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
 
 def append_evals(folder: Path, evals: Iterable[Eval]) -> None:
     """Append measurements to the run in `folder`."""
-    jsonl.append_lines(folder / EVALS, [asdict(measurement) for measurement in evals])
+    append_json_lines(folder / EVALS, [asdict(measurement) for measurement in evals])
 
 
 def read_evals(folder: Path) -> list[Eval]:
@@ -161,8 +161,19 @@ def read_evals(folder: Path) -> list[Eval]:
     path = folder / EVALS
     names = {field.name for field in fields(Eval)}
     evals = []
-    for number, line in enumerate(jsonl.read_lines(path), start=1):
+    for number, line in enumerate(read_json_lines(path, error=RunError), start=1):
         if set(line) != names:
             raise RunError(f"{path}:{number}: must have exactly the keys {', '.join(sorted(names))}")
         evals.append(Eval(**line))
     return evals
+
+
+def drop_lines_after(folder: Path, step: int) -> None:
+    """Drop the lines of metrics and evals later than `step`, which training is about to write again.
+
+    Raises:
+        RunError: If a line is not JSON.
+    """
+    for path in (folder / METRICS, folder / EVALS):
+        lines = read_json_lines(path, error=RunError)
+        write_json_lines(path, [line for line in lines if line["step"] <= step])

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from mnmt_model import jsonl
+from mnmt_data.store import append_json_lines
 from mnmt_model.errors import RunError
 from mnmt_model.training.balance import BalanceLog, TaskBalance
 from mnmt_model.training.peak_flops import peak_flops, synchronize
@@ -162,7 +162,7 @@ class TrainingLog:
             **self._balance.line(reduce),
         }
         if self.rank == 0:
-            jsonl.append_lines(self.path, [line])
+            append_json_lines(self.path, [line])
         self._restart()
         return line
 

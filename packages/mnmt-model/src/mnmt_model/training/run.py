@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from mnmt_data.store import PreparedData, open_prepared
+from mnmt_data.store import PreparedData, file_lock, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.distributed.world import World, joined_world, on_first_rank
 from mnmt_model.errors import RunError, one_line
@@ -121,19 +119,12 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any], keys: Set[str]) 
 
 @contextmanager
 def _exclusively(folder: Path, world: World) -> Iterator[None]:
-    """Keep others from training the same run; the lock goes with the first process, however that ends."""
-    lock = FileLock(folder / ".lock", timeout=0)
+    """Keep others from training the same run; the lock ends with the first process, however that ends."""
+    with ExitStack() as stack:
 
-    def acquire() -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise RunError(f"{folder}: is being trained by another process; wait for it or stop it") from None
+        def lock() -> None:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(file_lock(folder / ".lock", name=folder, error=RunError))
 
-    on_first_rank(acquire)
-    try:
+        on_first_rank(lock)
         yield
-    finally:
-        if world.is_first:
-            lock.release()

@@ -11,7 +11,6 @@ import torch
 
 from mnmt_data.store import PreparedData
 from mnmt_data.stream import BatchStream, Mixture, open_stream
-from mnmt_model import jsonl
 from mnmt_model.checkpoints import CHECKPOINTS, Progress, load_model, newest, restore_newest, save
 from mnmt_model.distributed.world import World, on_first_rank
 from mnmt_model.errors import RunError
@@ -19,7 +18,7 @@ from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optim
 from mnmt_model.planning.flops import training_flops
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import check_vocabulary
-from mnmt_model.runs.run_record import EVALS, METRICS, read_run
+from mnmt_model.runs.run_record import METRICS, drop_lines_after, read_run
 from mnmt_model.training.evaluator import Measuring
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
 from mnmt_model.training.guards import EarlyStopping, StepGuard
@@ -147,12 +146,8 @@ class Trainer:
             self.guard.restore(progress.extras["guard"])
             self.stopping.restore(progress.extras["stopping"])
         self._seconds_before = float(progress.extras.get("seconds", 0.0))
-        on_first_rank(lambda: self._drop_lines_after(progress.step))
+        on_first_rank(lambda: drop_lines_after(self.folder, progress.step))
         return progress
-
-    def _drop_lines_after(self, step: int) -> None:
-        for name in (METRICS, EVALS):
-            jsonl.keep_lines_up_to(self.folder / name, step)
 
     def _is_over(self) -> bool:
         return self.progress.step >= self.config.steps or self.stopping.is_due
