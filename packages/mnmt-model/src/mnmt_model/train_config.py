@@ -1,4 +1,4 @@
-"""How a model is optimised."""
+"""How a run is trained: optimisation, logging and checkpoints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mnmt_data.stream import MixingConfig
-from mnmt_model.guard_config import GuardConfig
 
 POSITIVE = (
     "steps",
@@ -27,6 +26,7 @@ NOT_NEGATIVE = (
     "weight_decay",
     "eval_every",
     "test_every",
+    "max_skipped",
     "keep_best",
     "early_stopping",
     "auxiliary_loss",
@@ -38,9 +38,9 @@ NOT_NEGATIVE = (
 class TrainConfig:
     """Optimisation, logging and checkpoints of one run; the `[train]` section of a study.
 
-    The rate of step t (from 1) is `learning_rate`, times t / `warmup_steps` during warm-up, times
-    (`constant_steps` / t)^1/2 once t passes `constant_steps` (the inverse square root), times a line
-    that falls to 0 over the last `cooldown_steps`.
+    The learning rate of step t (from 1) is `learning_rate`, times t / `warmup_steps` during warm-up, times
+    (`constant_steps` / t)^1/2 once t passes `constant_steps` (the inverse square root), times a line that
+    falls to 0 over the last `cooldown_steps`.
     """
 
     steps: int = 1000
@@ -48,79 +48,82 @@ class TrainConfig:
     batch_tokens: int = 4096
     """Source and target tokens of a batch, on average, without padding, over all processes."""
     accumulation: int = 1
-    """Parts a process computes its share of a batch in, one after the other, to need less memory."""
+    """Parts in which a process computes its share of a batch, one after the other, to need less memory."""
     mixing: MixingConfig = field(default_factory=MixingConfig)
-    """How the mixture's weights act, and what else changes as training goes on."""
+    """How the mixture's weights act, and what changes about them during training."""
     optimizer: Literal["adafactor", "adamw"] = "adafactor"
-    """`adafactor`'s rate is relative to each parameter's scale, `adamw`'s is not."""
+    """`adafactor` or `adamw`. Adafactor's learning rate is relative to the scale of each parameter."""
     weight_decay: float = 0.0
-    """Of `adamw`: each step multiplies matrices by 1 - rate · `weight_decay`."""
+    """For `adamw`: each step multiplies matrices by 1 - learning rate · `weight_decay`."""
     learning_rate: float = 0.01
-    """Peak rate."""
+    """Peak learning rate."""
     warmup_steps: int = 0
-    """Steps over which the rate rises from 0."""
+    """First steps, over which the learning rate rises from 0."""
     constant_steps: int = 10_000
-    """Step after which the rate decays as the inverse square root."""
+    """Step after which the learning rate decays as the inverse square root."""
     cooldown_steps: int = 0
-    """Last steps, over which the rate falls to 0."""
+    """Last steps, over which the learning rate falls to 0."""
     clip_norm: float = 0.0
-    """Gradients are scaled down to this norm; 0 leaves them alone."""
+    """Norm to which larger gradients are scaled down; 0 does not clip."""
     skip_above: float = 0.0
-    """A step whose gradient norm is above so many times the median of the last 64 is left out; 0 leaves none.
+    """A step is skipped if its gradient norm is above so many times the median of the last 64; 0 skips none.
 
-    One whose norm is not finite is always left out."""
+    A step whose norm is not finite is always skipped."""
     max_skipped: int = 10
-    """Steps that may be left out in a row; one more ends the run."""
+    """Steps that may be skipped in a row; one more ends the run."""
     label_smoothing: float = 0.0
     """Share of each token's objective that is spread over the vocabulary."""
     z_loss: float = 0.0
-    """Factor of the squared log-normaliser of the softmax; T5 has 0.0001."""
+    """Factor of the softmax's squared log-normaliser in the objective; T5 has 0.0001."""
     dropout: float = 0.0
-    """Of embeddings, attention weights, feed-forward activations, sublayer outputs and final norms."""
+    """Rate at embeddings, attention weights, feed-forward activations, sublayer outputs and last norms."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Of the states; weights and the optimiser's state are float32."""
+    """Precision of the states; weights and the optimiser's state are float32."""
     compile: bool = False
-    """Whether layers are compiled; this takes a C++ compiler, and a minute at the start."""
+    """Whether layers are compiled, which takes a C++ compiler, and a minute at the start."""
     activation_checkpointing: bool = False
     """Whether layers are computed again for the backward pass, to need less memory."""
     parallel: Literal["ddp", "fsdp"] = "ddp"
-    """What several processes share: nothing but gradients, or weights and optimiser state too (FSDP2)."""
+    """`ddp`: processes share gradients; `fsdp`: weights and optimiser state are sharded over them too
+    (FSDP2)."""
     auxiliary_loss: float = 0.01
-    """Factor of the auxiliary loss that keeps experts in balance, added to the loss of a token."""
+    """Factor of the auxiliary loss, which keeps experts in balance, in the objective of a token."""
     uniform_routing_steps: int = 0
-    """First steps, in which tokens are spread evenly over the experts whatever the gate says."""
+    """First steps, in which tokens are spread evenly over the experts, whatever the gate says."""
     expert_parallel: int = 1
-    """Processes that hold the experts together, each of them `num_experts / expert_parallel` of a layer."""
+    """Processes that hold the experts together, each `num_experts / expert_parallel` of every layer."""
     exchange_chunks: int = 1
     """Parts in which processes exchange tokens, so that experts compute while the next part is on its way."""
     initial: str | None = None
-    """A run's folder, or a checkpoint's, whose weights training starts from; drawn at random by default."""
+    """Folder of a run or a checkpoint whose weights training starts from; by default they are drawn at
+    random."""
     log_every: int = 50
     """Steps between lines of metrics.jsonl."""
     eval_every: int = 0
-    """Steps between evaluations on the dev sets; 0 leaves only the last, which adds the test sets."""
+    """Steps between evaluations on the dev sets; with 0 there is only the one at the end."""
     test_every: int = 0
-    """Steps between evaluations on the test sets; 0 leaves only the last."""
+    """Steps between evaluations on the test sets; with 0 there is only the one at the end."""
     checkpoint_every: int = 1000
     """Steps between checkpoints."""
     keep_checkpoints: int = 2
-    """How many of the newest checkpoints stay on disk; the one before last serves if the last is damaged."""
+    """How many of the newest checkpoints are kept; the last but one is used if the last is damaged."""
     keep_best: int = 0
-    """How many of the checkpoints with the lowest dev loss stay too; they are made where `eval_every` is."""
+    """How many checkpoints with the lowest dev loss are kept too; they are made at every evaluation."""
     early_stopping: int = 0
-    """So many evaluations without a lower dev loss end the run; 0 never does."""
+    """Evaluations without a lower dev loss that end the run; 0 never ends it early."""
     tensorboard: bool = False
-    """Whether what metrics.jsonl and evals.jsonl hold is written for TensorBoard too."""
+    """Whether the lines of metrics.jsonl and evals.jsonl are written for TensorBoard too."""
 
     def __post_init__(self) -> None:
         for name in POSITIVE:
             _require(name, getattr(self, name), at_least=1)
-        GuardConfig(skip_above=self.skip_above, max_skipped=self.max_skipped)
         for name in NOT_NEGATIVE:
             _require(name, getattr(self, name), at_least=0)
         for name in ("dropout", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be in [0, 1), but is {getattr(self, name)}.")
+        if self.skip_above != 0 and not self.skip_above > 1:
+            raise ValueError(f"`skip_above` must be 0 or above 1, but is {self.skip_above}.")
         self._check_rate()
         if (self.early_stopping or self.keep_best) and not self.eval_every:
             raise ValueError("`early_stopping` and `keep_best` need `eval_every`, but that is 0.")
@@ -132,11 +135,6 @@ class TrainConfig:
             raise ValueError(
                 f"`cooldown_steps` must be at most `steps` ({self.steps}), but is {self.cooldown_steps}."
             )
-
-    @property
-    def guard(self) -> GuardConfig:
-        """Which steps are left out."""
-        return GuardConfig(skip_above=self.skip_above, max_skipped=self.max_skipped)
 
 
 def _require(name: str, value: float, *, at_least: int) -> None:

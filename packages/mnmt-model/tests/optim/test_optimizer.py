@@ -4,7 +4,7 @@ from torch import nn
 
 from mnmt_model import TrainConfig
 from mnmt_model.optim.adafactor import Adafactor
-from mnmt_model.optim.optimizer import clip_gradients, decay_groups, make_optimizer
+from mnmt_model.optim.optimizer import clip_gradients, decay_groups, learning_rate, make_optimizer
 
 
 class Model(nn.Module):
@@ -84,3 +84,17 @@ def test_parameters_without_gradients_do_not_count() -> None:
     assert clip_gradients(model, 1.0) == 0.0
     model.bias.grad = torch.tensor([3.0])
     assert clip_gradients(model, 0.0) == 3.0
+
+
+@pytest.mark.parametrize(("step", "rate"), [(1, 0.01), (10_000, 0.01), (40_000, 0.005), (250_000, 0.002)])
+def test_the_papers_schedule_is_one_over_root_step(step: int, rate: float) -> None:
+    config = TrainConfig(steps=500_000, learning_rate=0.01, constant_steps=10_000)
+    assert learning_rate(config, step) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("step", "rate"), [(1, 0.1), (5, 0.5), (10, 1.0), (80, 1.0), (91, 1.0), (96, 0.5), (100, 0.1)]
+)
+def test_warm_up_and_cool_down_are_lines(step: int, rate: float) -> None:
+    config = TrainConfig(steps=100, learning_rate=1.0, warmup_steps=10, cooldown_steps=10)
+    assert learning_rate(config, step) == pytest.approx(rate)

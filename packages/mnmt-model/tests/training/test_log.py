@@ -11,6 +11,7 @@ import torch
 
 from mnmt_data.store import read_json_lines
 from mnmt_model import RunError
+from mnmt_model.training.gradient_step import StepLosses
 from mnmt_model.training.log import Reduce, StepResult, TrainingLog
 
 
@@ -34,19 +35,24 @@ def make_log(path: Path, clock: Clock, **options: Any) -> TrainingLog:
     return TrainingLog(path, device=torch.device("cpu"), clock=clock, **options)
 
 
-def step_result(step: int, **changes: Any) -> StepResult:
-    values: dict[str, Any] = {
-        "step": step,
+def step_result(
+    step: int, *, grad_norm: float = 0.5, lr: float = 0.25, skipped: bool = False, **changes: Any
+) -> StepResult:
+    losses: dict[str, Any] = {
         "objective": torch.tensor(30.0),
         "nats": torch.tensor(20.0),
         "src_tokens": 6,
         "tgt_tokens": 10,
         "cells": 20,
-        "flops": 800,
-        "grad_norm": 0.5,
-        "lr": 0.25,
     }
-    return StepResult(**(values | changes))
+    return StepResult(
+        step=step,
+        losses=StepLosses(**(losses | changes)),
+        flops=800,
+        grad_norm=grad_norm,
+        lr=lr,
+        skipped=skipped,
+    )
 
 
 def test_a_line_of_two_steps(tmp_path: Path, clock: Clock) -> None:

@@ -1,1 +1,1 @@
-"""What turns gradients into steps: optimisers, their schedule, and the guard that leaves steps out."""
+"""Optimisers: Adafactor, AdamW, their learning rate and the clipping of gradients."""

@@ -20,7 +20,7 @@ from mnmt_model.train_config import TrainConfig
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
-    """The optimiser of `config`, over all parameters, which may be DTensors."""
+    """Return the optimiser that `config` names, over all parameters, which may be DTensors."""
     if config.optimizer == "adafactor":
         return Adafactor(model.parameters(), lr=config.learning_rate)
     groups = decay_groups(model, config.weight_decay)
@@ -28,9 +28,9 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
 
 
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Parameter groups that decay matrices, experts and embeddings, but no norm, bias or position bias.
+    """Return parameter groups: matrices, experts and embeddings decay; norms and biases do not.
 
-    A group's parameters are all plain, or all DTensors on one mesh: a fused step takes no mixture.
+    The parameters of a group are all plain, or all DTensors on one mesh, since a fused step takes no mixture.
     """
     groups: dict[tuple[float, DeviceMesh | None], list[Tensor]] = {}
     for name, parameter in model.named_parameters():
@@ -45,29 +45,31 @@ def clip_gradients(model: nn.Module, clip_norm: float) -> Tensor:
     """Scale the gradients to a norm of at most `clip_norm`, or leave them alone if it is 0.
 
     Returns:
-        Their norm before, over all parameters and their shards on all ranks: a scalar, the same on each.
+        The norm before, over all parameters and their shards on all ranks: a scalar, the same on each.
     """
     grads = [p.grad for p in model.parameters() if p.grad is not None]
     norm = _total_norm(grads)
     if clip_norm and grads:
-        # As torch's `clip_grads_with_norm_`, which takes no mixture of plain tensors and DTensors.
+        # Like torch's `clip_grads_with_norm_`, which takes no mixture of plain tensors and DTensors.
         torch._foreach_mul_([local(grad) for grad in grads], (clip_norm / (norm + 1e-6)).clamp_(max=1.0))
     return norm
 
 
 def _total_norm(grads: Sequence[Tensor]) -> Tensor:
-    """The norm over all ranks' rows, each once."""
+    """Return the norm over the rows of all ranks, each counted once."""
     if all(row_shards(grad) is None for grad in grads):
         return get_total_norm([local(grad) for grad in grads], foreach=True)
-    own = [local(grad) for grad in grads if is_first_holder(grad)]
-    square = get_total_norm(own, foreach=True).square() if own else torch.zeros((), device=grads[0].device)
+    counted = [local(grad) for grad in grads if is_first_holder(grad)]
+    square = (
+        get_total_norm(counted, foreach=True).square() if counted else torch.zeros((), device=grads[0].device)
+    )
     # Over all ranks at once, so that no rank's rounding differs.
     dist.all_reduce(square)
     return square.sqrt_()
 
 
 def learning_rate(config: TrainConfig, step: int) -> float:
-    """Rate of `step`, counted from 1.
+    """Return the rate of `step`, counted from 1.
 
     With no warm-up, `constant_steps` = 10⁴ and a peak of 0.01 this is T5's 1 / sqrt(max(step, 10⁴)).
     """

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mnmt_data.stream import Batch, BatchStream, Share
 from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
-from mnmt_model.training.parallel import Wrapped, gradients_stay_here
+from mnmt_model.training.parallel import no_gradient_sync
 from mnmt_model.transformer.experts.routes import RoutingContext
 from mnmt_model.transformer.loss import Losses
 from mnmt_model.transformer.sentences import Sentences
@@ -25,66 +25,68 @@ EMPTY = Batch(
     loss_weights=np.zeros(1, dtype=np.float32),
     ids=np.zeros(1, dtype=np.int64),
 )
-"""Takes the place of a part without pairs, since every process must take part; it weighs nothing."""
+"""A part without pairs is computed as this pair, which weighs nothing, since every process must take part."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepLosses:
-    """Sums over the part of a batch that a process computed."""
+    """The losses of a step: sums over the part of the batch that this process computed, and counts."""
 
     objective: Tensor
+    """Scalar: what training minimises, summed over this process's predicted tokens."""
     nats: Tensor
-    """-log p of the target tokens."""
+    """Scalar: -log p of this process's target tokens, summed."""
     src_tokens: int
-    """Of the whole batch, as all that follow."""
+    """Source tokens of the whole batch."""
     tgt_tokens: int
+    """Target tokens of the whole batch."""
     cells: int
-    """Cells that tables of padded sentences would have had."""
+    """Cells of the whole batch's padded source and target tables, tokens and padding."""
     balance: TaskBalance | None = None
-    """Of a model with experts."""
+    """How evenly this process's tokens used the experts, in a model with any."""
 
 
 class GradientStep:
     """Computes losses and gradients of a batch, each process of its share, in `accumulation` parts.
 
     Args:
-        model: What `make_trainable` made.
-        config: Of the training.
+        model: What `make_trainable` returned.
+        config: How the model is trained.
         stream: The batches.
         world: The processes.
-        seed: Of the random choices of mixtures of experts.
+        seed: Seed of the random choices of mixtures of experts.
     """
 
     def __init__(
-        self, model: Wrapped, config: TrainConfig, stream: BatchStream, world: World, *, seed: int
+        self, model: nn.Module, config: TrainConfig, stream: BatchStream, world: World, *, seed: int
     ) -> None:
         self.model, self.config, self.stream, self.world = model, config, stream, world
         self.seed = seed
         self.share = Share(rank=world.rank, num_ranks=world.size, accumulation=config.accumulation)
 
     def __call__(self, step: int) -> StepLosses:
-        """Leave in the parameters the gradient of the batch of `step` (from 0), a mean over target tokens."""
+        """Compute the gradient of the batch of `step` (from 0), a mean over target tokens."""
         src_tokens, tgt_tokens = self.stream.tokens(step, self.share)
-        pieces = self.stream.share(step, self.share)
+        parts = self.stream.share(step, self.share)
         objective, nats = torch.zeros(2, device=self.world.device).unbind()
         balance: TaskBalance | None = None
-        for number, piece in enumerate(pieces):
-            last = number == len(pieces) - 1
-            with nullcontext() if last else gradients_stay_here(self.model):
-                losses = self._losses(piece if len(piece.tasks) else EMPTY, step)
-                self._backward(losses, tgt_tokens, is_empty=not len(piece.tasks))
-            if len(piece.tasks):
+        for number, part in enumerate(parts):
+            last = number == len(parts) - 1
+            with nullcontext() if last else no_gradient_sync(self.model):
+                losses = self._losses(part if len(part.tasks) else EMPTY, step)
+                self._backward(losses, tgt_tokens, is_empty=not len(part.tasks))
+            if len(part.tasks):
                 objective = objective + losses.objective.detach()
                 nats = nats + losses.pair_nats.sum()
-                balance = self._add_balance(balance, losses, piece)
-        real = sum(np.count_nonzero(piece.src) + piece.num_tokens for piece in pieces)
-        cells = sum(piece.src.size + piece.tgt.size for piece in pieces)
+                balance = self._add_balance(balance, losses, part)
+        num_tokens = sum(np.count_nonzero(part.src) + part.num_tokens for part in parts)
+        cells = sum(part.src.size + part.tgt.size for part in parts)
         return StepLosses(
             objective=objective,
             nats=nats,
             src_tokens=src_tokens,
             tgt_tokens=tgt_tokens,
-            cells=round(cells / max(1, real) * (src_tokens + tgt_tokens)),
+            cells=round(cells / max(1, num_tokens) * (src_tokens + tgt_tokens)),
             balance=balance,
         )
 
@@ -92,42 +94,42 @@ class GradientStep:
         # Processes average their gradients, which are to be summed.
         loss = losses.objective * (self.world.size / tgt_tokens)
         if losses.balance is not None:
-            # The mean over all parts of the batch.
+            # A mean over all parts of the batch.
             weight = 0.0 if is_empty else self.config.auxiliary_loss / self.config.accumulation
             loss = loss + weight * losses.balance.auxiliary
         loss.backward()  # type: ignore[no-untyped-call]
 
-    def _add_balance(self, total: TaskBalance | None, losses: Losses, piece: Batch) -> TaskBalance | None:
+    def _add_balance(self, total: TaskBalance | None, losses: Losses, part: Batch) -> TaskBalance | None:
         if losses.balance is None:
             return None
-        tasks = torch.from_numpy(piece.tasks).to(self.world.device)
-        added = TaskBalance.of(losses.balance, tasks, len(self.stream.tasks))
-        return added if total is None else total + added
+        tasks = torch.from_numpy(part.tasks).to(self.world.device)
+        part_balance = TaskBalance.of(losses.balance, tasks, len(self.stream.tasks))
+        return part_balance if total is None else total + part_balance
 
-    def settle(self) -> None:
-        """Have DDP put gradients into the buckets it will keep, which it does after a first pass.
+    def fix_buckets(self) -> None:
+        """Make DDP lay gradients into its final buckets, which it does after a first pass.
 
-        So a run that goes on adds its gradients in the order of one that was never stopped.
+        So a resumed run adds its gradients in the same order as one that was never stopped.
         """
         self._losses(EMPTY, 0).objective.backward()  # type: ignore[no-untyped-call]
         self.model.zero_grad(set_to_none=True)
 
-    def _losses(self, piece: Batch, step: int) -> Losses:
-        src, tgt = (Sentences.from_padded(torch.from_numpy(ids)) for ids in (piece.src, piece.tgt))
+    def _losses(self, part: Batch, step: int) -> Losses:
+        src, tgt = (Sentences.from_padded(torch.from_numpy(ids)) for ids in (part.src, part.tgt))
         losses: Losses = self.model(
             src.to(self.world.device),
             tgt.to(self.world.device),
-            pair_weights=torch.from_numpy(piece.loss_weights).to(self.world.device),
+            pair_weights=torch.from_numpy(part.loss_weights).to(self.world.device),
             label_smoothing=self.config.label_smoothing,
             z_loss=self.config.z_loss,
-            routing=self._routing(piece, step),
+            routing=self._routing(part, step),
         )
         return losses
 
-    def _routing(self, piece: Batch, step: int) -> RoutingContext:
+    def _routing(self, part: Batch, step: int) -> RoutingContext:
         device = self.world.device
         return RoutingContext(
-            pair_ids=torch.from_numpy(piece.ids).to(device),
+            pair_ids=torch.from_numpy(part.ids).to(device),
             seed_and_step=torch.tensor([self.seed, step], device=device),
             uniform=step < self.config.uniform_routing_steps,
         )

@@ -1,36 +1,38 @@
-"""Guards of a training: steps that are skipped, and when the run stops early."""
+"""What ends a run early or skips a step: the guard of gradient norms, and early stopping."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
 from mnmt_model.errors import RunError
-from mnmt_model.guard_config import GuardConfig
 
 WINDOW = 64
-"""Steps whose median a gradient norm is held against; none is too large before there are so many."""
+"""Steps whose median a gradient norm is compared with. Before there are so many, no norm is too large."""
 
 
 class StepGuard:
     """Decides from its gradient norm whether a step is taken.
 
-    A norm that is not finite never is, nor one above `skip_above` times the median of the last 64 finite
-    norms. Those of skipped steps count among them, so that a lasting change of scale is accepted in the end.
-    Every rank that sees the same norms decides alike.
+    A norm that is not finite is never accepted, nor one above `skip_above` times the median of the last 64
+    finite norms. Those of skipped steps count among them, so that a lasting change of scale is accepted in
+    the end. All ranks that see the same norms decide alike.
+
+    Args:
+        skip_above: Multiple of the median that a norm may reach; 0 accepts every finite norm.
+        max_skipped: Steps that may be skipped in a row; one more ends training.
     """
 
-    def __init__(self, config: GuardConfig) -> None:
-        self.config = config
+    def __init__(self, *, skip_above: float = 0.0, max_skipped: int = 10) -> None:
+        self.skip_above, self.max_skipped = skip_above, max_skipped
         self._in_a_row = 0
         self._norms: deque[float] = deque(maxlen=WINDOW)
 
     def accepts(self, norm: float, *, step: int) -> bool:
-        """Whether `step`, whose gradient has this norm, should be taken.
+        """Return whether `step`, whose gradient has this norm, should be taken.
 
         Raises:
             RunError: If it should not, and neither should the `max_skipped` steps before it.
@@ -41,31 +43,29 @@ class StepGuard:
         if reason is None:
             self._in_a_row = 0
             return True
-        if self._in_a_row >= self.config.max_skipped:
+        if self._in_a_row >= self.max_skipped:
             raise RunError(self._message(reason, step))
         self._in_a_row += 1
         return False
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run needs to decide as this one would; fit for JSON."""
+        """Return, as JSON, what a resumed run needs to decide as this one would."""
         return {"norms": list(self._norms), "in_a_row": self._in_a_row}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from what `state` returned."""
         self._norms = deque(state["norms"], maxlen=WINDOW)
         self._in_a_row = state["in_a_row"]
 
     def _objection(self, norm: float) -> str | None:
         if not math.isfinite(norm):
             return f"the gradient norm is {norm}"
-        if not self.config.skip_above or len(self._norms) < WINDOW:
+        if not self.skip_above or len(self._norms) < WINDOW:
             return None
         usual = median(self._norms)
-        if norm <= self.config.skip_above * usual:
+        if norm <= self.skip_above * usual:
             return None
-        return (
-            f"the gradient norm is {norm:.3g}, above {self.config.skip_above:g} times the usual {usual:.3g},"
-        )
+        return f"the gradient norm is {norm:.3g}, above {self.skip_above:g} times the usual {usual:.3g},"
 
     def _message(self, reason: str, step: int) -> str:
         plural = "s" if self._in_a_row > 1 else ""
@@ -73,7 +73,6 @@ class StepGuard:
         return f"{reason} at step {step}{before}; lower `learning_rate` or set `clip_norm`"
 
 
-@dataclass
 class EarlyStopping:
     """Counts evaluations since the dev loss was lowest.
 
@@ -81,14 +80,15 @@ class EarlyStopping:
         patience: So many evaluations without a lower dev loss end the run; 0 never does.
     """
 
-    patience: int
-    best: float | None = None
-    """The lowest dev loss, nats per token."""
-    since: int = 0
-    """Evaluations since."""
+    def __init__(self, patience: int) -> None:
+        self.patience = patience
+        self.best: float | None = None
+        """The lowest dev loss, nats per token."""
+        self.since = 0
+        """Evaluations since the lowest dev loss."""
 
-    def see(self, dev_loss: float) -> None:
-        """Take note of an evaluation."""
+    def update(self, dev_loss: float) -> None:
+        """Count an evaluation with this dev loss."""
         if self.best is None or dev_loss < self.best:
             self.best, self.since = dev_loss, 0
         else:
@@ -100,9 +100,9 @@ class EarlyStopping:
         return 0 < self.patience <= self.since
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run goes on from, as JSON."""
-        return {key: value for key, value in asdict(self).items() if key != "patience"}
+        """Return, as JSON, what a resumed run continues from."""
+        return {"best": self.best, "since": self.since}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned."""
         self.best, self.since = state["best"], state["since"]

@@ -1,4 +1,4 @@
-"""metrics.jsonl: how training goes."""
+"""The log of training, metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import torch
 
 from mnmt_data.store import append_json_lines
 from mnmt_model.errors import RunError
-from mnmt_model.training.balance import BalanceLog, TaskBalance
+from mnmt_model.training.balance import BalanceLog
+from mnmt_model.training.gradient_step import StepLosses
 from mnmt_model.training.peak_flops import peak_flops, synchronize
 
 Reduce = Callable[[torch.Tensor], torch.Tensor]
@@ -24,43 +25,35 @@ _COUNTS = ("taken_tokens", "real_tokens", "cells", "flops")
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """What a step of training did, over all ranks unless said otherwise."""
+    """The result of a training step."""
 
     step: int
-    """Its number, from 1."""
-    objective: torch.Tensor
-    """(), what training minimises, summed over this rank's target tokens."""
-    nats: torch.Tensor
-    """(), -log p of this rank's target tokens, summed."""
-    src_tokens: int
-    tgt_tokens: int
-    cells: int
-    """Places of the padded source and target tables, tokens and padding."""
+    """The number of the step, from 1."""
+    losses: StepLosses
     flops: int
-    """Model FLOPs: of the tokens, forwards and backwards, without recomputation."""
+    """Model FLOPs of the whole batch, forwards and backwards, without recomputation."""
     grad_norm: float
-    """Before clipping."""
+    """The gradient's norm over all ranks, before clipping."""
     lr: float
-    balance: TaskBalance | None = None
-    """How evenly this rank's tokens used the experts, in a model with any."""
+    """The learning rate."""
     skipped: bool = False
-    """Whether the update was left out, for its gradient."""
+    """Whether the update was left out because of its gradient."""
 
 
 class TrainingLog:
-    """Sums steps and writes what they come to, a line of metrics.jsonl at a time.
+    """Sums the results of steps and writes them, a line of metrics.jsonl at a time.
 
-    Between lines nothing is read from the device. The clock runs from construction.
+    Between lines nothing is read from the device. The clock starts at construction.
 
     Args:
-        path: Metrics.jsonl.
-        device: This rank's.
-        dtype: Of the matrix products, for the peak FLOP/s.
-        num_devices: Devices that train together.
-        tasks: Whose drop rates are told apart.
-        rank: This device's number among them; the first one writes.
-        peak: FLOP/s of one device; `peak_flops` unless given.
-        clock: Seconds.
+        path: The file metrics.jsonl.
+        device: The device of this rank.
+        dtype: Precision of the matrix products, for the peak FLOP/s.
+        num_devices: Number of devices that train together.
+        tasks: The tasks whose drop rates are reported.
+        rank: The number of this rank; the first one writes.
+        peak: Returns the FLOP/s of one device.
+        clock: Returns seconds.
     """
 
     def __init__(
@@ -89,23 +82,23 @@ class TrainingLog:
         self._since = self._clock()
 
     def add(self, result: StepResult) -> None:
-        """Count a step. A skipped one costs time, tokens and FLOPs, but has no part in the loss."""
-        self._last = result
+        """Add a step. A skipped one costs time, tokens and FLOPs, but has no part in the loss."""
+        self._last, losses = result, result.losses
         if result.skipped:
             self.skipped += 1
         else:
-            self._sums = self._sums + torch.stack([result.nats.detach(), result.objective.detach()])
-            self._taken_tokens += result.tgt_tokens
-        self._real_tokens += result.src_tokens + result.tgt_tokens
-        self._cells += result.cells
+            self._sums = self._sums + torch.stack([losses.nats.detach(), losses.objective.detach()])
+            self._taken_tokens += losses.tgt_tokens
+        self._real_tokens += losses.src_tokens + losses.tgt_tokens
+        self._cells += losses.cells
         self._flops += result.flops
-        if result.balance is not None:
-            self._balance.add(result.balance)
+        if losses.balance is not None:
+            self._balance.add(losses.balance)
 
     def state(self, *, reduce: Reduce = lambda sums: sums) -> dict[str, Any]:
-        """Return what a resumed run goes on from, as JSON; every rank calls it.
+        """Return, as JSON, what a resumed run continues from; every rank calls this.
 
-        The sums stay apart by rank: float32 sums in another order would have other last bits.
+        The sums of each rank are separate, since float32 sums in another order would have other last bits.
         """
         by_rank = self._sums.new_zeros(self.num_devices, len(self._sums))
         by_rank[self.rank] = self._sums
@@ -115,7 +108,10 @@ class TrainingLog:
         return {"sums": sums, "skipped": self.skipped, "balance": balance, **counts}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state`, each rank from its own sums; of another number of ranks, the first from all."""
+        """Continue from what `state` returned.
+
+        Each rank continues from its own sums. At another number of ranks, the first continues from all.
+        """
         self.skipped = state["skipped"]
         by_rank = torch.tensor(state["sums"], device=self.device).view(-1, len(self._sums))
         if len(by_rank) == self.num_devices:
@@ -137,7 +133,7 @@ class TrainingLog:
         self._since += self._clock() - since
 
     def write(self, tokens: int, *, reduce: Reduce = lambda sums: sums) -> dict[str, Any]:
-        """Append a line for the steps since the last one. Every rank calls it, and gets the line.
+        """Append a line for the steps since the last one. Every rank calls this and gets the line.
 
         Args:
             tokens: Source and target tokens of the run so far.
@@ -167,7 +163,7 @@ class TrainingLog:
         return line
 
     def peak(self) -> float | None:
-        """FLOP/s of all devices at most, the whole that `mfu` is a share of; None where it is not known."""
+        """Return the peak FLOP/s of all devices, of which `mfu` is a share; None where it is not known."""
         peak = self._peak(self.device, self.dtype)
         return None if peak is None else peak * self.num_devices
 
@@ -186,5 +182,5 @@ class TrainingLog:
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no infinity."""
+    """Return None for what JSON cannot express: infinity and NaN."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""A model made ready to be trained by several processes, or by one."""
+"""A model prepared for training by several processes, or by one."""
 
 from __future__ import annotations
 
@@ -22,54 +22,12 @@ from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import TranslationModel
 
 
-def expert_ranks(model: ModelConfig, config: TrainConfig, world: World) -> ExpertRanks:
-    """The processes that hold this one's experts together with it, as `expert_parallel` asks.
+def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -> nn.Module:
+    """Wrap `model` for training, and move its parameters to where they are trained.
 
-    Raises:
-        RunError: If the processes, or the experts, cannot be divided so.
-    """
-    try:
-        check_expert_parallel(model, config, world.size)
-    except ValueError as error:
-        raise RunError(f"{error} Start processes with torchrun --nproc-per-node.") from None
-    together = config.expert_parallel
-    if together == 1:
-        return SINGLE_RANK
-    shape = (world.size // together, together)
-    mesh = init_device_mesh(world.device.type, shape, mesh_dim_names=(REPLICAS, EXPERTS))
-    return ExpertRanks(mesh=mesh, chunks=config.exchange_chunks)
-
-
-def experts_apart(model: TranslationModel) -> dict[str, nn.Parameter]:
-    """{name: parameter} of the experts that processes hold together, and that no one else may average."""
-    if model.expert_ranks.size == 1:
-        return {}
-    apart = {id(parameter) for each in model.mixtures for parameter in each.experts.parameters()}
-    return {name: parameter for name, parameter in model.named_parameters() if id(parameter) in apart}
-
-
-@torch.no_grad()
-def average_gradients(model: TranslationModel, world: World) -> None:
-    """Make the gradients of experts that processes hold together means over all processes, as others are.
-
-    The exchange of tokens has summed them already over the processes that hold the experts together.
-    """
-    for parameter in experts_apart(model).values():
-        if isinstance(parameter.grad, DTensor):
-            gradient = parameter.grad.to_local()
-            model.expert_ranks.sum_over_replicas(gradient)
-            gradient.div_(world.size)
-
-
-Wrapped = nn.Module
-
-
-def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -> Wrapped:
-    """What computes losses and gradients of `model`, whose parameters are from now on where they are trained.
-
-    Layers are compiled and recomputed as `config` asks. With several processes, gradients are averaged: whole
-    models side by side (DDP), or parameters, gradients and optimiser state cut over the processes (FSDP2).
-    Experts that processes hold together are left to `average_gradients`.
+    Layers are compiled and recomputed as `config` asks. Several processes average gradients: of whole models
+    side by side (DDP), or with parameters, gradients and optimiser state sharded over the processes (FSDP2).
+    Experts that processes hold together are left to `average_expert_gradients`.
     """
     model.to(world.device)
     for module in model.modules():
@@ -79,12 +37,12 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
             module.compile(dynamic=True)
     if world.size == 1:
         return model
-    return _sharded(model, config, world) if config.parallel == "fsdp" else _replicated(model, world)
+    return _shard(model, config, world) if config.parallel == "fsdp" else _replicate(model, world)
 
 
 @contextmanager
-def gradients_stay_here(model: Wrapped) -> Iterator[None]:
-    """Gradients made inside are not yet exchanged; the next ones are exchanged with them."""
+def no_gradient_sync(model: nn.Module) -> Iterator[None]:
+    """Leave gradients that are made inside to be exchanged together with the next ones."""
     from torch.distributed.fsdp import FSDPModule
 
     if isinstance(model, DistributedDataParallel):
@@ -98,25 +56,63 @@ def gradients_stay_here(model: Wrapped) -> Iterator[None]:
         yield
 
 
-def _replicated(model: TranslationModel, world: World) -> Wrapped:
+def _replicate(model: TranslationModel, world: World) -> nn.Module:
     devices = [world.device] if world.device.type == "cuda" else None
     ignore = DistributedDataParallel._set_params_and_buffers_to_ignore_for_model
-    ignore(model, list(experts_apart(model)))  # type: ignore[no-untyped-call]
+    ignore(model, list(_sharded_experts(model)))  # type: ignore[no-untyped-call]
     return DistributedDataParallel(model, device_ids=devices)
 
 
-def _sharded(model: TranslationModel, config: TrainConfig, world: World) -> Wrapped:
+def _shard(model: TranslationModel, config: TrainConfig, world: World) -> nn.Module:
     # Slow to import, and a single process does without.
-    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     mesh = init_device_mesh(world.device.type, (world.size,))
-    # Losses and norms stay float32: only what is gathered is rounded.
+    # Losses and norms stay float32: only gathered parameters are rounded.
     gathered = torch.bfloat16 if config.precision == "bfloat16" else None
     policy = MixedPrecisionPolicy(param_dtype=gathered, reduce_dtype=torch.float32, cast_forward_inputs=False)
-    apart = set(experts_apart(model).values())
+    ignored = set(_sharded_experts(model).values())
     for module in model.modules():
         if isinstance(module, Layer):
-            fully_shard(module, mesh=mesh, mp_policy=policy, ignored_params=apart)
-    fully_shard(model, mesh=mesh, mp_policy=policy, ignored_params=apart)
+            fully_shard(module, mesh=mesh, mp_policy=policy, ignored_params=ignored)
+    fully_shard(model, mesh=mesh, mp_policy=policy, ignored_params=ignored)
     return model
+
+
+def expert_ranks(model: ModelConfig, config: TrainConfig, world: World) -> ExpertRanks:
+    """Return the processes that hold experts together with this one, as `expert_parallel` asks.
+
+    Raises:
+        RunError: If the processes, or the experts, are no multiple of `expert_parallel`.
+    """
+    try:
+        check_expert_parallel(model, config, world.size)
+    except ValueError as error:
+        raise RunError(f"{error} Start processes with torchrun --nproc-per-node.") from None
+    size = config.expert_parallel
+    if size == 1:
+        return SINGLE_RANK
+    shape = (world.size // size, size)
+    mesh = init_device_mesh(world.device.type, shape, mesh_dim_names=(REPLICAS, EXPERTS))
+    return ExpertRanks(mesh=mesh, chunks=config.exchange_chunks)
+
+
+@torch.no_grad()
+def average_expert_gradients(model: TranslationModel, world: World) -> None:
+    """Make gradients of experts that processes hold together means over all processes, as others are.
+
+    The exchange of tokens has already summed them over the processes that hold the experts together.
+    """
+    for parameter in _sharded_experts(model).values():
+        if isinstance(parameter.grad, DTensor):
+            gradient = parameter.grad.to_local()
+            model.expert_ranks.sum_over_replicas(gradient)
+            gradient.div_(world.size)
+
+
+def _sharded_experts(model: TranslationModel) -> dict[str, nn.Parameter]:
+    """Return {name: parameter} of experts that processes hold together; nothing else may average them."""
+    if model.expert_ranks.size == 1:
+        return {}
+    sharded = {id(parameter) for mixture in model.mixtures for parameter in mixture.experts.parameters()}
+    return {name: parameter for name, parameter in model.named_parameters() if id(parameter) in sharded}

@@ -1,4 +1,4 @@
-"""The FLOP/s that a device can do at most, of which model FLOPs utilisation (MFU) is a share."""
+"""The peak FLOP/s of a device, of which model FLOPs utilisation (MFU) is a share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA_SHEET = {
     "H100": 989e12,
     "H200": 989e12,
 }
-"""{part of the device's name: NVIDIA's dense bfloat16 FLOP/s}; the first that fits holds."""
+"""{part of the device's name: NVIDIA's dense bfloat16 FLOP/s}; the first match holds."""
 
 SECONDS = 0.1
 SMALLEST, LARGEST = 256, 4096
@@ -24,11 +24,11 @@ PRODUCTS = 4
 
 
 def peak_flops(device: torch.device, dtype: torch.dtype) -> float | None:
-    """FLOP/s that `device` can do in `dtype`; None where it cannot be measured.
+    """Return the peak FLOP/s of `device` in `dtype`; None where it cannot be measured.
 
-    A known GPU's in bfloat16 is the data sheet's, without sparsity, as elsewhere in the field. Any other is
-    measured: the rate of a large matrix product here, with torch's present threads and its matrix-product
-    precision (TF32 or not), once a process, in about a tenth of a second.
+    For a known GPU in bfloat16 it is the data sheet's, without sparsity, as elsewhere in the field. Any other
+    is measured, once a process, in about a tenth of a second: the rate of a large matrix product with torch's
+    current threads and matrix-product precision (TF32 or not).
     """
     if device.type == "cuda":
         known = data_sheet_peak(torch.cuda.get_device_name(device), dtype)
@@ -38,26 +38,30 @@ def peak_flops(device: torch.device, dtype: torch.dtype) -> float | None:
 
 
 def data_sheet_peak(name: str, dtype: torch.dtype) -> float | None:
-    """The dense FLOP/s that NVIDIA states for the GPU `name` in `dtype`; None where the table has none."""
+    """Return the dense FLOP/s that NVIDIA states for the GPU `name` in `dtype`; None if not in the table."""
     if dtype != torch.bfloat16 or "MIG" in name:
         return None
     return next((peak for part, peak in DATA_SHEET.items() if part in name), None)
 
 
 def fastest_rate(time_product: Callable[[int], float], *, seconds: float = SECONDS) -> float:
-    """The highest FLOP/s, 2n³ in the time of a product, over growing n while the next fits into `seconds`.
+    """Return the highest rate, 2n³ in the time of a product, over growing n that fit into `seconds`.
 
     Args:
-        time_product: Mean seconds of a product of two (n, n) matrices, as `PRODUCTS` runs of it take.
-        seconds: To spend in all; only the smallest size may go over it.
+        time_product: Returns the mean seconds of a product of two (n, n) matrices, after `PRODUCTS` runs of
+            it.
+        seconds: Time to spend in all; only the smallest size may exceed it.
+
+    Returns:
+        FLOP/s.
     """
     rate, spent, size = 0.0, 0.0, SMALLEST
     while True:
-        took = time_product(size)
-        rate = max(rate, 2 * size**3 / took)
-        spent += PRODUCTS * took
+        duration = time_product(size)
+        rate = max(rate, 2 * size**3 / duration)
+        spent += PRODUCTS * duration
         size *= 2
-        if size > LARGEST or spent + PRODUCTS * 8 * took > seconds:
+        if size > LARGEST or spent + PRODUCTS * 8 * duration > seconds:
             return rate
 
 
@@ -67,13 +71,13 @@ def _measured_peak(
 ) -> float | None:
     try:
         return fastest_rate(lambda size: _time_product(device, dtype, size))
-    except RuntimeError:  # No memory left, or no product in this dtype: no reason to end a training run.
+    except RuntimeError:  # Out of memory, or no product in this dtype: no reason to end training.
         return None
 
 
 @torch.no_grad()
 def _time_product(device: torch.device, dtype: torch.dtype, size: int) -> float:
-    # A generator of its own: the training's random numbers stay what they are.
+    # A generator of its own leaves the random numbers of training alone.
     generator = torch.Generator(device).manual_seed(0)
     a, b = torch.randn(2, size, size, generator=generator, device=device).to(dtype)
     out = torch.mm(a, b)
@@ -86,6 +90,6 @@ def _time_product(device: torch.device, dtype: torch.dtype, size: int) -> float:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until `device` has done what it was given."""
+    """Wait until `device` has finished its work."""
     if device.type != "cpu":
         torch.accelerator.synchronize(device)

@@ -23,7 +23,7 @@ from mnmt_model.training.evaluator import Measuring
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
 from mnmt_model.training.guards import EarlyStopping, StepGuard
 from mnmt_model.training.log import StepResult, TrainingLog
-from mnmt_model.training.parallel import average_gradients, expert_ranks, make_trainable
+from mnmt_model.training.parallel import average_expert_gradients, expert_ranks, make_trainable
 from mnmt_model.training.watcher import TensorBoard, Watcher
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ModelConfig
@@ -68,12 +68,12 @@ class Trainer:
         self.optimizer = make_optimizer(self.model, self.config)
         self.stream = self._open_stream()
         self.gradient_step = GradientStep(trainable, self.config, self.stream, world, seed=plan.seed)
-        self.guard = StepGuard(self.config.guard)
+        self.guard = StepGuard(skip_above=self.config.skip_above, max_skipped=self.config.max_skipped)
         self.stopping = EarlyStopping(self.config.early_stopping)
         self.measuring = Measuring(plan, folder, data, self.model, world)
         self.progress = self._restore_or_start()
         if world.size > 1:
-            self.gradient_step.settle()
+            self.gradient_step.fix_buckets()
         self.log = TrainingLog(
             folder / METRICS,
             device=world.device,
@@ -164,17 +164,17 @@ class Trainer:
         rate = learning_rate(self.config, step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        computed = self.gradient_step(step - 1)
-        average_gradients(self.model, self.world)
+        losses = self.gradient_step(step - 1)
+        average_expert_gradients(self.model, self.world)
         norm = clip_gradients(self.model, self.config.clip_norm)
         accepted = self.guard.accepts(float(norm), step=step)
         if accepted:
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self._advance(computed, rate, float(norm), skipped=not accepted)
+        self._advance(losses, rate, float(norm), skipped=not accepted)
 
-    def _advance(self, computed: StepLosses, rate: float, norm: float, *, skipped: bool) -> None:
-        src_tokens, tgt_tokens = computed.src_tokens, computed.tgt_tokens
+    def _advance(self, losses: StepLosses, rate: float, norm: float, *, skipped: bool) -> None:
+        src_tokens, tgt_tokens = losses.src_tokens, losses.tgt_tokens
         flops = training_flops(
             self.plan.model, self.model.vocab_size, src_tokens=src_tokens, tgt_tokens=tgt_tokens
         )
@@ -187,15 +187,10 @@ class Trainer:
         self.log.add(
             StepResult(
                 step=self.progress.step,
-                objective=computed.objective,
-                nats=computed.nats,
-                src_tokens=src_tokens,
-                tgt_tokens=tgt_tokens,
-                cells=computed.cells,
+                losses=losses,
                 flops=flops,
                 grad_norm=norm,
                 lr=rate,
-                balance=computed.balance,
                 skipped=skipped,
             )
         )
@@ -216,7 +211,7 @@ class Trainer:
 
     def _look_at_dev(self) -> float:
         dev_loss = self.measuring.dev_loss(self.progress, self.watchers)
-        self.stopping.see(dev_loss)
+        self.stopping.update(dev_loss)
         return dev_loss
 
     def _save(self, dev_loss: float | None) -> None:

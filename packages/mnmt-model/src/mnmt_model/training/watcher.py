@@ -1,4 +1,4 @@
-"""Observers of a run: the interface, and TensorBoard."""
+"""Watchers of a run: the interface, and TensorBoard."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from typing import Any
 from mnmt_model.errors import RunError
 from mnmt_model.runs.run_record import Eval
 
-
-class Watcher:
-    """Is told how a run goes; does nothing unless a subclass does."""
-
-    def step(self, step: int) -> None:
-        """`step` is done, and whatever was due at it."""
-
-    def log(self, line: Mapping[str, Any]) -> None:
-        """A line of metrics.jsonl was written."""
-
-    def evaluate(self, evals: Sequence[Eval]) -> None:
-        """Measurements were written to evals.jsonl."""
-
-    def close(self) -> None:
-        """The run has ended, or was interrupted."""
-
-
 TENSORBOARD = "tensorboard"
 
 
+class Watcher:
+    """Is called while a run is trained; a subclass overrides the events that it needs."""
+
+    def step(self, step: int) -> None:
+        """Handle the end of `step`, when everything that was due at it is done."""
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Handle a new line of metrics.jsonl."""
+
+    def evaluate(self, evals: Sequence[Eval]) -> None:
+        """Handle new measurements in evals.jsonl."""
+
+    def close(self) -> None:
+        """Handle the end of training, also after an error."""
+
+
 class TensorBoard(Watcher):
-    """Writes `train/KEY` of every line of metrics.jsonl and `METRIC/TESTSET/TASK` of every measurement.
+    """Writes events for TensorBoard, beside the run record.
+
+    Tags are `train/KEY` for every line of metrics.jsonl and `METRIC/TESTSET/TASK` for every measurement.
 
     Args:
         folder: The run record; events go to `tensorboard/` in it.
-        step: That training goes on from; TensorBoard forgets what an earlier process wrote of later steps.
+        step: The step that training continues from. TensorBoard forgets later steps of an earlier process.
 
     Raises:
         RunError: If the package tensorboard is not installed.
@@ -56,18 +57,18 @@ class TensorBoard(Watcher):
 
     def evaluate(self, evals: Sequence[Eval]) -> None:
         """Write measurements."""
-        for measured in evals:
-            tag = f"{measured.metric}/{measured.testset}/{measured.task}"
-            self._writer.add_scalar(tag, measured.value, measured.step)
+        for measurement in evals:
+            tag = f"{measurement.metric}/{measurement.testset}/{measurement.task}"
+            self._writer.add_scalar(tag, measurement.value, measurement.step)
         self._writer.flush()
 
     def close(self) -> None:
-        """Finish the file."""
+        """Close the file."""
         self._writer.close()
 
 
 def _scalars(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """The numbers of a line, those inside lists and mappings as `KEY/INNER`; null is left out."""
+    """Yield the numbers of a line, those inside lists and mappings as `KEY/INNER`, without null."""
     for key, value in values.items():
         if isinstance(value, list):
             value = {str(index): inner for index, inner in enumerate(value)}
