@@ -2,7 +2,7 @@
 
     python docs/model/write_train_keys.py [--check]
 
-With `--check`, nothing is written, and the exit status is 1 if the table is not the dataclass's.
+With `--check`, nothing is written, and the exit status is 1 if the page has another table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ START, END = "<!-- keys of TrainConfig -->\n", "<!-- end of keys -->\n"
 
 
 def rows() -> Iterator[str]:
-    """A line of the table for each field."""
+    """Yield a line of the table for each field."""
     (definition,) = ast.parse(inspect.getsource(TrainConfig)).body
     assert isinstance(definition, ast.ClassDef)
     for field, docstring in zip(definition.body, definition.body[1:], strict=False):
@@ -31,14 +31,14 @@ def rows() -> Iterator[str]:
 
 
 def page_with(table: str, page: str) -> str:
-    """The page with the table between its marks."""
+    """Return the page with the table between its marks."""
     before, rest = page.split(START)
     _, after = rest.split(END)
     return f"{before}{START}\n{table}\n{END}{after}"
 
 
 def _default(value: object) -> str:
-    """As TOML writes it."""
+    """Return a default as TOML writes it."""
     if value is None or not isinstance(value, bool | str | int | float):
         return "–"
     if isinstance(value, bool):
@@ -47,8 +47,8 @@ def _default(value: object) -> str:
 
 
 if __name__ == "__main__":
-    found = PAGE.read_text(encoding="utf-8")
-    wanted = page_with("| key | default | |\n|--|--|--|\n" + "".join(rows()), found)
+    page = PAGE.read_text(encoding="utf-8")
+    expected = page_with("| key | default | |\n|--|--|--|\n" + "".join(rows()), page)
     if "--check" in sys.argv[1:]:
-        sys.exit(int(found != wanted))
-    PAGE.write_text(wanted, encoding="utf-8")
+        sys.exit(int(page != expected))
+    PAGE.write_text(expected, encoding="utf-8")

@@ -219,7 +219,7 @@ def test_command_prints_json(data, scored, capsys, tmp_path):
     [
         (["--task", TASK], "--base and --tuned: give one score file"),
         (["--task", "en-fr", "--base", "b"], "--task must be one of en-de, but is en-fr"),
-        (["--task", TASK, "--base", "b.parquet"], r"b\.parquet: no such score file; `mnmt-model score`"),
+        (["--task", TASK, "--base", "b.parquet"], r"b\.parquet: no such score file; `mnmt-model log-probs`"),
     ],
 )
 def test_a_wrong_command_says_so_in_one_line(data, arguments, message):

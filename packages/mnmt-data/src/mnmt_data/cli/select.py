@@ -33,8 +33,8 @@ def select(
 ) -> None:
     """Put a task's training pairs in order, best first, for `[train.mixing.selection]` to keep a share of.
 
-    With both score files of `mnmt-model score`, a pair is the better the more tuning on trusted text raised
-    its log-probability per token; with one, the higher that is.
+    With both score files of `mnmt-model log-probs`, a pair is the better the more tuning on trusted text
+    raised its log-probability per token; with one, the higher that is.
 
     Args:
         prepared: Folder of prepared data, such as results/NAME/data.
@@ -50,7 +50,7 @@ def select(
     from mnmt_data.stream.selection import select as select_pairs
 
     if base is None and tuned is None:
-        raise DataError("--base and --tuned: give one score file of `mnmt-model score`, or both.")
+        raise DataError("--base and --tuned: give one score file of `mnmt-model log-probs`, or both.")
     data = open_prepared(prepared)
     if task not in data.tasks:
         raise DataError(f"--task must be one of {', '.join(data.tasks)}, but is {task}.")

@@ -1,7 +1,7 @@
 """Score files: what a model thinks of each pair of a shard.
 
 A score file is Parquet with a row a pair, in the order of the shard: `nats`, -log p(target | source), and
-`tokens`, the target's length. `mnmt-model score` writes them.
+`tokens`, the target's length. `mnmt-model log-probs` writes them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ScoreFile:
                 schema, pairs = file.schema_arrow, file.metadata.num_rows
             info = ScoresInfo(**json.loads(schema.metadata[_INFO]))
         except FileNotFoundError:
-            raise DataError(f"{path}: no such score file; `mnmt-model score` writes them.") from None
+            raise DataError(f"{path}: no such score file; `mnmt-model log-probs` writes them.") from None
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             raise DataError(f"{path}: not a score file ({reason}); score the pairs again.") from None
