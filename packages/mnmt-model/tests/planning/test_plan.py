@@ -7,9 +7,9 @@ import pytest
 from mnmt_model.errors import RunError
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.planning.plan import ModelPlan, plan_model
-from mnmt_model.planning.plan_config import PlanConfig
 from mnmt_model.planning.plan_text import model_json, model_text
 from mnmt_model.planning.presets import preset
+from mnmt_model.planning.workload import PlanConfig
 
 SMALL = "fernandes-l2-d512"
 

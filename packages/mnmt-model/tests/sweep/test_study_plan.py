@@ -9,7 +9,7 @@ from mnmt_data.study import StudyFile, read_study
 from mnmt_model.errors import RunError
 from mnmt_model.planning.flops import training_flops
 from mnmt_model.planning.parameters import count_parameters
-from mnmt_model.planning.plan_config import PlanConfig
+from mnmt_model.planning.workload import PlanConfig
 from mnmt_model.sweep.study_plan import plan_study, study_json, study_text
 from mnmt_model.sweep.sweep_config import run_configs
 

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from mnmt_data.study import read_study
 from mnmt_model.errors import RunError
-from mnmt_model.planning.plan_config import PlanConfig
 from mnmt_model.planning.presets import PRESET_NAMES, preset
+from mnmt_model.planning.workload import PlanConfig
 
 
 def plan(

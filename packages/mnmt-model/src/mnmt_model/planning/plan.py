@@ -9,9 +9,8 @@ from mnmt_model.planning.experts import SlotUse, check_expert_parallel, exchange
 from mnmt_model.planning.flops import DecodingFlops, Flops, decoding_flops, pair_flops
 from mnmt_model.planning.memory import Memory, training_memory
 from mnmt_model.planning.parameters import ParameterCount, count_parameters
-from mnmt_model.planning.plan_config import PlanConfig
 from mnmt_model.planning.presets import Preset
-from mnmt_model.planning.workload import Workload
+from mnmt_model.planning.workload import PlanConfig, Workload
 from mnmt_model.train_config import TrainConfig
 
 SENTENCE_TOKENS = 30

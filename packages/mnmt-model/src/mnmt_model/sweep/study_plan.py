@@ -15,8 +15,8 @@ from mnmt_model.planning.flops import training_flops
 from mnmt_model.planning.memory import Memory, training_memory
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.planning.plan import Cost
-from mnmt_model.planning.plan_config import PlanConfig
 from mnmt_model.planning.quantities import data_size, duration, si, table, with_total
+from mnmt_model.planning.workload import PlanConfig
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import Role
 from mnmt_model.sweep.sweep_config import run_configs
