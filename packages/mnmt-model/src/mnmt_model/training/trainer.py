@@ -127,7 +127,7 @@ class Trainer:
             batch_tokens=config.batch_tokens,
             seed=self.plan.seed,
         )
-        if (pairs := stream.plan.batch_pairs(0)) < parts:
+        if (pairs := stream.sampler.batch_pairs(0)) < parts:
             raise RunError(
                 f"`batch_tokens` ({config.batch_tokens}) makes batches of {pairs} pairs, too few for "
                 f"{self.world.size} processes × `accumulation` {config.accumulation}; "
