@@ -45,8 +45,7 @@ from mnmt_data.store import Vocabulary, open_prepared, train_vocabulary
 from mnmt_model import ModelConfig, build_model, load_run
 from mnmt_model.export.engines import convert_to_ctranslate2, token_log_probs
 from mnmt_model.export.hugging_face import export_hugging_face
-from mnmt_model.transformer.build import initialise
-from mnmt_model.transformer.translation_model import TranslationModel
+from mnmt_model.transformer import TranslationModel, initialise
 
 SEED = 1
 WARM_UP_TOKENS = 4

@@ -13,8 +13,7 @@ from torch import Tensor
 from transformers import T5ForConditionalGeneration
 
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
-from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
-from mnmt_model.transformer.translation_model import TranslationModel
+from mnmt_model.transformer import IncrementalModel, TranslationModel
 
 PAD, EOS = 0, 1
 

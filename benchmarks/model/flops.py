@@ -26,7 +26,7 @@ from benchmarks.model.training_data import open_data
 from benchmarks.model.training_speed import ADAMW, Ours, Size, described, timed
 from mnmt_model.planning.flops import decoding_flops, pair_flops
 from mnmt_model.planning.parameters import count_parameters
-from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
+from mnmt_model.transformer import ARCHITECTURES, ModelConfig
 
 LENGTH = 32
 """Tokens of the source, and of the target, of the counted pair."""

@@ -34,9 +34,9 @@ from mnmt_data.stream import Batch, Mixture, eval_batches, open_stream
 from mnmt_model import ModelConfig, RunConfig, TrainConfig, build_model, train
 from mnmt_model.cli.progress import StepProgress
 from mnmt_model.export.t5_layout import hugging_face_name, t5_config
-from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optimizer
+from mnmt_model.optim import clip_gradients, learning_rate, make_optimizer
 from mnmt_model.runs import read_evals
-from mnmt_model.transformer.build import initialise
+from mnmt_model.transformer import initialise
 
 Losses = dict[str, float]
 """{test set: nats a token}."""

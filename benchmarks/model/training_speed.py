@@ -41,13 +41,10 @@ from benchmarks.model.training_data import TrainingData, open_data
 from mnmt_data.stream import Batch
 from mnmt_model.distributed.world import World
 from mnmt_model.export.t5_layout import hugging_face_name, t5_config
-from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
+from mnmt_model.optim import clip_gradients, make_optimizer
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.training.gradient_step import GradientStep
-from mnmt_model.training.parallel import make_trainable
-from mnmt_model.training.trainer import PRECISIONS
-from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.training import PRECISIONS, GradientStep, make_trainable
+from mnmt_model.transformer import ModelConfig, build_model, initialise
 
 SEED = 1
 TOLERANCE = 1e-5

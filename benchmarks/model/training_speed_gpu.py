@@ -29,14 +29,12 @@ from benchmarks.model.training_data import TrainingData, open_data
 from mnmt_model import build_model
 from mnmt_model.distributed.world import World
 from mnmt_model.export.t5_layout import t5_config
-from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
+from mnmt_model.optim import clip_gradients, make_optimizer
 from mnmt_model.planning.flops import training_flops
 from mnmt_model.planning.presets import preset
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.training.gradient_step import GradientStep
-from mnmt_model.training.parallel import make_trainable
-from mnmt_model.training.peak_flops import peak_flops
-from mnmt_model.transformer.build import initialise
+from mnmt_model.training import GradientStep, make_trainable, peak_flops
+from mnmt_model.transformer import initialise
 
 PRESETS = ("fernandes-l2-d512", "fernandes-l6-d768", "fernandes-l12-d1024", "fernandes-l12-d1536")
 VOCAB_SIZE = 32_000

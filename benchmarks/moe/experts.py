@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.products import batched_linear
+from mnmt_model.transformer import batched_linear
 
 
 def identity(buffers: Tensor, *_: Any) -> Tensor:

@@ -14,7 +14,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from mnmt_model import TrainConfig
-from mnmt_model.optim.optimizer import learning_rate
+from mnmt_model.optim import learning_rate
 
 FIGURE = Path(__file__).parent / "figures" / "schedule.svg"
 STEPS, WARMUP, CONSTANT, COOLDOWN = 50_000, 2_000, 10_000, 15_000

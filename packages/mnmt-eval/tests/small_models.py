@@ -9,9 +9,15 @@ import pytest
 import torch
 
 from mnmt_eval.search import Hypothesis, LengthPenalty, MaxLength, Sampling, SearchConfig
-from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
-from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
+from mnmt_model.transformer import (
+    ARCHITECTURES,
+    VASWANI,
+    Architecture,
+    IncrementalModel,
+    ModelConfig,
+    build_model,
+    initialise,
+)
 
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, head_dim=6, d_ff=24)
 PARTS = {"t5": T5, "vanilla": replace(T5, **VASWANI), "mixture of experts": replace(T5, num_experts=4)}

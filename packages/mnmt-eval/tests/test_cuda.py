@@ -9,8 +9,7 @@ import torch
 from small_models import PREFIX, SRC, all_models, all_searches, close, model
 
 from mnmt_eval.search import SearchConfig, search
-from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
-from mnmt_model.transformer.model_config import Architecture
+from mnmt_model.transformer import Architecture, IncrementalModel
 
 pytestmark = [
     pytest.mark.cuda,

@@ -20,9 +20,7 @@ from mnmt_data.store import Vocabulary, train_vocabulary
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
 from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_model.export import export_hugging_face
-from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
-from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer import IncrementalModel, ModelConfig, build_model, initialise
 
 pytest.importorskip("google.protobuf", reason="the extra `export` of mnmt-model is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra `export` of mnmt-model is not installed")

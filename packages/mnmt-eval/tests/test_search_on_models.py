@@ -11,8 +11,7 @@ from torch import Tensor
 
 from mnmt_eval.search import Hypothesis, SearchConfig, search
 from mnmt_eval.search.protocol import EOS, PAD, FlatModel
-from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
-from mnmt_model.transformer.model_config import Architecture
+from mnmt_model.transformer import Architecture, IncrementalModel
 
 
 @all_models

@@ -20,7 +20,7 @@ from mnmt_eval.translate.translator import SearchAll
 from mnmt_eval.translate.window import Found, Sources
 from mnmt_eval.translate.workers import Workers
 from mnmt_model.checkpoints import weights_checksum
-from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
+from mnmt_model.transformer import IncrementalModel
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Measuring a run on its dev and test sets, into its record."""
+"""The evaluation of a run on its dev and test sets, into its record."""
 
 from __future__ import annotations
 
@@ -17,34 +17,36 @@ from mnmt_model.transformer.translation_model import TranslationModel
 DEV = "dev"
 
 
-class Measuring:
-    """Writes losses of every task, zero-shot ones too, into evals.jsonl; every process calls it.
+class Evaluator:
+    """Measures the losses of every task, zero-shot ones too, and writes them into evals.jsonl.
+
+    Every process calls each method.
 
     Args:
-        plan: Of the run.
-        folder: Its run record.
+        run: The run.
+        folder: The run's folder.
         data: The prepared data.
-        model: That is trained.
+        model: The model that is trained.
         world: The processes, which share the work.
     """
 
     def __init__(
-        self, plan: RunConfig, folder: Path, data: PreparedData, model: TranslationModel, world: World
+        self, run: RunConfig, folder: Path, data: PreparedData, model: TranslationModel, world: World
     ) -> None:
-        self.plan, self.folder, self.data, self.model, self.world = plan, folder, data, model, world
+        self.run, self.folder, self.data, self.model, self.world = run, folder, data, model, world
 
     def dev_loss(self, progress: Progress, watchers: Sequence[Watcher]) -> float:
-        """Measure the dev sets; the mean over the tasks that are trained."""
-        return mean_dev_loss(self._measure(DEV, progress, watchers), self.plan.mixture)
+        """Measure the dev sets, and return the mean over the tasks that are trained."""
+        return mean_dev_loss(self._measure(DEV, progress, watchers), self.run.mixture)
 
     def test(self, progress: Progress, watchers: Sequence[Watcher]) -> None:
-        """Measure all other sets."""
-        found = (name for task in self.data.evaluated for name in self.data.testsets(task))
-        for testset in dict.fromkeys(found):
+        """Measure all test sets."""
+        testsets = (name for task in self.data.evaluated for name in self.data.testsets(task))
+        for testset in dict.fromkeys(testsets):
             self._measure(testset, progress, watchers)
 
     def _measure(self, testset: str, progress: Progress, watchers: Sequence[Watcher]) -> dict[str, float]:
-        batch_tokens = self.plan.train.batch_tokens
+        batch_tokens = self.run.train.batch_tokens
         losses = losses_by_task(self.model, self.data, testset, batch_tokens=batch_tokens, world=self.world)
         by_task = dict(losses)
         evals = [_eval(progress, task, testset, loss) for task, loss in by_task.items()]

@@ -16,7 +16,7 @@ from mnmt_data.store import append_json_lines
 from mnmt_model.errors import RunError
 from mnmt_model.training.balance import BalanceLog
 from mnmt_model.training.gradient_step import StepLosses
-from mnmt_model.training.peak_flops import peak_flops, synchronize
+from mnmt_model.training.mfu import peak_flops, synchronize
 
 Reduce = Callable[[torch.Tensor], torch.Tensor]
 

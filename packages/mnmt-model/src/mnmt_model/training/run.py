@@ -1,4 +1,4 @@
-"""Training one run, from its plan or from its newest checkpoint, by one process or by several."""
+"""Training one run, from its config or from its newest checkpoint, by one process or by several."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from mnmt_model.runs.run_record import RUN, RunRecord, read_run, utc_now, write_
 from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import Watcher
 
-TRAINED_WITH = frozenset({"config", "mixture", "seed", "vocab_size", "data_fingerprint"})
-"""What of run.json must stay as it is for training to go on."""
+FIXED_KEYS = frozenset({"config", "mixture", "seed", "vocab_size", "data_fingerprint"})
+"""Keys of run.json that must not change for training to continue."""
 
-FREE = frozenset(
+FREE_SETTINGS = frozenset(
     {
         "accumulation",
         "activation_checkpointing",
@@ -35,48 +35,48 @@ FREE = frozenset(
         "tensorboard",
     }
 )
-"""Settings of [train] that change how a run is computed and kept, and not what it learns."""
+"""Settings of `[train]` that change how a run is computed and stored, but not what it learns."""
 
 
-def train(plan: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> None:
-    """Train the run in `folder` to its end, going on from its newest checkpoint, if it has not ended yet.
+def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> None:
+    """Train a run to its end, from its newest checkpoint, unless it has ended already.
 
-    Started by torchrun, all processes train it together.
+    All processes that torchrun starts train it together.
 
     Args:
-        plan: What to train.
-        folder: The run record; made if missing.
-        watchers: Are told how it goes, in the first process.
+        run: The run.
+        folder: The run's folder, which is made if it is missing.
+        watchers: Are called while the run is trained, in the first process.
 
     Raises:
-        RunError: If `folder` holds another run or another process trains it, or training cannot go on;
+        RunError: If `folder` holds another run, if another process trains it, or if training cannot continue;
             run.json then says why.
     """
-    data = open_prepared(plan.data)
-    with joined_world() as world, _exclusively(folder, world):
-        record = on_first_rank(lambda: _open_record(plan, folder, data))
+    data = open_prepared(run.data)
+    with joined_world() as world, _run_lock(folder, world):
+        record = on_first_rank(lambda: _open_record(run, folder, data))
         if record.status != "finished":
-            _train(plan, folder, data, record, world, watchers if world.is_first else ())
+            _train(run, folder, data, record, world, watchers if world.is_first else ())
 
 
 def _train(
-    plan: RunConfig,
+    run: RunConfig,
     folder: Path,
     data: PreparedData,
     record: RunRecord,
     world: World,
     watchers: Sequence[Watcher],
 ) -> None:
-    """Train what is left, and write into run.json how it ended."""
+    """Train the remaining steps, and write into run.json how training ended."""
 
     def end(**changes: Any) -> None:
         if world.is_first:
             write_run(folder, replace(record, finished=utc_now(), **changes))
 
     try:
-        trainer = Trainer(plan, folder, data, world, watchers)
+        trainer = Trainer(run, folder, data, world, watchers)
         with closing(trainer):
-            stopped = trainer.run()
+            stopped = trainer.train()
     except Exception as error:
         end(status="failed", error=one_line(error))
         if world.lost_another(error):
@@ -89,36 +89,38 @@ def _train(
     end(status="finished", stopped=stopped, wall_seconds=trainer.seconds, peak_flops=peak)
 
 
-def _open_record(plan: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
-    """run.json of this plan: written anew, or the one there if it is of the same plan."""
-    fresh = new_record(plan, folder, vocab_size=data.vocab.size, data=data)
+def _open_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
+    """Return the run's record: a new one, or that in `folder` if it is of the same run."""
+    fresh = new_record(run, folder, vocab_size=data.vocab.size, data=data)
     if not (folder / RUN).exists() or not find_checkpoints(folder / CHECKPOINTS):
         return write_run(folder, fresh)
     record = read_run(folder)
-    if changed := next(_changes(vars(record), vars(fresh), TRAINED_WITH - record.absent), None):
+    if changed := next(_changes(vars(record), vars(fresh), FIXED_KEYS - record.absent), None):
         raise RunError(
             f"{folder / RUN}: was trained with another {changed}; "
             "set it back, or remove the folder to train anew"
         )
     if record.status != "finished":
         record = replace(record, config=fresh.config, status="running", error=None)
-    elif record.role == plan.role:
+    elif record.role == run.role:
         return record
-    return write_run(folder, replace(record, role=plan.role))
+    return write_run(folder, replace(record, role=run.role))
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any], keys: Set[str]) -> Iterator[str]:
-    """What differs, such as "config.model.d_model (64, now 128)"."""
+    """Yield what differs, such as "config.model.d_model (64, now 128)"."""
     for key in sorted(keys & before.keys()):
         old, new = before[key], now.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
-            yield from (f"{key}.{change}" for change in _changes(old, new, (old | new).keys() - FREE))
+            yield from (
+                f"{key}.{change}" for change in _changes(old, new, (old | new).keys() - FREE_SETTINGS)
+            )
         elif old != new:
             yield f"{key} ({old}, now {new})"
 
 
 @contextmanager
-def _exclusively(folder: Path, world: World) -> Iterator[None]:
+def _run_lock(folder: Path, world: World) -> Iterator[None]:
     """Keep others from training the same run; the lock ends with the first process, however that ends."""
     with ExitStack() as stack:
 

@@ -19,7 +19,7 @@ from mnmt_model.planning.flops import training_flops
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import check_vocabulary
 from mnmt_model.runs.run_record import METRICS, drop_lines_after, read_run
-from mnmt_model.training.evaluator import Measuring
+from mnmt_model.training.evaluator import Evaluator
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
 from mnmt_model.training.guards import EarlyStopping, StepGuard
 from mnmt_model.training.log import StepResult, TrainingLog
@@ -33,44 +33,44 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class Trainer:
-    """Trains a run from where it stands.
+    """Trains a run from the step that it has reached.
 
     Args:
-        plan: What to train.
-        folder: Its run record.
+        run: The run.
+        folder: The run's folder.
         data: The prepared data.
-        world: The processes that train it together; each has a trainer.
-        watchers: Are told how it goes.
+        world: The processes that train the run together; each has a trainer.
+        watchers: Are called while the run is trained.
 
     Raises:
-        RunError: If the checkpoints or the initial weights are of something else, or batches have fewer pairs
+        RunError: If the checkpoints or the initial weights are of another model, or batches have fewer pairs
             than the processes have parts.
     """
 
     def __init__(
         self,
-        plan: RunConfig,
+        run: RunConfig,
         folder: Path,
         data: PreparedData,
         world: World,
         watchers: Sequence[Watcher] = (),
     ) -> None:
-        self.plan, self.folder, self.data, self.world, self.watchers = plan, folder, data, world, watchers
+        self.run, self.folder, self.data, self.world, self.watchers = run, folder, data, world, watchers
         self._started = time.monotonic()
-        self.config = plan.train
+        self.config = run.train
         dtype = PRECISIONS[self.config.precision]
-        ranks = expert_ranks(plan.model, self.config, world)
+        ranks = expert_ranks(run.model, self.config, world)
         self.model = build_model(
-            plan.model, data.vocab.size, dropout=self.config.dropout, dtype=dtype, ranks=ranks
+            run.model, data.vocab.size, dropout=self.config.dropout, dtype=dtype, ranks=ranks
         )
-        initialise(self.model, plan.seed)
+        initialise(self.model, run.seed)
         trainable = make_trainable(self.model, self.config, world)
         self.optimizer = make_optimizer(self.model, self.config)
         self.stream = self._open_stream()
-        self.gradient_step = GradientStep(trainable, self.config, self.stream, world, seed=plan.seed)
+        self.gradient_step = GradientStep(trainable, self.config, self.stream, world, seed=run.seed)
         self.guard = StepGuard(skip_above=self.config.skip_above, max_skipped=self.config.max_skipped)
-        self.stopping = EarlyStopping(self.config.early_stopping)
-        self.measuring = Measuring(plan, folder, data, self.model, world)
+        self.early_stopping = EarlyStopping(self.config.early_stopping)
+        self.evaluator = Evaluator(run, folder, data, self.model, world)
         self.progress = self._restore_or_start()
         if world.size > 1:
             self.gradient_step.fix_buckets()
@@ -87,8 +87,8 @@ class Trainer:
         if self.config.tensorboard and world.is_first:
             self.watchers = (*watchers, TensorBoard(folder, step=self.progress.step))
 
-    def run(self) -> str | None:
-        """Train the remaining steps; why training stopped early, if it did."""
+    def train(self) -> str | None:
+        """Train the remaining steps, and return why training stopped early, if it did."""
         self.model.train()
         while not self._is_over():
             self._train_step()
@@ -104,7 +104,7 @@ class Trainer:
         return stopped
 
     def close(self) -> None:
-        """Tell the watchers that there is no more."""
+        """Tell the watchers that training has ended."""
         for watcher in self.watchers:
             watcher.close()
 
@@ -115,17 +115,17 @@ class Trainer:
 
     @property
     def seconds(self) -> float:
-        """Of training so far, those before interruptions included; what an interruption undid is left out."""
+        """Seconds of training so far, interruptions and the work that they undid left out."""
         return self._seconds_before + time.monotonic() - self._started
 
     def _open_stream(self) -> BatchStream:
         config, parts = self.config, self.world.size * self.config.accumulation
         stream = open_stream(
             self.data,
-            Mixture(dict(self.plan.mixture)),
+            Mixture(dict(self.run.mixture)),
             config.mixing,
             batch_tokens=config.batch_tokens,
-            seed=self.plan.seed,
+            seed=self.run.seed,
         )
         if (pairs := stream.sampler.batch_pairs(0)) < parts:
             raise RunError(
@@ -144,23 +144,24 @@ class Trainer:
         else:
             self.stream.restore(progress.stream)
             self.guard.restore(progress.extras["guard"])
-            self.stopping.restore(progress.extras["stopping"])
+            self.early_stopping.restore(progress.extras["stopping"])
         self._seconds_before = float(progress.extras.get("seconds", 0.0))
         on_first_rank(lambda: drop_lines_after(self.folder, progress.step))
         return progress
 
     def _is_over(self) -> bool:
-        return self.progress.step >= self.config.steps or self.stopping.is_due
+        return self.progress.step >= self.config.steps or self.early_stopping.is_due
 
     def _why_stopped(self) -> str | None:
-        if not self.stopping.is_due or self.progress.step >= self.config.steps:
+        stopping = self.early_stopping
+        if not stopping.is_due or self.progress.step >= self.config.steps:
             return None
-        return f"no lower dev loss than {self.stopping.best:.4f} in {self.stopping.since} evaluations"
+        return f"no lower dev loss than {stopping.best:.4f} in {stopping.since} evaluations"
 
     def _train_step(self) -> None:
         step = self.progress.step + 1
         # Dropout is a function of (seed, step, process), so a resumed run needs no generator state.
-        torch.manual_seed((self.plan.seed * 1_000_003 + step) * 65_537 + self.world.rank)
+        torch.manual_seed((self.run.seed * 1_000_003 + step) * 65_537 + self.world.rank)
         rate = learning_rate(self.config, step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -176,7 +177,7 @@ class Trainer:
     def _advance(self, losses: StepLosses, rate: float, norm: float, *, skipped: bool) -> None:
         src_tokens, tgt_tokens = losses.src_tokens, losses.tgt_tokens
         flops = training_flops(
-            self.plan.model, self.model.vocab_size, src_tokens=src_tokens, tgt_tokens=tgt_tokens
+            self.run.model, self.model.vocab_size, src_tokens=src_tokens, tgt_tokens=tgt_tokens
         )
         self.progress = replace(
             self.progress,
@@ -203,15 +204,15 @@ class Trainer:
         if not (evaluates or tests or saves or over()):
             return
         with self.log.paused():
-            dev_loss = self._look_at_dev() if evaluates or over() else None
+            dev_loss = self._evaluate_dev() if evaluates or over() else None
             if tests or over():
-                self.measuring.test(self.progress, self.watchers)
+                self.evaluator.test(self.progress, self.watchers)
             if saves or over():
                 self._save(dev_loss)
 
-    def _look_at_dev(self) -> float:
-        dev_loss = self.measuring.dev_loss(self.progress, self.watchers)
-        self.stopping.update(dev_loss)
+    def _evaluate_dev(self) -> float:
+        dev_loss = self.evaluator.dev_loss(self.progress, self.watchers)
+        self.early_stopping.update(dev_loss)
         return dev_loss
 
     def _save(self, dev_loss: float | None) -> None:
@@ -221,7 +222,7 @@ class Trainer:
             dev_loss=dev_loss,
             extras={
                 "guard": self.guard.state(),
-                "stopping": self.stopping.state(),
+                "stopping": self.early_stopping.state(),
                 "log": self.log.state(reduce=self.world.sum),
                 "seconds": self.seconds,
             },
@@ -244,9 +245,9 @@ def initialise_from(model: TranslationModel, path: Path, data: PreparedData) -> 
     """Give `model` the weights of another run, in place.
 
     Args:
-        model: Of the config of that run.
-        path: The run's folder, for its newest checkpoint, or a checkpoint in it.
-        data: What the model will be trained on.
+        model: A model with the same config as that run's.
+        path: Folder of the run, for its newest checkpoint, or of one of its checkpoints.
+        data: The data that the model will be trained on.
 
     Raises:
         RunError: If there is no checkpoint, or its run has another config or another vocabulary.
@@ -259,9 +260,9 @@ def initialise_from(model: TranslationModel, path: Path, data: PreparedData) -> 
 
 
 def _check_config(config: ModelConfig, run: Path) -> None:
-    theirs = asdict(read_run(run).model.resolved())
-    differing = {name: value for name, value in asdict(config.resolved()).items() if theirs[name] != value}
-    if differing:
-        name, value = next(iter(differing.items()))
-        needed = ", ".join(f"{name} = {theirs[name]}" for name in differing)
+    saved = asdict(read_run(run).model.resolved())
+    changes = {name: value for name, value in asdict(config.resolved()).items() if saved[name] != value}
+    if changes:
+        name, value = next(iter(changes.items()))
+        needed = ", ".join(f"{name} = {saved[name]}" for name in changes)
         raise RunError(f"{run}: is of another `{name}` than {value}; to start from it a model needs {needed}")

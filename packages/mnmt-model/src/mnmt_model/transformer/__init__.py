@@ -1,1 +1,8 @@
-"""The models: attention, feed-forward, norms, positions and masks, and the architectures made of them."""
+"""The models: attention, layers and stacks, the architectures made of them, their loss and initial weights.
+
+Its names are imported when they are used, since a config needs no torch.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

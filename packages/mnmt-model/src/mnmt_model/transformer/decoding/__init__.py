@@ -1,1 +1,5 @@
-"""Decoding one target token at a time: caches, and what a model remembers of each hypothesis."""
+"""Decoding one target token at a time: caches, and the state of every hypothesis."""
+
+from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
+
+__all__ = ["IncrementalModel"]

@@ -1,1 +1,1 @@
-"""Mixtures of experts: the layer, where its tokens go, and which process holds which experts."""
+"""Mixtures of experts: the layer, the routes of its tokens, and the processes that hold its experts."""

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from mnmt_model.training import peak_flops as module
-from mnmt_model.training.peak_flops import data_sheet_peak, fastest_rate, peak_flops
+from mnmt_model.training import mfu
+from mnmt_model.training.mfu import data_sheet_peak, fastest_rate, peak_flops
 
 CPU = torch.device("cpu")
 
@@ -64,8 +64,8 @@ def test_a_fast_device_is_not_asked_for_ever_more_memory() -> None:
 
 
 def test_measuring_leaves_the_random_numbers_of_training_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST", 256)
-    module._measured_peak.cache_clear()
+    monkeypatch.setattr(mfu, "LARGEST", 256)
+    mfu._measured_peak.cache_clear()
     before = torch.get_rng_state()
     peak = peak_flops(CPU, torch.float32)
     assert peak is not None
@@ -78,5 +78,5 @@ def test_a_product_that_fails_means_an_unknown_peak(monkeypatch: pytest.MonkeyPa
     def time_product(device: torch.device, dtype: torch.dtype, size: int) -> float:
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    monkeypatch.setattr(module, "_time_product", time_product)
+    monkeypatch.setattr(mfu, "_time_product", time_product)
     assert peak_flops(CPU, torch.float64) is None

@@ -1,4 +1,4 @@
-"""The peak FLOP/s of a device, of which model FLOPs utilisation (MFU) is a share."""
+"""Model FLOPs utilisation (MFU): the peak FLOP/s of a device, of which it is a share."""
 
 from __future__ import annotations
 

@@ -1,0 +1,12 @@
+from .architectures import EncoderDecoder as EncoderDecoder
+from .architectures import LanguageModel as LanguageModel
+from .build import build_model as build_model
+from .build import initialise as initialise
+from .decoding import IncrementalModel as IncrementalModel
+from .model_config import ARCHITECTURES as ARCHITECTURES
+from .model_config import VASWANI as VASWANI
+from .model_config import Architecture as Architecture
+from .model_config import ModelConfig as ModelConfig
+from .products import batched_linear as batched_linear
+from .sentences import Sentences as Sentences
+from .translation_model import TranslationModel as TranslationModel
