@@ -98,7 +98,7 @@ def prepare(folder: Path, corpus: Path, workers: int) -> tuple[float, float]:
     study.write_text(text, encoding="utf-8")
     with peak_memory() as peak:
         start = time.perf_counter()
-        prepare_study(read_study(study), folder / "results", workers=workers)
+        prepare_study(read_study(study), folder / "results", jobs=workers)
         seconds = time.perf_counter() - start
     return seconds, peak[0]
 

@@ -15,14 +15,14 @@ _WORDS_PER_COUNT = 4
 
 
 def stream_key(seed: int, *labels: str | int) -> Words:
-    """The 128-bit key of the stream that `labels` name under `seed`; other labels, independent streams."""
+    """Return the 128-bit key of a stream; streams of other labels or seeds are independent."""
     plain = [label if isinstance(label, str) else int(label) for label in labels]  # int: numpy's repr differs
     digest = blake2b(repr((int(seed), *plain)).encode(), digest_size=16).digest()
     return np.frombuffer(digest, dtype="<u8").astype(np.uint64)
 
 
 def random_words(key: Words, start: int, count: int) -> Words:
-    """Words `start` to `start + count` of a stream: Philox 4x64-10 (Salmon et al. 2011) at that counter.
+    """Return words `start` to `start + count` of a stream: Philox 4x64-10 (Salmon et al. 2011).
 
     Returns:
         (count,) uniform 64-bit words, a pure function of the key and of each word's position.
@@ -33,12 +33,12 @@ def random_words(key: Words, start: int, count: int) -> Words:
 
 
 def random_units(key: Words, start: int, count: int) -> NDArray[np.float64]:
-    """As `random_words`, as (count,) uniform numbers in [0, 1) with 53 random bits."""
+    """Return (count,) uniform numbers in [0, 1) with 53 random bits, from `random_words`."""
     return np.ldexp((random_words(key, start, count) >> np.uint64(11)).astype(np.float64), -53)
 
 
 def mix(words: Words) -> Words:
-    """A 64-bit hash of each word: the finaliser of SplitMix64 (Steele et al. 2014), a bijection."""
+    """Return a 64-bit hash of each word: the finaliser of SplitMix64 (Steele et al. 2014), a bijection."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
@@ -51,7 +51,7 @@ _ROUNDS = 12  # even, to end with the moduli in place; with fewer, ranges of les
 def permute(
     positions: NDArray[np.int64], size: int, key: Words, *, epochs: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Where a random permutation of range(`size`) sends each position; every epoch has its own permutation.
+    """Permute positions in range(`size`) at random; every epoch has its own permutation.
 
     A Feistel network on pairs of residues modulo a and b, with a·b just above `size`, repeated on what lands
     outside until it lands inside (Black and Rogaway 2002, "Ciphers with arbitrary finite domains").
@@ -75,13 +75,13 @@ def permute(
 
 
 def epoch_rows(draws: NDArray[np.int64], size: int, key: Words) -> NDArray[np.int64]:
-    """The rows that draws k read: epoch k // size visits each of `size` rows once, in an order of its own."""
+    """Return the row of each draw k; epoch k // size visits each of `size` rows once, in its own order."""
     epochs, positions = np.divmod(draws, size)
     return permute(positions, size, key, epochs=epochs)
 
 
 def _feistel(numbers: Words, size: int, tweaks: Words) -> Words:
-    """One pass of the network over [0, a·b), where a·b >= size and a·b - size < a."""
+    """Pass numbers once through the network over [0, a·b), where a·b >= size and a·b - size < a."""
     a = isqrt(size - 1) + 1
     b = -(-size // a)
     right_modulus, left_modulus = np.uint64(b), np.uint64(a)

@@ -39,7 +39,7 @@ class StudyFile:
     """{section: its table}."""
 
     def section(self, name: str, config: type[Config]) -> Config:
-        """The section `name` as the dataclass `config`.
+        """Return the section `name` as the dataclass `config`.
 
         A section that is absent is `config()` when all its fields have defaults.
 
@@ -106,7 +106,7 @@ class StructureError(ValueError):
 
 
 def structure(table: Any, config: type[Config], *, where: str) -> Config:
-    """The table as a dataclass, whose fields may be dataclasses, tuples, mappings, Literals or optional.
+    """Turn a table into a dataclass, whose fields may be dataclasses, tuples, mappings, Literals or optional.
 
     Args:
         table: What TOML or JSON gave.
@@ -149,7 +149,7 @@ def _converter() -> Converter:
 
 
 def _checked(accepted: type | tuple[type, ...], meaning: str, hook: Hook) -> Hook:
-    """`hook` after a check of the type, which cattrs leaves out: it would read "abc" as ("a", "b", "c")."""
+    """Check the type before `hook`, which cattrs leaves out: it would read "abc" as ("a", "b", "c")."""
 
     def check(value: Any, target: Any) -> Any:
         if not isinstance(value, accepted) or (isinstance(value, bool) and accepted is not bool):

@@ -109,7 +109,7 @@ def test_error_of_apt_get_is_one_line(programs):
 def test_unreachable_network_is_told_when_something_is_missing(programs, said, ask, missing):
     apt = programs(f"echo '{REFUSED}'")
     apt.update()
-    assert said == [f"going on with the lists that could be had ({REFUSED})"]
+    assert said == [f"continuing with the other lists ({REFUSED})"]
     with pytest.raises(DataError) as raised:
         ask(apt)
     assert str(raised.value) == f"apt-get update: {missing} ({REFUSED})"

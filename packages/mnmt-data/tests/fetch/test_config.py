@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.config import FetchConfig, find, full_code, plain, task_codes
+from mnmt_data.fetch.config import FetchConfig, find_languages, full_code, plain, task_codes
 
 AVAILABLE = ["de", "en", "fr", "pt-br", "pt", "zh-cn", "zh-tw"]
 
@@ -164,10 +164,10 @@ def test_codes_differ_and_can_name_a_task(languages):
 
 
 def test_languages_are_found_however_they_are_written():
-    assert find(["zh_CN", "EN", "pt-BR"], ["en", "pt_BR", "zh-cn"], corpus="x") == ("zh-cn", "en", "pt_BR")
+    assert find_languages(["zh_CN", "EN", "pt-BR"], ["en", "pt_BR", "zh-cn"], corpus="x") == ("zh-cn", "en", "pt_BR")
 
 
 def test_unknown_language_is_told_with_those_there_are():
     with pytest.raises(DataError) as raised:
-        find(["en", "xx"], ["zh-cn", "en", "de"], corpus="LibreOffice help")
+        find_languages(["en", "xx"], ["zh-cn", "en", "de"], corpus="LibreOffice help")
     assert str(raised.value) == "--langs: no 'xx' in LibreOffice help; there are de, en, zh_CN."

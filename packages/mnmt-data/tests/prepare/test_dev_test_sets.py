@@ -3,16 +3,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.prepare.dev_test_sets import Ends, places, side_of
+from mnmt_data.prepare.dev_test_sets import SplitSampler, sampled_side, sampling_ranks
 
 KEYS = st.lists(st.integers(0, 40), max_size=60).map(lambda keys: np.array(keys, dtype=np.uint64))
 
 
 def ends_of(keys, sizes, seed=1, step=10**6):
-    ends = Ends(dict(sizes))
+    ends = SplitSampler(dict(sizes))
     for start in range(0, len(keys), step) or [0]:
         part = keys[start : start + step]
-        ends.add(places(part, seed), np.arange(start, start + len(part)))
+        ends.add(sampling_ranks(part, seed), np.arange(start, start + len(part)))
     return {split: ends.rows(split).tolist() for split in sizes}
 
 
@@ -26,7 +26,7 @@ def ends_of(keys, sizes, seed=1, step=10**6):
     ],
 )
 def test_the_side_is_in_the_language_that_most_tasks_have(tasks, sides):
-    assert [side_of(task, tasks) for task in tasks] == sides
+    assert [sampled_side(task, tasks) for task in tasks] == sides
 
 
 PAIRS = st.permutations(["de", "en", "fr", "it", "zh"]).map(lambda codes: f"{codes[0]}-{codes[1]}")
@@ -36,13 +36,13 @@ PAIRS = st.permutations(["de", "en", "fr", "it", "zh"]).map(lambda codes: f"{cod
 def test_both_directions_are_split_by_the_same_language(tasks, pair):
     """Whether or not they are trained on, and have languages that are."""
     src, tgt = pair.split("-")
-    there, back = side_of(pair, tasks), side_of(f"{tgt}-{src}", tasks)
+    there, back = sampled_side(pair, tasks), sampled_side(f"{tgt}-{src}", tasks)
     assert {there, back} == {"src", "tgt"}
 
 
 @given(KEYS, st.integers(0, 20), st.integers(0, 20), st.integers(1, 12), st.integers(0, 5))
 def test_ends_are_those_of_the_sorted_whole(keys, test, dev, step, seed):
-    order = sorted(range(len(keys)), key=lambda row: (int(places(keys, seed)[row]), row))
+    order = sorted(range(len(keys)), key=lambda row: (int(sampling_ranks(keys, seed)[row]), row))
     expected = {"test": sorted(order[:test]), "dev": sorted(order[max(len(order) - dev, 0) :])}
     assert ends_of(keys, {"test": test, "dev": dev}, seed, step) == expected
 
@@ -64,6 +64,6 @@ def test_the_seed_changes_what_is_held_out():
 
 
 def test_places_are_spread_evenly():
-    found = places(np.arange(20_000, dtype=np.uint64), 3)
+    found = sampling_ranks(np.arange(20_000, dtype=np.uint64), 3)
     counts = np.histogram((found >> np.uint64(32)).astype(np.int64), bins=20, range=(0, 2**32))[0]
     assert ((counts - 1000) ** 2 / 1000).sum() < 50

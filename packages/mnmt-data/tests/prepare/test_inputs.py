@@ -1,7 +1,6 @@
 """Sources that a study names one by one, tags, vocabularies from elsewhere, groups."""
 
 import gzip
-import json
 import os
 import random
 import time
@@ -61,7 +60,7 @@ def prepare(folder):
 
 def test_all_sources_of_a_task_are_read_in_order(folder, prepare):
     data = prepare()
-    assert data.description["filters"]["en-de"]["read"] == 300
+    assert data.description.filters["en-de"].read == 300
     src, _ = data.shard("train", "en-de").gather(np.arange(len(data.shard("train", "en-de"))))
     text = [data.vocab.decode(row) for row in src]
     held_out = {line for split in ("dev", "test") for line in data.text(split, "en-de")[0]}
@@ -73,7 +72,7 @@ def test_files_add_to_a_corpus_folder(folder, prepare):
     for language in ("en", "de"):
         text = "".join(line + "\n" for line in lines(language, 50, 7))
         (folder / f"corpus/train.en-de.{language}").write_text(text)
-    assert prepare(more='corpus = "{folder}/corpus"').description["filters"]["en-de"]["read"] == 350
+    assert prepare(more='corpus = "{folder}/corpus"').description.filters["en-de"].read == 350
 
 
 def test_named_test_sets_are_taken_whole(folder, prepare):
@@ -100,9 +99,9 @@ def test_the_tag_begins_the_source_or_stands_before_its_end_or_nowhere(prepare, 
 def test_the_place_of_the_tag_is_recorded_and_makes_other_data(prepare):
     places = ("prepended", "appended", "none")
     data = [prepare(more=f'target_tag = "{where}"', out=where) for where in places]
-    assert [one.description["vocabulary"]["target_tag"] for one in data] == list(places)
+    assert [one.description.vocabulary.target_tag for one in data] == list(places)
     assert len({one.fingerprint for one in data}) == 3
-    assert len({json.dumps(one.description["coverage"]) for one in data}) == 1
+    assert len({str(one.description.coverage) for one in data}) == 1
 
 
 def test_a_vocabulary_is_used_again(folder, prepare):
@@ -110,7 +109,7 @@ def test_a_vocabulary_is_used_again(folder, prepare):
     path = first.folder / "vocab.model"
     again = prepare(train='"{folder}/raw.{{lang}}"', vocab=f"path = '{path}'", out="again")
     assert (again.folder / "vocab.model").read_bytes() == path.read_bytes()
-    assert again.description["vocabulary"]["size"] == first.vocab.size
+    assert again.description.vocabulary.size == first.vocab.size
 
 
 def test_a_vocabulary_without_the_tag_is_told(folder, prepare):

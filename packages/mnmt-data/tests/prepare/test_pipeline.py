@@ -190,10 +190,10 @@ def test_longer_pairs_than_max_length_are_left_out_of_train_alone(folder, prepar
     write(folder / "corpus", "train", "en-de", src, tgt)
     data, _ = prepare(STUDY.replace("max_length = 40", "max_length = 7"))
     assert set(tokens(data, "train", "en-de")[0].lengths) == {7}
-    filters = data.description["filters"]
-    assert filters["en-de"]["counts"]["too many tokens"] > 20
-    assert filters["en-de"]["samples"]["too many tokens"][0][0] in src
-    assert filters["en-fr"]["counts"]["too many tokens"] == 0
+    filters = data.description.filters
+    assert filters["en-de"].counts["too many tokens"] > 20
+    assert filters["en-de"].samples["too many tokens"][0][0] in src
+    assert filters["en-fr"].counts["too many tokens"] == 0
     assert tokens(data, "news", "en-de")[0].lengths.tolist() == [142]
     with pytest.raises(DataError, match=r"no training pairs of en-de; make `max_length` \(6\) larger"):
         prepare(STUDY.replace("max_length = 40", "max_length = 6"))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.prepare.config import VocabConfig
-from mnmt_data.prepare.vocabulary_sample import language_shares, sample_sizes, spread
+from mnmt_data.prepare.vocabulary_sample import evenly_spaced_rows, language_shares, sample_sizes
 
 
 @given(
@@ -41,12 +41,12 @@ def test_no_more_is_sampled_than_there_is():
 @given(st.lists(st.booleans(), min_size=1).filter(any), st.integers(0, 50))
 def test_rows_are_spread_evenly_over_those_chosen(chosen, size):
     chosen = np.array(chosen)
-    rows, kept = spread(chosen, size), np.flatnonzero(chosen)
+    rows, kept = evenly_spaced_rows(chosen, size), np.flatnonzero(chosen)
     assert rows.tolist() == [int(kept[place * len(kept) // size]) for place in range(size)]
 
 
 def test_rows_are_spread_over_chunks_of_rows(monkeypatch):
     chosen = np.random.default_rng(1).random(1000) < 0.3
-    whole = spread(chosen, 100)
+    whole = evenly_spaced_rows(chosen, 100)
     monkeypatch.setattr("mnmt_data.prepare.vocabulary_sample._ROWS_AT_A_TIME", 7)
-    assert spread(chosen, 100).tolist() == whole.tolist()
+    assert evenly_spaced_rows(chosen, 100).tolist() == whole.tolist()

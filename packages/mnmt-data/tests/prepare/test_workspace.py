@@ -37,7 +37,7 @@ from mnmt_data.prepare import encode, prepare_study, workers
 from mnmt_data.study import read_study
 encode.SEGMENT_PAIRS, workers.STARTING_PAIRS = 60, 0
 if __name__ == "__main__":
-    prepare_study(read_study("study.toml"), Path(sys.argv[1]), workers=2)
+    prepare_study(read_study("study.toml"), Path(sys.argv[1]), jobs=2)
 """
 
 
@@ -75,12 +75,12 @@ def whole(folder):
     """What an uninterrupted call prepares, in this process alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encode, "SEGMENT_PAIRS", 60)
-        return contents(prepare_study(read_study(folder / "study.toml"), folder / "whole", workers=1).folder)
+        return contents(prepare_study(read_study(folder / "study.toml"), folder / "whole", jobs=1).folder)
 
 
 @pytest.fixture
 def prepare(folder, tmp_path, small_segments):
-    return lambda count=1: prepare_study(read_study(folder / "study.toml"), tmp_path / "out", workers=count)
+    return lambda count=1: prepare_study(read_study(folder / "study.toml"), tmp_path / "out", jobs=count)
 
 
 class Disk:
@@ -103,7 +103,7 @@ def test_a_shard_of_several_segments_is_one(whole, folder):
     names = [str(path) for path in whole]
     assert {f"shards/train.en-de/0000{number}.arrow" for number in range(2)} <= set(names)
     data = open_prepared(folder / "whole/data")
-    assert len(data.shard("train", "en-de")) == data.description["counts"]["train"]["en-de"]["pairs"] > 120
+    assert len(data.shard("train", "en-de")) == data.train_counts["en-de"].pairs > 120
 
 
 def test_several_processes_write_the_same_bytes(prepare, whole, monkeypatch):
@@ -153,7 +153,7 @@ def test_other_settings_start_anew(prepare, folder, whole, tmp_path, monkeypatch
     study = folder / "other.toml"
     study.write_text((folder / "study.toml").read_text().replace("size = 320", "size = 300"))
     with pytest.raises(DataError):
-        prepare_study(read_study(study), tmp_path / "out", workers=1)
+        prepare_study(read_study(study), tmp_path / "out", jobs=1)
     disk.room = 10**9
     assert contents(prepare().folder) == whole
 
@@ -166,9 +166,9 @@ def test_a_failed_run_leaves_what_was_there(prepare, folder, whole, tmp_path, mo
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mnmt_data.prepare.pipeline.learn_vocabulary", stop)
+    monkeypatch.setattr("mnmt_data.prepare.pipeline.prepare_vocabulary", stop)
     with pytest.raises(KeyboardInterrupt):
-        prepare_study(read_study(study), tmp_path / "out", workers=1)
+        prepare_study(read_study(study), tmp_path / "out", jobs=1)
     assert contents(tmp_path / "out/data") == whole
 
 
@@ -201,7 +201,7 @@ def test_killed_processes_leave_what_the_next_goes_on_from(folder, whole, tmp_pa
 
 
 def test_a_file_larger_than_the_limit_is_one_line_and_2(folder, whole, tmp_path):
-    run = "mnmt_data", "prepare", "study.toml", "--out", str(tmp_path), "--workers", "1"
+    run = "mnmt_data", "prepare", "study.toml", "--out", str(tmp_path), "--jobs", "1"
     limited = f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); \
 sys.argv = {list(run)}; runpy.run_module('mnmt_data', run_name='__main__')"
     failed = subprocess.run(

@@ -74,7 +74,7 @@ def run(folder, *, tasks=TASKS, zero_shot=("de-fr",), dev=10, test=20, more=CORP
         more=more.format(folder=folder),
     )
     (folder / "study.toml").write_text(text, encoding="utf-8")
-    return prepare_study(read_study(folder / "study.toml"), folder / "out", workers=1)
+    return prepare_study(read_study(folder / "study.toml"), folder / "out", jobs=1)
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_sets_are_taken_out_of_text_that_is_not_trained_on(folder):
         assert len(data.shard("test", task)) == 20
         assert 0 < len(data.shard("dev", task)) <= 10  # without sentences of the test sets of other tasks
         assert not (data.folder / f"shards/train.{task}").exists()
-        assert task not in data.description["counts"]["train"]
-        assert task not in data.description["filters"]
+        assert task not in data.train_counts
+        assert task not in data.description.filters
     for split in ("dev", "test"):
         assert data.text(split, "fr-de") == data.text(split, "de-fr")[::-1]
 
@@ -120,7 +120,7 @@ def test_sources_have_the_tag_of_a_language_that_nothing_is_translated_into(fold
     data = run(folder, tasks=["de-en", "en-de"], zero_shot=["en-fr"])
     src, _ = data.shard("test", "en-fr").gather(np.arange(20))
     assert {int(row[0]) for row in src} == {data.vocab.tag("fr")}
-    assert set(data.description["vocabulary"]["tags"]) == {"de", "en", "fr"}
+    assert set(data.description.vocabulary.tags) == {"de", "en", "fr"}
 
 
 def test_no_sentence_of_a_zero_shot_set_is_trained_on_in_any_task(folder):
@@ -271,7 +271,7 @@ def test_inspect_and_replay_and_select_handle_zero_shot_tasks(cli, made, tmp_pat
     record(tmp_path, {"aa-xx": 0.25, "xx-aa": 0.25, "xx-bb": 0.25, "bb-xx": 0.25})
     status, out, err = cli("replay", "runs/one", "--step", "3", "--json")
     assert (status, err) == (0, "")
-    assert list(json.loads(out)["drawn"]) == ["aa-xx", "xx-aa", "xx-bb", "bb-xx"]
+    assert list(json.loads(out)["draws"]) == ["aa-xx", "xx-aa", "xx-bb", "bb-xx"]
     status, out, err = cli("select", "out/data", "--task", "aa-bb", "--base", "x")
     assert (status, out) == (2, "")
     assert err == "mnmt-data: --task must be one of aa-xx, xx-aa, xx-bb, bb-xx, but is aa-bb.\n"

@@ -28,7 +28,7 @@ def schedule(*phases):
     starts = np.cumsum([0, *(phase[1] for phase in phases[:-1])]).tolist()
     kept = [phase[2] if len(phase) > 2 else 1.0 for phase in phases]
     batches = zip(starts, phases, kept, strict=True)
-    return Schedule(tuple(Phase(mixture=mixture(*p[0]), step=step, kept=share) for step, p, share in batches))
+    return Schedule(tuple(Phase(mixture=mixture(*p[0]), step=step, keep=share) for step, p, share in batches))
 
 
 def sampler(*phases, batch_tokens=200, seed=0, orders=None, infos=INFOS):

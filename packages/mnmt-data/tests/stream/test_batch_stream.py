@@ -205,7 +205,7 @@ def test_counts_are_the_addresses_before_a_step(weights, steps, seed):
 
 
 def test_selection_reads_the_best_rows_only():
-    kept = Schedule((Phase(mixture=Mixture(WEIGHTS), kept=0.1), Phase(mixture=Mixture(WEIGHTS), step=50)))
+    kept = Schedule((Phase(mixture=Mixture(WEIGHTS), keep=0.1), Phase(mixture=Mixture(WEIGHTS), step=50)))
     batches = stream(kept, orders={"en-it": BEST["en-it"]})
     read = [batches.locations(step) for step in range(window_end(batches, 50))]
     rows = [

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def data(tmp_path_factory):
 
 
 def phases(config):
-    return [(p.step, dict(p.mixture.weights), p.kept) for p in config.schedule(MIXTURE).phases]
+    return [(p.step, dict(p.mixture.weights), p.keep) for p in config.schedule(MIXTURE).phases]
 
 
 @given(half_life=st.integers(1, 10_000), floor=st.floats(0.01, 1))
@@ -122,7 +123,7 @@ def test_a_change_of_a_task_that_is_not_there_is_named(data):
 
 @pytest.mark.parametrize("weight", [0.0, 0.5])
 def test_a_mixture_of_what_is_never_trained_on_is_told_with_what_is(data, weight):
-    zero_shot = PreparedData(folder=data.folder, description=data.description | {"zero_shot": ["aa-bb"]})
+    zero_shot = PreparedData(folder=data.folder, description=replace(data.description, zero_shot=("aa-bb",)))
     for task, kind in (("aa-bb", ", a zero-shot task"), ("xx-cc", "")):
         mixture = Mixture({"xx-aa": 1 - weight, task: weight})
         with pytest.raises(DataError) as raised:

@@ -102,9 +102,9 @@ def mixtures(draw, tasks=("a", "b", "c")):
     ("field", "message"),
     [
         ({"step": -1}, r"`step` must not be negative, but is -1\."),
-        ({"kept": 0.0}, r"`kept` must be in \(0, 1\], but is 0\.0\."),
-        ({"kept": 1.5}, r"`kept` must be in \(0, 1\], but is 1\.5\."),
-        ({"kept": nan}, r"`kept` must be in \(0, 1\], but is nan\."),
+        ({"keep": 0.0}, r"`keep` must be in \(0, 1\], but is 0\.0\."),
+        ({"keep": 1.5}, r"`keep` must be in \(0, 1\], but is 1\.5\."),
+        ({"keep": nan}, r"`keep` must be in \(0, 1\], but is nan\."),
         ({"loss_weights": {"a": 1.0, "z": 2.0}}, r"`loss_weights` must be of tasks .*, but one is 'z'\."),
         ({"loss_weights": {"a": -1.0}}, r"`loss_weights` must be finite and not negative, but a has -1\.0\."),
         ({"loss_weights": {"b": nan}}, r"`loss_weights` must be finite and not negative, but b has nan\."),
@@ -153,7 +153,7 @@ def test_a_step_is_in_the_last_phase_that_has_begun(steps, step):
 
 def test_a_constant_schedule_is_one_phase():
     (phase,) = Schedule.constant(EVEN).phases
-    assert (phase.mixture, phase.step, phase.kept, dict(phase.loss_weights)) == (EVEN, 0, 1.0, {})
+    assert (phase.mixture, phase.step, phase.keep, dict(phase.loss_weights)) == (EVEN, 0, 1.0, {})
 
 
 @given(mixtures(), st.tuples(*[st.floats(0, 10)] * 3))
@@ -205,7 +205,7 @@ def test_a_description_is_plain_and_tells_schedules_apart():
     schedules = [
         Schedule.constant(EVEN),
         Schedule.constant(ONLY_A),
-        Schedule((Phase(mixture=EVEN, kept=0.5),)),
+        Schedule((Phase(mixture=EVEN, keep=0.5),)),
         Schedule((Phase(mixture=EVEN, loss_weights={"a": 2.0}),)),
         Schedule((Phase(mixture=EVEN), Phase(mixture=EVEN, step=1))),
         Schedule((Phase(mixture=EVEN), Phase(mixture=EVEN, step=2))),

@@ -9,7 +9,8 @@ import pytest
 
 from mnmt_data.cli import main
 from mnmt_data.errors import DataError
-from mnmt_data.store import prepared
+from mnmt_data.store.description import PreparedDescription
+from mnmt_data.store.prepared import shard_path
 from mnmt_data.store.segments import SegmentInfo, write_segment
 from mnmt_data.store.shards import segment_path
 from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
@@ -41,19 +42,12 @@ def study(tmp_path_factory):
     train_vocabulary([" ".join(WORDS)], data / "vocab.model", kind="word", size=20, languages=languages)
     vocab = Vocabulary.load(data / "vocab.model")
     for task in ROWS:
-        path = prepared.shard_path(data, "train", task)
+        path = shard_path(data, "train", task)
         path.mkdir(parents=True)
         sources, targets = zip(*lines(task), strict=True)
         tagged = vocab.encode_sources(sources, target=task[-2:])
         write_segment(segment_path(path, 0), tagged, vocab.encode_ragged(targets))
-    description = {
-        "schema": prepared.SCHEMA,
-        "tasks": list(MIXTURE),
-        "zero_shot": ["de-fr"],
-        "vocabulary": {"target_tag": "prepended"},
-        "files": {},
-    }
-    (data / "prepared.json").write_text(json.dumps(description), encoding="utf-8")
+    PreparedDescription(tasks=tuple(MIXTURE), zero_shot=("de-fr",)).write(data)
     return folder
 
 
@@ -235,7 +229,7 @@ def test_replay_prints_only_json_when_asked(cli, run):
     stream, data = open_recorded_stream(read_recorded_stream(folder))
     status, out, err = cli("replay", folder, "--json")
     assert (status, err) == (0, "")
-    assert json.loads(out) == {"drawn": audit(stream, 0), "batch": describe_batch(stream, data, 0, samples=3)}
+    assert json.loads(out) == {"draws": audit(stream, 0), "batch": describe_batch(stream, data, 0, samples=3)}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import mnmt_data.cli.select  # noqa: F401 - adds its command to the app
 from mnmt_data.cli.app import app
 from mnmt_data.errors import DataError
-from mnmt_data.store.prepared import SCHEMA, VOCABULARY, PreparedData, shard_path
+from mnmt_data.store.description import PreparedDescription
+from mnmt_data.store.prepared import VOCABULARY, PreparedData, shard_path
 from mnmt_data.store.score_file import ScoresInfo, score_table
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import segment_path
@@ -37,8 +38,8 @@ def data(tmp_path):
     vocab = Vocabulary.load(folder / VOCABULARY)
     src = vocab.encode_sources(SOURCES, target="de")
     write_segment(segment_path(shard, 0), src, vocab.encode_ragged(TARGETS))
-    vocabulary = {"target_tag": vocab.target_tag}
-    description = {"tasks": [TASK], "zero_shot": [], "vocabulary": vocabulary, "fingerprint": "these"}
+    description = PreparedDescription(tasks=(TASK,), fingerprint="these")
+    description.write(folder)
     return PreparedData(folder=folder, description=description)
 
 
@@ -184,9 +185,6 @@ def test_area_under_curve_needs_both_kinds(is_clean):
 
 
 def command(data, *arguments):
-    # The folder needs no description of its own for what is tested here.
-    described = {"schema": SCHEMA, "files": {}, **data.description}
-    (data.folder / "prepared.json").write_text(json.dumps(described))
     tokens = ["select", str(data.folder), *map(str, arguments)]
     app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
 
@@ -210,7 +208,7 @@ def test_command_prints_json(data, scored, capsys, tmp_path):
     command(data, "--task", TASK, "--tuned", scored["tuned"], "--out", tmp_path / "o.npy", "--json")
     printed = json.loads(capsys.readouterr().out)
     assert printed["order"] == str(tmp_path / "o.npy")
-    assert printed["kept"][-1] == {"share": 1.0, "pairs": 6, "lowest": -3.5}
+    assert printed["shares"][-1] == {"share": 1.0, "pairs": 6, "lowest": -3.5}
     assert printed["samples"] == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from mnmt_data.cli import fetch, prepare, replay, select  # noqa: F401 - each adds its commands to the app
+from mnmt_data.cli import fetch, inspect, prepare, replay, select  # noqa: F401 - each adds its commands
 from mnmt_data.cli.app import app
 from mnmt_data.console import run_app
 from mnmt_data.errors import DataError

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from mnmt_data.cli.app import Out, app, say
+from mnmt_data.cli.app import Out, ProgressBar, app, report
 from mnmt_data.fetch.config import FetchConfig
 
 OPTIONS = Parameter(name="*")
@@ -16,13 +16,13 @@ OPTIONS = Parameter(name="*")
 
 @dataclass(frozen=True, kw_only=True)
 class DescriptionsConfig(FetchConfig):
-    """The options of `debian-descriptions`, an out-of-domain test set unless it is called otherwise."""
+    """Options of `debian-descriptions`, an out-of-domain test set unless it is named otherwise."""
 
     testset: str = "debian"
     """Name of the text in the folder, such as `train` or `test`."""
 
 
-USUAL, DESCRIPTIONS = FetchConfig(), DescriptionsConfig()
+DEFAULTS, DESCRIPTIONS = FetchConfig(), DescriptionsConfig()
 
 fetch = App(name="fetch", help="Fetch parallel text that Debian distributes, translated from English.")
 app.command(fetch)
@@ -30,49 +30,51 @@ app.command(fetch)
 
 @fetch.command
 def libreoffice_help(
-    request: Annotated[FetchConfig, OPTIONS] = USUAL, *, out: Out = Path("corpora/libreoffice-help")
+    config: Annotated[FetchConfig, OPTIONS] = DEFAULTS, *, out: Out = Path("corpora/libreoffice-help")
 ) -> None:
-    """The paragraphs of LibreOffice's help, aligned by their ids.
+    """Fetch the paragraphs of LibreOffice's help, aligned by their ids.
 
     Args:
-        request: Languages, pairs and names.
+        config: Languages, pairs and names.
         out: Corpus folder to write.
     """
     from mnmt_data.fetch.libreoffice_help import fetch_libreoffice_help
 
-    fetch_libreoffice_help(request, out, report=say)
+    with ProgressBar("files") as progress:
+        fetch_libreoffice_help(config, out, report=report, progress=progress)
     print(f"fetched: {out}")
 
 
 @fetch.command
 def libreoffice_interface(
-    request: Annotated[FetchConfig, OPTIONS] = USUAL, *, out: Out = Path("corpora/libreoffice-interface")
+    config: Annotated[FetchConfig, OPTIONS] = DEFAULTS, *, out: Out = Path("corpora/libreoffice-interface")
 ) -> None:
-    """The strings of LibreOffice's interface: labels, menus, messages and tips.
+    """Fetch the strings of LibreOffice's interface: labels, menus, messages and tips.
 
     Args:
-        request: Languages, pairs and names.
+        config: Languages, pairs and names.
         out: Corpus folder to write.
     """
     from mnmt_data.fetch.libreoffice_interface import fetch_libreoffice_interface
 
-    fetch_libreoffice_interface(request, out, report=say)
+    with ProgressBar("files") as progress:
+        fetch_libreoffice_interface(config, out, report=report, progress=progress)
     print(f"fetched: {out}")
 
 
 @fetch.command
 def debian_descriptions(
-    request: Annotated[DescriptionsConfig, OPTIONS] = DESCRIPTIONS,
+    config: Annotated[DescriptionsConfig, OPTIONS] = DESCRIPTIONS,
     *,
     out: Out = Path("corpora/debian-descriptions"),
 ) -> None:
-    """Debian's translated package descriptions, aligned paragraph by paragraph.
+    """Fetch Debian's translated package descriptions, aligned paragraph by paragraph.
 
     Args:
-        request: Languages, pairs and names.
+        config: Languages, pairs and names.
         out: Corpus folder to write.
     """
     from mnmt_data.fetch.debian_descriptions import fetch_debian_descriptions
 
-    fetch_debian_descriptions(request, out, report=say)
+    fetch_debian_descriptions(config, out, report=report)
     print(f"fetched: {out}")

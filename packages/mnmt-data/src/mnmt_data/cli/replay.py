@@ -22,16 +22,16 @@ def replay(run: Path, *, step: Count = 0, samples: Count = 3, as_json: Json = Fa
     from mnmt_data.stream.replay import audit, describe_batch, open_recorded_stream, read_recorded_stream
 
     stream, data = open_recorded_stream(read_recorded_stream(run))
-    drawn, batch = audit(stream, step), describe_batch(stream, data, step, samples=samples)
+    draws, batch = audit(stream, step), describe_batch(stream, data, step, samples=samples)
     print(
-        json.dumps({"drawn": drawn, "batch": batch}, ensure_ascii=False) if as_json else _table(drawn, batch)
+        json.dumps({"draws": draws, "batch": batch}, ensure_ascii=False) if as_json else _table(draws, batch)
     )
 
 
-def _table(drawn: dict[str, Any], batch: dict[str, Any]) -> str:
+def _table(draws: dict[str, Any], batch: dict[str, Any]) -> str:
     lines = [f"drawn before step {batch['step']}"]
     lines.append(f"{'task':<12}{'weight':>10}{'share':>10}{'pairs':>14}{'epochs':>9}{'deviation':>11}")
-    for task, row in drawn.items():
+    for task, row in draws.items():
         shares = f"{row['weight']:>10.6f}{row['share']:>10.6f}"
         lines.append(f"{task:<12}{shares}{row['pairs']:>14,}{row['epochs']:>9.2f}{row['deviation']:>+10.2f}σ")
     size = f"{batch['pairs']:,} pairs, {batch['tgt_tokens']:,} target tokens, {batch['padding']:.1%} padding"

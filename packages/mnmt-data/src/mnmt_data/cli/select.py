@@ -56,22 +56,22 @@ def select(
         raise DataError(f"--task must be one of {', '.join(data.tasks)}, but is {task}.")
     out = out or order_path(prepared, task)
     selection = select_pairs(data, task, base=base, tuned=tuned, out=out)
-    kept = [selection.kept(share) for share in SHARES]
-    shown = list(_samples(data, task, selection, samples))
+    shares = [selection.best(share) for share in SHARES]
+    examples = list(_samples(data, task, selection, samples))
     if as_json:
         print(
             json.dumps(
-                {"order": str(out), "kept": [asdict(row) for row in kept], "samples": shown},
+                {"order": str(out), "shares": [asdict(row) for row in shares], "samples": examples},
                 ensure_ascii=False,
             )
         )
     else:
-        print(_table(kept, shown))
+        print(_table(shares, examples))
         print(f"selected: {out}")
 
 
 def _samples(data: PreparedData, task: str, selection: Selection, count: int) -> Iterator[dict[str, Any]]:
-    """The best and the worst pairs as text."""
+    """Yield the best and the worst pairs as text."""
     shard = data.shard("train", task)
     ends = {"best": selection.order[:count], "worst": selection.order[len(selection.order) - count :]}
     for end, rows in ends.items():
@@ -81,11 +81,11 @@ def _samples(data: PreparedData, task: str, selection: Selection, count: int) ->
             yield {"end": end, "row": row, "score": float(selection.scores[row]), **texts}
 
 
-def _table(kept: Sequence[SelectedShare], shown: Sequence[dict[str, Any]]) -> str:
-    lines = [f"{'kept':>6}{'pairs':>16}{'lowest score':>15}"]
-    lines += [f"{row.share:>6.0%}{row.pairs:>16,}{row.lowest:>15.3f}" for row in kept]
+def _table(shares: Sequence[SelectedShare], examples: Sequence[dict[str, Any]]) -> str:
+    lines = [f"{'share':>6}{'pairs':>16}{'lowest score':>15}"]
+    lines += [f"{row.share:>6.0%}{row.pairs:>16,}{row.lowest:>15.3f}" for row in shares]
     lines += [
         f"\n{pair['end']}, row {pair['row']}, {pair['score']:.3f}: {pair['src']}\n  {pair['tgt']}"
-        for pair in shown
+        for pair in examples
     ]
     return "\n".join(lines)

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import IO, cast
 from urllib.parse import unquote
 
-from tqdm import tqdm
-
 from mnmt_data.errors import DataError
 
 CONFIGURATION = """\
@@ -23,27 +21,37 @@ APT::Sandbox::User "root";
 #clear Acquire::Languages;
 Acquire::Languages {{ {languages} }};
 """
+Report = Callable[[str], None]
+"""Takes a line about the work."""
+
+Progress = Callable[[str, int], None]
+"""Takes the name of a stage and the number of files that it has just done."""
+
 _TRANSLATION = re.compile(r"/i18n/Translation-([\w@]+)$", flags=re.MULTILINE)
 
 
 class Apt:
-    """apt-get on this machine's package sources, keeping what it fetches in one folder."""
+    """Runs apt-get on this machine's package sources, and keeps its files in one folder."""
 
-    def __init__(self, folder: Path, *, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, folder: Path, *, report: Report, progress: Progress = lambda stage, files: None
+    ) -> None:
         """Prepare the folder.
 
         Args:
-            folder: Where lists and packages go, and are found again by the next run.
+            folder: Folder of lists and packages, which the next run uses again.
             report: Called with a line at each stage.
+            progress: Called with the name of a stage and the number of files that it has just done.
 
         Raises:
-            DataError: If it cannot be written.
+            DataError: If the folder cannot be written.
         """
         self._folder = folder.resolve()
         self.lists = self._folder / "lists"
         self.packages = self._folder / "packages"
         self._configuration = self._folder / "apt.conf"
         self._report = report
+        self._progress = progress
         self._unreached = ""
         try:
             for subfolder in (self.lists / "partial", self.packages):
@@ -55,8 +63,8 @@ class Apt:
     def update(self, *, description_languages: Sequence[str] = ("none",)) -> None:
         """Fetch the lists that have changed.
 
-        A package source that cannot be reached is no error yet, since the others or the lists of an earlier
-        run may have what is wanted; if they have not, that error says so.
+        A package source that cannot be reached is no error yet: the other sources, or the lists of an earlier
+        run, may have the packages. If they have not, the error about that mentions the source.
 
         Args:
             description_languages: Languages of the package descriptions to fetch as well, `zh_CN`.
@@ -69,10 +77,10 @@ class Apt:
         failures = [line for line in output.splitlines() if line.startswith("W: Failed to fetch")]
         self._unreached = f" ({failures[0]})" if failures else ""
         if failures:
-            self._report(f"going on with the lists that could be had{self._unreached}")
+            self._report(f"continuing with the other lists{self._unreached}")
 
     def names(self, prefix: str) -> list[str]:
-        """Names of the packages that begin with `prefix`.
+        """Return the names of the packages that begin with `prefix`.
 
         Raises:
             DataError: If there are none.
@@ -83,7 +91,7 @@ class Apt:
         return names
 
     def description_languages(self) -> list[str]:
-        """Languages that the package sources have package descriptions in.
+        """Return the languages in which the package sources have package descriptions.
 
         Raises:
             DataError: If there are none.
@@ -96,7 +104,7 @@ class Apt:
         return sorted(languages)
 
     def descriptions(self, language: str) -> list[Path]:
-        """The lists of package descriptions in a language, one for each package source that has one.
+        """Return the lists of package descriptions in a language, one for each package source that has one.
 
         Raises:
             DataError: If none has.
@@ -107,7 +115,7 @@ class Apt:
         return lists
 
     def has_descriptions(self, language: str) -> bool:
-        """Whether there is a list of package descriptions in a language."""
+        """Return whether there is a list of package descriptions in a language."""
         return bool(self._description_lists(language))
 
     def _description_lists(self, language: str) -> list[Path]:
@@ -119,7 +127,7 @@ class Apt:
         """Download packages, unless they are there already: apt-get compares size and checksum.
 
         Returns:
-            Their files, in the order asked for.
+            Their files, in the same order.
 
         Raises:
             DataError: If a package is unknown or cannot be fetched.
@@ -127,8 +135,9 @@ class Apt:
         # Asked from a folder without packages, apt-get prints those that are there as well.
         uris = self._run("apt-get", "-q", "download", "--print-uris", *packages, folder=self._folder)
         files = [self.packages / line.split()[1] for line in uris.splitlines() if line.startswith("'")]
-        for package in tqdm(packages, desc="download", unit=" packages", disable=None):
+        for package in packages:
             self._run("apt-get", "-q", "download", package)
+            self._progress("download", 1)
         named = {file.name.partition("_")[0]: file for file in files}
         return [named[package] for package in packages]
 
@@ -138,7 +147,7 @@ class Apt:
         self._configuration.write_text(content, encoding="utf-8")
 
     def _run(self, program: str, *arguments: str, folder: Path | None = None) -> str:
-        """What a program of apt prints; it downloads into `folder`."""
+        """Run a program of apt, which downloads into `folder`, and return its output."""
         command = [program, "-c", str(self._configuration), *arguments]
         environment = {**os.environ, "LC_ALL": "C.UTF-8"}
         try:
@@ -163,12 +172,12 @@ class Apt:
 
 
 def package_version(package: Path) -> str:
-    """Version in the name of a package's file, where apt writes a colon as %3a."""
+    """Return the version in the name of a package's file, where apt writes a colon as %3a."""
     return package.name.split("_")[1].replace("%3a", ":")
 
 
 def members(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str], bytes]]:
-    """`(match, content)` of the package's files where `path` is found in the name, read in one pass.
+    """Yield `(match, content)` of the package's files whose name matches `path`, in one pass.
 
     Raises:
         DataError: If the package is broken, or this system cannot unpack it.

@@ -30,7 +30,7 @@ class Selection:
     """Whether everything there is was asked for, so that a language without text is no mistake."""
 
     def only(self, codes: Collection[str]) -> Selection:
-        """The selection less all languages but some, and less their pairs."""
+        """Return the selection of only these languages, and of the pairs between them."""
         return Selection(
             names={code: name for code, name in self.names.items() if code in codes},
             pairs=tuple(pair for pair in self.pairs if set(pair) <= set(codes)),
@@ -64,20 +64,20 @@ class FetchConfig:
             self._select(task_codes(self._languages()))
 
     def select(self, available: Sequence[str], *, corpus: str) -> Selection:
-        """The languages among those available, and their pairs.
+        """Select from the languages that are available, and pair them.
 
         Raises:
             DataError: If a language is not available.
         """
-        wanted = self._languages() if self.langs != ALL else self._every(available)
-        found = find(wanted, available, corpus=corpus)
-        return self._select(task_codes(found))
+        requested = self._languages() if self.langs != ALL else self._every(available)
+        selected = find_languages(requested, available, corpus=corpus)
+        return self._select(task_codes(selected))
 
     def _languages(self) -> list[str]:
         return [language.strip() for language in self.langs.split(",")]
 
     def _every(self, available: Sequence[str]) -> list[str]:
-        """English first."""
+        """Return all languages, English first."""
         return sorted(available, key=lambda name: (plain(name) != ENGLISH, plain(name)))
 
     def _check_languages(self) -> None:
@@ -103,7 +103,7 @@ class FetchConfig:
 
 
 def _named_pairs(text: str, names: dict[str, str]) -> list[Pair]:
-    """The pairs that `en-de,de-pt_BR` names; a language with a short code may be written with its region."""
+    """Parse pairs such as `en-de,de-pt_BR`; a language with a short code may be written with its region."""
     codes = {full_code(name): code for code, name in names.items()} | {code: code for code in names}
     pairs: list[Pair] = []
     for part in text.split(","):
@@ -121,19 +121,19 @@ ENGLISH = "en"
 
 
 def plain(language: str) -> str:
-    """A language as it compares: `zh-cn` for `zh_CN`, `sr-latin` for `sr@latin`, and `en` for `en-US`."""
+    """Return a comparable name: `zh-cn` for `zh_CN`, `sr-latin` for `sr@latin`, `en` for `en-US`."""
     name = re.sub("[_@]", "-", language.strip().lower())
     return ENGLISH if name == "en-us" else name
 
 
 def full_code(language: str) -> str:
-    """The code of a language with its region or variant: `pt_BR`, `zh_TW`, `sr_latin`, `de`."""
+    """Return the code of a language with its region or variant: `pt_BR`, `zh_TW`, `sr_latin`, `de`."""
     base, *variants = plain(language).split("-")
     return "_".join([base, *(part.upper() if len(part) == 2 else part for part in variants)])
 
 
 def task_codes(languages: Sequence[str]) -> dict[str, str]:
-    """The code that names each language in a task.
+    """Return the code of each language in the names of tasks.
 
     It is the language alone, `zh` for `zh-CN`, unless others of `languages` or English would share it: then
     it keeps the region, `zh_CN` beside `zh_TW`.
@@ -148,15 +148,15 @@ def task_codes(languages: Sequence[str]) -> dict[str, str]:
     return {name: base if shared[base] == 1 else full_code(name) for name, base in bases.items()}
 
 
-def find(wanted: Sequence[str], available: Sequence[str], *, corpus: str) -> tuple[str, ...]:
-    """The languages of `available` that `wanted` names, in the order of `wanted`.
+def find_languages(requested: Sequence[str], available: Sequence[str], *, corpus: str) -> tuple[str, ...]:
+    """Return the languages of `available` that `requested` names, in the order of `requested`.
 
     Raises:
         DataError: Naming a language that is not there, and those that are.
     """
     names = {plain(name): name for name in available}
-    for language in wanted:
+    for language in requested:
         if plain(language) not in names:
             choice = ", ".join(sorted(map(full_code, names)))
             raise DataError(f"--langs: no {language!r} in {corpus}; there are {choice}.")
-    return tuple(names[plain(language)] for language in wanted)
+    return tuple(names[plain(language)] for language in requested)

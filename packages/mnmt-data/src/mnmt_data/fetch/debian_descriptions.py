@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from mnmt_data.fetch.apt import Apt
+from mnmt_data.fetch.apt import Apt, Report
 from mnmt_data.fetch.config import ALL, ENGLISH, FetchConfig, Selection, full_code
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
@@ -30,14 +30,14 @@ _CJK = "[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
 _WRAPPED_CJK = re.compile(f"(?<={_CJK})\n (?={_CJK})")
 
 
-def fetch_debian_descriptions(request: FetchConfig, folder: Path, *, report: Callable[[str], None]) -> None:
+def fetch_debian_descriptions(config: FetchConfig, folder: Path, *, report: Report) -> None:
     """Write the translated package descriptions into the corpus folder `folder`.
 
     Descriptions align by the checksum of the English text, then paragraph by paragraph where both have as
     many as the English.
 
     Args:
-        request: Languages and pairs.
+        config: Languages and pairs.
         folder: Corpus folder to write.
         report: Called with a line at each stage.
 
@@ -47,7 +47,7 @@ def fetch_debian_descriptions(request: FetchConfig, folder: Path, *, report: Cal
     check_folder(folder)
     apt = Apt(folder.parent / ".downloads" / "descriptions", report=report)
     report("fetching package descriptions")
-    selection = _update(apt, request)
+    selection = _update(apt, config)
     text = ParallelText(read_descriptions(apt.descriptions(ENGLISH)))
     for code, name in selection.names.items():
         if code != ENGLISH:
@@ -55,38 +55,38 @@ def fetch_debian_descriptions(request: FetchConfig, folder: Path, *, report: Cal
             report(f"{code}: {translated:,} paragraphs translated")
     lists = [path.name for name in selection.names.values() for path in apt.descriptions(name)]
     provenance = {"source": SOURCE, "lists": lists, "licence": LICENCE}
-    publish(folder, text, request, selection, provenance=provenance, report=report)
+    publish(folder, text, config, selection, provenance=provenance, report=report)
 
 
-def _update(apt: Apt, request: FetchConfig) -> Selection:
+def _update(apt: Apt, config: FetchConfig) -> Selection:
     """Fetch the descriptions in English and the languages asked for.
 
     A package source may announce a language that it has no list of: that is no language to choose `all` from.
     """
-    if request.langs != ALL:
-        languages = [full_code(language) for language in request.langs.split(",")]
+    if config.langs != ALL:
+        languages = [full_code(language) for language in config.langs.split(",")]
         apt.update(description_languages=list(dict.fromkeys([ENGLISH, *languages])))
-        return request.select(apt.description_languages(), corpus=SOURCE)
+        return config.select(apt.description_languages(), corpus=SOURCE)
     apt.update()
     languages = apt.description_languages()
     apt.update(description_languages=languages)
-    return request.select([name for name in languages if apt.has_descriptions(name)], corpus=SOURCE)
+    return config.select([name for name in languages if apt.has_descriptions(name)], corpus=SOURCE)
 
 
 def read_descriptions(lists: list[Path]) -> Paragraphs:
-    """The paragraphs in apt's lists of one language; the first list that has a description counts."""
+    """Read the paragraphs in apt's lists of one language; the first list that has a description counts."""
     paragraphs: Paragraphs = {}
-    seen: set[str] = set()
+    known_md5s: set[str] = set()
     for path in lists:
         for md5, texts in parse_descriptions(path.read_text(encoding="utf-8")):
-            if md5 not in seen:
+            if md5 not in known_md5s:
                 paragraphs.update({(md5, len(texts), place): text for place, text in enumerate(texts)})
-            seen.add(md5)
+            known_md5s.add(md5)
     return paragraphs
 
 
 def parse_descriptions(content: str) -> Iterator[tuple[str, list[str]]]:
-    """`(MD5 of the English, paragraphs)` of every entry of a Translation list; the synopsis is the first one.
+    """Yield `(MD5 of the English, paragraphs)` for each entry of a Translation list, the synopsis first.
 
     The lines of a paragraph begin with a space; ``.`` alone on a line is between paragraphs.
     """

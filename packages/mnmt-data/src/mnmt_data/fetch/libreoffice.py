@@ -7,10 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tqdm import tqdm
-
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.apt import Apt, members
+from mnmt_data.fetch.apt import Apt, Progress, Report, members
 from mnmt_data.fetch.config import ENGLISH, Selection, plain
 
 LICENCE = "MPL-2.0, as the packages state"
@@ -22,18 +20,19 @@ TextUnits = dict[tuple[str, ...], str]
 class LanguagePackages:
     """The packages `PREFIX` + language, such as `libreoffice-help-de`."""
 
-    def __init__(self, prefix: str, folder: Path, *, report: Callable[[str], None]) -> None:
+    def __init__(self, prefix: str, folder: Path, *, report: Report, progress: Progress) -> None:
         """Update apt's lists.
 
         Args:
-            prefix: What the names of the packages begin with.
-            folder: Where downloads are kept.
+            prefix: First part of the names of the packages.
+            folder: Folder of downloads.
             report: Called with a line at each stage.
+            progress: Called with the name of a stage and the number of files that it has just done.
 
         Raises:
             DataError: If this is no Debian system, or no such package is in the lists.
         """
-        self._apt = Apt(folder, report=report)
+        self._apt = Apt(folder, report=report, progress=progress)
         self._report = report
         report(f"looking for {prefix}* in apt's lists")
         self._apt.update()
@@ -46,7 +45,7 @@ class LanguagePackages:
         return list(self._packages)
 
     def download(self, languages: list[str]) -> dict[str, Path]:
-        """The package of each language.
+        """Download the package of each language, and return {language: file}.
 
         Raises:
             DataError: If one cannot be fetched.
@@ -60,16 +59,19 @@ def read_units(
     package: Path,
     path: re.Pattern[str],
     units: Callable[[str, bytes], Iterator[tuple[tuple[str, ...], str]]],
+    *,
+    progress: Progress,
 ) -> TextUnits:
-    """The units of text in a package.
+    """Read the units of text in a package.
 
     A package may hold a variant of its language beside it, `ca-valencia` in that of `ca`: the variant, whose
     name is the longer one, is passed over.
 
     Args:
         package: A .deb.
-        path: What the name of a file with text looks like; groups `language` and `file`.
-        units: From a file's name and content to its units.
+        path: Pattern of the names of files with text, with groups `language` and `file`.
+        units: Yields the units of a file, given its name and content.
+        progress: Called with the name of the package for each file.
 
     Returns:
         The units, the first where a key comes twice; none if the package has no such files.
@@ -77,12 +79,13 @@ def read_units(
     Raises:
         DataError: If the package is broken.
     """
-    found: defaultdict[str, TextUnits] = defaultdict(dict)
+    by_language: defaultdict[str, TextUnits] = defaultdict(dict)
     name = package.name.partition("_")[0]
-    for match, content in tqdm(members(package, path), desc=name, unit=" files", disable=None):
+    for match, content in members(package, path):
         for key, text in units(match["file"], content):
-            found[match["language"]].setdefault(key, text)
-    return found[min(found, key=len)] if found else {}
+            by_language[match["language"]].setdefault(key, text)
+        progress(name, 1)
+    return by_language[min(by_language, key=len)] if by_language else {}
 
 
 def read_languages(
@@ -90,9 +93,9 @@ def read_languages(
     selection: Selection,
     read: Callable[[Path], TextUnits],
     *,
-    report: Callable[[str], None],
+    report: Report,
 ) -> Iterator[tuple[str, TextUnits]]:
-    """`(code, units)` of each selected language but English, one package after the other.
+    """Yield `(code, units)` of each selected language but English, one package after the other.
 
     A package without text, which only depends on another, is left out of an open-ended selection.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from mnmt_data.fetch.apt import package_version
+from mnmt_data.fetch.apt import Progress, Report, package_version
 from mnmt_data.fetch.config import ENGLISH, FetchConfig
 from mnmt_data.fetch.libreoffice import LICENCE, LanguagePackages, TextUnits, read_languages, read_units
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
@@ -24,36 +25,41 @@ _PARAGRAPHS = etree.XPath(
 _VARIANTS = etree.XPath(".//span[@class='switchinline']")
 
 
-def fetch_libreoffice_help(request: FetchConfig, folder: Path, *, report: Callable[[str], None]) -> None:
+def fetch_libreoffice_help(
+    config: FetchConfig, folder: Path, *, report: Report, progress: Progress = lambda stage, files: None
+) -> None:
     """Write the paragraphs of LibreOffice's help, aligned by page and id, into the corpus folder `folder`.
 
     Args:
-        request: Languages and pairs.
+        config: Languages and pairs.
         folder: Corpus folder to write.
         report: Called with a line at each stage.
+        progress: Called with the name of a stage and the number of files that it has just done.
 
     Raises:
         DataError: If a language has no such package, or it cannot be fetched.
     """
     check_folder(folder)
-    packages = LanguagePackages("libreoffice-help-", folder.parent / ".downloads", report=report)
-    selection = request.select(packages.languages, corpus=SOURCE)
+    packages = LanguagePackages(
+        "libreoffice-help-", folder.parent / ".downloads", report=report, progress=progress
+    )
+    selection = config.select(packages.languages, corpus=SOURCE)
     files = packages.download(list(dict.fromkeys([ENGLISH, *selection.names.values()])))
-    text = ParallelText(read_help(files[ENGLISH]))
-    for code, units in read_languages(files, selection, read_help, report=report):
+    text = ParallelText(read_help(files[ENGLISH], progress=progress))
+    for code, units in read_languages(files, selection, partial(read_help, progress=progress), report=report):
         report(f"{code}: {text.add(code, units):,} paragraphs translated")
     versions = {file.name.partition("_")[0]: package_version(file) for file in files.values()}
     provenance = {"source": SOURCE, "packages": versions, "licence": LICENCE}
-    publish(folder, text, request, selection.only(text.codes), provenance=provenance, report=report)
+    publish(folder, text, config, selection.only(text.codes), provenance=provenance, report=report)
 
 
-def read_help(package: Path) -> TextUnits:
-    """Every paragraph of a help package that has an id, by page and id.
+def read_help(package: Path, *, progress: Progress = lambda stage, files: None) -> TextUnits:
+    """Read the paragraphs of a help package that have an id: {(page, id): text}.
 
     Raises:
         DataError: If the package cannot be unpacked.
     """
-    return read_units(package, _PAGE, _page_units)
+    return read_units(package, _PAGE, _page_units, progress=progress)
 
 
 def _page_units(page: str, content: bytes) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -62,7 +68,7 @@ def _page_units(page: str, content: bytes) -> Iterator[tuple[tuple[str, ...], st
 
 
 def page_paragraphs(page: bytes) -> Iterator[tuple[str, str]]:
-    """`(id, text)` of the headings and paragraphs of one HTML page that have an id and a text.
+    """Yield `(id, text)` of the headings and paragraphs of one HTML page that have both.
 
     Where the wording depends on the system or the program, it is the default one, or else the first.
     """

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gettext
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.fetch.apt import package_version
+from mnmt_data.fetch.apt import Progress, Report, package_version
 from mnmt_data.fetch.config import ENGLISH, FetchConfig
 from mnmt_data.fetch.libreoffice import LICENCE, LanguagePackages, TextUnits, read_languages, read_units
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
@@ -25,52 +26,59 @@ _TIPS = frozenset({"extended_tip", "tooltip_text"})
 _TILDE = re.compile(r"~(?=\w)")
 
 
-def fetch_libreoffice_interface(request: FetchConfig, folder: Path, *, report: Callable[[str], None]) -> None:
+def fetch_libreoffice_interface(
+    config: FetchConfig, folder: Path, *, report: Report, progress: Progress = lambda stage, files: None
+) -> None:
     """Write the strings of LibreOffice's interface into the corpus folder `folder`.
 
     Strings align by catalogue, context and English text.
 
     Args:
-        request: Languages and pairs.
+        config: Languages and pairs.
         folder: Corpus folder to write.
         report: Called with a line at each stage.
+        progress: Called with the name of a stage and the number of files that it has just done.
 
     Raises:
         DataError: If a language has no such package, or it cannot be fetched.
     """
     check_folder(folder)
-    packages = LanguagePackages("libreoffice-l10n-", folder.parent / ".downloads", report=report)
-    selection = request.select([ENGLISH, *packages.languages], corpus=SOURCE)
+    packages = LanguagePackages(
+        "libreoffice-l10n-", folder.parent / ".downloads", report=report, progress=progress
+    )
+    selection = config.select([ENGLISH, *packages.languages], corpus=SOURCE)
     files = packages.download([name for code, name in selection.names.items() if code != ENGLISH])
-    strings = dict(read_languages(files, selection, read_interface, report=report))
+    strings = dict(
+        read_languages(files, selection, partial(read_interface, progress=progress), report=report)
+    )
     text = ParallelText(english_strings(strings.values()))
     for code, units in strings.items():
         report(f"{code}: {text.add(code, units):,} strings translated")
     versions = {file.name.partition("_")[0]: package_version(file) for file in files.values()}
     provenance = {"source": SOURCE, "packages": versions, "licence": LICENCE}
-    publish(folder, text, request, selection.only(text.codes), provenance=provenance, report=report)
+    publish(folder, text, config, selection.only(text.codes), provenance=provenance, report=report)
 
 
 def english_strings(languages: Iterable[TextUnits]) -> TextUnits:
-    """The English of every string that is in one of the languages: it is what catalogues look up."""
+    """Return the English of every string that a language has; catalogues use it to look strings up."""
     keys = dict.fromkeys(key for units in languages for key in units)
     return {key: text for key in keys if (text := plain_text(key[2], context=key[1]))}
 
 
-def read_interface(package: Path) -> TextUnits:
-    """The strings of a package by (catalogue, context, English).
+def read_interface(package: Path, *, progress: Progress = lambda stage, files: None) -> TextUnits:
+    """Read the strings of a package: {(catalogue, context, English): text}.
 
     Raises:
         DataError: If the package or a catalogue in it is broken.
     """
     try:
-        return read_units(package, _CATALOGUE, catalogue_strings)
+        return read_units(package, _CATALOGUE, catalogue_strings, progress=progress)
     except (OSError, UnicodeError, ValueError) as error:
         raise DataError(f"{package}: has a broken catalogue ({error}); delete it and fetch again.") from None
 
 
 def catalogue_strings(name: str, content: bytes) -> Iterator[tuple[tuple[str, ...], str]]:
-    """`((catalogue, context, English), text)` of the strings of a gettext .mo file that have a translation.
+    """Yield `((catalogue, context, English), text)` of the translated strings of a gettext .mo file.
 
     Of a string with plurals it is the singular, in the form that the language has for the number one; it is
     not always the first: in Arabic that is the form for zero.
@@ -87,7 +95,7 @@ def catalogue_strings(name: str, content: bytes) -> Iterator[tuple[tuple[str, ..
 
 
 def plain_text(text: str, *, context: str) -> str:
-    """A string without the marks of its keyboard accelerator, `~` or `_`, as it is seen on the screen.
+    """Return a string as the screen shows it, without the mark of its keyboard accelerator, `~` or `_`.
 
     `_` is such a mark in the labels of dialogues, whose contexts are `DIALOGUE|WIDGET` and `stock`; elsewhere
     it belongs to the text, as in `%FILE_NAME`. Tips have no accelerators.

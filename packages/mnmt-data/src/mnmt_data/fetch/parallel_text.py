@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mnmt_data.errors import DataError
+from mnmt_data.fetch.apt import Report
 from mnmt_data.fetch.config import ENGLISH, FetchConfig, Pair, Selection
-from mnmt_data.store.atomic_file import checksum
-from mnmt_data.store.corpus_folder import Bitext, write_bitext
+from mnmt_data.store.atomic_file import checksum, replace_folder, write_json
+from mnmt_data.store.corpus_folder import DESCRIPTION, Bitext, write_bitext
 
 Units = Mapping[Any, str]
 """{what identifies a unit in every language: its text in one}."""
@@ -46,12 +46,12 @@ class ParallelText:
         return list(self._columns)
 
     def bitext(self, src: str, tgt: str) -> Bitext:
-        """The distinct pairs of units in two languages whose sides differ, in the order of the English."""
+        """Return the distinct pairs of units in two languages whose sides differ, in English order."""
         rows = self._rows((src, tgt), ((src, tgt),))
         return Bitext(src=[row[0] for row in rows], tgt=[row[1] for row in rows])
 
     def multiway(self, codes: Sequence[str], pairs: Sequence[Pair]) -> Iterator[tuple[Pair, Bitext]]:
-        """The pairs made of the units that all languages have: row i is the same unit in every pair.
+        """Yield each pair with its text, from units that all languages have: row i is one unit everywhere.
 
         A unit is left out if the sides of one of `pairs` are the same.
 
@@ -65,7 +65,7 @@ class ParallelText:
         return ((pair, Bitext(src=columns[pair[0]], tgt=columns[pair[1]])) for pair in pairs)
 
     def _rows(self, codes: Sequence[str], pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
-        """The distinct rows of some columns that are complete and differ within each of `pairs`."""
+        """Return the distinct rows of some columns that are complete and differ within each of `pairs`."""
         sides = [(codes.index(src), codes.index(tgt)) for src, tgt in pairs]
         distinct: dict[tuple[str, ...], None] = {}
         for row in zip(*(self._columns[code] for code in codes), strict=True):
@@ -75,28 +75,25 @@ class ParallelText:
         return list(distinct)
 
 
-DESCRIPTION = "corpus.json"
-
-
 def check_folder(folder: Path) -> None:
     """Refuse to replace anything but a corpus that was fetched earlier.
 
     Raises:
         DataError: If `folder` holds something else, which must not be lost.
     """
-    taken = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
-    if taken and not (folder / DESCRIPTION).is_file():
+    occupied = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
+    if occupied and not (folder / DESCRIPTION).is_file():
         raise DataError(f"{folder}: holds other files; name a new folder.")
 
 
 def publish(
     folder: Path,
     text: ParallelText,
-    request: FetchConfig,
+    config: FetchConfig,
     selection: Selection,
     *,
     provenance: Mapping[str, Any],
-    report: Callable[[str], None],
+    report: Report,
 ) -> None:
     """Write the pairs of each task into `folder`, with a corpus.json, in place of an earlier corpus.
 
@@ -110,25 +107,25 @@ def publish(
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        counts = _write(partial, _bitexts(text, request, selection), request.testset, report)
+        counts = _write(partial, _bitexts(text, config, selection), config.testset, report)
         if not counts:
             raise DataError(f"{folder}: no two of the languages have text in common; nothing was written.")
-        _describe(partial, counts, request, provenance)
-        _replace(folder, partial)
+        _describe(partial, counts, config, provenance)
+        replace_folder(folder, partial)
     except OSError as error:
         raise DataError(f"{folder}: {error.strerror or error}; nothing was written.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _bitexts(text: ParallelText, request: FetchConfig, selection: Selection) -> Iterator[tuple[Pair, Bitext]]:
-    if request.multiway:
+def _bitexts(text: ParallelText, config: FetchConfig, selection: Selection) -> Iterator[tuple[Pair, Bitext]]:
+    if config.multiway:
         return text.multiway(list(selection.names), selection.pairs)
     return ((pair, text.bitext(*pair)) for pair in selection.pairs)
 
 
 def _write(
-    folder: Path, bitexts: Iterator[tuple[Pair, Bitext]], testset: str, report: Callable[[str], None]
+    folder: Path, bitexts: Iterator[tuple[Pair, Bitext]], testset: str, report: Report
 ) -> dict[str, int]:
     """Write one task after the other, and counts the pairs of each."""
     counts: dict[str, int] = {}
@@ -142,24 +139,14 @@ def _write(
 
 
 def _describe(
-    folder: Path, counts: dict[str, int], request: FetchConfig, provenance: Mapping[str, Any]
+    folder: Path, counts: dict[str, int], config: FetchConfig, provenance: Mapping[str, Any]
 ) -> None:
     description = {
         "schema": 1,
         "origin": ENGLISH,
-        "multiway": request.multiway,
+        "multiway": config.multiway,
         "provenance": dict(provenance),
         "counts": counts,
         "sha256": {path.name: checksum(path) for path in sorted(folder.iterdir())},
     }
-    (folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-
-
-def _replace(folder: Path, partial: Path) -> None:
-    """Put the new folder in the place of the old one, which is gone only once the new one stands there."""
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    partial.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+    write_json(folder / DESCRIPTION, description)

@@ -15,7 +15,7 @@ _SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)
 
 
 def first_occurrences(keys: NDArray[np.uint64], *, memory_rows: int = 2**23) -> NDArray[np.bool_]:
-    """Whether each key is seen for the first time, counted from row 0.
+    """Return whether each key occurs for the first time, counted from row 0.
 
     The keys are cut into partitions of about `memory_rows` rows by their (scrambled) high bits; each takes
     one pass over all keys, chunk by chunk. A partition that holds more rows all the same, because one key
@@ -36,19 +36,19 @@ def first_occurrences(keys: NDArray[np.uint64], *, memory_rows: int = 2**23) -> 
     first = np.zeros(len(keys), dtype=np.bool_)
     partitions = -(-len(keys) // memory_rows)
     for partition in range(partitions):
-        seen = np.empty(0, dtype=np.uint64)
+        earlier = np.empty(0, dtype=np.uint64)
         for rows, piece in _pieces(keys, partition, partitions, memory_rows):
             values, places = _firsts(piece)
-            new = ~among(values, seen)
+            new = ~among(values, earlier)
             first[rows[places[new]]] = True
-            seen = np.sort(np.concatenate((seen, values[new])))
+            earlier = np.sort(np.concatenate((earlier, values[new])))
     return first
 
 
 def _pieces(
     keys: NDArray[np.uint64], partition: int, partitions: int, memory_rows: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-    """The row numbers and keys of a partition, at most `memory_rows` at a time; each is read once."""
+    """Yield the row numbers and keys of a partition, at most `memory_rows` at a time."""
     step = min(_CHUNK_ROWS, memory_rows)
     rows: list[NDArray[np.int64]] = []
     piece: list[NDArray[np.uint64]] = []
@@ -65,13 +65,13 @@ def _pieces(
 
 
 def _partition(keys: NDArray[np.uint64], partitions: int) -> NDArray[np.uint64]:
-    """The number of each key's partition: its scrambled high half, scaled to `partitions`."""
+    """Return the number of each key's partition: its scrambled high half, scaled to `partitions`."""
     high = (keys * _SCRAMBLE) >> np.uint64(32)
     return (high * np.uint64(partitions)) >> np.uint64(32)
 
 
 def _firsts(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The distinct keys, sorted, and where each stands first; `np.unique` takes twice as long."""
+    """Return the distinct keys, sorted, and the first row of each; `np.unique` takes twice as long."""
     order = np.argsort(keys)
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -81,7 +81,7 @@ def _firsts(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.in
 def is_held_out(
     src_keys: NDArray[np.uint64], tgt_keys: NDArray[np.uint64], held_out: NDArray[np.uint64]
 ) -> NDArray[np.bool_]:
-    """Whether either side of each pair is a held-out sentence.
+    """Return whether either side of each pair is a held-out sentence.
 
     Args:
         src_keys: `(n,)`, keys of source sentences; an array or a memory map, which is read piece by piece.
@@ -91,8 +91,8 @@ def is_held_out(
     Returns:
         `(n,)`, True where a pair must not be trained on.
     """
-    found = np.zeros(len(src_keys), dtype=np.bool_)
+    held_out_rows = np.zeros(len(src_keys), dtype=np.bool_)
     for first in range(0, len(src_keys), _CHUNK_ROWS):
         rows = slice(first, first + _CHUNK_ROWS)
-        found[rows] = among(src_keys[rows], held_out) | among(tgt_keys[rows], held_out)
-    return found
+        held_out_rows[rows] = among(src_keys[rows], held_out) | among(tgt_keys[rows], held_out)
+    return held_out_rows

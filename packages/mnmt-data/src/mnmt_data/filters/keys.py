@@ -40,7 +40,7 @@ class Keys:
 
 
 def pair_keys(src: Sequence[str], tgt: Sequence[str], *, near: bool) -> Keys:
-    """The keys of normalised pairs, those of near duplicates only if `near`."""
+    """Return the keys of normalised pairs, with those of near duplicates if `near`."""
     pair = _joined_keys(src, tgt)
     return Keys(
         pair=pair,
@@ -51,20 +51,20 @@ def pair_keys(src: Sequence[str], tgt: Sequence[str], *, near: bool) -> Keys:
 
 
 def text_keys(texts: Sequence[str]) -> NDArray[np.uint64]:
-    """The key of each text, `(texts,)`."""
+    """Return the key of each text: `(texts,)`."""
     return np.fromiter(map(xxh3_64_intdigest, map(str.encode, texts)), np.uint64, len(texts))
 
 
-def among(keys: NDArray[np.uint64], sought: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """`(keys,)`: whether each key is one of the sorted `sought`."""
-    if not len(sought):
+def among(keys: NDArray[np.uint64], candidates: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return whether each key is one of the sorted `candidates`: `(keys,)`."""
+    if not len(candidates):
         return np.zeros(len(keys), dtype=np.bool_)
-    places = np.minimum(np.searchsorted(sought, keys), len(sought) - 1)
-    return np.asarray(sought[places] == keys)
+    positions = np.minimum(np.searchsorted(candidates, keys), len(candidates) - 1)
+    return np.asarray(candidates[positions] == keys)
 
 
 def near_forms(texts: Sequence[str]) -> list[str]:
-    """What near duplicates have in common: letters and the marks on them, NFKC, without case.
+    """Return the letters of each text and the marks on them, NFKC, without case: near duplicates share them.
 
     Digits, punctuation, symbols and spaces are taken out, so that "Page 3 of 12" equals "page 4 of 12.".
     A text without any letter stays as it is. Bifixer's `--aggressive_dedup` does much the same, but takes
@@ -78,16 +78,16 @@ def near_forms(texts: Sequence[str]) -> list[str]:
         return []
     folded = unicodedata.normalize("NFKC", SEPARATOR.join(texts)).casefold()
     points = code_points(unicodedata.normalize("NFKC", folded))
-    forms = text_of(points[_kept()[points]]).split(SEPARATOR)
+    forms = text_of(points[_letters()[points]]).split(SEPARATOR)
     return [form or text for form, text in zip(forms, texts, strict=True)]
 
 
 @cache
-def _kept() -> NDArray[np.bool_]:
-    """`(code points,)`: whether near forms keep each: letters, the marks on them, and the separator."""
-    kept = table(lambda character: unicodedata.category(character)[0], "LM")
-    kept[ord(SEPARATOR)] = True
-    return kept
+def _letters() -> NDArray[np.bool_]:
+    """Return whether near forms hold each code point: letters, the marks on them, and the separator."""
+    letters = table(lambda character: unicodedata.category(character)[0], "LM")
+    letters[ord(SEPARATOR)] = True
+    return letters
 
 
 def _joined_keys(src: Sequence[str], tgt: Sequence[str]) -> NDArray[np.uint64]:

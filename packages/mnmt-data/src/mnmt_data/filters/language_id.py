@@ -44,7 +44,7 @@ class WrongLanguage:
 
     @classmethod
     def of(cls, task: str, languages: Iterable[str], *, odds: float) -> Self:
-        """The filter of a task `SRC-TGT`.
+        """Return the filter of a task `SRC-TGT`.
 
         Args:
             task: Its two languages are candidates, and English.
@@ -55,30 +55,30 @@ class WrongLanguage:
             DataError: If the model does not know a language of the task, or is not installed.
         """
         src, tgt = (label(code, task) for code in task.split("-"))
-        others = {known for code in languages if (known := _known_label(code)) is not None}
+        others = {name for code in languages if (name := _known_label(code)) is not None}
         return cls(src=src, tgt=tgt, candidates=frozenset({src, tgt, "en"} | others), odds=odds)
 
     def __call__(self, src: Sequence[str], tgt: Sequence[str]) -> NDArray[np.bool_]:
-        """Which pairs to drop."""
+        """Return which pairs to drop."""
         return self._are_other(src, self.src) | self._are_other(tgt, self.tgt)
 
-    def _are_other(self, texts: Sequence[str], wanted: str) -> NDArray[np.bool_]:
+    def _are_other(self, texts: Sequence[str], expected: str) -> NDArray[np.bool_]:
         rank = _identifier(self.candidates).rank
-        return np.fromiter((self._is_other(rank(text[:CHARACTERS]), wanted) for text in texts), np.bool_)
+        return np.fromiter((self._is_other(rank(text[:CHARACTERS]), expected) for text in texts), np.bool_)
 
-    def _is_other(self, ranking: list[tuple[str, float]], wanted: str) -> bool:
-        """Whether a ranking, likeliest first, speaks against the wanted language."""
-        return ranking[0][1] > self.odds * dict(ranking)[wanted]
+    def _is_other(self, ranking: list[tuple[str, float]], expected: str) -> bool:
+        """Return whether a ranking, likeliest first, speaks against the expected language."""
+        return ranking[0][1] > self.odds * dict(ranking)[expected]
 
 
 def label(code: str, task: str) -> str:
-    """The model's name for a language: `pt` for `pt_BR`, `zh` for `cmn`, `no` for `nb`.
+    """Return the model's name for a language: `pt` for `pt_BR`, `zh` for `cmn`, `no` for `nb`.
 
     Raises:
         DataError: If it has none; or if py3langid is not installed.
     """
-    if (known := _known_label(code)) is not None:
-        return known
+    if (name := _known_label(code)) is not None:
+        return name
     near = ", ".join(sorted(get_close_matches(code, _labels(), n=8, cutoff=0.0)))
     raise DataError(
         f"task {task}: `language_id` cannot recognise {code!r}; set it to false, or name a language "
@@ -107,7 +107,7 @@ def _identifier(candidates: frozenset[str]) -> Any:
 
 
 def _load() -> Any:
-    """The model that py3langid brings along; it takes half a second, so each process does it once."""
+    """Load the model that py3langid ships; it takes half a second, so each process does it once."""
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError as error:

@@ -20,7 +20,7 @@ _INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u206
 
 
 def normalise(line: str, form: Form = "NFC") -> str:
-    """One sentence in a Unicode normal form, without characters that cannot be seen.
+    """Bring one sentence into a Unicode normal form, without invisible characters.
 
     Control characters become spaces, and every run of white space (no-break spaces included) becomes one.
     Soft hyphens, zero-width spaces, word joiners, byte order marks and direction marks are taken out: they
@@ -40,7 +40,7 @@ def normalise(line: str, form: Form = "NFC") -> str:
 
 
 def _is_plain(line: str) -> bool:
-    """Whether no character is invisible and no space is at an end or beside another: most lines are so."""
+    """Return whether all characters are visible and no space is at an end or beside another."""
     return line.isprintable() and line[:1] != " " and line[-1:] != " " and "  " not in line
 
 
@@ -48,16 +48,16 @@ _CODE_POINTS = 0x110000
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
-    """`(characters,)`: the number of each character."""
+    """Return the number of each character: `(characters,)`."""
     return np.frombuffer(text.encode("utf-32-le"), np.dtype("<u4"))
 
 
 def text_of(points: NDArray[np.uint32]) -> str:
-    """The characters with these numbers."""
+    """Return the characters with these numbers."""
     return points.tobytes().decode("utf-32-le")
 
 
 def table(property_of: Callable[[str], str], values: str) -> NDArray[np.bool_]:
-    """Whether `property_of` each character is among `values`, `(code points,)`: index it by code points."""
-    found = (property_of(chr(point)) in values for point in range(_CODE_POINTS))
-    return np.fromiter(found, np.bool_, _CODE_POINTS)
+    """Return whether `property_of` each character is among `values`: `(code points,)`, to index by them."""
+    holds = (property_of(chr(point)) in values for point in range(_CODE_POINTS))
+    return np.fromiter(holds, np.bool_, _CODE_POINTS)

@@ -22,12 +22,12 @@ MARGIN = 10
 
 
 def characters(texts: Sequence[str]) -> NDArray[np.int64]:
-    """`(texts,)`: characters of each."""
+    """Return the number of characters of each text: `(texts,)`."""
     return np.fromiter(map(len, texts), np.int64, len(texts))
 
 
 def widths(texts: Sequence[str]) -> NDArray[np.float64]:
-    """`(texts,)`: characters of each, a wide one (Unicode's `East_Asian_Width` W or F) `WIDE_CHARACTER`.
+    """Return the width of each text, in which wide characters (W or F) count `WIDE_CHARACTER`: `(texts,)`.
 
     Unlike bytes of UTF-8 this takes the letters of every alphabet for equal.
     """
@@ -38,7 +38,7 @@ def widths(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def length_ratios(src: Sequence[str], tgt: Sequence[str]) -> NDArray[np.float64]:
-    """`(pairs,)`: (longer + `MARGIN`) / (shorter + `MARGIN`) of the sides' widths; at least 1."""
+    """Return (longer + `MARGIN`) / (shorter + `MARGIN`) of the sides' widths, at least 1: `(pairs,)`."""
     one, other = widths(src) + MARGIN, widths(tgt) + MARGIN
     return np.asarray(np.maximum(one, other) / np.minimum(one, other))
 
@@ -56,7 +56,7 @@ class PairFilter(Protocol):
     """One filter, its settings included; pickled when workers are processes."""
 
     def __call__(self, src: Sequence[str], tgt: Sequence[str]) -> Drops:
-        """Which pairs to drop."""
+        """Return which pairs to drop."""
 
 
 def empty(src: Sequence[str], tgt: Sequence[str]) -> Drops:
@@ -76,7 +76,7 @@ class TooLong:
     max_characters: int
 
     def __call__(self, src: Sequence[str], tgt: Sequence[str]) -> Drops:
-        """Which pairs to drop."""
+        """Return which pairs to drop."""
         return np.asarray(np.maximum(characters(src), characters(tgt)) > self.max_characters)
 
 
@@ -87,5 +87,5 @@ class Ratio:
     max_ratio: float
 
     def __call__(self, src: Sequence[str], tgt: Sequence[str]) -> Drops:
-        """Which pairs to drop."""
+        """Return which pairs to drop."""
         return np.asarray(length_ratios(src, tgt) > self.max_ratio)

@@ -36,7 +36,7 @@ class FilterReport:
 
     @classmethod
     def of(cls, name: str, src: Sequence[str], tgt: Sequence[str]) -> FilterReport:
-        """The report of the filter `name` alone, which dropped these pairs."""
+        """Report on the filter `name` alone, which dropped these pairs."""
         first = zip(src[:SAMPLES], tgt[:SAMPLES], strict=True)
         samples = tuple((one[:SAMPLE_CHARACTERS], other[:SAMPLE_CHARACTERS]) for one, other in first)
         return cls(counts={name: len(src)}, samples={name: samples} if samples else {})
@@ -55,12 +55,12 @@ class FilterReport:
         return FilterReport(counts=counts, samples=samples)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON can hold it."""
+        """Return the report as JSON can hold it."""
         samples = {name: [list(pair) for pair in pairs] for name, pairs in self.samples.items()}
         return {"counts": dict(self.counts), "samples": samples}
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> FilterReport:
-        """The report that `to_dict` wrote."""
+        """Return the report that `to_dict` gave."""
         samples = {name: tuple((src, tgt) for src, tgt in pairs) for name, pairs in table["samples"].items()}
         return cls(counts=dict(table["counts"]), samples=samples)

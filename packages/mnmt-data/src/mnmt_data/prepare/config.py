@@ -11,8 +11,8 @@ from mnmt_data.filters import CleanConfig
 from mnmt_data.store.vocabulary import Kind, TargetTag
 from mnmt_data.synthetic import SyntheticConfig
 
-CARVED = ("dev", "test")
-"""Sets that are taken out of the training text where nothing else holds them."""
+DEV_AND_TEST = ("dev", "test")
+"""Sets that are taken out of the training text where none are given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +119,8 @@ class DataConfig:
                 if not re.fullmatch(r"([A-Za-z_]+)-(?!\1$)[A-Za-z_]+", task):
                     raise ValueError(f"`{name}` must be language pairs such as 'en-de', but one is {task!r}.")
             if self.synthetic is not None and not set(tasks) <= set(self.synthetic.tasks):
-                made = ", ".join(self.synthetic.tasks)
-                raise ValueError(f"`{name}` must be among those the languages make ({made}).")
+                valid = ", ".join(self.synthetic.tasks)
+                raise ValueError(f"`{name}` must be among those the languages make ({valid}).")
         if not self.tasks or len(set(self.tasks)) != len(self.tasks):
             raise ValueError("`tasks` must name at least one task, each once.")
         if trained := sorted(set(self.zero_shot) & set(self.tasks)):
@@ -133,14 +133,14 @@ class DataConfig:
         for task in self.evaluated if self.target_tag == "none" else ():
             src, tgt = task.split("-")
             targets.setdefault(src, []).append(tgt)
-        for src, found in targets.items():
-            if len(found) > 1:
-                several = ", ".join(found)
+        for src, languages in targets.items():
+            if len(languages) > 1:
+                several = ", ".join(languages)
                 raise ValueError(f"`target_tag` must not be none where {src} is translated into {several}.")
 
     def _check_test_sets(self) -> None:
         for name in self.test_corpora:
-            if not re.fullmatch(r"\w+", name, re.ASCII) or name in ("train", *CARVED):
+            if not re.fullmatch(r"\w+", name, re.ASCII) or name in ("train", *DEV_AND_TEST):
                 raise ValueError(f"`test_corpora` must not be named train, dev or test, but one is {name!r}.")
             if name in self.files:
                 raise ValueError(f"`files` and `test_corpora` must not both give a test set {name!r}.")
@@ -150,9 +150,9 @@ class DataConfig:
             if not re.fullmatch(r"\w+", name, re.ASCII):
                 raise ValueError(f"`files` must be for test sets of letters and digits, but one is {name!r}.")
             if unknown := sorted(tasks.keys() - set(self.evaluated)):
-                known = ", ".join(self.evaluated)
+                valid = ", ".join(self.evaluated)
                 raise ValueError(
-                    f"`files.{name}` must be of the tasks ({known}), but one is of {unknown[0]!r}."
+                    f"`files.{name}` must be of the tasks ({valid}), but one is of {unknown[0]!r}."
                 )
             if empty := [task for task, sources in tasks.items() if not sources]:
                 raise ValueError(f"`files.{name}.{empty[0]}` must name at least one source.")

@@ -1,65 +1,70 @@
-"""The last stage: prepared.json, which says what the data hold and how they came to be."""
+"""The last stage: the description of the data, with what was dropped, counted and written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from mnmt_data.filters import FilterReport
 from mnmt_data.prepare.config import DataConfig
-from mnmt_data.prepare.encode import AllWritten
-from mnmt_data.prepare.segment_job import Coverage, Written
+from mnmt_data.prepare.encode import EncodedSplits
+from mnmt_data.prepare.segment_job import Coverage, EncodedSegment
 from mnmt_data.prepare.workspace import Parts
 from mnmt_data.store.atomic_file import checksum
-from mnmt_data.store.prepared import SCHEMA, VOCABULARY
+from mnmt_data.store.description import (
+    CoverageInfo,
+    FileInfo,
+    FilterInfo,
+    PreparedDescription,
+    SplitInfo,
+    VocabularyInfo,
+)
+from mnmt_data.store.prepared import VOCABULARY
 from mnmt_data.store.segments import total
-from mnmt_data.store.vocabulary import EOS, PAD, UNK, Vocabulary
+from mnmt_data.store.vocabulary import Vocabulary
 
 
 def describe(
     config: DataConfig,
     folder: Path,
     train: Mapping[str, Parts],
-    chosen: Mapping[str, FilterReport],
-    written: AllWritten,
-) -> dict[str, Any]:
-    """What is known of the data, but their study and fingerprint.
+    dropped: Mapping[str, FilterReport],
+    splits: EncodedSplits,
+) -> PreparedDescription:
+    """Return what is known of the data, but their study, irreducible losses and fingerprint.
 
     Args:
         config: The settings.
         folder: Where the vocabulary, segments and texts are.
         train: {task: its cleaned training text}, at least of every task that is trained on.
-        chosen: {task: what the choice of training pairs dropped}.
-        written: The segments.
+        dropped: {task: training pairs that the split dropped}.
+        splits: The segments.
     """
-    return {
-        "schema": SCHEMA,
-        "tasks": list(config.tasks),
-        "zero_shot": list(config.zero_shot),
-        "vocabulary": _vocabulary(config, folder),
-        "counts": {
+    return PreparedDescription(
+        tasks=config.tasks,
+        zero_shot=config.zero_shot,
+        vocabulary=_vocabulary(config, folder),
+        counts={
             split: {task: _counts(segments) for task, segments in tasks.items()}
-            for split, tasks in written.items()
+            for split, tasks in splits.items()
         },
-        "filters": {
-            task: _filters(train[task], chosen[task], segments) for task, segments in written["train"].items()
+        filters={
+            task: _filters(train[task], dropped[task], segments) for task, segments in splits["train"].items()
         },
-        "coverage": {language: found.to_dict() for language, found in _coverage(written["train"]).items()},
-        "config": asdict(config),
-        "files": {
-            path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": checksum(path)}
+        coverage=_coverage(splits["train"]),
+        config=asdict(config),
+        files={
+            path.relative_to(folder).as_posix(): FileInfo(bytes=path.stat().st_size, sha256=checksum(path))
             for path in sorted(_files(folder))
         },
-    }
+    )
 
 
-def _vocabulary(config: DataConfig, folder: Path) -> dict[str, Any]:
+def _vocabulary(config: DataConfig, folder: Path) -> VocabularyInfo:
     vocab = Vocabulary.load(folder / VOCABULARY)
     tags = {language: vocab.tag(language) for language in config.target_languages}
-    ids = {"pad": PAD, "eos": EOS, "unk": UNK, "tags": tags}
-    return {"size": vocab.size, **ids, "target_tag": config.target_tag}
+    return VocabularyInfo(size=vocab.size, tags=tags, target_tag=config.target_tag)
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -68,23 +73,26 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (path for path in (folder / name).rglob("*") if path.is_file())
 
 
-def _filters(train: Parts, chosen: FilterReport, segments: Iterable[Written]) -> dict[str, Any]:
-    report = sum((segment.filters for segment in segments), train.filters + chosen)
-    return {"read": train.read, **report.to_dict()}
+def _filters(train: Parts, dropped: FilterReport, segments: Iterable[EncodedSegment]) -> FilterInfo:
+    report = sum((segment.filters for segment in segments), train.filters + dropped)
+    return FilterInfo(read=train.read, counts=report.counts, samples=report.samples)
 
 
-def _counts(segments: list[Written]) -> dict[str, Any]:
+def _counts(segments: list[EncodedSegment]) -> SplitInfo:
     tgt = sum((segment.tgt for segment in segments), Coverage())
-    shares = {"byte_tokens": tgt.byte_tokens, "unknown_tokens": tgt.unknown_tokens}
-    return {**asdict(total(segment.info for segment in segments)), **shares}
+    return SplitInfo(
+        **asdict(total(segment.info for segment in segments)),
+        byte_tokens=tgt.byte_tokens,
+        unknown_tokens=tgt.unknown_tokens,
+    )
 
 
-def _coverage(train: Mapping[str, list[Written]]) -> dict[str, Coverage]:
-    """{language: of all training text in it}."""
-    found: dict[str, Coverage] = {}
+def _coverage(train: Mapping[str, list[EncodedSegment]]) -> dict[str, CoverageInfo]:
+    """Return the coverage of each language over all training text in it."""
+    sums: dict[str, Coverage] = {}
     for task, segments in train.items():
         src, tgt = task.split("-")
         for segment in segments:
-            found[src] = found.get(src, Coverage()) + segment.src
-            found[tgt] = found.get(tgt, Coverage()) + segment.tgt
-    return found
+            sums[src] = sums.get(src, Coverage()) + segment.src
+            sums[tgt] = sums.get(tgt, Coverage()) + segment.tgt
+    return {language: coverage.rates() for language, coverage in sums.items()}

@@ -6,152 +6,144 @@ import errno
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.describe import describe
 from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode
-from mnmt_data.prepare.inputs import Digests, Inputs, find_inputs, is_made, make_corpus
-from mnmt_data.prepare.splits import choose
-from mnmt_data.prepare.vocabulary_sample import check_tags, learn_vocabulary
-from mnmt_data.prepare.workers import Report, Workers
+from mnmt_data.prepare.inputs import ChecksumCache, Inputs, find_inputs, synthetic_corpus
+from mnmt_data.prepare.splits import split_pairs
+from mnmt_data.prepare.vocabulary_sample import check_tags, prepare_vocabulary
+from mnmt_data.prepare.workers import Progress, Report, Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.readers.reader import BLOCK_PAIRS
-from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.description import SCHEMA, PreparedDescription
 from mnmt_data.store.lock import file_lock
-from mnmt_data.store.prepared import DESCRIPTION, SCHEMA, PreparedData, open_prepared
+from mnmt_data.store.prepared import PreparedData, open_prepared
 from mnmt_data.study import StudyFile
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def prepare_study(
-    study: StudyFile, out: Path, *, report: Report = lambda line: None, workers: int | None = None
+    study: StudyFile,
+    out: Path,
+    *,
+    report: Report = lambda line: None,
+    progress: Progress = lambda stage, pairs: None,
+    jobs: int | None = None,
 ) -> PreparedData:
     """Prepare the data of `study` in `out/data`, unless the same was prepared there before.
 
     The folder appears complete or not at all. What was finished before an earlier call was stopped is used
-    again, and the data are the same bytes, whatever stopped it and however many workers there are.
+    again, and the data are the same bytes, whatever stopped it and however many processes there are.
 
     Args:
-        study: Its `[data]` section says what to prepare.
-        out: The study's results.
+        study: The study; its `[data]` section says what to prepare.
+        out: The folder of the study's results.
         report: Called with a line at each stage.
-        workers: Processes; as many as there are processors by default.
+        progress: Called with the name of a stage and the number of pairs that it has just done.
+        jobs: Processes; as many as there are processors by default.
 
     Raises:
         DataError: If the text, or a file of it, cannot be used, the disk is full, or another call is at work.
+        ValueError: If `jobs` is less than 1.
     """
-    if workers is not None and workers < 1:
-        raise ValueError(f"`workers` must be at least 1, but is {workers}.")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"`jobs` must be at least 1, but is {jobs}.")
     config = study.section("data", DataConfig)
     out.mkdir(parents=True, exist_ok=True)
     with (
-        _study_named(study),
-        _room_told(out),
+        _named_study(study),
+        _named_disk(out),
         file_lock(out / ".data.lock", name=out),
-        Workers(workers) as processes,
+        Workers(jobs, report=report, progress=progress) as workers,
     ):
-        return _prepare(study, config, out, report, processes)
+        return _prepare(study, config, out, workers)
 
 
-def _prepare(
-    study: StudyFile, config: DataConfig, out: Path, report: Report, workers: Workers
-) -> PreparedData:
-    digests = Digests(out / ".data.digests.json")
-    inputs = find_inputs(config, _corpus(config, out, digests, report))
-    fingerprint = _fingerprint(config, inputs, digests)
-    digests.save()
+def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) -> PreparedData:
+    checksums = ChecksumCache(out / ".data.digests.json")
+    inputs = find_inputs(config, _corpus(config, out, checksums, workers.report))
+    fingerprint = _fingerprint(config, inputs, checksums)
+    checksums.save()
     folder, space = out / "data", Workspace(folder=out / ".data.partial")
     if _is_current(folder, fingerprint):
         space.remove()
-        report(f"up to date: {folder}")
+        workers.report(f"up to date: {folder}")
         return open_prepared(folder)
-    if space.open(_identity(fingerprint)):
-        report(f"going on with what is in {space.folder}")
-    if not space.is_described():
-        described = _fill(config, inputs, digests, space, workers, report)
-        described |= {
-            "study": study.name,
-            "irreducible": dict(inputs.irreducible),
-            "fingerprint": fingerprint,
-        }
-        write_json(space.folder / DESCRIPTION, described)
+    if space.open([fingerprint, version("mnmt-data"), BLOCK_PAIRS, SEGMENT_PAIRS]):
+        workers.report(f"continuing with {space.folder}")
+    if not space.is_complete():
+        description = _run_stages(config, inputs, checksums, space, workers)
+        origin = {"study": study.name, "irreducible": inputs.irreducible, "fingerprint": fingerprint}
+        replace(description, **origin).write(space.folder)
     space.publish(folder)
     return open_prepared(folder)
 
 
-def _corpus(config: DataConfig, out: Path, digests: Digests, report: Report) -> Path | None:
-    """The corpus folder, if the text is not in single files; made first if the languages are."""
+def _corpus(config: DataConfig, out: Path, checksums: ChecksumCache, report: Report) -> Path | None:
+    """Return the corpus folder, if the text is not in single files; write that of synthetic languages."""
     if config.synthetic is None:
         return config.corpus
-    corpus = out / "corpus"
-    if not is_made(config.synthetic, corpus, digests):
-        report("making synthetic languages")
-        make_corpus(config.synthetic, corpus)
-    return corpus
+    return synthetic_corpus(config.synthetic, out / "corpus", checksums, report)
 
 
-def _fill(
-    config: DataConfig, inputs: Inputs, digests: Digests, space: Workspace, workers: Workers, report: Report
-) -> dict[str, Any]:
-    """Run the stages in the workspace; returns what there is to say of the data."""
-    parts = clean(config, inputs, space, workers, report)
+def _run_stages(
+    config: DataConfig, inputs: Inputs, checksums: ChecksumCache, space: Workspace, workers: Workers
+) -> PreparedDescription:
+    """Run the stages in the workspace, and return the description of the data."""
+    parts = clean(config, inputs, space, workers)
     try:
-        digests.check_unchanged()
+        checksums.check_unchanged()
     except DataError:
         space.remove()
         raise
-    report("choose: training, dev and test pairs")
-    chosen = choose(config, inputs, parts, space)
-    report("learn: the vocabulary")
-    learn_vocabulary(config, parts, space)
-    written = encode(config, parts, space, workers, report)
-    return describe(config, space.folder, parts["train"], chosen, written)
+    workers.report("split: training, dev and test pairs")
+    dropped = split_pairs(config, inputs, parts, space)
+    workers.report("vocabulary: training on a sample")
+    prepare_vocabulary(config, parts, space)
+    splits = encode(config, parts, space, workers)
+    return describe(config, space.folder, parts["train"], dropped, splits)
 
 
-def _fingerprint(config: DataConfig, inputs: Inputs, digests: Digests) -> str:
-    """Of the settings, and of the contents of all that is read."""
+def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -> str:
+    """Return a hash of the settings and of the contents of all inputs."""
     total = sha256(f"{SCHEMA} {json.dumps(asdict(config), default=str, sort_keys=True)}".encode())
     for name, path in inputs.paths:
-        total.update(f" {name} {path.name} {digests.of(path)}".encode())
+        total.update(f" {name} {path.name} {checksums.of(path)}".encode())
     if config.vocab.path is not None:
         check_tags(config.vocab.path, config.target_languages)
-        total.update(digests.of(config.vocab.path).encode())
+        total.update(checksums.of(config.vocab.path).encode())
     return total.hexdigest()
-
-
-def _identity(fingerprint: str) -> list[str | int]:
-    """What a partial folder must have been begun with to be gone on with."""
-    return [fingerprint, version("mnmt-data"), BLOCK_PAIRS, SEGMENT_PAIRS]
 
 
 def _is_current(folder: Path, fingerprint: str) -> bool:
     try:
         return open_prepared(folder).fingerprint == fingerprint
-    except (DataError, KeyError):
+    except DataError:
         return False
 
 
 @contextmanager
-def _room_told(out: Path) -> Iterator[None]:
+def _named_disk(out: Path) -> Iterator[None]:
+    """Turn a full disk into a message that names the folder."""
     try:
         yield
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in _NO_SPACE:
             raise
         reason = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
         raise DataError(f"{out}: {reason}; make room and prepare again, which goes on from here.") from error
 
 
 @contextmanager
-def _study_named(study: StudyFile) -> Iterator[None]:
+def _named_study(study: StudyFile) -> Iterator[None]:
     """Put the name of the study before messages about its settings."""
     try:
         yield

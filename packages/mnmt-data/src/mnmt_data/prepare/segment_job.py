@@ -1,4 +1,4 @@
-"""Writing one segment, in a worker process: from the text of some parts to token ids."""
+"""Writes one segment in a worker process: from the text of some parts to token ids."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mnmt_data.filters import FilterReport
 from mnmt_data.prepare.workspace import Workspace, read_part
 from mnmt_data.store.corpus_folder import Bitext, write_bitext
+from mnmt_data.store.description import CoverageInfo
 from mnmt_data.store.groups import Groups, write_groups
 from mnmt_data.store.prepared import VOCABULARY, shard_path, text_folder
 from mnmt_data.store.ragged import Ragged
@@ -23,7 +24,7 @@ from mnmt_data.store.shards import segment_path
 from mnmt_data.store.vocabulary import UNK, TargetTag, Vocabulary
 
 TOO_MANY_TOKENS = "too many tokens"
-"""The filter that `max_length` sets; that of characters has gone before."""
+"""Name of the filter by `max_length`, which comes after that of characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class SegmentJob:
     split: str
     task: str
     number: int
-    """Of the segment in its shard."""
+    """The segment's number in its shard."""
     rows: tuple[tuple[Path, NDArray[np.int64]], ...]
     """(part, rows of it), in order."""
     max_length: int
@@ -46,39 +47,39 @@ class SegmentJob:
 
     @property
     def mark(self) -> str:
-        """Name of the mark that says that the segment is there."""
+        """Name of the mark that says that the segment is complete."""
         return f"encoded/{self.split}.{self.task}.{self.number:05}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
-    """What is known of a segment."""
+class EncodedSegment:
+    """Counts of a segment that was written."""
 
     info: SegmentInfo
     filters: FilterReport
-    """The training pairs left out as too long."""
+    """The training pairs that were dropped as too long."""
     src: Coverage
     tgt: Coverage
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the counts as JSON can hold them."""
         sides = {"src": asdict(self.src), "tgt": asdict(self.tgt)}
         return {"info": asdict(self.info), "filters": self.filters.to_dict(), **sides}
 
     @classmethod
-    def from_dict(cls, said: dict[str, Any]) -> Self:
-        """What `to_dict` gave."""
+    def from_dict(cls, table: dict[str, Any]) -> Self:
+        """Return the counts that `to_dict` gave."""
         return cls(
-            info=SegmentInfo(**said["info"]),
-            filters=FilterReport.from_dict(said["filters"]),
-            src=Coverage(**said["src"]),
-            tgt=Coverage(**said["tgt"]),
+            info=SegmentInfo(**table["info"]),
+            filters=FilterReport.from_dict(table["filters"]),
+            src=Coverage(**table["src"]),
+            tgt=Coverage(**table["tgt"]),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Piece:
-    """What one part gives to a segment."""
+    """The pairs of a segment that come from one part."""
 
     text: Bitext
     origins: list[str] | None
@@ -97,20 +98,20 @@ def run_segment_job(job: SegmentJob) -> None:
     shard.mkdir(exist_ok=True)
     src, tgt = (Ragged.concatenate([getattr(piece, side) for piece in pieces]) for side in ("src", "tgt"))
     info = write_segment(segment_path(shard, job.number), src, tgt)
-    written = Written(
+    encoded = EncodedSegment(
         info=info,
         filters=sum((piece.filters for piece in pieces), FilterReport()),
         src=sum((piece.coverage[0] for piece in pieces), Coverage()),
         tgt=sum((piece.coverage[1] for piece in pieces), Coverage()),
     )
-    job.space.set_mark(job.mark, written.to_dict())
+    job.space.set_mark(job.mark, encoded.to_dict())
 
 
 def _read(path: Path, rows: NDArray[np.int64]) -> tuple[Bitext, list[str] | None]:
     batch = read_part(path, "src", "tgt", "origin").take(pa.array(rows))
     src, tgt, origins = (batch.column(name).to_pylist() for name in ("src", "tgt", "origin"))
-    known = any(origin is not None for origin in origins)
-    return Bitext(src=src, tgt=tgt), [origin or "" for origin in origins] if known else None
+    has_origins = any(origin is not None for origin in origins)
+    return Bitext(src=src, tgt=tgt), [origin or "" for origin in origins] if has_origins else None
 
 
 def _encode(job: SegmentJob, text: Bitext, origins: list[str] | None) -> _Piece:
@@ -123,15 +124,15 @@ def _encode(job: SegmentJob, text: Bitext, origins: list[str] | None) -> _Piece:
         short = (src.lengths <= job.max_length) & (tgt.lengths <= job.max_length)
         filters = _too_many_tokens(text, np.flatnonzero(~short))
         if not short.all():
-            kept = np.flatnonzero(short)
-            text, src, tgt = text.take(kept.tolist()), src.take(kept), tgt.take(kept)
+            rows = np.flatnonzero(short)
+            text, src, tgt = text.take(rows.tolist()), src.take(rows), tgt.take(rows)
     coverage = (
         measure(text.src, src.values, extra=1 if job.target_tag == "none" else 2, is_byte=is_byte),
         measure(text.tgt, tgt.values, extra=1, is_byte=is_byte),
     )
-    # The text of training pairs has served; a segment of it would take ten times the memory of its token ids.
-    kept_text = Bitext(src=[], tgt=[]) if job.split == "train" else text
-    return _Piece(text=kept_text, origins=origins, src=src, tgt=tgt, filters=filters, coverage=coverage)
+    # The text of training pairs is not needed any more; it would take ten times the memory of its token ids.
+    written_text = Bitext(src=[], tgt=[]) if job.split == "train" else text
+    return _Piece(text=written_text, origins=origins, src=src, tgt=tgt, filters=filters, coverage=coverage)
 
 
 def _too_many_tokens(text: Bitext, rows: NDArray[np.int64]) -> FilterReport:
@@ -153,8 +154,8 @@ def _write_text(job: SegmentJob, pieces: list[_Piece]) -> None:
 
 
 @lru_cache(maxsize=1)
-def _vocabulary(path: Path, written: int, target_tag: TargetTag) -> tuple[Vocabulary, NDArray[np.bool_]]:
-    """The vocabulary, loaded once; `written` tells it from the one of an earlier call of this process."""
+def _vocabulary(path: Path, modified: int, target_tag: TargetTag) -> tuple[Vocabulary, NDArray[np.bool_]]:
+    """Load the vocabulary once; `modified` tells it from that of an earlier call in this process."""
     vocab = Vocabulary.load(path, target_tag=target_tag)
     return vocab, vocab.byte_tokens
 
@@ -176,14 +177,14 @@ class Coverage:
             **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         )
 
-    def to_dict(self) -> dict[str, float]:
-        """Tokens a word and a character, and the shares of tokens that are bytes or unknown."""
-        return {
-            "tokens_per_word": self.tokens / max(self.words, 1),
-            "tokens_per_character": self.tokens / max(self.characters, 1),
-            "byte_share": self.byte_tokens / max(self.tokens, 1),
-            "unknown_share": self.unknown_tokens / max(self.tokens, 1),
-        }
+    def rates(self) -> CoverageInfo:
+        """Return the tokens a word and a character, and the shares of tokens that are bytes or unknown."""
+        return CoverageInfo(
+            tokens_per_word=self.tokens / max(self.words, 1),
+            tokens_per_character=self.tokens / max(self.characters, 1),
+            byte_share=self.byte_tokens / max(self.tokens, 1),
+            unknown_share=self.unknown_tokens / max(self.tokens, 1),
+        )
 
 
 def measure(

@@ -1,4 +1,4 @@
-"""The third stage: the vocabulary, from a sample in which small languages have more than their share."""
+"""The third stage: the vocabulary, trained on a sample that raises the shares of small languages."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepare.clean import AllParts
+from mnmt_data.prepare.clean import CleanedSplits
 from mnmt_data.prepare.config import DataConfig, VocabConfig
 from mnmt_data.prepare.dev_test_sets import Rows
-from mnmt_data.prepare.splits import chosen_rows
+from mnmt_data.prepare.splits import split_rows
 from mnmt_data.prepare.workspace import Parts, Workspace
 from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.prepared import VOCABULARY
 from mnmt_data.store.vocabulary import Vocabulary, train_vocabulary
 
 Side = tuple[str, str]
-"""A task and its `src` or `tgt`."""
+"""A task and `src` or `tgt`."""
 
 _ROWS_AT_A_TIME = 2**20
 
 
-def learn_vocabulary(config: DataConfig, parts: AllParts, space: Workspace) -> Path:
-    """Write the vocabulary, or copies the one that the study names, unless it is there; returns its path.
+def prepare_vocabulary(config: DataConfig, parts: CleanedSplits, space: Workspace) -> Path:
+    """Write the vocabulary, or copy the one that the study names, unless it is there; return its path.
 
     Raises:
-        DataError: If the named one has not all tags, or the text does not suit the size.
+        DataError: If the named one lacks a tag, or the text does not suit the size.
     """
     path, settings = space.folder / VOCABULARY, config.vocab
     if path.is_file():
@@ -55,7 +55,7 @@ def learn_vocabulary(config: DataConfig, parts: AllParts, space: Workspace) -> P
 
 
 def check_tags(path: Path, languages: tuple[str, ...]) -> None:
-    """Sees that a vocabulary can be used again.
+    """Check that a vocabulary can be used again.
 
     Raises:
         DataError: If it is missing, broken, or has no tag for one of the languages.
@@ -71,13 +71,13 @@ def check_tags(path: Path, languages: tuple[str, ...]) -> None:
 
 
 def language_shares(lines: Mapping[str, int], temperature: float) -> dict[str, float]:
-    """{language: share of the sample} of languages with so many lines: proportional to lines^(1/T)."""
+    """Return {language: share of the sample}, proportional to (its lines)^(1/T)."""
     weights = {language: count ** (1 / temperature) for language, count in lines.items()}
     return {language: weight / sum(weights.values()) for language, weight in weights.items()}
 
 
 def sample_sizes(lines: Mapping[Side, int], settings: VocabConfig) -> dict[Side, int]:
-    """{task and side: lines to sample}: each language's share, split in proportion to the sides' lines."""
+    """Return {task and side: lines to sample}: each language's share, divided in proportion to the lines."""
     by_language: dict[str, int] = {}
     for side, count in lines.items():
         by_language[_language(side)] = by_language.get(_language(side), 0) + count
@@ -90,24 +90,24 @@ def sample_sizes(lines: Mapping[Side, int], settings: VocabConfig) -> dict[Side,
 
 
 def _sample(config: DataConfig, train: Mapping[str, Parts], space: Workspace) -> Iterator[str]:
-    """Lines spread evenly over each side of each task; where a share is larger than it, some come again."""
-    chosen = {task: chosen_rows(space, "train", task) for task in config.tasks}
-    sides = {(task, side): int(np.count_nonzero(chosen[task])) for task in chosen for side in ("src", "tgt")}
+    """Yield lines at even distances of each side of each task; some repeat where a share exceeds the text."""
+    masks = {task: split_rows(space, "train", task) for task in config.tasks}
+    sides = {(task, side): int(np.count_nonzero(masks[task])) for task in masks for side in ("src", "tgt")}
     for (task, side), size in sample_sizes(sides, config.vocab).items():
-        for (line,) in train[task].values(spread(chosen[task], size), side):
+        for (line,) in train[task].values(evenly_spaced_rows(masks[task], size), side):
             yield line
 
 
-def spread(chosen: NDArray[np.bool_], size: int) -> Rows:
-    """(size,) rows that are chosen, at even distances, rising; a row comes again if fewer than `size` are."""
-    total = int(np.count_nonzero(chosen))
-    places = np.arange(size) * total // max(size, 1)
+def evenly_spaced_rows(mask: NDArray[np.bool_], size: int) -> Rows:
+    """Return rows of a mask at even distances, rising, (size,); rows repeat where `size` exceeds them."""
+    total = int(np.count_nonzero(mask))
+    ranks = np.arange(size) * total // max(size, 1)
     rows, before = np.empty(size, dtype=np.int64), 0
-    for start in range(0, len(chosen), _ROWS_AT_A_TIME):
-        found = np.flatnonzero(chosen[start : start + _ROWS_AT_A_TIME]) + start
-        here = slice(*np.searchsorted(places, (before, before + len(found))))
-        rows[here] = found[places[here] - before]
-        before += len(found)
+    for start in range(0, len(mask), _ROWS_AT_A_TIME):
+        block = np.flatnonzero(mask[start : start + _ROWS_AT_A_TIME]) + start
+        part = slice(*np.searchsorted(ranks, (before, before + len(block))))
+        rows[part] = block[ranks[part] - before]
+        before += len(block)
     return rows
 
 

@@ -1,10 +1,9 @@
-"""Worker processes that take jobs in order, and how far a stage is."""
+"""Worker processes that take jobs in order, a few at a time."""
 
 from __future__ import annotations
 
 import os
 import signal
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -14,33 +13,45 @@ from threading import Thread
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from tqdm import tqdm
-
 from mnmt_data.errors import DataError
 from mnmt_data.readers.reader import BLOCK_PAIRS
 
 STARTING_PAIRS = BLOCK_PAIRS
-"""Pairs that are worked on before processes are started: a small study is done before they would be there."""
+"""Pairs that this process works on before it starts others: a small study is done before they are up."""
 
-_JOBS_A_WORKER = 2
+_JOBS_PER_WORKER = 2
+
+Report = Callable[[str], None]
+"""Takes a line about the work."""
+
+Progress = Callable[[str, int], None]
+"""Takes the name of a stage and the pairs that it has just done."""
 
 
 class Job(Protocol):
-    """Something to do that can be sent to a process."""
+    """Work that can be sent to a process."""
 
     def __len__(self) -> int:
-        """How many pairs it is about."""
+        """Return the number of pairs to work on."""
 
 
-SomeJob = TypeVar("SomeJob", bound=Job)
+AnyJob = TypeVar("AnyJob", bound=Job)
 Result = TypeVar("Result")
 
 
 class Workers:
     """Runs jobs in `count` processes, or in this one where there is little to do."""
 
-    def __init__(self, count: int | None = None) -> None:
+    def __init__(
+        self,
+        count: int | None = None,
+        *,
+        report: Report = lambda line: None,
+        progress: Progress = lambda stage, pairs: None,
+    ) -> None:
         self.count = count or os.cpu_count() or 1
+        self.report = report
+        self.progress = progress
         self._pool: ProcessPoolExecutor | None = None
         self._pairs = 0
 
@@ -54,27 +65,42 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
 
     def run(
-        self, work: Callable[[SomeJob], Result], jobs: Iterable[SomeJob]
-    ) -> Iterator[tuple[SomeJob, Result]]:
+        self, stage: str, work: Callable[[AnyJob], Result], jobs: Iterable[AnyJob]
+    ) -> Iterator[tuple[AnyJob, Result]]:
         """Yield each job with its result, in order; at most two jobs a process are held.
+
+        Args:
+            stage: Name of the stage, for reports of its progress.
+            work: Does a job.
+            jobs: The jobs.
 
         Raises:
             DataError: If a process was killed.
         """
-        waiting: deque[tuple[SomeJob, Future[Result]]] = deque()
+        pairs = 0
         try:
-            for job in jobs:
-                waiting.append((job, self._submit(work, job)))
-                while len(waiting) > _JOBS_A_WORKER * self.count or (waiting and waiting[0][1].done()):
-                    yield _result(waiting)
-            while waiting:
-                yield _result(waiting)
+            for job, result in self._results(work, jobs):
+                pairs += len(job)
+                self.progress(stage, len(job))
+                yield job, result
         except BrokenProcessPool:
             raise DataError(
-                "a worker process was killed, perhaps for want of memory; try again with fewer `--workers`."
+                "a worker process was killed, perhaps for want of memory; try again with fewer `--jobs`."
             ) from None
+        self.report(f"{stage}: {pairs:,} pairs done")
 
-    def _submit(self, work: Callable[[SomeJob], Result], job: SomeJob) -> Future[Result]:
+    def _results(
+        self, work: Callable[[AnyJob], Result], jobs: Iterable[AnyJob]
+    ) -> Iterator[tuple[AnyJob, Result]]:
+        queue: deque[tuple[AnyJob, Future[Result]]] = deque()
+        for job in jobs:
+            queue.append((job, self._submit(work, job)))
+            while len(queue) > _JOBS_PER_WORKER * self.count or (queue and queue[0][1].done()):
+                yield _next_result(queue)
+        while queue:
+            yield _next_result(queue)
+
+    def _submit(self, work: Callable[[AnyJob], Result], job: AnyJob) -> Future[Result]:
         self._pairs += len(job)
         if self.count == 1 or (self._pool is None and self._pairs <= STARTING_PAIRS):
             done: Future[Result] = Future()
@@ -87,13 +113,13 @@ class Workers:
         return self._pool.submit(work, job)
 
 
-def _result(waiting: deque[tuple[SomeJob, Future[Result]]]) -> tuple[SomeJob, Result]:
-    job, future = waiting.popleft()
+def _next_result(queue: deque[tuple[AnyJob, Future[Result]]]) -> tuple[AnyJob, Result]:
+    job, future = queue.popleft()
     return job, future.result()
 
 
 def _start_worker() -> None:
-    """Leave Ctrl-C to the parent, and ends with it: a killed one cannot tell its workers to stop."""
+    """Leave Ctrl-C to the parent, and end with it: a killed parent cannot tell its workers to stop."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 
@@ -103,35 +129,3 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-Report = Callable[[str], None]
-
-LINE_SECONDS = 60
-
-
-class Progress:
-    """Counts the pairs that a stage has seen to."""
-
-    def __init__(self, stage: str, report: Report) -> None:
-        self._stage, self._report = stage, report
-        self._pairs, self._told = 0, time.monotonic()
-        self._bar = tqdm(desc=stage, unit=" pairs", unit_scale=True, disable=None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.close()
-        if kind is None:
-            self._report(f"{self._stage}: {self._pairs:,} pairs done")
-
-    def add(self, pairs: int) -> None:
-        """Count pairs that were worked on now."""
-        self._pairs += pairs
-        self._bar.update(pairs)
-        if self._bar.disable and time.monotonic() - self._told > LINE_SECONDS:
-            self._report(f"{self._stage}: {self._pairs:,} pairs")
-            self._told = time.monotonic()

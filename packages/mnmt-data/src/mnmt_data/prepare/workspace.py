@@ -1,4 +1,4 @@
-"""The folder where data are prepared, until it is whole and takes its place, and the cleaned text in it."""
+"""The folder where data are prepared until they are complete, and the cleaned text in it."""
 
 from __future__ import annotations
 
@@ -16,37 +16,36 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mnmt_data.filters import CleanBlock, FilterReport
-from mnmt_data.store.atomic_file import atomic_file, remove_temporaries, write_json
-from mnmt_data.store.prepared import DESCRIPTION
+from mnmt_data.store.atomic_file import atomic_file, remove_temporaries, replace_folder, write_json
+from mnmt_data.store.description import DESCRIPTION
 from mnmt_data.store.ragged import offsets_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """A partial data folder, whose `work` holds what only the stages need.
+    """A partial data folder, whose subfolder `work` holds the files that only the stages need.
 
-    A stage that has finished something leaves a mark, a small JSON file written after all that it speaks of.
+    A stage that has finished something leaves a mark: a small JSON file, written after the files it is about.
     """
 
     folder: Path
 
     @property
     def work(self) -> Path:
-        """Cleaned text, choices and marks; gone when the data are whole."""
+        """Folder of cleaned text, splits and marks; it is removed when the data are complete."""
         return self.folder / "work"
 
     def open(self, identity: list[str | int]) -> bool:
-        """Make the folder, or enters one that was begun for the same inputs, settings and version.
+        """Make the folder, or continue one with the same inputs, settings and version.
 
         Returns:
-            Whether it was begun before.
+            Whether the folder was there.
         """
-        begun = self.mark("identity")
-        if begun is not None and begun == identity:
+        if self.mark("identity") == identity:
             remove_temporaries(self.folder)
             return True
         self.remove()
-        for name in ("parts", "chosen", "encoded"):
+        for name in ("parts", "splits", "encoded"):
             (self.work / name).mkdir(parents=True)
         for name in ("text", "shards"):
             (self.folder / name).mkdir()
@@ -54,11 +53,11 @@ class Workspace:
         return False
 
     def remove(self) -> None:
-        """Throws everything away."""
+        """Remove the folder and everything in it."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def mark(self, name: str) -> Any:
-        """What a mark says; None if it is not there."""
+        """Return the content of a mark; None if there is none."""
         path = self.work / f"{name}.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
@@ -67,26 +66,21 @@ class Workspace:
         write_json(self.work / f"{name}.json", content)
 
     def part(self, source: str, number: int) -> Path:
-        """Where a part of a source is."""
+        """Return the path of a part of a source."""
         return self.work / "parts" / f"{source}.{number:06}.arrow"
 
-    def chosen(self, split: str, task: str) -> Path:
-        """Where the rows chosen for a split are."""
-        return self.work / "chosen" / f"{split}.{task}.npy"
+    def split_path(self, split: str, task: str) -> Path:
+        """Return the path of the rows of a split."""
+        return self.work / "splits" / f"{split}.{task}.npy"
 
-    def is_described(self) -> bool:
-        """Whether the data are whole, and only have to take their place."""
+    def is_complete(self) -> bool:
+        """Return whether the data are complete, and only have to take their place."""
         return (self.folder / DESCRIPTION).is_file()
 
     def publish(self, folder: Path) -> None:
-        """Take the place of `folder`, which is there, old or new, but for the moment between two renames."""
+        """Take the place of `folder`, without the files that only the stages need."""
         shutil.rmtree(self.work, ignore_errors=True)
-        old = folder.with_name(f".{folder.name}.old")
-        shutil.rmtree(old, ignore_errors=True)
-        if folder.exists():
-            folder.rename(old)
-        self.folder.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
+        replace_folder(folder, self.folder)
 
 
 _REPORT = b"report"
@@ -94,12 +88,12 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def write_part(path: Path, block: CleanBlock, *, read: int) -> None:
-    """Write a part: text, numbers of the pairs in their source, origins, keys, and what the filters dropped.
+    """Write a part: text, numbers of the pairs in their source, origins, keys, and a report of the filters.
 
     Args:
         path: An Arrow IPC file of one record batch.
-        block: The pairs kept of a block.
-        read: Pairs of the block before.
+        block: The pairs of a block that passed the filters.
+        read: Pairs of the block before the filters.
     """
     columns = {
         "src": pa.array(block.src, pa.large_string()),
@@ -111,49 +105,49 @@ def write_part(path: Path, block: CleanBlock, *, read: int) -> None:
         "src_key": pa.array(block.keys.src),
         "tgt_key": pa.array(block.keys.tgt),
     }
-    said = {"read": read, "pairs": len(block.src), "filters": block.report.to_dict()}
-    batch = pa.record_batch(columns, metadata={_REPORT: json.dumps(said)})
+    header = {"read": read, "pairs": len(block.src), "filters": block.report.to_dict()}
+    batch = pa.record_batch(columns, metadata={_REPORT: json.dumps(header)})
     with atomic_file(path) as file, pa.ipc.new_file(file, batch.schema, options=_OPTIONS) as writer:
         writer.write_batch(batch)
 
 
 def read_part(path: Path, *columns: str) -> pa.RecordBatch:
-    """Some columns of a part."""
+    """Read some columns of a part."""
     with path.open("rb") as file:
-        places = [pa.ipc.open_file(file).schema.get_field_index(column) for column in columns]
-        reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=places))
+        indices = [pa.ipc.open_file(file).schema.get_field_index(column) for column in columns]
+        reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=indices))
         return reader.get_batch(0).select(columns)
 
 
 class Parts:
-    """The parts of one split and task, in order, with their pairs numbered through."""
+    """The parts of one split and task, in order; rows count the pairs of all of them."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.paths = tuple(paths)
-        self._said = [_read_said(path) for path in self.paths]
-        self.starts = offsets_of([said["pairs"] for said in self._said])
+        self._headers = [_read_header(path) for path in self.paths]
+        self.starts = offsets_of([header["pairs"] for header in self._headers])
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     @property
     def read(self) -> int:
-        """Pairs before cleaning."""
-        return sum(said["read"] for said in self._said)
+        """Number of pairs before cleaning."""
+        return sum(header["read"] for header in self._headers)
 
     @cached_property
     def filters(self) -> FilterReport:
-        """What the filters dropped."""
-        return sum((FilterReport.from_dict(said["filters"]) for said in self._said), FilterReport())
+        """Report of the pairs that the filters dropped."""
+        return sum((FilterReport.from_dict(header["filters"]) for header in self._headers), FilterReport())
 
     def columns(self, *names: str) -> Iterator[tuple[slice, list[NDArray[Any]]]]:
-        """The rows of each part, and number columns of them."""
+        """Yield the rows of each part, and some columns of numbers at them."""
         for path, start, stop in zip(self.paths, self.starts[:-1], self.starts[1:], strict=True):
             batch = read_part(path, *names)
             yield slice(start, stop), [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
 
     def values(self, rows: NDArray[np.int64], *names: str) -> Iterator[tuple[Any, ...]]:
-        """Columns at rows that do not fall, a tuple a row; only the parts that hold some are read."""
+        """Yield some columns at rising rows, a tuple a row; only parts with such rows are read."""
         bounds = np.searchsorted(rows, self.starts)
         for number in np.flatnonzero(np.diff(bounds)).tolist():
             local = rows[bounds[number] : bounds[number + 1]] - self.starts[number]
@@ -161,7 +155,7 @@ class Parts:
             yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
 
-def _read_said(path: Path) -> dict[str, Any]:
+def _read_header(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
-        said: dict[str, Any] = json.loads(pa.ipc.open_file(file).schema.metadata[_REPORT])
-    return said
+        header: dict[str, Any] = json.loads(pa.ipc.open_file(file).schema.metadata[_REPORT])
+    return header

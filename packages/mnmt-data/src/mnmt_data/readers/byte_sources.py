@@ -37,7 +37,7 @@ class ByteSource(Protocol):
         ...
 
     def chunks(self) -> Iterator[bytes]:
-        """Its bytes, decompressed, at most `CHUNK_BYTES` at a time."""
+        """Yield the bytes, decompressed, at most `CHUNK_BYTES` at a time."""
         ...
 
 
@@ -53,7 +53,7 @@ class File:
         return str(self.path)
 
     def chunks(self) -> Iterator[bytes]:
-        """The content.
+        """Yield the content.
 
         Raises:
             DataError: If the file is missing, cannot be read, or is truncated or damaged.
@@ -88,7 +88,7 @@ class ZipMember:
         return f"{self.path}({self.member})"
 
     def chunks(self) -> Iterator[bytes]:
-        """The content.
+        """Yield the content.
 
         Raises:
             DataError: If the archive is truncated, damaged or encrypted.
@@ -114,7 +114,7 @@ def check_is_file(path: Path) -> None:
 
 
 def members(path: Path) -> list[str]:
-    """Names of the files in a zip archive.
+    """Return the names of the files in a zip archive.
 
     Raises:
         DataError: If the archive is missing, truncated or damaged.
@@ -128,12 +128,12 @@ def members(path: Path) -> list[str]:
 
 
 def broken_zip(path: Path, error: Exception) -> str:
-    """One line on an archive that cannot be read."""
+    """Describe in one line why an archive cannot be read."""
     return f"{path}: cannot be read as a zip ({one_line(error)}); it is truncated or damaged, fetch it again."
 
 
 def one_line(error: Exception) -> str:
-    """The first line of a library's message."""
+    """Return the first line of a library's message."""
     text = getattr(error, "strerror", None) or str(error)
     return text.strip().partition("\n")[0].rstrip(".") or type(error).__name__
 

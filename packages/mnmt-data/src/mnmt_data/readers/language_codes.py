@@ -9,7 +9,7 @@ from langcodes import Language
 
 
 def languages(task: str) -> tuple[str, str]:
-    """The source and the target code of a task `SRC-TGT`.
+    """Return the source and the target code of a task `SRC-TGT`.
 
     Raises:
         ValueError: If the task is not two codes and a hyphen.
@@ -21,36 +21,38 @@ def languages(task: str) -> tuple[str, str]:
 
 
 def opposite(task: str) -> str:
-    """The task in the other direction."""
+    """Return the task in the other direction."""
     src, tgt = languages(task)
     return f"{tgt}-{src}"
 
 
 @lru_cache(maxsize=4096)
 def serves(tag: str, code: str) -> bool:
-    """Whether text tagged `tag` serves where `code` is asked for.
+    """Return whether text tagged `tag` serves where `code` is asked for.
 
     The languages must agree, be they written by ISO 639-1 or 639-3; so must script and region where `code`
     has them: `en_GB` and `eng` serve `en`, but `en` does not serve `en_GB`.
     """
     if tag.lower() == code.lower():
         return True
-    given, asked = _parsed(tag), _parsed(code)
-    if given is None or asked is None:
+    parsed, requested = _parsed(tag), _parsed(code)
+    if parsed is None or requested is None:
         return False
-    same = given.language == asked.language and given.language is not None
-    return same and asked.script in (None, given.script) and asked.territory in (None, given.territory)
+    same = parsed.language == requested.language and parsed.language is not None
+    return (
+        same and requested.script in (None, parsed.script) and requested.territory in (None, parsed.territory)
+    )
 
 
 @lru_cache(maxsize=4096)
 def best_tag(tags: tuple[str, ...], code: str) -> str | None:
-    """The tag that serves `code` best: the code itself, else the first that serves; None if there is none."""
+    """Return the tag that serves `code` best: the code itself, else the first that serves, else None."""
     serving = [tag for tag in tags if serves(tag, code)]
     return next((tag for tag in serving if tag.lower() == code.lower()), serving[0] if serving else None)
 
 
 def spellings(code: str) -> tuple[str, ...]:
-    """The code itself and its ISO 639-1 and 639-3 forms where it has them: `de`, `deu`."""
+    """Return the code itself and its ISO 639-1 and 639-3 forms, where it has them: `de`, `deu`."""
     parsed = _parsed(code)
     if parsed is None or parsed.language is None:
         return (code,)
@@ -61,13 +63,13 @@ def spellings(code: str) -> tuple[str, ...]:
 
 
 def is_reversed(name: str, task: str) -> bool:
-    """Whether a file's name gives the opposite direction: `x.de-en.tsv` for the task `en-de`."""
+    """Return whether a file's name gives the opposite direction: `x.de-en.tsv` for the task `en-de`."""
     return not _names(name, task) and _names(name, opposite(task))
 
 
 @lru_cache(maxsize=4096)
 def origin_code(origin: str | None, task: str) -> str:
-    """The code of the task that an origin tag means, the tag as it is if neither, `""` if there is none."""
+    """Return the code of the task that an origin tag means; the tag itself if neither, `""` without a tag."""
     return next((code for code in languages(task) if origin and serves(origin, code)), origin or "")
 
 

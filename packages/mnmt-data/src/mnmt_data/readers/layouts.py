@@ -15,19 +15,19 @@ SPLITS = ("train", "dev", "test")
 """Test sets by role; a set that sacreBLEU or mtdata names otherwise is never taken for one of these."""
 
 
-def named_texts(folder: Path, testset: str, named: str, task: str) -> tuple[TextPairs, ...]:
-    """The texts `TESTSET.SRC-TGT.SRC` and `.TGT`, where `named` is the pair in their names.
+def named_texts(folder: Path, testset: str, pair_name: str, task: str) -> tuple[TextPairs, ...]:
+    """Find the texts `TESTSET.SRC-TGT.SRC` and `.TGT`; `pair_name` is the pair in their names.
 
     Raises:
         DataError: If one side is there without the other, or one text is there twice.
     """
-    stem = folder / f"{testset}.{named}"
+    stem = folder / f"{testset}.{pair_name}"
     sides = [_text(stem, code) for code in languages(task)]
     return _pair(task, sides, [f"{stem}.{code}" for code in languages(task)])
 
 
-def sacrebleu_texts(folder: Path, testset: str, named: str, task: str) -> tuple[TextPairs, ...]:
-    """The source and the first reference of a test set that sacreBLEU fetched, with its original languages.
+def sacrebleu_texts(folder: Path, testset: str, pair_name: str, task: str) -> tuple[TextPairs, ...]:
+    """Find the source and first reference of a test set that sacreBLEU fetched, with its original languages.
 
     sacreBLEU keeps a test set in `~/.sacrebleu/SET`, as `SET.SRC-TGT.src`, `.ref` (`.ref-A` or `.ref-0` and
     on, where there are several) and `.origlang`; older releases as `SRC-TGT.SRC` and `SRC-TGT.TGT`. `folder`
@@ -36,47 +36,48 @@ def sacrebleu_texts(folder: Path, testset: str, named: str, task: str) -> tuple[
     Raises:
         DataError: If one side is there without the other.
     """
-    for place in (folder / testset, folder):
-        for prefix in _own_names(place, testset):
-            if found := _processed(place / f"{prefix}.{named}", named, task):
-                return found
-        if place.is_dir() and testset not in SPLITS and (found := _older(place / named, named, task)):
-            return found
+    for directory in (folder / testset, folder):
+        for prefix in _prefixes(directory, testset):
+            if files := _processed(directory / f"{prefix}.{pair_name}", pair_name, task):
+                return files
+        is_older = directory.is_dir() and testset not in SPLITS
+        if is_older and (files := _older(directory / pair_name, pair_name, task)):
+            return files
     return ()
 
 
-def _own_names(place: Path, testset: str) -> list[str]:
-    """What the files of sacreBLEU's folder `wmt21/systems` may start with: `wmt21_systems`, `systems`, ..."""
-    asked = testset.replace("/", "_")
-    parts = place.absolute().parts[-3:]
-    own = ["_".join(parts[start:]) for start in range(len(parts))]
-    return [asked] if testset in SPLITS else [asked, *own]
+def _prefixes(directory: Path, testset: str) -> list[str]:
+    """Return the prefixes of files in sacreBLEU's folder `wmt21/systems`: `wmt21_systems`, `systems`, ..."""
+    requested = testset.replace("/", "_")
+    parts = directory.absolute().parts[-3:]
+    folder_names = ["_".join(parts[start:]) for start in range(len(parts))]
+    return [requested] if testset in SPLITS else [requested, *folder_names]
 
 
-def _processed(stem: Path, named: str, task: str) -> tuple[TextPairs, ...]:
+def _processed(stem: Path, pair_name: str, task: str) -> tuple[TextPairs, ...]:
     source = stem.with_name(f"{stem.name}.src")
     reference = min(stem.parent.glob(f"{escape(stem.name)}.ref*"), default=None)
     origins = stem.with_name(f"{stem.name}.origlang")
     sides = [source if source.is_file() else None, reference]
-    pairs = _pair(task, sides if named == task else sides[::-1], [f"{stem}.src", f"{stem}.ref"])
+    pairs = _pair(task, sides if pair_name == task else sides[::-1], [f"{stem}.src", f"{stem}.ref"])
     if not origins.is_file():
         return pairs
     return tuple(TextPairs(task=task, src=p.src, tgt=p.tgt, origins=File(origins)) for p in pairs)
 
 
-def _older(stem: Path, named: str, task: str) -> tuple[TextPairs, ...]:
-    code = languages(named)[1]
+def _older(stem: Path, pair_name: str, task: str) -> tuple[TextPairs, ...]:
+    code = languages(pair_name)[1]
     reference = next(
         (path for path in (Path(f"{stem}.{code}"), Path(f"{stem}.{code}.0")) if path.is_file()), None
     )
-    sides = [_text(stem, languages(named)[0]), reference]
+    sides = [_text(stem, languages(pair_name)[0]), reference]
     return _pair(
-        task, sides if named == task else sides[::-1], [f"{stem}.{code}" for code in languages(task)]
+        task, sides if pair_name == task else sides[::-1], [f"{stem}.{code}" for code in languages(task)]
     )
 
 
 def mtdata_texts(folder: Path, testset: str, task: str) -> tuple[TextPairs, ...]:
-    """The texts that `mtdata get --out FOLDER` left, their languages written `deu` or `deu_DE`.
+    """Find the texts that `mtdata get --out FOLDER` left, their languages written `deu` or `deu_DE`.
 
     `train` is `train.LANG`, or if mtdata was not told to merge, every text of `train-parts`. `test` is every
     `test1.LANG`, `test2.LANG` and on, unless there is a `test.LANG`. Other names are sought in `tests`:
@@ -85,20 +86,21 @@ def mtdata_texts(folder: Path, testset: str, task: str) -> tuple[TextPairs, ...]
     Raises:
         DataError: If one text is there twice.
     """
-    here = dict(_texts(folder, task))
-    if testset in here:
-        return (here[testset],)
+    texts = dict(_texts(folder, task))
+    if testset in texts:
+        return (texts[testset],)
     if testset == "train":
         return tuple(pairs for _, pairs in _texts(folder / "train-parts", task))
     if testset in SPLITS:
-        numbers = (stem.removeprefix(testset) for stem in here if stem.startswith(testset))
-        return tuple(here[f"{testset}{number}"] for number in sorted(filter(str.isdecimal, numbers), key=int))
+        numbers = (stem.removeprefix(testset) for stem in texts if stem.startswith(testset))
+        ordered = sorted(filter(str.isdecimal, numbers), key=int)
+        return tuple(texts[f"{testset}{number}"] for number in ordered)
     tests = _texts(folder / "tests", task)
     return tuple(pairs for stem, pairs in tests if f"-{testset}-" in f"-{stem}-")
 
 
 def _texts(folder: Path, task: str) -> Iterator[tuple[str, TextPairs]]:
-    """Names and texts of the files `NAME.LANG` that are there in both languages of a task, by name."""
+    """Yield names and texts of the files `NAME.LANG` that exist in both languages of a task, by name."""
     stems: dict[str, dict[str, list[Path]]] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         plain = path.stem if path.suffix in CODECS else path.name
@@ -113,8 +115,8 @@ def _texts(folder: Path, task: str) -> Iterator[tuple[str, TextPairs]]:
 
 def _text(stem: Path, code: str) -> Path | None:
     paths = [stem.with_name(f"{stem.name}.{code}{ending}") for ending in ("", *CODECS)]
-    found = [path for path in paths if path.is_file()]
-    return _only(found) if found else None
+    files = [path for path in paths if path.is_file()]
+    return _only(files) if files else None
 
 
 def _only(paths: list[Path]) -> Path:

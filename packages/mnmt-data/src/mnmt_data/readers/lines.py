@@ -23,7 +23,7 @@ _UTF16 = re.compile(rb"(?:[\t\n\r -~]\x00){16}|(?:\x00[\t\n\r -~]){16}")
 
 
 def without_mark(head: bytes, name: str) -> bytes:
-    """The first chunk of a UTF-8 file, less its byte-order mark.
+    """Return the first chunk of a UTF-8 file without its byte-order mark.
 
     Raises:
         DataError: If it starts as UTF-16 or compressed files do; a few NULs alone are text.
@@ -37,7 +37,7 @@ def without_mark(head: bytes, name: str) -> bytes:
 
 
 _LONGEST_TAIL = 4 * LONGEST_SENTENCE  # a character has at most four bytes
-_STAND_IN = b"?" * (LONGEST_SENTENCE + 1)
+_PLACEHOLDER = b"?" * (LONGEST_SENTENCE + 1)
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 logger = logging.getLogger(__name__)
@@ -51,21 +51,21 @@ class Lines:
         self.name = source.name
         self._batches = _batches(source, overlong)
         self._ready: list[str] = []
-        self._taken = 0
+        self._count = 0
 
     def take(self, number: int) -> list[str]:
-        """The next `number` lines, fewer where the source ends."""
+        """Return the next `number` lines, fewer where the source ends."""
         while len(self._ready) < number and (batch := next(self._batches, None)) is not None:
             self._ready += batch
-        taken, self._ready = self._ready[:number], self._ready[number:]
-        self._taken += len(taken)
-        return taken
+        lines, self._ready = self._ready[:number], self._ready[number:]
+        self._count += len(lines)
+        return lines
 
     def count(self) -> int:
-        """Lines of the whole source; what was not taken yet is read, counted and forgotten."""
-        left, self._ready = len(self._ready), []
-        self._taken += left + sum(map(len, self._batches))
-        return self._taken
+        """Count the lines of the whole source; the remaining ones are read and forgotten."""
+        remaining, self._ready = len(self._ready), []
+        self._count += remaining + sum(map(len, self._batches))
+        return self._count
 
 
 def _batches(source: ByteSource, overlong: str) -> Iterator[list[str]]:
@@ -87,7 +87,7 @@ class LineSplitter:
         self._warned = False
 
     def feed(self, chunk: bytes) -> list[str]:
-        """The lines that end in this chunk.
+        """Return the lines that end in this chunk.
 
         Raises:
             DataError: If a line is not UTF-8 or longer than `LONGEST_LINE`.
@@ -100,18 +100,18 @@ class LineSplitter:
         return self._decoded(data[:cut]) if cut else []
 
     def finish(self) -> list[str]:
-        """The last line, if no newline ends it."""
+        """Return the last line, if no newline ends it."""
         return self._decoded(self._tail + b"\n") if self._tail else []
 
     def _bounded(self, tail: bytes) -> bytes:
-        """The start of an unfinished line; of one already too long, a stand-in that is too long as well."""
+        """Return the start of an unfinished line, or a placeholder if it is already too long."""
         if len(tail) <= _LONGEST_TAIL:
             return tail
-        self._dropped += len(tail) - len(_STAND_IN)
+        self._dropped += len(tail) - len(_PLACEHOLDER)
         if self._dropped > LONGEST_LINE:
             size = f"the line is longer than {LONGEST_LINE >> 20} MiB"
             raise DataError(f"{self._name}:{self._lines + 1}: {size}; give text, a sentence a line.")
-        return _STAND_IN + tail[-4:].lstrip(_CONTINUATION)  # it starts where a character does
+        return _PLACEHOLDER + tail[-4:].lstrip(_CONTINUATION)  # it starts where a character does
 
     def _decoded(self, data: bytes) -> list[str]:
         try:

@@ -40,7 +40,7 @@ FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
 
 
 def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
-    """Readers of everything in a corpus folder that holds a test set and task.
+    """Find readers of everything in a corpus folder that holds a test set and task.
 
     What is named for the task comes first, and all of it: texts `TESTSET.SRC-TGT.SRC` and `.TGT`, each
     plain, `.gz` or `.zst`; what sacreBLEU left; `TESTSET.SRC-TGT` in one of `FORMATS`. Only if there is none,
@@ -53,20 +53,23 @@ def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
     Raises:
         DataError: If one side is there without the other, or one text is there twice.
     """
-    for named in (task, opposite(task)):
-        if readers := _named_for(folder, testset, named, task):
+    for pair_name in (task, opposite(task)):
+        if readers := _readers_named(folder, testset, pair_name, task):
             return readers
     return mtdata_texts(folder, testset, task)
 
 
-def _named_for(folder: Path, testset: str, named: str, task: str) -> tuple[Reader, ...]:
-    texts = (*named_texts(folder, testset, named, task), *sacrebleu_texts(folder, testset, named, task))
-    paths = ((folder / f"{testset}.{named}{ending}", make) for ending, make in FORMATS.items())
+def _readers_named(folder: Path, testset: str, pair_name: str, task: str) -> tuple[Reader, ...]:
+    texts = (
+        *named_texts(folder, testset, pair_name, task),
+        *sacrebleu_texts(folder, testset, pair_name, task),
+    )
+    paths = ((folder / f"{testset}.{pair_name}{ending}", make) for ending, make in FORMATS.items())
     return (*texts, *(make(path, task) for path, make in paths if path.is_file()))
 
 
 def open_reader(source: str, task: str) -> Reader:
-    """A reader of a source that a study names.
+    """Open a reader of a source that a study names.
 
     Args:
         source: The path of a file whose name ends as one of `FORMATS`; or of two texts, plain, `.gz` or
@@ -84,14 +87,14 @@ def open_reader(source: str, task: str) -> Reader:
     for ending, make in FORMATS.items():
         if path.name.lower().endswith(ending):
             return make(path, task)
-    known = ", ".join(FORMATS)
+    endings = ", ".join(FORMATS)
     raise DataError(
-        f"{path}: unknown format; the name must end in one of {known}, or have {LANG} for two texts."
+        f"{path}: unknown format; the name must end in one of {endings}, or have {LANG} for two texts."
     )
 
 
 def _side(source: str, code: str) -> File:
-    """One of two texts; a code that no file has is tried in its other spellings, `deu` for `de`."""
+    """Return one of two texts; a code that no file has is tried in its other spellings, `deu` for `de`."""
     paths = [Path(source.replace(LANG, spelling)).expanduser() for spelling in spellings(code)]
     path = next((path for path in paths if path.is_file()), paths[0])
     check_is_file(path)

@@ -13,7 +13,7 @@ from mnmt_data.readers.tmx import TmxPairs
 
 
 def open_zip(path: Path, task: str) -> Reader:
-    """A reader of the text in an archive, which is streamed, never unpacked.
+    """Open a reader of the text in an archive, which is streamed, never unpacked.
 
     Members `CORPUS.SRC-TGT.SRC` and `CORPUS.SRC-TGT.TGT`, the pair in either order, go before a TMX file.
 
@@ -23,26 +23,26 @@ def open_zip(path: Path, task: str) -> Reader:
     """
     names = members(path)
     _check_stays_inside(path, names)
-    found = [name for name in names if _pair_of(name, task)]
-    if found:
-        return _text_pairs(path, task, found)
+    texts = [name for name in names if _pair_of(name, task)]
+    if texts:
+        return _text_pairs(path, task, texts)
     memories = [name for name in names if name.lower().endswith(".tmx")]
     if len(memories) != 1:
         raise DataError(f"{path}: {_not_one(names, memories, task)}.")
     return TmxPairs(ZipMember(path, memories[0]), task)
 
 
-def _text_pairs(path: Path, task: str, found: list[str]) -> TextPairs:
-    tags = {name.rpartition(".")[2]: name for name in found}
+def _text_pairs(path: Path, task: str, texts: list[str]) -> TextPairs:
+    tags = {name.rpartition(".")[2]: name for name in texts}
     src, tgt = (best_tag(tuple(tags), code) for code in languages(task))
-    if len(found) != 2 or src is None or tgt is None:
-        wanted = f"give an archive with one pair of texts for {task}"
-        raise DataError(f"{path}: holds {', '.join(sorted(found))}; {wanted}.")
+    if len(texts) != 2 or src is None or tgt is None:
+        remedy = f"give an archive with one pair of texts for {task}"
+        raise DataError(f"{path}: holds {', '.join(sorted(texts))}; {remedy}.")
     return TextPairs(task=task, src=ZipMember(path, tags[src]), tgt=ZipMember(path, tags[tgt]))
 
 
 def _pair_of(name: str, task: str) -> bool:
-    """Whether a member's name ends in `.SRC-TGT.SRC` or the like, in any spelling of the task's languages."""
+    """Return whether a member's name ends in `.SRC-TGT.SRC` or the like, in any spelling of the languages."""
     parts = PurePosixPath(name).name.rsplit(".", 2)
     if len(parts) < 3 or parts[1].count("-") != 1:
         return False

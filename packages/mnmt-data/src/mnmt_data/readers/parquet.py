@@ -39,7 +39,7 @@ class ParquetPairs:
         return (self.path,)
 
     def blocks(self) -> Iterator[Block]:
-        """Blocks of pairs; a null is an empty sentence.
+        """Yield blocks of pairs; a null is an empty sentence.
 
         Raises:
             DataError: If the file is missing or damaged, or has no columns for the task.
@@ -56,7 +56,7 @@ class ParquetPairs:
             raise DataError(f"{self.path}: {what}; it is truncated or damaged, fetch it again.") from None
 
     def _columns(self, table: pq.ParquetFile) -> Iterator[list[pa.Array]]:
-        """Source, target and, if there is one, origin of each batch of rows."""
+        """Yield source, target and, if there is one, origin of each batch of rows."""
         paths = self._places(table.schema_arrow)
         names = [".".join(path) for path in paths]
         for batch in table.iter_batches(batch_size=BLOCK_PAIRS, columns=names):
@@ -81,9 +81,9 @@ class ParquetPairs:
         for src, tgt in NAMED_SIDES:
             if src in tops and tgt in tops:
                 return ((tgt,), (src,)) if is_reversed(self.path.name, self.task) else ((src,), (tgt,))
-        there = ", ".join([*tops, *(f"{STRUCT}.{field}" for field in fields)])
-        wanted = "name two after the languages, or src and tgt, or source and target"
-        raise DataError(f"{self.path}: no columns for {self.task} among {there}; {wanted}.")
+        names = ", ".join([*tops, *(f"{STRUCT}.{field}" for field in fields)])
+        remedy = "name two after the languages, or src and tgt, or source and target"
+        raise DataError(f"{self.path}: no columns for {self.task} among {names}; {remedy}.")
 
     def _block(self, columns: list[pa.Array], first: int) -> Block:
         src, tgt = (self._sentences(column, first) for column in columns[:2])
@@ -138,7 +138,7 @@ def _reached(batch: pa.RecordBatch, place: tuple[str, ...]) -> pa.Array:
 
 
 def _whole_blocks(batches: Iterable[list[pa.Array]]) -> Iterator[list[pa.Array]]:
-    """The rows of the batches, which end where row groups do, in blocks of `BLOCK_PAIRS`."""
+    """Yield the rows of the batches, which end where row groups do, in blocks of `BLOCK_PAIRS`."""
     pending: list[list[pa.Array]] = []
     for batch in batches:
         pending.append(batch)

@@ -35,10 +35,10 @@ class Block:
 def blocks_of(pairs: Iterable[tuple[str, str]], *, size: int = BLOCK_PAIRS) -> Iterator[Block]:
     """Cut pairs into blocks of `size`, the last one shorter; none if there are no pairs."""
     remaining, first = iter(pairs), 0
-    while taken := list(islice(remaining, size)):
-        src, tgt = (list(side) for side in zip(*taken, strict=True))
+    while pairs_of_block := list(islice(remaining, size)):
+        src, tgt = (list(side) for side in zip(*pairs_of_block, strict=True))
         yield Block(src=src, tgt=tgt, first=first)
-        first += len(taken)
+        first += len(pairs_of_block)
 
 
 LONGEST_SENTENCE = 65_536
@@ -65,7 +65,7 @@ class Reader(Protocol):
         ...
 
     def blocks(self) -> Iterator[Block]:
-        """Blocks of `BLOCK_PAIRS` pairs, the last one shorter; none if there are no pairs.
+        """Yield blocks of `BLOCK_PAIRS` pairs, the last one shorter; none if there are no pairs.
 
         Raises:
             DataError: If a file is missing or broken; the message names the file, and the line where it can.

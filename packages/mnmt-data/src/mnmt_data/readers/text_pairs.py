@@ -32,18 +32,18 @@ class TextPairs:
         return (self.src, self.tgt) if self.origins is None else (self.src, self.tgt, self.origins)
 
     def blocks(self) -> Iterator[Block]:
-        """Blocks of pairs.
+        """Yield blocks of pairs.
 
         Raises:
             DataError: If a file is missing, broken or not UTF-8, or the files differ in number of lines.
         """
         texts = [Lines(source) for source in self._sources]
         first = 0
-        while any(taken := [text.take(BLOCK_PAIRS) for text in texts]):
-            if len(set(map(len, taken))) > 1:
+        while any(columns := [text.take(BLOCK_PAIRS) for text in texts]):
+            if len(set(map(len, columns))) > 1:
                 raise DataError(_unequal(texts))
-            yield Block(src=taken[0], tgt=taken[1], first=first, origins=self._origins(taken[2:]))
-            first += len(taken[0])
+            yield Block(src=columns[0], tgt=columns[1], first=first, origins=self._origins(columns[2:]))
+            first += len(columns[0])
 
     def _origins(self, tags: list[list[str]]) -> list[str] | None:
         return [origin_code(tag, self.task) for tag in tags[0]] if tags else None
@@ -70,18 +70,18 @@ class TsvPairs:
         return (self.path,)
 
     def blocks(self) -> Iterator[Block]:
-        """Blocks of pairs; every line is a pair, for no header is looked for.
+        """Yield blocks of pairs; every line is a pair, there is no header.
 
         Raises:
             DataError: If the file is missing, broken or not UTF-8, or a line has no tab.
         """
         lines, first = Lines(File(self.path), overlong="\t"), 0
         swapped = is_reversed(self.path.name, self.task)
-        while taken := lines.take(BLOCK_PAIRS):
-            left, right = self._columns(taken, first)
+        while columns := lines.take(BLOCK_PAIRS):
+            left, right = self._columns(columns, first)
             src, tgt = (right, left) if swapped else (left, right)
             yield Block(src=src, tgt=tgt, first=first)
-            first += len(taken)
+            first += len(columns)
 
     def _columns(self, lines: list[str], first: int) -> tuple[list[str], list[str]]:
         left: list[str] = []

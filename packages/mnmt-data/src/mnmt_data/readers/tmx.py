@@ -32,7 +32,7 @@ class UnitParser:
         self._parser = self._made_parser()
 
     def feed(self, chunk: bytes) -> list[tuple[str, str]]:
-        """The pairs whose units end in this chunk.
+        """Return the pairs whose units end in this chunk.
 
         Raises:
             DataError: If the document is not well-formed, not TMX or declares entities, or a unit never ends.
@@ -43,7 +43,7 @@ class UnitParser:
         return self._parsed(chunk, last=False)
 
     def finish(self) -> list[tuple[str, str]]:
-        """The pairs that were still to come when the document ended; a truncated document is a mistake."""
+        """Return the remaining pairs at the end of the document; a truncated document is a mistake."""
         return self._parsed(b"", last=True)
 
     def _made_parser(self) -> expat.XMLParserType:
@@ -130,7 +130,7 @@ class TmxPairs:
         return (self.source.path,)
 
     def blocks(self) -> Iterator[Block]:
-        """Blocks of pairs.
+        """Yield blocks of pairs.
 
         Raises:
             DataError: If the file is missing, truncated or not well-formed, or declares entities.

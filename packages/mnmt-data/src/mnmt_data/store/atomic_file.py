@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,16 @@ def remove_temporaries(folder: Path) -> None:
     """Remove what killed writers left in a folder and below."""
     for path in folder.rglob(_TEMPORARY.format(name="*", pid="*")):
         path.unlink(missing_ok=True)
+
+
+def replace_folder(folder: Path, new: Path) -> None:
+    """Put the folder `new` in the place of `folder`, which is absent only between two renames."""
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def checksum(path: Path) -> str:

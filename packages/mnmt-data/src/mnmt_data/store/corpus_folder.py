@@ -9,6 +9,9 @@ from pathlib import Path
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import atomic_file
 
+DESCRIPTION = "corpus.json"
+"""Provenance, counts, checksums and irreducible losses of a corpus folder, where they are known."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bitext:
@@ -21,12 +24,12 @@ class Bitext:
         return len(self.src)
 
     def take(self, rows: Sequence[int]) -> Bitext:
-        """The pairs of the given rows."""
+        """Return the pairs of the given rows."""
         return Bitext(src=[self.src[row] for row in rows], tgt=[self.tgt[row] for row in rows])
 
 
 def bitext_paths(folder: Path, testset: str, task: str) -> tuple[Path, Path]:
-    """The source and the target file of a test set and task.
+    """Return the source and the target file of a test set and task.
 
     Text named for the opposite direction serves where there is no other: `train.en-de` holds `de-en` as well.
     """
@@ -57,7 +60,7 @@ def read_bitext(folder: Path, testset: str, task: str) -> Bitext:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Lines of a UTF-8 file, cut at newlines alone; a byte-order mark and carriage returns are taken off.
+    """Read the lines of a UTF-8 file, cut at newlines alone, without byte-order mark and carriage returns.
 
     Raises:
         DataError: If the file is missing, or a line is not UTF-8, which is then named.

@@ -34,20 +34,20 @@ class Groups:
 
     @classmethod
     def of(cls, src: Sequence[str], *, origins: list[str], language: str) -> Self:
-        """Groups of pairs with these source sentences, in `language`."""
+        """Group pairs by their source sentences, in `language`."""
         lengths, bounds = count_lengths(src, language=language)
         return cls(origins=origins, lengths=[_least(bounds, length) for length in lengths])
 
 
 def count_lengths(src: Sequence[str], *, language: str) -> tuple[list[int], tuple[int, ...]]:
-    """Lengths of sentences in a language, in words or in characters, and the least length of each group."""
+    """Return the lengths of sentences, in words or in characters, and the least length of each group."""
     if language.partition("_")[0].lower() in _UNSPACED:
         return [len(line) for line in src], LENGTHS_IN_CHARACTERS
     return [len(line.split()) for line in src], LENGTHS_IN_WORDS
 
 
 def groups_path(folder: Path, testset: str, task: str) -> Path:
-    """Where the groups of a test set and task are, in the folder of its text."""
+    """Return the path of the groups of a test set and task, in the folder of its text."""
     return folder / f"{testset}.{task}.groups.tsv"
 
 

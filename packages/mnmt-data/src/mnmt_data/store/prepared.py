@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.corpus_folder import read_bitext
+from mnmt_data.store.description import PreparedDescription, SplitInfo
 from mnmt_data.store.groups import Groups, read_groups
 from mnmt_data.store.segments import check_segment
 from mnmt_data.store.shards import Shard
 from mnmt_data.store.vocabulary import Vocabulary
 
-SCHEMA = 3
-DESCRIPTION = "prepared.json"
 VOCABULARY = "vocab.model"
 
 
@@ -26,18 +23,18 @@ class PreparedData:
     """A folder of prepared data (docs/architecture.md)."""
 
     folder: Path
-    description: Mapping[str, Any]
-    """What prepared.json says."""
+    description: PreparedDescription
+    """The content of prepared.json."""
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """Language pairs with training pairs."""
-        return tuple(self.description["tasks"])
+        return self.description.tasks
 
     @property
     def zero_shot(self) -> tuple[str, ...]:
         """Language pairs that have dev and test sets and no training pairs."""
-        return tuple(self.description["zero_shot"])
+        return self.description.zero_shot
 
     @property
     def evaluated(self) -> tuple[str, ...]:
@@ -47,26 +44,36 @@ class PreparedData:
     @property
     def irreducible(self) -> dict[str, float]:
         """{task: known irreducible loss in nats per token}, empty where nobody knows it."""
-        return dict(self.description["irreducible"])
+        return dict(self.description.irreducible)
 
     @property
     def fingerprint(self) -> str:
         """Of the inputs and settings these data were made from."""
-        return str(self.description["fingerprint"])
+        return self.description.fingerprint
 
     @cached_property
     def vocab(self) -> Vocabulary:
         """The shared vocabulary, which puts the target tag where these data have it."""
-        target_tag = self.description["vocabulary"]["target_tag"]
+        target_tag = self.description.vocabulary.target_tag
         return Vocabulary.load(self.folder / VOCABULARY, target_tag=target_tag)
 
+    @property
+    def max_length(self) -> int:
+        """The most tokens of a side of a training pair, tag and `</s>` included."""
+        return int(self.description.config["max_length"])
+
+    @property
+    def train_counts(self) -> Mapping[str, SplitInfo]:
+        """{task: counts of its training pairs and tokens}."""
+        return self.description.counts["train"]
+
     def testsets(self, task: str) -> tuple[str, ...]:
-        """Test sets of a task: its splits other than train and dev."""
-        counts = self.description["counts"]
+        """Return the test sets of a task: its splits other than train and dev."""
+        counts = self.description.counts
         return tuple(split for split in counts if split not in ("train", "dev") and task in counts[split])
 
     def shard(self, split: str, task: str) -> Shard:
-        """Token ids of a split.
+        """Open the token ids of a split.
 
         Raises:
             DataError: If it is missing or broken, or the training pairs of a zero-shot task are asked for.
@@ -76,7 +83,7 @@ class PreparedData:
         return Shard.open(shard_path(self.folder, split, task))
 
     def text(self, split: str, task: str) -> tuple[list[str], list[str]]:
-        """Source and target lines of a split other than train.
+        """Read the source and target lines of a split other than train.
 
         Raises:
             DataError: If they are missing or broken.
@@ -85,7 +92,7 @@ class PreparedData:
         return bitext.src, bitext.tgt
 
     def groups(self, split: str, task: str) -> Groups | None:
-        """Groups of the pairs of `text`, where the corpus knows in which language each was written.
+        """Read the groups of the pairs of `text`, where the corpus knows in which language each was written.
 
         Raises:
             DataError: If their file is broken.
@@ -111,8 +118,8 @@ class PreparedData:
             DataError: Naming the first file that is missing or has changed.
         """
         self.check_sizes()
-        for name, said in self.description["files"].items():
-            check_segment(self.folder / name, sha256=said["sha256"])
+        for name, file in self.description.files.items():
+            check_segment(self.folder / name, sha256=file.sha256)
 
     def check_sizes(self) -> None:
         """Look whether every file is there and as large as it was written.
@@ -120,12 +127,12 @@ class PreparedData:
         Raises:
             DataError: Naming the first that is not.
         """
-        for name, said in self.description["files"].items():
+        for name, file in self.description.files.items():
             path = self.folder / name
             if not path.is_file():
                 raise DataError(f"{path}: no such file, but prepared.json lists it; prepare the data again.")
-            if (size := path.stat().st_size) != said["bytes"]:
-                expected = f"{said['bytes']:,} bytes, but has {size:,}"
+            if (size := path.stat().st_size) != file.bytes:
+                expected = f"{file.bytes:,} bytes, but has {size:,}"
                 raise DataError(f"{path}: must have {expected}; prepare the data again.")
 
 
@@ -135,28 +142,16 @@ def open_prepared(folder: Path) -> PreparedData:
     Raises:
         DataError: If the folder or a file of it is missing, is cut off, or was not made by this version.
     """
-    path = folder / DESCRIPTION
-    if not path.is_file():
-        raise DataError(f"{path}: no prepared data here; run `mnmt-data prepare` first.")
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-        schema = description["schema"]
-    except (ValueError, KeyError, TypeError):
-        raise DataError(f"{path}: does not describe prepared data; run `mnmt-data prepare` again.") from None
-    if schema != SCHEMA:
-        raise DataError(
-            f"{path}: must have schema {SCHEMA}, but has {schema}; run `mnmt-data prepare` again."
-        )
-    prepared = PreparedData(folder=folder, description=description)
+    prepared = PreparedData(folder=folder, description=PreparedDescription.read(folder))
     prepared.check_sizes()
     return prepared
 
 
 def shard_path(folder: Path, split: str, task: str) -> Path:
-    """Where the segments of a split are."""
+    """Return the folder of the segments of a split."""
     return folder / "shards" / f"{split}.{task}"
 
 
 def text_folder(folder: Path) -> Path:
-    """Where the text of dev and test sets is."""
+    """Return the folder of the text of dev and test sets."""
     return folder / "text"

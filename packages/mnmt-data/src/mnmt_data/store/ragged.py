@@ -47,7 +47,7 @@ class Ragged:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Ragged]) -> Self:
-        """The rows of all parts, in order; at least one part."""
+        """Return the rows of all parts, in order; at least one part."""
         lengths = np.concatenate([part.lengths for part in parts])
         values = np.concatenate([part.values[part.offsets[0] : part.offsets[-1]] for part in parts])
         return cls(values, offsets_of(lengths))
@@ -56,7 +56,7 @@ class Ragged:
         return len(self.offsets) - 1
 
     def __getitem__(self, row: int) -> NDArray[np.integer]:
-        """One row, as a view."""
+        """Return one row, as a view."""
         if not -len(self) <= row < len(self):
             raise IndexError(f"`row` must be one of {len(self)} rows, but is {row}.")
         row %= len(self)
@@ -68,18 +68,18 @@ class Ragged:
         return np.diff(self.offsets)
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(len(rows),) the lengths of the given rows."""
+        """Return the lengths of the given rows: (len(rows),)."""
         return self.offsets[rows + 1] - self.offsets[rows]
 
     def take(self, rows: NDArray[np.int64]) -> Ragged:
-        """The given rows, copied one after the other."""
+        """Return the given rows, copied one after the other."""
         starts, lengths = self.offsets[rows], self.lengths_of(rows)
         offsets = offsets_of(lengths)
         sources = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Ragged(self.values[sources], offsets)
 
     def padded(self, rows: NDArray[np.int64], *, pad: int = 0) -> NDArray[np.int64]:
-        """The given rows, filled up with `pad` to the longest: (len(rows), length of the longest)."""
+        """Return the given rows, filled with `pad` to the longest: (len(rows), length of the longest)."""
         lengths = self.lengths_of(rows)
         width = int(lengths.max(initial=0))
         table = np.full((len(rows), width), pad, dtype=np.int64)
@@ -88,5 +88,5 @@ class Ragged:
 
 
 def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
-    """(rows + 1,) where rows of these lengths start and end when laid one after the other."""
+    """Return where rows of these lengths start and end when laid one after the other: (rows + 1,)."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

@@ -48,7 +48,7 @@ class ScoresInfo:
 
 
 def scores_schema(info: ScoresInfo) -> pa.Schema:
-    """The columns of a score file, with `info` as metadata.
+    """Return the columns of a score file, with `info` as metadata.
 
     `nats` is -log p(target | source), `tokens` the target's tokens with `</s>`, `bytes` its text's in UTF-8.
     Nats a token compare pairs under one vocabulary, nats a byte also under different ones.
@@ -59,7 +59,7 @@ def scores_schema(info: ScoresInfo) -> pa.Schema:
 
 
 def score_table(nats: NDArray[np.floating], tokens: Rows, text_bytes: Rows, info: ScoresInfo) -> pa.Table:
-    """The rows of a score file, of the (pairs,) numbers that they follow from."""
+    """Return the rows of a score file, computed from nats, tokens and bytes of the pairs: (pairs,) each."""
     columns = {
         "nats": nats,
         "nats_per_token": nats / np.maximum(tokens, 1),
@@ -97,7 +97,7 @@ class ScoreFile:
         return cls(path=path, info=info, pairs=pairs)
 
     def per_token(self) -> Iterator[NDArray[np.float64]]:
-        """Log-probabilities of the targets in nats per token, a block of pairs at a time."""
+        """Yield log-probabilities of the targets in nats per token, a block of pairs at a time."""
         with pq.ParquetFile(self.path) as file:
             for batch in file.iter_batches(BLOCK_ROWS, columns=["nats", "tokens"]):
                 nats, tokens = (batch.column(name).to_numpy(zero_copy_only=False) for name in (0, 1))

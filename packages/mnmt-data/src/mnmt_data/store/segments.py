@@ -58,7 +58,7 @@ class Segment:
 
 
 def total(infos: Iterable[SegmentInfo]) -> SegmentInfo:
-    """What all of them hold together."""
+    """Return the counts of several segments together."""
     infos = list(infos)
     return SegmentInfo(
         pairs=sum(info.pairs for info in infos),
@@ -105,7 +105,7 @@ def open_segment(path: Path) -> Segment:
 
 
 def read_info(path: Path) -> SegmentInfo:
-    """What a segment holds, from its header and footer alone.
+    """Read the counts of a segment from its header and footer alone.
 
     Raises:
         DataError: If the file is missing, truncated or not a segment.

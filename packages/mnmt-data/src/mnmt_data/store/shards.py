@@ -69,51 +69,51 @@ class Shard:
         return self.info.pairs
 
     def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Source and target lengths of the given rows: (rows,) each.
+        """Return source and target lengths of the given rows: (rows,) each.
 
         Raises:
             DataError: If a length is negative, which no offsets that were written are.
         """
         src, tgt = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
-        for segment, places, local in self._pieces(rows):
-            src[places], tgt[places] = segment.src.lengths_of(local), segment.tgt.lengths_of(local)
+        for segment, positions, local in self._pieces(rows):
+            src[positions], tgt[positions] = segment.src.lengths_of(local), segment.tgt.lengths_of(local)
         if min(src.min(initial=0), tgt.min(initial=0)) < 0:
             raise DataError(f"{self.path}: a segment is damaged; prepare it again.")
         return src, tgt
 
     def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
-        """Source and target token ids of the given rows, copied, in the order asked for."""
-        found = [
-            (places, segment.src.take(local), segment.tgt.take(local))
-            for segment, places, local in self._pieces(rows)
+        """Return source and target token ids of the given rows, copied, in the same order."""
+        pieces = [
+            (positions, segment.src.take(local), segment.tgt.take(local))
+            for segment, positions, local in self._pieces(rows)
         ]
-        src = Ragged.concatenate([piece for _, piece, _ in found])
-        tgt = Ragged.concatenate([piece for _, _, piece in found])
-        places = np.concatenate([places for places, _, _ in found])
-        if (np.diff(places) > 0).all():
+        src = Ragged.concatenate([piece for _, piece, _ in pieces])
+        tgt = Ragged.concatenate([piece for _, _, piece in pieces])
+        positions = np.concatenate([positions for positions, _, _ in pieces])
+        if (np.diff(positions) > 0).all():
             return src, tgt
-        back = np.argsort(places, kind="stable")
+        back = np.argsort(positions, kind="stable")
         return src.take(back), tgt.take(back)
 
     def blocks(self, size: int = 2**16) -> Iterator[tuple[Ragged, Ragged]]:
-        """All pairs in order, `size` at a time."""
+        """Yield all pairs in order, `size` at a time."""
         for start in range(0, len(self), size):
             yield self.gather(np.arange(start, min(start + size, len(self))))
 
     def _pieces(self, rows: Rows) -> Iterator[tuple[Segment, Rows, Rows]]:
-        """`(segment, places in rows, numbers in it)` until all rows are there."""
+        """Yield `(segment, positions in rows, rows of the segment)` until all rows are covered."""
         if not len(rows) or (self._is_small and len(self._paths) == 1):
             yield self._segment(0), np.arange(len(rows)), rows
             return
         order = np.argsort(rows, kind="stable")
         numbers = np.searchsorted(self._starts, rows[order], side="right") - 1
         for start, stop in self._cuts(numbers):
-            number, places = int(numbers[start]), order[start:stop]
-            yield self._segment(number), places, rows[places] - self._starts[number]
+            number, positions = int(numbers[start]), order[start:stop]
+            yield self._segment(number), positions, rows[positions] - self._starts[number]
             self._touch(number, stop - start)
 
     def _cuts(self, numbers: Rows) -> Iterator[tuple[int, int]]:
-        """Where the pieces start and stop, given each row's segment in order: none is of two segments."""
+        """Yield the bounds of the pieces, given each row's segment in order; none is of two segments."""
         step = len(numbers) if self._is_small else ROWS_MAPPED
         borders = np.flatnonzero(np.diff(numbers)) + 1
         for start, stop in pairwise([0, *borders.tolist(), len(numbers)]):
@@ -137,5 +137,5 @@ class Shard:
 
 
 def segment_path(shard: Path, number: int) -> Path:
-    """Where a segment of a shard is."""
+    """Return the path of a segment of a shard."""
     return shard / f"{number:05}.arrow"

@@ -85,7 +85,7 @@ class Vocabulary:
         return np.where(special, 0, np.where(self.byte_tokens, 1, lengths)).astype(np.int64)
 
     def tag(self, language: str) -> int:
-        """Id of the tag `<2language>`.
+        """Return the id of the tag `<2language>`.
 
         Raises:
             DataError: If the vocabulary has no such tag.
@@ -96,11 +96,11 @@ class Vocabulary:
         return tag
 
     def encode(self, lines: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Token ids of each line, without tag and `</s>`."""
+        """Return the token ids of each line, without tag and `</s>`."""
         return [np.array(ids, dtype=np.int64) for ids in self._processor.encode(list(lines))]
 
     def encode_sources(self, lines: Sequence[str], *, target: str, num_threads: int = -1) -> Ragged:
-        """Sources as a model reads them: each line's token ids with the target's tag in its place and `</s>`.
+        """Encode sources as a model reads them: token ids with the target tag in its place, and `</s>`.
 
         Args:
             lines: Text.
@@ -116,7 +116,7 @@ class Vocabulary:
         return self._encode_between(before, lines, after, num_threads)
 
     def encode_ragged(self, lines: Sequence[str], *, num_threads: int = -1) -> Ragged:
-        """Token ids of each line as one array, with `</s>` at the end: targets as a model reads them.
+        """Encode targets as a model reads them: token ids and `</s>`.
 
         Args:
             lines: Text.
@@ -127,7 +127,7 @@ class Vocabulary:
     def _encode_between(
         self, before: list[int], lines: Sequence[str], after: list[int], num_threads: int
     ) -> Ragged:
-        """Token ids of each line between the same ids, block by block."""
+        """Encode each line between the same ids, block by block."""
         blocks = []
         for start in range(0, max(len(lines), 1), BLOCK_LINES):
             block = list(lines[start : start + BLOCK_LINES])
@@ -138,12 +138,12 @@ class Vocabulary:
         return blocks[0] if len(blocks) == 1 else Ragged.concatenate(blocks)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of token ids; padding, `</s>` and tags leave nothing, `<unk>` leaves ⁇."""
+        """Return the text of token ids; padding, `</s>` and tags leave nothing, `<unk>` leaves ⁇."""
         return str(self._processor.decode([int(token) for token in ids]))
 
 
 def tag_of(language: str) -> str:
-    """The tag that asks for `language`: `<2de>` for `de`."""
+    """Return the tag that asks for `language`: `<2de>` for `de`."""
     return f"<2{language}>"
 
 

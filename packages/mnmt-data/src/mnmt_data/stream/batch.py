@@ -25,10 +25,10 @@ class Corpus(Protocol):
         """How much it holds."""
 
     def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Source and target lengths of the given rows."""
+        """Return source and target lengths of the given rows."""
 
     def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
-        """Source and target token ids of the given rows."""
+        """Return source and target token ids of the given rows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,7 +78,7 @@ class Pairs:
     """(pairs,) a number for each."""
 
     def batch(self, rows: Rows) -> Batch:
-        """The given pairs, padded."""
+        """Return the given pairs, padded."""
         return Batch(
             src=self.src.padded(rows, pad=PAD),
             tgt=self.tgt.padded(rows, pad=PAD),
@@ -111,26 +111,26 @@ class RowLocations:
         return cls(names=names, tasks=tasks, rows=merged)
 
     def lengths(self, corpora: Mapping[str, Corpus]) -> tuple[Rows, Rows]:
-        """Source and target lengths: (pairs,) each."""
+        """Return source and target lengths: (pairs,) each."""
         src, tgt = np.empty(len(self.tasks), dtype=np.int64), np.empty(len(self.tasks), dtype=np.int64)
-        for name, places in self._places():
-            src[places], tgt[places] = corpora[name].lengths(self.rows[places])
+        for name, positions in self._by_task():
+            src[positions], tgt[positions] = corpora[name].lengths(self.rows[positions])
         return src, tgt
 
-    def read(self, corpora: Mapping[str, Corpus], places: Rows) -> tuple[Ragged, Ragged]:
-        """Source and target token ids of the pairs at the given places."""
-        chosen = RowLocations(names=self.names, tasks=self.tasks[places], rows=self.rows[places])
-        found = chosen._places()
-        if not found:
+    def read(self, corpora: Mapping[str, Corpus], positions: Rows) -> tuple[Ragged, Ragged]:
+        """Read source and target token ids of the pairs at the given positions."""
+        selected = RowLocations(names=self.names, tasks=self.tasks[positions], rows=self.rows[positions])
+        by_task = selected._by_task()
+        if not by_task:
             return Ragged.from_rows([]), Ragged.from_rows([])
-        parts = [corpora[name].gather(chosen.rows[here]) for name, here in found]
+        parts = [corpora[name].gather(selected.rows[positions]) for name, positions in by_task]
         src, tgt = (Ragged.concatenate([part[side] for part in parts]) for side in (0, 1))
-        if len(found) == 1:
+        if len(by_task) == 1:
             return src, tgt
-        back = np.argsort(np.concatenate([here for _, here in found]), kind="stable")
+        back = np.argsort(np.concatenate([positions for _, positions in by_task]), kind="stable")
         return src.take(back), tgt.take(back)
 
-    def _places(self) -> list[tuple[str, Rows]]:
-        """`(task, places)` of every task that is there."""
+    def _by_task(self) -> list[tuple[str, Rows]]:
+        """Return `(task, positions)` of every task that occurs."""
         present = np.unique(self.tasks).tolist()
         return [(self.names[index], np.flatnonzero(self.tasks == index)) for index in present]

@@ -69,7 +69,7 @@ class BatchSampler:
     """{task: its rows, best first}, where data are selected."""
 
     selected_tokens: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
-    """{task: {share kept: tokens of a pair among the best, on average}}, where data are selected."""
+    """{task: {share in play: tokens of a pair among the best, on average}}, where data are selected."""
 
     def __post_init__(self) -> None:
         for task, order in self.orders.items():
@@ -78,7 +78,7 @@ class BatchSampler:
                 raise ValueError(f"`orders` must have every row of {task} ({pairs}), but has {len(order)}.")
 
     def window(self, step: int) -> Window:
-        """The window that holds the batch of a step.
+        """Return the window that holds the batch of a step.
 
         Raises:
             ValueError: If the step is negative.
@@ -103,14 +103,14 @@ class BatchSampler:
         )
 
     def draws_before(self, step: int) -> dict[str, int]:
-        """{task: pairs drawn before the window that holds the batch of a step}."""
+        """Return {task: pairs drawn before the window that holds the batch of a step}."""
         stretch = self._stretches[self.schedule.index(step)]
         windows = (step - stretch.first_step) // stretch.window_batches
-        here = stretch.draws.before(windows * stretch.window_batches * stretch.batch_pairs)
-        return dict(zip(self.schedule.tasks, (stretch.before + here).tolist(), strict=True))
+        in_phase = stretch.draws.before(windows * stretch.window_batches * stretch.batch_pairs)
+        return dict(zip(self.schedule.tasks, (stretch.before + in_phase).tolist(), strict=True))
 
     def average_weights(self, step: int) -> dict[str, tuple[float, float]]:
-        """{task: weight, and variance of a draw}, averaged over the draws before a step, which is above 0."""
+        """Return {task: (weight, variance of a draw)}, averaged over the draws before a step above 0."""
         sums = dict.fromkeys(self.schedule.tasks, (0.0, 0.0))
         total = 0
         for stretch in self._stretches:
@@ -122,7 +122,7 @@ class BatchSampler:
         return {task: (mean / total, variance / total) for task, (mean, variance) in sums.items()}
 
     def batch_pairs(self, step: int) -> int:
-        """Pairs of a batch, on average over its window."""
+        """Return the number of pairs of a batch, on average over its window."""
         return self._stretches[self.schedule.index(step)].batch_pairs
 
     def _rows(self, stretch: _Stretch, before: Rows, tasks: Rows) -> dict[str, Rows]:
@@ -132,8 +132,9 @@ class BatchSampler:
             if counts[index]:
                 order = stretch.orders[task]
                 draws = order.first_draw + before[index] + np.arange(counts[index])
-                chosen = epoch_rows(draws, order.size, stream_key(self.seed, "rows", task, order.restarts))
-                rows[task] = self.orders[task][chosen] if task in self.orders else chosen
+                key = stream_key(self.seed, "rows", task, order.restarts)
+                in_play = epoch_rows(draws, order.size, key)
+                rows[task] = self.orders[task][in_play] if task in self.orders else in_play
         return rows
 
     @cached_property
@@ -146,7 +147,7 @@ class BatchSampler:
 
     def _stretch(self, number: int, phase: Phase, end: int, last: _Stretch | None) -> _Stretch:
         pairs = self._batch_pairs(phase)
-        drawn = last.drawn if last else np.zeros(len(self.schedule.tasks), dtype=np.int64)
+        draws_in_phase = last.draws_in_phase if last else np.zeros(len(self.schedule.tasks), dtype=np.int64)
         return _Stretch(
             phase=phase,
             first_step=phase.step,
@@ -154,12 +155,12 @@ class BatchSampler:
             batch_pairs=pairs,
             window_batches=min(MOST_BATCHES, max(1, ceil(WINDOW_PAIRS / pairs))),
             draws=TaskSampler(mixture=phase.mixture, seed=self.seed, labels=("tasks", number)),
-            before=last.before + drawn if last else drawn,
+            before=last.before + draws_in_phase if last else draws_in_phase,
             orders=self._row_orders(phase, last),
         )
 
     def _row_orders(self, phase: Phase, last: _Stretch | None) -> dict[str, _RowOrder]:
-        """Each task's order of rows.
+        """Return each task's order of rows.
 
         The last phase's goes on, unless another share of the rows is now in play.
         """
@@ -169,7 +170,7 @@ class BatchSampler:
                 size = self._rows_in_play(task, phase)
                 before = last.orders.get(task) if last else None
                 if last and before and before.size == size:
-                    first = before.first_draw + int(last.drawn[index])
+                    first = before.first_draw + int(last.draws_in_phase[index])
                     orders[task] = _RowOrder(size=size, restarts=before.restarts, first_draw=first)
                 else:
                     restarts = before.restarts + 1 if before else 0
@@ -178,7 +179,7 @@ class BatchSampler:
 
     def _rows_in_play(self, task: str, phase: Phase) -> int:
         pairs = self._info(task).pairs
-        return max(1, round(phase.kept * pairs)) if task in self.orders else pairs
+        return max(1, round(phase.keep * pairs)) if task in self.orders else pairs
 
     def _info(self, task: str) -> SegmentInfo:
         if task not in self.infos or not self.infos[task].pairs:
@@ -193,9 +194,9 @@ class BatchSampler:
         return max(1, round(self.batch_tokens / max(tokens, 1)))
 
     def _mean_tokens(self, task: str, phase: Phase) -> float:
-        """Tokens of a pair in play."""
+        """Return the mean number of tokens of a pair in play."""
         info, selected = self._info(task), self.selected_tokens.get(task, {})
-        return selected.get(phase.kept, (info.src_tokens + info.tgt_tokens) / info.pairs)
+        return selected.get(phase.keep, (info.src_tokens + info.tgt_tokens) / info.pairs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +229,6 @@ class _Stretch:
     orders: Mapping[str, _RowOrder]
 
     @cached_property
-    def drawn(self) -> Rows:
+    def draws_in_phase(self) -> Rows:
         """(tasks,) pairs of each task drawn in the phase; the last one has no end."""
         return self.draws.before((self.end_step - self.first_step) * self.batch_pairs)

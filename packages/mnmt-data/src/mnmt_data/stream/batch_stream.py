@@ -26,7 +26,7 @@ SAMPLE = 4096
 
 
 def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
-    """Every pair once, sorted by target and then by source length, in batches of at most `batch_tokens`.
+    """Yield every pair once, sorted by target and then source length, in batches of at most `batch_tokens`.
 
     Held-out text is taken as it is: a pair that has more is a batch of its own.
 
@@ -54,7 +54,7 @@ class BatchStream:
         mixture: The share of each task, or a schedule of shares.
         batch_tokens: Source and target tokens of a batch on average, padding left out.
         seed: Of the choice of tasks, the order of pairs and the order of batches.
-        orders: {task: its rows, best first}; where given, the schedule's `kept` share of them is drawn from.
+        orders: {task: its rows, best first}; where given, the schedule's `keep` share of them is drawn from.
 
     Raises:
         DataError: If a task of positive weight has no pairs, or one longer than `batch_tokens`.
@@ -71,7 +71,7 @@ class BatchStream:
         orders: Mapping[str, Rows] | None = None,
     ) -> None:
         schedule = Schedule.constant(mixture) if isinstance(mixture, Mixture) else mixture
-        self._shards = {task: shards[task] for task in _drawn(shards, schedule)}
+        self._shards = {task: shards[task] for task in _tasks_drawn(shards, schedule)}
         for shard in self._shards.values():
             check_pairs_fit(shard, batch_tokens=batch_tokens)
         orders = orders or {}
@@ -82,7 +82,10 @@ class BatchStream:
             seed=seed,
             orders=orders,
             selected_tokens={
-                task: {kept: _mean_tokens(self._shards[task], order, kept) for kept in _kept(schedule)}
+                task: {
+                    keep: _mean_tokens(self._shards[task], order, keep)
+                    for keep in {phase.keep for phase in schedule.phases}
+                }
                 for task, order in orders.items()
                 if task in self._shards
             },
@@ -96,11 +99,11 @@ class BatchStream:
         return self.sampler.schedule.tasks
 
     def batch(self, step: int) -> Batch:
-        """The batch of a step, from 0."""
+        """Return the batch of a step, from 0."""
         return self.share(step, WHOLE)[0]
 
     def share(self, step: int, share: Share) -> tuple[Batch, ...]:
-        """A rank's part of a batch: `share.accumulation` pieces of nearly equal numbers of tokens.
+        """Return a rank's part of a batch: `share.accumulation` pieces of nearly equal numbers of tokens.
 
         The pieces of all ranks together hold the pairs of the batch, each once. Where a batch has fewer pairs
         than there are pieces, the last pieces are empty.
@@ -109,23 +112,23 @@ class BatchStream:
         return tuple(window.pairs.batch(rows) for rows in window.pieces[step - window.first_step])
 
     def tokens(self, step: int, share: Share = WHOLE) -> tuple[int, int]:
-        """Source and target tokens of a whole batch, of which `share` is one rank's part."""
+        """Return source and target tokens of a whole batch, of which `share` is one rank's part."""
         window = self._read(step, share)
         return window.tokens[step - window.first_step]
 
     def counts(self, step: int) -> dict[str, int]:
-        """{task: pairs drawn by the batches before `step`}."""
+        """Return {task: pairs drawn by the batches before `step`}."""
         window = batch_window(self.sampler, self._shards, step)
-        drawn = np.bincount(
+        in_batches = np.bincount(
             np.concatenate([np.empty(0, dtype=np.int64), *window.batches[: step - window.first_step]]),
             minlength=len(window.locations.tasks),
         ).astype(bool)
-        here = np.bincount(window.locations.tasks[drawn], minlength=len(self.tasks)).tolist()
+        in_window = np.bincount(window.locations.tasks[in_batches], minlength=len(self.tasks)).tolist()
         before = self.sampler.draws_before(step)
-        return {task: before[task] + count for task, count in zip(self.tasks, here, strict=True)}
+        return {task: before[task] + count for task, count in zip(self.tasks, in_window, strict=True)}
 
     def locations(self, step: int) -> list[tuple[str, int]]:
-        """`(task, row of its shard)` of every pair of a batch."""
+        """Return `(task, row of its shard)` of every pair of a batch."""
         window = batch_window(self.sampler, self._shards, step)
         batch = window.batches[step - window.first_step]
         tasks, rows = window.locations.tasks[batch].tolist(), window.locations.rows[batch].tolist()
@@ -140,11 +143,11 @@ class BatchStream:
         return batch
 
     def state(self) -> dict[str, Any]:
-        """Where the stream is: a dict of plain values whose size does not grow, for `restore`."""
+        """Return the state for `restore`: a dict of plain values whose size does not grow."""
         return {**self._identity(), "step": self._step}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go to where `state` was taken: the batches that follow are those that followed there.
+        """Continue from a state: the batches that follow are those that followed it.
 
         Raises:
             DataError: If the state is that of a stream with other data, weights, budget or seed.
@@ -155,7 +158,7 @@ class BatchStream:
         self._step = state["step"]
 
     def _identity(self) -> dict[str, Any]:
-        """What must agree for a step to mean the same."""
+        """Return the values that must agree for a step to have the same batch."""
         sampler = self.sampler
         return {
             "stream": 2,
@@ -174,28 +177,24 @@ class BatchStream:
         return window
 
 
-def _drawn(shards: Mapping[str, Corpus], schedule: Schedule) -> list[str]:
-    """The tasks of positive weight in any phase."""
-    drawn = [
+def _tasks_drawn(shards: Mapping[str, Corpus], schedule: Schedule) -> list[str]:
+    """Return the tasks with positive weight in any phase."""
+    tasks = [
         task for task in schedule.tasks if any(phase.mixture.weights[task] > 0 for phase in schedule.phases)
     ]
-    if missing := [task for task in drawn if task not in shards]:
+    if missing := [task for task in tasks if task not in shards]:
         raise ValueError(f"`shards` must hold every task of positive weight, but lacks {', '.join(missing)}.")
-    return drawn
+    return tasks
 
 
-def _kept(schedule: Schedule) -> set[float]:
-    return {phase.kept for phase in schedule.phases}
-
-
-def _mean_tokens(corpus: Corpus, order: Rows, kept: float) -> float:
-    """Tokens of a pair among the best, on average over some of them."""
-    src, tgt = corpus.lengths(_spread(order, max(1, round(kept * len(order)))))
+def _mean_tokens(corpus: Corpus, order: Rows, keep: float) -> float:
+    """Return the mean number of tokens of a pair among the best, estimated from some of them."""
+    src, tgt = corpus.lengths(_spread(order, max(1, round(keep * len(order)))))
     return float((src + tgt).mean())
 
 
 def _spread(order: Rows, size: int) -> Rows:
-    """Some thousand of the first `size` rows of an order, evenly spread."""
+    """Return some thousand of the first `size` rows of an order, evenly spread."""
     return np.asarray(order[: size : max(1, size // SAMPLE)])
 
 

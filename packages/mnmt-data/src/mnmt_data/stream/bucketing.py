@@ -41,7 +41,7 @@ def split_evenly(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]
 
 
 def _in_strips(src_lengths: Rows, tgt_lengths: Rows, *, strips: int) -> Rows:
-    """The pairs by strip, and in each by source length."""
+    """Return the pairs ordered by strip, and in each by source length."""
     by_target = np.lexsort((src_lengths, tgt_lengths))
     ends = np.cumsum((src_lengths + tgt_lengths)[by_target])
     strip = np.empty_like(by_target)
@@ -50,7 +50,7 @@ def _in_strips(src_lengths: Rows, tgt_lengths: Rows, *, strips: int) -> Rows:
 
 
 def _apart(cuts: Rows, size: int) -> Rows:
-    """The cuts moved as little as needed for every part to hold something."""
+    """Move the cuts as little as needed for every part to hold something."""
     steps = np.arange(1, len(cuts) + 1)
     rising = np.maximum.accumulate(np.maximum(cuts - steps, 0)) + steps
     return np.minimum(rising, size - steps[::-1])
@@ -109,7 +109,7 @@ def batch_by_tokens(src_lengths: Rows, tgt_lengths: Rows, *, batch_tokens: int) 
 
 
 def _count_fitting(src_lengths: Rows, tgt_lengths: Rows, batch_tokens: int) -> int:
-    """How many of the first pairs fit into one batch."""
+    """Return how many of the first pairs fit into one batch."""
     most = max(1, batch_tokens // max(1, int(src_lengths[0] + tgt_lengths[0])))
     widths = np.maximum.accumulate(src_lengths[:most]) + np.maximum.accumulate(tgt_lengths[:most])
     costs = widths * np.arange(1, len(widths) + 1)

@@ -57,7 +57,7 @@ class SelectionConfig:
             raise ValueError(f"`half_life` must be at least 0, but is {self.half_life}.")
 
     def shares(self) -> dict[int, float]:
-        """{step: the share kept from there on}."""
+        """Return {step: share in play from there on}."""
         if not self.half_life or self.keep == 1:
             return {0: self.keep}
         return annealed_shares(half_life=self.half_life, floor=self.keep)
@@ -82,7 +82,7 @@ class MixingConfig:
             raise ValueError("`changes` must have rising steps, the first of at least 1.")
 
     def schedule(self, mixture: Mixture) -> Schedule:
-        """The schedule that begins with `mixture`.
+        """Return the schedule that begins with `mixture`.
 
         Raises:
             ValueError: If a change is of a task that the mixture has not.
@@ -94,17 +94,17 @@ class MixingConfig:
         steps = sorted({*weights, *shares})
         return Schedule(tuple(self._phase(step, _at(weights, step), _at(shares, step)) for step in steps))
 
-    def _phase(self, step: int, mixture: Mixture, kept: float) -> Phase:
+    def _phase(self, step: int, mixture: Mixture, keep: float) -> Phase:
         phase = (
             explicit_scalarization(mixture) if self.scalarization == "explicit" else Phase(mixture=mixture)
         )
-        return replace(phase, step=step, kept=kept)
+        return replace(phase, step=step, keep=keep)
 
 
 def open_stream(
     data: PreparedData, mixture: Mixture, config: MixingConfig, *, batch_tokens: int, seed: int
 ) -> BatchStream:
-    """The training batches of a run.
+    """Open the training batches of a run.
 
     Raises:
         DataError: If a shard or an order of selected data is missing or broken, the mixture names a task
@@ -115,23 +115,23 @@ def open_stream(
         schedule = config.schedule(mixture)
     except ValueError as error:
         raise DataError(f"[train.mixing] {error}") from None
-    drawn = [task for task in schedule.tasks if any(phase.mixture.weights[task] for phase in schedule.phases)]
+    tasks = [task for task in schedule.tasks if any(phase.mixture.weights[task] for phase in schedule.phases)]
     return BatchStream(
-        {task: data.shard("train", task) for task in drawn},
+        {task: data.shard("train", task) for task in tasks},
         schedule,
         batch_tokens=batch_tokens,
         seed=seed,
-        orders={task: read_order(data, task) for task in drawn} if config.selection else None,
+        orders={task: read_order(data, task) for task in tasks} if config.selection else None,
     )
 
 
 def order_path(data: Path, task: str) -> Path:
-    """Where `mnmt-data select` puts a task's training rows, best first."""
+    """Return the path of a task's training rows, best first, as `mnmt-data select` writes them."""
     return data / "selection" / f"train.{task}.npy"
 
 
 def read_order(data: PreparedData, task: str) -> NDArray[np.int64]:
-    """A task's training rows, best first, mapped into memory.
+    """Map a task's training rows, best first, into memory.
 
     Raises:
         DataError: If they are missing or of other data.
@@ -159,5 +159,5 @@ def _over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixture:
 
 
 def _at(values: Mapping[int, Value], step: int) -> Value:
-    """The value that holds at a step."""
+    """Return the value that holds at a step."""
     return values[max(start for start in values if start <= step)]

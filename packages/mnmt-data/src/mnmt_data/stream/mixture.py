@@ -34,7 +34,7 @@ class Mixture:
 
     @classmethod
     def tempered(cls, sizes: Mapping[str, int], temperature: float) -> Mixture:
-        """Weights in proportion to sizes^(1/T): proportional at T = 1, the more even the higher T is.
+        """Return weights in proportion to sizes^(1/T): proportional at T = 1, the more even the higher T is.
 
         Args:
             sizes: {task: its pairs}, or any other measure of how much there is.
@@ -53,7 +53,7 @@ class Mixture:
 
     @classmethod
     def proportional(cls, sizes: Mapping[str, int]) -> Mixture:
-        """Weights in proportion to sizes."""
+        """Return weights in proportion to sizes."""
         return cls.tempered(sizes, 1.0)
 
     @property
@@ -83,14 +83,14 @@ class Phase:
     loss_weights: Mapping[str, float] = field(default_factory=dict)
     """{task: the factor of its pairs' loss}; 1 where a task is absent."""
 
-    kept: float = 1.0
+    keep: float = 1.0
     """Share of each selected task's pairs that are in play, the best first."""
 
     def __post_init__(self) -> None:
         if self.step < 0:
             raise ValueError(f"`step` must not be negative, but is {self.step}.")
-        if not 0 < self.kept <= 1:
-            raise ValueError(f"`kept` must be in (0, 1], but is {self.kept}.")
+        if not 0 < self.keep <= 1:
+            raise ValueError(f"`keep` must be in (0, 1], but is {self.keep}.")
         if unknown := sorted(set(self.loss_weights) - set(self.mixture.tasks)):
             raise ValueError(f"`loss_weights` must be of tasks of the mixture, but one is {unknown[0]!r}.")
         for task, weight in self.loss_weights.items():
@@ -99,7 +99,7 @@ class Phase:
 
 
 def explicit_scalarization(mixture: Mixture) -> Phase:
-    """Explicit scalarization: all tasks drawn alike, each loss weighted (Fernandes et al. 2023, eq. 4).
+    """Return the phase that draws all tasks alike and weights their losses (Fernandes et al. 2023, eq. 4).
 
     With K tasks of positive weight, each is drawn with probability 1/K and its pairs' loss counts K·p
     times, so that the expected loss is Σ p_i L_i as it is when tasks are drawn with probability p_i.
@@ -138,7 +138,7 @@ class Schedule:
 
     @classmethod
     def constant(cls, mixture: Mixture) -> Schedule:
-        """The same weights at every step (implicit scalarization)."""
+        """Return the schedule with the same weights at every step (implicit scalarization)."""
         return cls((Phase(mixture=mixture),))
 
     @property
@@ -147,16 +147,24 @@ class Schedule:
         return self.phases[0].mixture.tasks
 
     def index(self, step: int) -> int:
-        """Which phase a step belongs to."""
+        """Return the index of the phase that a step belongs to."""
         return bisect_right([phase.step for phase in self.phases], step) - 1
 
     def describe(self) -> list[dict[str, Any]]:
-        """Plain values that tell this schedule from others."""
-        return [asdict(phase) for phase in self.phases]
+        """Return plain values that tell this schedule from others."""
+        return [
+            {
+                "mixture": asdict(phase.mixture),
+                "step": phase.step,
+                "loss_weights": dict(phase.loss_weights),
+                "kept": phase.keep,
+            }
+            for phase in self.phases
+        ]
 
 
 def linear_schedule(start: Mixture, end: Mixture, *, steps: int, changes: int) -> Schedule:
-    """Weights that go from `start` to `end` in a straight line over `steps` steps, in `changes` moves.
+    """Return weights that go from `start` to `end` in a straight line over `steps` steps, in `changes` moves.
 
     Raises:
         ValueError: If the tasks differ, or there are fewer steps than moves.
@@ -177,7 +185,7 @@ def linear_schedule(start: Mixture, end: Mixture, *, steps: int, changes: int) -
 
 
 def annealed_shares(*, half_life: int, floor: float) -> dict[int, float]:
-    """{step: share kept from there on}: max(floor, 2^(-step / half_life)) in about eight steps a half-life.
+    """Return {step: share in play}: max(floor, 2^(-step / half_life)), in about eight steps a half-life.
 
     The share falls from 1 to `floor`, which is in (0, 1] (Wang et al. 2018).
     """

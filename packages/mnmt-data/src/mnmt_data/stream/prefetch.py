@@ -62,12 +62,12 @@ class PrefetchedWindow:
     """Source and target tokens of each whole batch."""
 
     def holds(self, step: int) -> bool:
-        """Whether the batch of a step is in it."""
+        """Return whether the batch of a step is in the window."""
         return 0 <= step - self.first_step < len(self.pieces)
 
 
 def batch_window(sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int) -> BatchedWindow:
-    """The window that holds the batch of a step; reads the lengths of its pairs."""
+    """Cut the window that holds a step into batches; only the lengths of its pairs are read."""
     window = sampler.window(step)
     locations = RowLocations.merged(sampler.schedule.tasks, window.tasks, window.rows)
     src_lengths, tgt_lengths = locations.lengths(corpora)
@@ -86,20 +86,20 @@ def batch_window(sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int
 def prefetch_window(
     sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int, share: Share
 ) -> PrefetchedWindow:
-    """A rank's part of the window that holds the batch of a step; reads the tokens of that part."""
+    """Read a rank's part of the window that holds a step."""
     window = batch_window(sampler, corpora, step)
     pieces = [_pieces(window, batch, share) for batch in window.batches]
-    places = np.concatenate([piece for batch in pieces for piece in batch])
-    src, tgt = window.locations.read(corpora, places)
+    positions = np.concatenate([piece for batch in pieces for piece in batch])
+    src, tgt = window.locations.read(corpora, positions)
     pairs = Pairs(
         src=src,
         tgt=tgt,
-        tasks=window.locations.tasks[places],
-        loss_weights=window.loss_weights[places],
-        ids=places,
+        tasks=window.locations.tasks[positions],
+        loss_weights=window.loss_weights[positions],
+        ids=positions,
     )
     numbers = iter(
-        np.split(np.arange(len(places)), np.cumsum([len(p) for batch in pieces for p in batch])[:-1])
+        np.split(np.arange(len(positions)), np.cumsum([len(p) for batch in pieces for p in batch])[:-1])
     )
     read = [[next(numbers) for _ in batch] for batch in pieces]
     tokens = [(int(window.src_lengths[b].sum()), int(window.tgt_lengths[b].sum())) for b in window.batches]
@@ -109,12 +109,12 @@ def prefetch_window(
 
 
 def _pieces(window: BatchedWindow, batch: Rows, share: Share) -> list[Rows]:
-    """The pieces of a batch that are a rank's."""
+    """Return the pieces of a batch that one rank reads."""
     if share == WHOLE:
         return [batch]
-    wanted = share.num_ranks * share.accumulation
-    pieces = split_evenly(window.src_lengths[batch], window.tgt_lengths[batch], min(wanted, len(batch)))
-    pieces += [np.empty(0, dtype=np.int64)] * (wanted - len(pieces))
+    num_pieces = share.num_ranks * share.accumulation
+    pieces = split_evenly(window.src_lengths[batch], window.tgt_lengths[batch], min(num_pieces, len(batch)))
+    pieces += [np.empty(0, dtype=np.int64)] * (num_pieces - len(pieces))
     return [batch[piece] for piece in pieces[share.rank :: share.num_ranks]]
 
 

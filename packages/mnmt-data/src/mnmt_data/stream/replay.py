@@ -33,7 +33,7 @@ class RecordedStream:
 
 
 def read_recorded_stream(run: Path) -> RecordedStream:
-    """What a run record (docs/run-record.md) says of its stream.
+    """Read what decides the stream of a run from its record (docs/run-record.md).
 
     Raises:
         DataError: If there is no run record, or it does not say.
@@ -56,7 +56,7 @@ def read_recorded_stream(run: Path) -> RecordedStream:
 
 
 def open_recorded_stream(recorded: RecordedStream) -> tuple[BatchStream, PreparedData]:
-    """The stream of a run, and the data it reads."""
+    """Open the stream of a run; return it with the data that it reads."""
     data = open_prepared(recorded.data)
     stream = mixing.open_stream(
         data, recorded.mixture, recorded.mixing, batch_tokens=recorded.batch_tokens, seed=recorded.seed
@@ -65,28 +65,28 @@ def open_recorded_stream(recorded: RecordedStream) -> tuple[BatchStream, Prepare
 
 
 def audit(stream: BatchStream, step: int) -> dict[str, Any]:
-    """Asked and realised shares of the tasks in the batches before `step`.
+    """Compare the weights of the tasks with their shares in the batches before `step`.
 
     Returns:
         {task: weight, pairs drawn, share of all draws, epochs, deviation}: the weight is the average over the
         draws, the deviation how far the share is from it in standard deviations of independent draws.
     """
     counts, sampler = stream.counts(step), stream.sampler
-    total, asked = max(1, sum(counts.values())), sampler.average_weights(max(step, 1))
+    total, weights = max(1, sum(counts.values())), sampler.average_weights(max(step, 1))
     return {
         task: {
-            "weight": asked[task][0],
+            "weight": weights[task][0],
             "pairs": count,
             "share": count / total,
             "epochs": count / sampler.infos[task].pairs if task in sampler.infos else 0.0,
-            "deviation": _deviation(count, total, *asked[task]) if step else 0.0,
+            "deviation": _deviation(count, total, *weights[task]) if step else 0.0,
         }
         for task, count in counts.items()
     }
 
 
 def describe_batch(stream: BatchStream, data: PreparedData, step: int, *, samples: int) -> dict[str, Any]:
-    """Size and padding of a batch, and the first of its pairs as text."""
+    """Return size and padding of a batch, and the first of its pairs as text."""
     batch = stream.batch(step)
     locations = stream.locations(step)[:samples]
     return {

@@ -52,8 +52,8 @@ class Selection:
     scores: Scores
     """(pairs,) by row, in nats per token."""
 
-    def kept(self, share: float) -> SelectedShare:
-        """What a share of the pairs, the best first, amounts to."""
+    def best(self, share: float) -> SelectedShare:
+        """Return the number of pairs in a share, the best first, and the lowest score among them."""
         pairs = max(1, round(share * len(self.order)))
         return SelectedShare(share=share, pairs=pairs, lowest=float(self.scores[self.order[pairs - 1]]))
 
@@ -89,7 +89,7 @@ def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | No
 
 
 def pair_scores(*, base: Path | None, tuned: Path | None, out: Path | None = None) -> Scores:
-    """(pairs,) the score of every pair (see `select`), in memory or mapped from `out`.
+    """Return the score of every pair (see `select`), in memory or mapped from `out`: (pairs,).
 
     Raises:
         DataError: If a file is missing, the two are of different pairs, or a score is not a finite number.
@@ -105,7 +105,7 @@ def pair_scores(*, base: Path | None, tuned: Path | None, out: Path | None = Non
 
 
 def best_first(scores: Scores, *, out: Path | None = None, memory_rows: int = MEMORY_ROWS) -> Rows:
-    """(pairs,) rows by falling score, of equal scores the smaller first, in memory or mapped from `out`.
+    """Return rows by falling score, of equal scores the smaller first, in memory or mapped: (pairs,).
 
     The scores are divided at quantiles of a sample of them, and each part is found in one pass and sorted by
     itself. A part has more than `memory_rows` only by the sample's error, or where that many are equal.
@@ -125,7 +125,7 @@ def best_first(scores: Scores, *, out: Path | None = None, memory_rows: int = ME
 
 
 def area_under_curve(scores: NDArray[Any], is_clean: NDArray[np.bool_]) -> float:
-    """Probability that a clean pair scores above a noisy one, both at random; equal scores count half.
+    """Return the probability that a random clean pair scores above a noisy one; equal scores count half.
 
     Args:
         scores: (n,).
@@ -168,9 +168,9 @@ class _Array:
 
 
 def _open_files(base: Path | None, tuned: Path | None) -> dict[str, ScoreFile]:
-    """The files given: first the one whose scores count, then the one they are measured against."""
-    given = {"tuned": tuned, "base": base}
-    files = {name: ScoreFile.open(path) for name, path in given.items() if path is not None}
+    """Open the given files: first the one whose scores count, then the one that is subtracted."""
+    paths = {"tuned": tuned, "base": base}
+    files = {name: ScoreFile.open(path) for name, path in paths.items() if path is not None}
     if not files:
         raise ValueError("`base` or `tuned` must be given.")
     return files
@@ -200,16 +200,16 @@ def _add(file: ScoreFile, sign: int, scores: Scores) -> None:
 
 
 def _cuts(scores: Scores, parts: int) -> list[float]:
-    """At most `parts - 1` falling scores with about equally many scores between them."""
+    """Return at most `parts - 1` falling scores with about equally many scores between them."""
     sample = np.sort(scores[:: max(1, len(scores) // SAMPLE)])[::-1]
     cuts = {float(sample[len(sample) * part // parts]) for part in range(1, parts)}
     return sorted(cuts, reverse=True)
 
 
 def _rows_between(scores: Scores, low: float, high: float) -> Rows:
-    """Rows, rising, whose score is above `low` and at most `high`."""
-    found = [np.empty(0, dtype=np.int64)]
+    """Return the rows, rising, whose score is above `low` and at most `high`."""
+    rows = [np.empty(0, dtype=np.int64)]
     for start in range(0, len(scores), BLOCK_ROWS):
         block = scores[start : start + BLOCK_ROWS]
-        found.append(start + np.flatnonzero((block > low) & (block <= high)))
-    return np.concatenate(found)
+        rows.append(start + np.flatnonzero((block > low) & (block <= high)))
+    return np.concatenate(rows)

@@ -44,45 +44,45 @@ class TaskSampler:
     """Tell streams of one seed apart."""
 
     def tasks(self, start: int, count: int) -> NDArray[np.int64]:
-        """The tasks of positions `start` to `start + count`: (count,) indices into `mixture.tasks`."""
+        """Return the tasks of positions `start` to `start + count`: (count,) indices into `mixture.tasks`."""
         first, end = start // LEAF, -(-(start + count) // LEAF)
         leaves = [self._leaf(number) for number in range(first, end)]
         skip = start - first * LEAF
         return np.concatenate([np.empty(0, dtype=np.int64), *leaves])[skip : skip + count]
 
     def before(self, position: int) -> Counts:
-        """How often each task is drawn before `position`: (tasks,), summing to `position`."""
+        """Return how often each task is drawn before `position`: (tasks,), summing to `position`."""
         number, rest = divmod(position, LEAF)
         before, _ = self._descend(number)
         every = np.bincount(self._leaf(number)[:rest], minlength=len(self.mixture.tasks))
-        every[self._drawn] += before
+        every[self._positive_tasks] += before
         return every
 
     def _leaf(self, number: int) -> NDArray[np.int64]:
-        """(LEAF,) the tasks of a leaf's positions."""
+        """Return the tasks of a leaf's positions: (LEAF,)."""
         _, counts = self._descend(number)
         order = np.argsort(
             random_words(stream_key(self.seed, *self.labels, "leaf", number), 0, LEAF), kind="stable"
         )
-        return np.repeat(self._drawn, counts)[order]
+        return np.repeat(self._positive_tasks, counts)[order]
 
     def _descend(self, leaf: int) -> tuple[Counts, Counts]:
-        """Counts of the tasks that are drawn: before a leaf, and in it."""
+        """Return the counts of each task of positive weight: before a leaf, and in it."""
         position, size = leaf * LEAF, SUPER_BLOCK
         block = position // size
         totals = _super_blocks(self.seed, self.labels, self._shares, block + 1)
-        before, here, start = totals[:block].sum(axis=0), totals[block], block * size
+        before, block_counts, start = totals[:block].sum(axis=0), totals[block], block * size
         while size > LEAF:
             size //= 2
-            left = _first_half(self.seed, self.labels, start, size, tuple(here.tolist()))
+            left = _first_half(self.seed, self.labels, start, size, tuple(block_counts.tolist()))
             if position < start + size:
-                here = left
+                block_counts = left
             else:
-                before, here, start = before + left, here - left, start + size
-        return before, here
+                before, block_counts, start = before + left, block_counts - left, start + size
+        return before, block_counts
 
     @property
-    def _drawn(self) -> NDArray[np.int64]:
+    def _positive_tasks(self) -> NDArray[np.int64]:
         return np.array([i for i, weight in enumerate(self.mixture.weights.values()) if weight > 0])
 
     @property
@@ -93,17 +93,17 @@ class TaskSampler:
 
 @lru_cache(maxsize=16)
 def _super_blocks(seed: int, labels: Labels, shares: tuple[float, ...], count: int) -> Counts:
-    """(count, tasks): the counts of the first super-blocks."""
-    drawn: Counts = _generator(seed, *labels, "super-blocks").multinomial(SUPER_BLOCK, shares, size=count)
-    return drawn
+    """Return the counts of the first super-blocks: (count, tasks)."""
+    counts: Counts = _generator(seed, *labels, "super-blocks").multinomial(SUPER_BLOCK, shares, size=count)
+    return counts
 
 
 @lru_cache(maxsize=256)
 def _first_half(seed: int, labels: Labels, start: int, half: int, counts: tuple[int, ...]) -> Counts:
-    """Of the counts of the 2 · `half` positions from `start`, those of the first half."""
+    """Draw the counts of the first half of 2 · `half` positions from `start`, given those of both halves."""
     generator = _generator(seed, *labels, "split", start, half)
-    drawn: Counts = generator.multivariate_hypergeometric(counts, half, method="marginals")
-    return drawn
+    counts: Counts = generator.multivariate_hypergeometric(counts, half, method="marginals")
+    return counts
 
 
 def _generator(seed: int, *labels: int | str) -> np.random.Generator:

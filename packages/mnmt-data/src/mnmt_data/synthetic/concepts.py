@@ -18,7 +18,7 @@ _SHARES = 64
 
 
 def zipf_probabilities(concepts: int, exponent: float) -> NDArray[np.float64]:
-    """Probability of each concept, the commonest first: p_k ∝ k^(-exponent) for k from 1; (concepts,)."""
+    """Return the probability of each concept, the commonest first: p_k ∝ k^(-exponent), (concepts,)."""
     frequencies: NDArray[np.float64] = np.power(np.arange(1, concepts + 1, dtype=np.float64), -exponent)
     return frequencies / float(frequencies.sum())
 
@@ -26,7 +26,7 @@ def zipf_probabilities(concepts: int, exponent: float) -> NDArray[np.float64]:
 def concept_sentences(
     probabilities: NDArray[np.float64], lengths: tuple[int, int], *, split: str, task: str, seed: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Blocks of independent concepts, (sentences, longest), as a pure function of (seed, split, task).
+    """Yield blocks of independent concepts, (sentences, longest): a pure function of (seed, split, task).
 
     A keyed hash of its concepts gives 1/64 of all possible sentences to `dev`, 1/64 to `test` and the others
     to `train`, so that no split contains a sentence of another, in any task and however many are drawn.
@@ -54,13 +54,13 @@ def concept_sentences(
 
 
 def sentence_lengths(sentences: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Concepts of each sentence; (sentences,)."""
+    """Return the number of concepts of each sentence: (sentences,)."""
     lengths: NDArray[np.int64] = (sentences != NO_WORD).sum(axis=1)
     return lengths
 
 
 def splits_are_disjoint(probabilities: NDArray[np.float64], words: int) -> bool:
-    """Whether the splits share no sentence: where even the commonest of `words` is rarer than one in 4096.
+    """Return whether the splits share no sentence: if even the commonest is rarer than one in 4096.
 
     Where sentences are few, keeping a common one out of a split would change what its words are like.
     """

@@ -141,19 +141,19 @@ class SyntheticConfig:
         )
 
     def _check_amounts(self) -> None:
-        known = {name for task in self.tasks for name in (task, task.split("-")[1])}
+        valid = {name for task in self.tasks for name in (task, task.split("-")[1])}
         for name, count in self.train_sentences_of.items():
             message = f"`train_sentences_of` must name target languages or tasks, but {name!r} is none."
-            _require(name in known, message)
+            _require(name in valid, message)
             _require(count >= 0, f"`train_sentences_of` {name} must be at least 0, but is {count}.")
 
     def _check_pairs(self) -> None:
-        known = (SOURCE_LANGUAGE, *self.languages)
+        valid = (SOURCE_LANGUAGE, *self.languages)
         for pair in self.pairs:
             sides = pair.split("-")
             _require(
-                len(sides) == len(set(sides)) == 2 and set(sides) <= set(known),
-                f"`pairs` must be of two of {', '.join(known)}, such as aa-xx, but one is {pair!r}.",
+                len(sides) == len(set(sides)) == 2 and set(sides) <= set(valid),
+                f"`pairs` must be of two of {', '.join(valid)}, such as aa-xx, but one is {pair!r}.",
             )
             _require(self.pairs.count(pair) == 1, f"`pairs` must differ, but {pair} is there twice.")
 
@@ -187,7 +187,7 @@ class SyntheticConfig:
         return self.words_per_sentence, self.words_per_sentence if most is None else most
 
     def sentences(self, split: str, task: str) -> int:
-        """How many pairs `split` (train, dev or test) of a task has."""
+        """Return the number of pairs of a task's split: train, dev or test."""
         of_target = self.train_sentences_of.get(task.partition("-")[2], self.train_sentences)
         train = self.train_sentences_of.get(task, of_target)
         return {"train": train, "dev": self.dev_sentences, "test": self.test_sentences}[split]
@@ -216,7 +216,7 @@ class SyntheticConfig:
         return self._irreducible(self.synonym_rate, self.target_syllables)
 
     def irreducible_of(self, task: str) -> float:
-        """`irreducible`, for a task into `xx` with r = 0 and its own syllables: it has no synonyms."""
+        """Return `irreducible` of a task; `xx` has no synonyms (r = 0) and its own syllables."""
         into_source = task.partition("-")[2] == SOURCE_LANGUAGE
         return self._irreducible(0.0, self.source_syllables) if into_source else self.irreducible
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from hashlib import sha256
@@ -13,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import random_units, stream_key
+from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.corpus_folder import DESCRIPTION
 from mnmt_data.synthetic.concepts import (
     NO_WORD,
     SPLITS,
@@ -38,7 +39,7 @@ Lines = NDArray[np.uint8]
 
 
 def sentence_pairs(config: SyntheticConfig, split: str, task: str) -> Iterator[tuple[Lines, Lines]]:
-    """Blocks of sentence pairs, without end, as lines of text in bytes (see `text.text_lines`).
+    """Yield blocks of sentence pairs, without end, as lines of text in bytes (see `lexicon.text_lines`).
 
     What is drawn is a pure function of (seed, split, task): asking for more sentences keeps the earlier ones.
     No split contains a source sentence of another (see `concepts.concept_sentences`).
@@ -48,15 +49,15 @@ def sentence_pairs(config: SyntheticConfig, split: str, task: str) -> Iterator[t
     src_orders, tgt_orders = _orders(config, src), _orders(config, tgt)
     first = 0
     for sentences in _concept_sentences(config, split, task):
-        chosen, lengths = _choose_synonyms(config, sentences, split, task, first), sentence_lengths(sentences)
-        placed = reordered(sentences, lengths, src_orders), reordered(chosen, lengths, tgt_orders)
-        lines = text_lines(placed[0], source), text_lines(placed[1], target)
+        rows, lengths = _choose_synonyms(config, sentences, split, task, first), sentence_lengths(sentences)
+        ordered = reordered(sentences, lengths, src_orders), reordered(rows, lengths, tgt_orders)
+        lines = text_lines(ordered[0], source), text_lines(ordered[1], target)
         yield _spoiled(config, *lines, task, first) if split == "train" else lines
         first += len(sentences)
 
 
 def source_words(config: SyntheticConfig, language: str = SOURCE_LANGUAGE) -> Lines:
-    """(concepts, width): how a language writes each concept as a source, no two alike."""
+    """Return the source spelling of each concept, no two alike: (concepts, width)."""
     if language != SOURCE_LANGUAGE:
         return target_words(config, language)[::2]
     spellings = unique_spellings(
@@ -70,7 +71,7 @@ def source_words(config: SyntheticConfig, language: str = SOURCE_LANGUAGE) -> Li
 
 
 def target_words(config: SyntheticConfig, language: str) -> Lines:
-    """(2 · concepts, width): each concept's first and second spelling, in turn; both the same in `xx`."""
+    """Return each concept's two spellings in turn, which are equal in `xx`: (2 · concepts, width)."""
     if language == SOURCE_LANGUAGE:
         return np.repeat(source_words(config), 2, axis=0)
     seed, inventory = config.seed, config.syllable_inventory
@@ -89,7 +90,7 @@ def target_words(config: SyntheticConfig, language: str) -> Lines:
 
 
 def _orders(config: SyntheticConfig, language: str) -> NDArray[np.int64]:
-    """Which word of `xx` stands at each place in a language, for every length."""
+    """Return which word of `xx` stands at each position in a language, for every length."""
     order = "same" if language == SOURCE_LANGUAGE else config.word_order
     return word_orders(order, config.lengths[1], seed=config.seed, language=language)
 
@@ -102,7 +103,7 @@ def _concept_sentences(config: SyntheticConfig, split: str, task: str) -> Iterat
 def _choose_synonyms(
     config: SyntheticConfig, sentences: NDArray[np.int64], split: str, task: str, first: int
 ) -> NDArray[np.int64]:
-    """Rows of `target_words` for the concepts of sentences `first` and on; the same shape as `sentences`."""
+    """Return rows of `target_words` for sentences from `first` on, in the same shape as `sentences`."""
     key = stream_key(config.seed, "synonyms", split, task)
     units = random_units(key, first * sentences.shape[1], sentences.size).reshape(sentences.shape)
     return np.where(sentences == NO_WORD, NO_WORD, 2 * sentences + (units < config.synonym_rate))
@@ -111,7 +112,7 @@ def _choose_synonyms(
 def _spoiled(
     config: SyntheticConfig, source: Lines, target: Lines, task: str, first: int
 ) -> tuple[Lines, Lines]:
-    """Training pairs `first` and on, of which some are copies and some have the next pair's target."""
+    """Spoil training pairs from `first` on: some become copies, some get the next pair's target."""
     if config.noise == config.copies == 0:
         return source, target
     units = random_units(stream_key(config.seed, "noise", task), first, len(source))[:, None]
@@ -150,11 +151,11 @@ def write_synthetic_corpus(config: SyntheticConfig, folder: Path) -> None:
         "sha256": checksums,
         "irreducible": {task: config.irreducible_of(task) for task in config.tasks},
     }
-    (folder / "corpus.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / DESCRIPTION, description)
 
 
 def _settings(config: SyntheticConfig) -> dict[str, Any]:
-    """The configuration without later settings that change nothing: the same corpus, the same description."""
+    """Return the configuration without later settings at their defaults, so that old corpora stay current."""
     settings = asdict(config)
     return {name: value for name, value in settings.items() if _LATER.get(name, ...) != value}
 

@@ -24,7 +24,7 @@ def unique_spellings(
     language: str,
     shared: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
-    """A random spelling for every concept, no two alike.
+    """Draw a random spelling for every concept, no two alike.
 
     Args:
         concepts: How many there are.
@@ -44,7 +44,7 @@ def unique_spellings(
 
 
 def shared_concepts(concepts: int, share: float, *, seed: int) -> NDArray[np.bool_]:
-    """Which concepts all target languages spell alike; (concepts,).
+    """Return which concepts all target languages spell alike: (concepts,).
 
     The k-th commonest is among them where the fractional part of u + kφ is below `share`, with φ the golden
     ratio and u drawn from `seed`. No sequence is spread more evenly: any stretch of m ranks holds m·share of
@@ -63,7 +63,7 @@ def synonyms(
     language: str,
     shared: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
-    """Every concept's second spelling: the first with another last syllable; same shape as `spellings`."""
+    """Return every concept's second spelling, with another last syllable; same shape as `spellings`."""
     steps = _synonym_steps(len(spellings), inventory, seed, language)
     if shared is not None:
         steps = np.where(shared, _synonym_steps(len(spellings), inventory, seed, _COMMON), steps)
@@ -73,32 +73,32 @@ def synonyms(
 
 
 def _word_numbers(concepts: int, words: int, seed: int, language: str) -> NDArray[np.int64]:
-    """A different number in [0, words) for each concept."""
+    """Return a different number in [0, words) for each concept."""
     key = stream_key(seed, "spelling", language)
     return permute(np.arange(concepts), words, key, epochs=np.zeros(concepts, dtype=np.int64))
 
 
 def _joined(
-    own: NDArray[np.int64], common: NDArray[np.int64], shared: NDArray[np.bool_]
+    private: NDArray[np.int64], common: NDArray[np.int64], shared: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """`common` where `shared`, else `own`; all different, as each of the two is.
+    """Return `common` where `shared`, else `private`; all differ, as within each of the two.
 
     Where a shared concept has taken another's own word, that one gets the word which the shared concept gave
     up, and so on until a word is free. Two such walks never meet, since every step is one-to-one.
     """
     owners = np.flatnonzero(shared)[common[shared].argsort()]
-    taken, numbers = common[owners], np.where(shared, common, own)
-    walking = np.flatnonzero(~shared)
-    while walking.size:
-        places = np.searchsorted(taken, numbers[walking]).clip(max=len(taken) - 1)
-        met = taken[places] == numbers[walking]
-        walking = walking[met]
-        numbers[walking] = own[owners[places[met]]]
+    common_numbers, numbers = common[owners], np.where(shared, common, private)
+    moving = np.flatnonzero(~shared)
+    while moving.size:
+        positions = np.searchsorted(common_numbers, numbers[moving]).clip(max=len(common_numbers) - 1)
+        collides = common_numbers[positions] == numbers[moving]
+        moving = moving[collides]
+        numbers[moving] = private[owners[positions[collides]]]
     return numbers
 
 
 def _synonym_steps(concepts: int, inventory: int, seed: int, language: str) -> NDArray[np.int64]:
-    """How far each concept's second last syllable is from the first, in [1, inventory)."""
+    """Draw the distance of each concept's second last syllable from the first, in [1, inventory)."""
     draws = random_words(stream_key(seed, "synonym", language), 0, concepts) % np.uint64(inventory - 1)
     return 1 + draws.astype(np.int64)
 
@@ -108,7 +108,7 @@ WORD_ORDERS: tuple[str, ...] = get_args(WordOrder)
 
 
 def word_orders(order: WordOrder, longest: int, *, seed: int, language: str) -> NDArray[np.int64]:
-    """Which source word stands at each place of the target, for every length of sentence.
+    """Return which source word stands at each position of the target, for every length of sentence.
 
     Returns:
         (longest + 1, longest): row n is a permutation of the first n places and leaves the others alone.
@@ -126,7 +126,7 @@ def word_orders(order: WordOrder, longest: int, *, seed: int, language: str) -> 
 def reordered(
     words: NDArray[np.int64], lengths: NDArray[np.int64], orders: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Sentences (n, longest) of the given `lengths` (n,) in the orders of `word_orders`."""
+    """Reorder sentences (n, longest) of the given `lengths` (n,) by `word_orders`."""
     return np.take_along_axis(words, orders[lengths], axis=1)
 
 
@@ -134,7 +134,7 @@ _CONSONANTS, _VOWELS = "bdfghjklmnprstvz", "aeiou"
 
 
 def syllables(count: int) -> NDArray[np.uint8]:
-    """The first `count` syllables, each followed by a space: (count, width) ASCII bytes of one width.
+    """Return the first `count` syllables, each followed by a space: (count, width) ASCII bytes of one width.
 
     Syllables alternate consonants and vowels (ba, be, …) and are as short as `count` distinct ones allow.
     """
@@ -148,12 +148,12 @@ def syllables(count: int) -> NDArray[np.uint8]:
 
 
 def word_bytes(spellings: NDArray[np.int64], syllable_bytes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Each spelling as text, a space after every syllable: (words, length · syllable width) bytes."""
+    """Return each spelling as text, a space after every syllable: (words, length · syllable width) bytes."""
     return syllable_bytes[spellings].reshape(len(spellings), -1)
 
 
 def text_lines(words: NDArray[np.int64], spelled: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Sentences as text, syllables separated by single spaces.
+    """Return sentences as text, syllables separated by single spaces.
 
     Args:
         words: (sentences, longest) row numbers of `spelled`, then `concepts.NO_WORD` in shorter sentences.
@@ -170,11 +170,11 @@ def text_lines(words: NDArray[np.int64], spelled: NDArray[np.uint8]) -> NDArray[
 
 
 def filled_up(lines: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
-    """The same lines, `width` bytes wide."""
+    """Widen lines to `width` bytes with NUL."""
     return np.pad(lines, ((0, 0), (0, width - lines.shape[1])))
 
 
 def text_bytes(lines: NDArray[np.uint8]) -> bytes:
-    """The text of some lines, without what fills them up."""
+    """Return the text of some lines without the NUL that fills them up."""
     text: NDArray[np.uint8] = lines[lines != 0]
     return text.tobytes()

@@ -65,13 +65,13 @@ def read_run_scores(folder: Path, *, name: str | None = None) -> RunScores:
     record = read_run(folder)
     data = open_data(folder)
     mixture = {task: weight for task, weight in record.mixture.items() if weight > 0}
-    counts = data.description["counts"]["train"]
+    counts = data.train_counts
     return RunScores(
         name=name or record.run,
         mixture=mixture,
         evals=_of_newest_model(read_evals(folder)),
         wall_seconds=record.wall_seconds,
-        training_pairs={task: int(counts[task]["pairs"]) for task in mixture if task in counts},
+        training_pairs={task: counts[task].pairs for task in mixture if task in counts},
         zero_shot=tuple(task for task in data.evaluated if task not in mixture),
     )
 

@@ -21,7 +21,7 @@ class TrainedRun:
     @property
     def max_length(self) -> int:
         """Tokens of the longest sentences it was trained on."""
-        return int(self.data.description["config"]["max_length"])
+        return self.data.max_length
 
 
 def run_status(folder: Path) -> str:

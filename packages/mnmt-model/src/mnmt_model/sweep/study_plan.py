@@ -89,7 +89,7 @@ def plan_study(study: StudyFile, data: Path, options: PlanConfig) -> StudyPlan:
     """
     options.check_rates()
     runs, prepared = run_configs(study, data), open_prepared(data)
-    vocab_size = options.vocab_size or int(prepared.description["vocabulary"]["size"])
+    vocab_size = options.vocab_size or prepared.description.vocabulary.size
     costs = tuple(_run_cost(run, prepared, vocab_size, options) for run in runs)
     return StudyPlan(study=study.name, vocab_size=vocab_size, devices=options.devices, runs=costs)
 
@@ -162,12 +162,12 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
 
 def _mean_lengths(mixture: Mapping[str, float], data: PreparedData) -> tuple[float, float]:
     """Return the mean source and target tokens of the mixture's training pairs."""
-    means = {"src_tokens": 0.0, "tgt_tokens": 0.0}
+    src, tgt = 0.0, 0.0
     for task, weight in mixture.items():
-        counts = data.description["counts"]["train"][task]
-        for side in means:
-            means[side] += weight * counts[side] / counts["pairs"]
-    return means["src_tokens"], means["tgt_tokens"]
+        counts = data.train_counts[task]
+        src += weight * counts.src_tokens / counts.pairs
+        tgt += weight * counts.tgt_tokens / counts.pairs
+    return src, tgt
 
 
 def _row(run: RunCost, timed: bool, active: bool) -> list[str]:

@@ -1,34 +1,73 @@
-"""What prepared data hold, for a person to look over."""
+"""`mnmt-data inspect`."""
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import accumulate
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 from unicodedata import east_asian_width
 
-from mnmt_data.store.prepared import PreparedData
+from cyclopts import Parameter
+
+from mnmt_data.cli.app import Count, Json, app, report
+
+if TYPE_CHECKING:
+    from mnmt_data.store.description import SplitInfo
+    from mnmt_data.store.prepared import PreparedData
 
 WIDTH = 100
-"""Columns that the text fits in."""
+"""Columns of the text, at most."""
+
+
+@app.command
+def inspect(
+    prepared: Path,
+    *,
+    samples: Count = 3,
+    verify: Annotated[bool, Parameter(negative="")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what prepared data hold: counts, what the filters dropped, and some pairs.
+
+    Args:
+        prepared: Folder of prepared data, such as results/NAME/data.
+        samples: Pairs to show of each filter, and of each task's test set.
+        verify: First compare every file with its checksum.
+        as_json: Print JSON.
+    """
+    from mnmt_data.store.prepared import open_prepared
+
+    data = open_prepared(prepared)
+    if verify:
+        data.verify()
+        report(f"verified: {prepared}")
+    description = describe(data, samples=samples)
+    print(json.dumps(description, ensure_ascii=False) if as_json else table(description))
 
 
 def describe(data: PreparedData, *, samples: int) -> dict[str, Any]:
-    """Count, lengths, how the vocabulary suits, what filters dropped with samples, the first test pairs."""
-    said = data.description
+    """Return counts, lengths, coverage, what the filters dropped with samples, and the first test pairs."""
+    table = asdict(data.description)
     return {
         "tasks": list(data.tasks),
         "zero_shot": list(data.zero_shot),
-        "vocabulary": said["vocabulary"],
+        "vocabulary": table["vocabulary"],
         "splits": {
-            split: {task: {**counts, **_rates(counts)} for task, counts in tasks.items()}
-            for split, tasks in said["counts"].items()
+            split: {task: {**asdict(counts), **_rates(counts)} for task, counts in tasks.items()}
+            for split, tasks in data.description.counts.items()
         },
-        "coverage": said["coverage"],
+        "coverage": table["coverage"],
         "filters": {
-            task: {**report, "samples": {name: found[:samples] for name, found in report["samples"].items()}}
-            for task, report in said["filters"].items()
+            task: {
+                "read": report.read,
+                "counts": dict(report.counts),
+                "samples": {name: list(map(list, pairs[:samples])) for name, pairs in report.samples.items()},
+            }
+            for task, report in data.description.filters.items()
         },
         "irreducible": data.irreducible,
         "samples": {task: list(_samples(data, task, samples)) for task in data.evaluated},
@@ -36,25 +75,25 @@ def describe(data: PreparedData, *, samples: int) -> dict[str, Any]:
 
 
 def table(description: dict[str, Any]) -> str:
-    """The description as text of at most `WIDTH` columns."""
+    """Lay the description out as text of at most `WIDTH` columns."""
     lines = list(_splits(description))
     if description["zero_shot"]:
         lines += ["", f"never trained on: {', '.join(description['zero_shot'])}"]
     lines += ["", *_coverage(description)]
-    for task, report in description["filters"].items():
-        lines += ["", *_filters(task, report)]
+    for task, dropped in description["filters"].items():
+        lines += ["", *_filters(task, dropped)]
     for task, pairs in description["samples"].items():
         for pair in pairs:
             lines += ["", *_pair(f"{task}: ", pair["src"], pair["tgt"])]
     return "\n".join(lines)
 
 
-def _rates(counts: dict[str, int]) -> dict[str, float]:
-    tokens = max(counts["tgt_tokens"], 1)
+def _rates(counts: SplitInfo) -> dict[str, float]:
+    tokens = max(counts.tgt_tokens, 1)
     return {
-        "mean_length": counts["tgt_tokens"] / max(counts["pairs"], 1),
-        "unknown": counts["unknown_tokens"] / tokens,
-        "bytes": counts["byte_tokens"] / tokens,
+        "mean_length": counts.tgt_tokens / max(counts.pairs, 1),
+        "unknown": counts.unknown_tokens / tokens,
+        "bytes": counts.byte_tokens / tokens,
     }
 
 
@@ -94,11 +133,11 @@ def _filters(task: str, report: dict[str, Any]) -> Iterator[str]:
 
 
 def _pair(label: str, src: str, tgt: str) -> tuple[str, str]:
-    room = WIDTH - len(label)
-    return label + _cut(src, room), " " * len(label) + _cut(tgt, room)
+    columns = WIDTH - len(label)
+    return label + _cut(src, columns), " " * len(label) + _cut(tgt, columns)
 
 
-def _cut(text: str, room: int) -> str:
-    """The text, or its beginning and an ellipsis; Chinese characters are two columns wide."""
+def _cut(text: str, columns: int) -> str:
+    """Return the text, or its beginning and an ellipsis; Chinese characters are two columns wide."""
     ends = list(accumulate(2 if east_asian_width(character) in "WF" else 1 for character in text))
-    return text if not ends or ends[-1] <= room else f"{text[: bisect_right(ends, room - 1)]}…"
+    return text if not ends or ends[-1] <= columns else f"{text[: bisect_right(ends, columns - 1)]}…"

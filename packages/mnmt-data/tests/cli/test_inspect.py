@@ -1,14 +1,27 @@
 import json
 import unicodedata
+from dataclasses import replace
 
 import pytest
 
-from mnmt_data.cli.inspection import WIDTH, describe, table
+from mnmt_data.cli.inspect import WIDTH, describe, table
 from mnmt_data.store.corpus_folder import Bitext, write_bitext
+from mnmt_data.store.description import PreparedDescription, SplitInfo
 from mnmt_data.store.prepared import PreparedData, text_folder
+from mnmt_data.study import structure
 
-COUNTS = {"src_tokens": 7, "tgt_tokens": 5, "longest": 6, "byte_tokens": 1, "unknown_tokens": 2}
-NOTHING = {"pairs": 0, "src_tokens": 0, "tgt_tokens": 0, "longest": 0, "byte_tokens": 0, "unknown_tokens": 0}
+COUNTS = {
+    "src_tokens": 7,
+    "tgt_tokens": 5,
+    "longest": 6,
+    "longest_side": 4,
+    "byte_tokens": 1,
+    "unknown_tokens": 2,
+}
+NOTHING = {"pairs": 0, "src_tokens": 0, "tgt_tokens": 0, "longest": 0, "longest_side": 0} | {
+    "byte_tokens": 0,
+    "unknown_tokens": 0,
+}
 COVERAGE = {
     "tokens_per_word": 1.25,
     "tokens_per_character": 0.2501,
@@ -38,7 +51,7 @@ def data(tmp_path):
         },
         "irreducible": {},
     }
-    return PreparedData(folder=tmp_path, description=description)
+    return PreparedData(folder=tmp_path, description=structure(description, PreparedDescription, where=""))
 
 
 def test_description_gives_rates_of_every_split(data):
@@ -71,8 +84,8 @@ def test_table_shows_splits_coverage_filters_and_samples(data):
 def test_table_says_what_is_never_trained_on(data):
     text = Bitext(src=["eins"], tgt=["un"])
     write_bitext(text_folder(data.folder), "test", "de-fr", text)
-    counts = data.description["counts"] | {"test": {"de-fr": {"pairs": 1, **COUNTS}}}
-    description = data.description | {"zero_shot": ["de-fr"], "counts": counts}
+    counts = {**data.description.counts, "test": {"de-fr": SplitInfo(pairs=1, **COUNTS)}}
+    description = replace(data.description, zero_shot=("de-fr",), counts=counts)
     described = describe(PreparedData(folder=data.folder, description=description), samples=1)
     assert (described["tasks"], described["zero_shot"]) == (["en-de"], ["de-fr"])
     assert described["samples"]["de-fr"] == [{"src": "eins", "tgt": "un"}]

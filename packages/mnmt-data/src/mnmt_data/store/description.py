@@ -1,0 +1,152 @@
+"""`prepared.json`: what prepared data hold, and how they came to be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mnmt_data.errors import DataError
+from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.segments import SegmentInfo
+from mnmt_data.store.vocabulary import EOS, PAD, UNK, TargetTag
+from mnmt_data.study import StructureError, structure
+
+SCHEMA = 3
+DESCRIPTION = "prepared.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyInfo:
+    """The vocabulary's size and special ids."""
+
+    size: int = 0
+    """Number of ids."""
+
+    pad: int = PAD
+    """Id of the padding."""
+
+    eos: int = EOS
+    """Id of `</s>`."""
+
+    unk: int = UNK
+    """Id of an unknown token."""
+
+    tags: Mapping[str, int] = field(default_factory=dict)
+    """{target language: id of its tag}."""
+
+    target_tag: TargetTag = "prepended"
+    """The place of the target tag in a source."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitInfo(SegmentInfo):
+    """Counts of the pairs and tokens of one split and task."""
+
+    byte_tokens: int
+    """Target tokens that stand for one byte of a character without a piece."""
+
+    unknown_tokens: int
+    """Target tokens that are unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterInfo:
+    """Counts of the training pairs of one task that were read and dropped."""
+
+    read: int
+    """Pairs before the first filter."""
+
+    counts: Mapping[str, int]
+    """{filter: pairs dropped}, in the order in which the filters were applied."""
+
+    samples: Mapping[str, tuple[tuple[str, str], ...]]
+    """{filter: the first pairs it dropped}."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoverageInfo:
+    """How well the vocabulary suits one language."""
+
+    tokens_per_word: float
+    tokens_per_character: float
+    byte_share: float
+    """Share of tokens that stand for one byte of a character without a piece."""
+
+    unknown_share: float
+    """Share of tokens that are unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileInfo:
+    """Size and checksum of one file."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedDescription:
+    """The content of `prepared.json`."""
+
+    schema: int = SCHEMA
+    """Version of the format."""
+
+    tasks: tuple[str, ...]
+    """Tasks with training pairs."""
+
+    zero_shot: tuple[str, ...] = ()
+    """Tasks with dev and test sets alone."""
+
+    vocabulary: VocabularyInfo = field(default_factory=VocabularyInfo)
+    counts: Mapping[str, Mapping[str, SplitInfo]] = field(default_factory=dict)
+    """{split: {task: its counts}}."""
+
+    filters: Mapping[str, FilterInfo] = field(default_factory=dict)
+    """{task: what was dropped of its training pairs}."""
+
+    coverage: Mapping[str, CoverageInfo] = field(default_factory=dict)
+    """{language: how well the vocabulary suits it}."""
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """The `[data]` section, every default written out."""
+
+    files: Mapping[str, FileInfo] = field(default_factory=dict)
+    """{path in the folder: size and checksum}."""
+
+    study: str = ""
+    """Name of the study."""
+
+    irreducible: Mapping[str, float] = field(default_factory=dict)
+    """{task: known irreducible loss in nats per token}."""
+
+    fingerprint: str = ""
+    """Hash of the inputs and settings."""
+
+    @classmethod
+    def read(cls, folder: Path) -> PreparedDescription:
+        """Read the description of a folder.
+
+        Raises:
+            DataError: If there is none, or it was not written by this version.
+        """
+        path = folder / DESCRIPTION
+        if not path.is_file():
+            raise DataError(f"{path}: no prepared data here; run `mnmt-data prepare` first.")
+        try:
+            table = json.loads(path.read_text(encoding="utf-8"))
+            if (schema := table["schema"]) == SCHEMA:
+                return structure(table, cls, where="prepared")
+        except (ValueError, KeyError, TypeError, StructureError):
+            raise DataError(
+                f"{path}: does not describe prepared data; run `mnmt-data prepare` again."
+            ) from None
+        raise DataError(
+            f"{path}: must have schema {SCHEMA}, but has {schema}; run `mnmt-data prepare` again."
+        )
+
+    def write(self, folder: Path) -> None:
+        """Write the description into a folder."""
+        write_json(folder / DESCRIPTION, asdict(self))
