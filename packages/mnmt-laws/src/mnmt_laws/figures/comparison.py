@@ -15,7 +15,7 @@ _LAW_SPACING = 0.22  # of a row, between the dots of two tasks
 
 @styled
 def draw_comparison(table: pd.DataFrame, *, criterion: str = "bic") -> Figure:
-    """The information criterion above the best law's, and errors on what was left out, a row a law.
+    """Draw the information criterion above the best law's and errors on left-out runs, a row for each law.
 
     Args:
         table: A row a (task, law), as `Comparison.table`: `task`, `law`, `label`, `bic` or `aic`,
@@ -29,18 +29,18 @@ def draw_comparison(table: pd.DataFrame, *, criterion: str = "bic") -> Figure:
         raise ValueError(f"`criterion` must be aic or bic, but is {criterion!r}.")
     labels, tasks = list(dict.fromkeys(table["label"])), sorted(table["task"].unique())
     best = table.groupby("task")[criterion].transform("min")
-    shown = table.assign(excess=table[criterion] - best)
+    excess = table.assign(excess=table[criterion] - best)
     figure = Figure(figsize=(9.6, 1.7 + 0.55 * len(labels)))
     panels = figure.subplots(1, 3, sharey=True)
     titles = {"excess": f"Δ{criterion.upper()}", "size_error": "error at the largest size, left out",
               "weight_error": "error at weights left out"}  # fmt: skip
     for axes, (column, title) in zip(panels, titles.items(), strict=True):
-        _law_panel(axes, shown, column, labels, tasks)
+        _law_panel(axes, excess, column, labels, tasks)
         axes.set_xlabel(title)
     panels[0].set_yticks(range(len(labels)), labels, color=INK)
     panels[0].set_ylim(len(labels) - 0.5, -0.5)
     panels[0].set_xscale("symlog", linthresh=2)
-    panels[0].set_xlim(right=3 * max(2.0, shown["excess"].max()))
+    panels[0].set_xlim(right=3 * max(2.0, excess["excess"].max()))
     panels[0].xaxis.set_major_locator(FixedLocator([0, 2, 10, 100, 1000, 10000]))
     panels[0].xaxis.set_minor_locator(NullLocator())
     panels[0].xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -68,7 +68,7 @@ _METHOD_SPACING = 0.2  # of a row, between two methods
 
 @styled
 def draw_intervals(table: pd.DataFrame) -> Figure:
-    """One panel a parameter, a row a task, an interval a method.
+    """Draw intervals of each parameter in a panel, a row for each task and an interval for each method.
 
     Args:
         table: Columns `task`, `parameter`, `method`, `estimate`, `lower` and `upper`; unknown bounds NaN.
@@ -87,8 +87,8 @@ def draw_intervals(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def _interval_panel(axes: Axes, own: pd.DataFrame, tasks: list[str], methods: list[str]) -> None:
-    for row in own.to_dict("records"):
+def _interval_panel(axes: Axes, rows: pd.DataFrame, tasks: list[str], methods: list[str]) -> None:
+    for row in rows.to_dict("records"):
         shift = (methods.index(row["method"]) - (len(methods) - 1) / 2) * _METHOD_SPACING
         y, color = tasks.index(row["task"]) + shift, _color(row["method"], methods)
         axes.plot([row["lower"], row["upper"]], [y, y], color=color, lw=2, marker="|", ms=7, mew=1.4)

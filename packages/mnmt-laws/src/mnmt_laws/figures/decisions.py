@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from mnmt_laws.answers.frontier import frontier
+from mnmt_laws.answers.next_runs import Design
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.points import correction_key, draw_point, handle, marked_pairs, point_marker
 from mnmt_laws.figures.style import (
@@ -24,11 +25,13 @@ from mnmt_laws.figures.style import (
     styled,
 )
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.tables.mixture import parse_mixture
+from mnmt_laws.tables.observations import Observations
 
 
 @styled
 def draw_frontier(capacity: LawFit, *, sizes: Sequence[float]) -> Figure:
-    """Predicted frontiers as lines, measured models as points, held-out ones hollow.
+    """Draw predicted frontiers as lines and measured models as points; hollow ones were held out.
 
     Raises:
         TableError: If the fit does not hold two tasks.
@@ -37,7 +40,7 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float]) -> Figure:
     figure = Figure(figsize=(5.4, 5.2))
     axes = figure.subplots()
     pairs = marked_pairs(capacity.observations)
-    drawn = pairs[pairs["size"].isin(sizes)]
+    shown_pairs = pairs[pairs["size"].isin(sizes)]
     low, high = min(sizes), max(sizes)
     keys = []
     for size in sizes:
@@ -46,9 +49,9 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float]) -> Figure:
         axes.plot(predicted.sel(task=first), predicted.sel(task=second), color=color, zorder=2)
         _points(axes, pairs[pairs["size"] == size], first, second, color)
         keys.append(handle(f"N = {format_size(size)}", color, line="-"))
-    if drawn["role"].eq("held-out").any():
+    if shown_pairs["role"].eq("held-out").any():
         keys.append(handle("held out", marker="o", hollow=True))
-    keys += correction_key(drawn["corrected"])
+    keys += correction_key(shown_pairs["corrected"])
     observations = capacity.observations
     axes.set_xlabel(f"{first} {observations.metric} ({observations.unit})")
     axes.set_ylabel(f"{second} {observations.metric} ({observations.unit})")
@@ -76,23 +79,22 @@ def _points(axes: Axes, pairs: pd.DataFrame, first: str, second: str, color: tup
 
 
 @styled
-def draw_design(*, existing: pd.DataFrame, proposed: pd.DataFrame, task: str = "") -> Figure:
-    """Run on the plane of size and weight: existing ones as dots, proposed ones as numbered rings.
+def draw_design(design: Design, observations: Observations, *, task: str) -> Figure:
+    """Draw trained runs as dots and proposed runs as numbered rings, over size and the task's weight.
 
-    Args:
-        existing: Columns `size` and `weight`.
-        proposed: The same, and `order`: which to train first; runs in one place share a ring.
-        task: Whose weight it is.
+    Runs in one place share a ring. The numbers are the order in which to train them.
     """
+    trained = observations.frame[observations.frame["task"] == task]
+    proposed = _proposed_runs(design, task)
     figure = Figure(figsize=(5.4, 4.5))
     axes = figure.subplots()
-    axes.plot(existing["size"], existing["weight"], "o", color=MUTED, ms=5, alpha=0.75)
-    for _, own in proposed.sort_values("order").groupby(["size", "weight"]):
-        _ring(axes, own)
-    sizes = pd.concat([existing["size"], proposed["size"]])
+    axes.plot(trained["size"], trained["weight"], "o", color=MUTED, ms=5, alpha=0.75)
+    for _, runs in proposed.groupby(["size", "weight"]):
+        _draw_ring(axes, runs)
+    sizes = pd.concat([trained["size"], proposed["size"]])
     log_size_axis(axes, sizes.min() / 1.2, sizes.max() * 1.2)
     axes.set_ylim(-0.05, 1.05)
-    axes.set_ylabel(f"weight p of {task}" if task else "weight p in the training mixture")
+    axes.set_ylabel(f"weight p of {task}")
     keys = [
         handle("trained", marker="o"),
         handle("proposed, in this order", TASK_COLORS[1], marker="o", hollow=True),
@@ -101,12 +103,18 @@ def draw_design(*, existing: pd.DataFrame, proposed: pd.DataFrame, task: str = "
     return figure
 
 
-def _ring(axes: Axes, own: pd.DataFrame) -> None:
-    """The runs proposed at one place, their order beside the ring."""
-    place = (own["size"].iloc[0], own["weight"].iloc[0])
+def _proposed_runs(design: Design, task: str) -> pd.DataFrame:
+    """Return `size`, `weight` of the task and `order` of every proposed run."""
+    weights = [parse_mixture(mixture, "design").get(task, 0.0) for mixture in design.runs["mixture"]]
+    return pd.DataFrame({"size": design.runs["size"], "weight": weights, "order": range(1, len(weights) + 1)})
+
+
+def _draw_ring(axes: Axes, runs: pd.DataFrame) -> None:
+    """Draw the ring of the runs proposed at one place, with their order beside it."""
+    place = (runs["size"].iloc[0], runs["weight"].iloc[0])
     axes.plot(*place, "o", color=TASK_COLORS[1], mfc="none", ms=11, mew=1.6, zorder=3)
     axes.annotate(
-        ", ".join(f"{order:g}" for order in own["order"]),
+        ", ".join(f"{order:g}" for order in runs["order"]),
         place,
         (9, 0),
         textcoords="offset points",

@@ -36,7 +36,7 @@ PANEL = (5.4, 4.5)
 
 @styled
 def draw_losses(*, task: str, per_weighting: LawFit, joint: LawFit, capacity: LawFit) -> Figure:
-    """Measured values of a task with the per-weighting, joint and (at unseen weights) capacity laws."""
+    """Draw a task's values over size with the per-weighting, joint and (at unseen weights) capacity laws."""
     figure = Figure(figsize=PANEL)
     axes = figure.subplots()
     rows = _rows(joint, task)
@@ -62,7 +62,7 @@ def draw_losses(*, task: str, per_weighting: LawFit, joint: LawFit, capacity: La
 
 @styled
 def draw_parallels(*, task: str, joint: LawFit) -> Figure:
-    """What is left of the loss above the joint L∞, where laws of one exponent are parallel lines."""
+    """Draw the loss above the joint L∞, where laws of one exponent are parallel lines."""
     figure = Figure(figsize=PANEL)
     axes = figure.subplots()
     rows, sign = _rows(joint, task), -1 if joint.observations.rising else 1
@@ -106,47 +106,47 @@ def _legend(figure: Figure, rows: pd.DataFrame, keys: list[Line2D]) -> None:
 
 @styled
 def draw_learning_curves(curves: Sequence[Curve], *, task: str, metric: str = "loss") -> Figure:
-    """Values of a task over training steps, the fitted power law, and its value at the horizon.
+    """Draw a task's values over training steps, the fitted power laws, and their values at the horizon.
 
-    Solid lines end where the measurements do; dashed on, the law runs to the horizon. Values that were
-    replaced by it carry the mark of corrected ones.
+    A line is solid as far as the measurements go, and dashed from there to the horizon. Values that the
+    law replaced carry the mark of corrected ones.
 
     Raises:
         ValueError: If no curve is of the task.
     """
-    own = [curve for curve in curves if curve.task == task]
-    if not own:
+    task_curves = [curve for curve in curves if curve.task == task]
+    if not task_curves:
         raise ValueError(f"`curves` must hold a curve of {task}, but {len(curves)} are of other tasks.")
     figure = Figure(figsize=(5.4, 4.5))
     axes = figure.subplots()
-    ranks = _ranks(own)
+    ranks = _ranks(task_curves)
     keys = {}
-    for curve in own:
-        place = ranks[curve.size, curve.weight]
-        color = sequential(0.1 + 0.9 * place)
+    for curve in task_curves:
+        rank = ranks[curve.size, curve.weight]
+        color = sequential(0.1 + 0.9 * rank)
         _draw_curve(axes, curve, color)
-        keys[place] = handle(f"N = {format_size(curve.size)}, p = {curve.weight:g}", color, line="-")
-    for horizon in sorted({curve.horizon for curve in own}):
+        keys[rank] = handle(f"N = {format_size(curve.size)}, p = {curve.weight:g}", color, line="-")
+    for horizon in sorted({curve.horizon for curve in task_curves}):
         axes.axvline(horizon, color=MUTED, lw=1.0, ls=":", zorder=1)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(format_size)
     log_value_axis(axes.yaxis)
     axes.set(xlabel="training step", ylabel=metric, title=task)
-    legend_below(figure, [keys[place] for place in sorted(keys)] + _curve_keys(own), columns=2)
+    legend_below(figure, [keys[rank] for rank in sorted(keys)] + _curve_keys(task_curves), columns=2)
     return figure
 
 
 def _ranks(curves: Sequence[Curve]) -> dict[tuple[float, float], float]:
-    """Position of each (size, weight) among all, in [0, 1]."""
+    """Return the position of each (size, weight) among all, in [0, 1]."""
     kinds = sorted({(curve.size, curve.weight) for curve in curves})
     return {kind: number / max(len(kinds) - 1, 1) for number, kind in enumerate(kinds)}
 
 
 def _draw_curve(axes: Axes, curve: Curve, color: tuple[float, ...]) -> None:
     axes.plot(curve.steps[curve.steps > 0], curve.values[curve.steps > 0], "o", color=color, ms=3, alpha=0.8)
-    seen = curve.fitted_steps <= curve.steps.max()
-    axes.plot(curve.fitted_steps[seen], curve.fitted_values[seen], color=color, lw=1.4)
-    axes.plot(curve.fitted_steps[~seen], curve.fitted_values[~seen], "--", color=color, lw=1.2)
+    measured = curve.fitted_steps <= curve.steps.max()
+    axes.plot(curve.fitted_steps[measured], curve.fitted_values[measured], color=color, lw=1.4)
+    axes.plot(curve.fitted_steps[~measured], curve.fitted_values[~measured], "--", color=color, lw=1.2)
     marker = CORRECTED if curve.corrected else "o"
     draw_point(axes, curve.horizon, float(curve.fitted_values[-1]), color, marker=marker, hollow=True)
 
@@ -165,7 +165,7 @@ QUALITY_NAMES = {"bleu": "BLEU", "chrf": "chrF", "bleurt": "BLEURT"}
 
 @styled
 def draw_quality(quality: pd.DataFrame, metric: str, lines: pd.DataFrame | None = None) -> Figure:
-    """A quality metric against loss, a point a (run, task), with the line of each task.
+    """Draw a quality metric against loss, a point for each run and task, with the line of each task.
 
     Args:
         quality: Columns `task`, `loss` and `metric`; `corrected` where losses were.
@@ -174,23 +174,25 @@ def draw_quality(quality: pd.DataFrame, metric: str, lines: pd.DataFrame | None 
     """
     figure = Figure(figsize=(5.4, 4.5))
     axes = figure.subplots()
-    known = quality.dropna(subset=["loss", metric])
-    tasks, keys = sorted(known["task"].unique()), []
+    pairs = quality.dropna(subset=["loss", metric])
+    tasks, keys = sorted(pairs["task"].unique()), []
     for task in tasks:
-        own, color = known[known["task"] == task], task_color(task, tasks)
-        for loss, value, corrected in zip(own["loss"], own[metric], corrected_rows(own), strict=True):
+        task_pairs, color = pairs[pairs["task"] == task], task_color(task, tasks)
+        for loss, value, corrected in zip(
+            task_pairs["loss"], task_pairs[metric], corrected_rows(task_pairs), strict=True
+        ):
             draw_point(axes, loss, value, color, marker=point_marker(corrected=corrected))
         line = None if lines is None else lines[lines["task"] == task]
         if line is None or line.empty:
             keys.append(handle(task, color, marker="o"))
             continue
-        _line(axes, own["loss"], line.iloc[0], color)
+        _line(axes, task_pairs["loss"], line.iloc[0], color)
         keys.append(
             handle(f"{task}, r = {line['r'].iloc[0]:.3f}".replace("-0", "−0"), color, marker="o", line="-")
         )
     axes.set_xlabel("loss (nats per token)")
     axes.set_ylabel(QUALITY_NAMES.get(metric, metric))
-    legend_below(figure, keys + correction_key(corrected_rows(known)), columns=3)
+    legend_below(figure, keys + correction_key(corrected_rows(pairs)), columns=3)
     return figure
 
 

@@ -16,7 +16,7 @@ from mnmt_laws.tables.observations import Observations
 
 
 def _ringed_diamond() -> Outline:
-    """A diamond within a ring."""
+    """Return a diamond within a ring."""
     turn = np.pi / 2 * np.arange(5)
     diamond = Outline(0.52 * np.column_stack([np.cos(turn), np.sin(turn)]), closed=True)
     circle = Outline.unit_circle()
@@ -29,62 +29,61 @@ CORRECTED = _ringed_diamond()
 """The marker of values that were corrected for convergence."""
 
 NOTE = "corrected for convergence"
-
-_WHERE = ["run", "task", "size", "weight"]
+_RUN = ["run", "task", "size", "weight"]
 
 
 def draw_point(
     axes: Axes, x: float, y: float, color: object, *, marker: object = "o", hollow: bool = False
 ) -> None:
-    """A measured point; hollow where it was held out."""
+    """Draw a measured point; a hollow one was held out."""
     (point,) = axes.plot(x, y, linestyle="none", color=color, zorder=3)
     point.set(marker=marker, markersize=marker_size(marker), markerfacecolor="white" if hollow else color)
     point.set_markeredgewidth(0.9 if marker is CORRECTED else 1.3)
 
 
 def marker_size(marker: object) -> float:
-    """Size at which a marker looks as large as the others."""
+    """Return the size at which a marker looks as large as the others."""
     return 10.5 if marker is CORRECTED else MARKER_SIZE
 
 
 def handle(
     label: str, color: object = MUTED, *, line: str = "", marker: object = "", hollow: bool = False
 ) -> Line2D:
-    """A legend entry."""
+    """Return a legend entry."""
     entry = Line2D([], [], color=color, linestyle=line or "none", label=label)  # type: ignore[arg-type]
     entry.set(marker=marker, markersize=marker_size(marker), markerfacecolor="white" if hollow else color)
     return entry
 
 
 def corrected_rows(rows: pd.DataFrame) -> pd.Series:
-    """Whether each row's value was read at the horizon of its learning curve; none without such a column."""
+    """Return for each row whether its value was read at the horizon of its learning curve."""
     if "corrected" not in rows:
         return pd.Series(False, index=rows.index)
     return rows["corrected"].fillna(False).astype(bool)
 
 
 def mark_corrected(rows: pd.DataFrame, observed: pd.DataFrame) -> pd.DataFrame:
-    """`rows` with the column `corrected`, looked up among observations by run, task, size and weight."""
-    marked = observed[corrected_rows(observed)]
-    known = pd.MultiIndex.from_frame(marked[_WHERE])
-    return rows.assign(corrected=pd.MultiIndex.from_frame(rows[_WHERE]).isin(known))
+    """Add the column `corrected` to rows, looked up among the observations by run, task, size and weight."""
+    corrected = observed[corrected_rows(observed)]
+    index = pd.MultiIndex.from_frame(corrected[_RUN])
+    return rows.assign(corrected=pd.MultiIndex.from_frame(rows[_RUN]).isin(index))
 
 
 def marked_pairs(observations: Observations) -> pd.DataFrame:
-    """`observed_pairs` with `corrected`: whether any value of a model was corrected for convergence."""
+    """Return `observed_pairs` with the column `corrected`: whether any value of a model was corrected."""
     first, pairs, frame = observations.tasks[0], observed_pairs(observations), observations.frame
     rows = frame[corrected_rows(frame)]
     share = rows["weight"].where(rows["task"] == first, 1 - rows["weight"]).round(6)
-    known = pd.MultiIndex.from_arrays([rows["size"], share, rows["role"]])
-    where = pd.MultiIndex.from_frame(pairs[["size", "weight", "role"]])
-    return pairs.assign(corrected=where.isin(known))
+    corrected = pd.MultiIndex.from_arrays([rows["size"], share, rows["role"]])
+    models = pd.MultiIndex.from_frame(pairs[["size", "weight", "role"]])
+    return pairs.assign(corrected=models.isin(corrected))
 
 
 def point_marker(*, corrected: bool, otherwise: str = "o") -> object:
-    """The marker of a measured point."""
+    """Return the marker of a measured point."""
     return CORRECTED if corrected else otherwise
 
 
 def correction_key(corrected: Collection[bool]) -> list[Line2D]:
-    """The legend entry, where any point is corrected."""
+    """Return the legend entry of corrected points, if there are any."""
     return [handle(NOTE, marker=CORRECTED)] if any(corrected) else []

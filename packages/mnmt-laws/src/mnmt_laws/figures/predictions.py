@@ -31,7 +31,7 @@ _MARKERS = {
 
 @styled
 def draw_held_out(held_out: HeldOut, observations: Observations) -> Figure:
-    """The capacity law's predictions of runs it was not fitted to; on the diagonal they are exact."""
+    """Draw the capacity law's predictions of held-out runs; on the diagonal they are exact."""
     figure = Figure(figsize=(5.4, 5.2))
     axes = figure.subplots()
     rows = mark_corrected(held_out.rows, observations.frame)
@@ -58,7 +58,7 @@ def _points(axes: Axes, rows: pd.DataFrame, tasks: list[str]) -> None:
 
 @styled
 def draw_more_tasks(rows: pd.DataFrame, *, metric: str = "loss", unit: str = "nats per token") -> Figure:
-    """Measured values over size with the predicted line of each mixture, or against predictions at one size.
+    """Draw measured values over size with each mixture's predicted line, or against predictions at one size.
 
     Args:
         rows: A row a (run, task), as `MoreTasks.rows`: `run`, `task`, `size`, `weight`, `mixture`,
@@ -90,14 +90,14 @@ def _over_size(rows: pd.DataFrame, label: str) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, own: pd.DataFrame, mixtures: list[str]) -> None:
-    for mixture, points in own.sort_values("size").groupby("mixture"):
+def _panel(axes: Axes, rows: pd.DataFrame, mixtures: list[str]) -> None:
+    for mixture, points in rows.sort_values("size").groupby("mixture"):
         color = _mixture_color(str(mixture), mixtures)
         line = points.drop_duplicates("size")
         axes.fill_between(line["size"], line["lower"], line["upper"], color=color, alpha=0.16, lw=0)
         axes.plot(line["size"], line["predicted"], color=color)
         axes.plot(points["size"], points["observed"], "o", color=color, mew=1.3, zorder=3)
-    log_size_axis(axes, own["size"].min(), own["size"].max())
+    log_size_axis(axes, rows["size"].min(), rows["size"].max())
     axes.set_xlabel("N (non-embedding parameters)")
 
 
@@ -110,10 +110,12 @@ def _against_predicted(rows: pd.DataFrame, label: str) -> Figure:
     axes = figure.subplots()
     tasks = sorted(rows["task"].unique())
     for task in tasks:
-        own, color = rows[rows["task"] == task], task_color(task, tasks)
-        spread = np.nan_to_num([own["predicted"] - own["lower"], own["upper"] - own["predicted"]])
-        places = {"x": own["observed"], "y": own["predicted"], "yerr": np.maximum(spread, 0)}
-        axes.errorbar(**places, fmt="o", color=color, capsize=3, lw=1.3)
+        task_rows, color = rows[rows["task"] == task], task_color(task, tasks)
+        spread = np.nan_to_num(
+            [task_rows["predicted"] - task_rows["lower"], task_rows["upper"] - task_rows["predicted"]]
+        )
+        points = {"x": task_rows["observed"], "y": task_rows["predicted"], "yerr": np.maximum(spread, 0)}
+        axes.errorbar(**points, fmt="o", color=color, capsize=3, lw=1.3)
     diagonal(axes, rows[["observed", "predicted"]].to_numpy())
     for axis in (axes.xaxis, axes.yaxis):
         spread_axis(axis)

@@ -1,4 +1,4 @@
-"""The look all figures share."""
+"""The look that all figures share."""
 
 from __future__ import annotations
 
@@ -58,30 +58,30 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     """Apply the shared look to a function that draws a figure."""
 
     @wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+    def draw_in_style(*args: P.args, **kwargs: P.kwargs) -> Figure:
         with mpl.rc_context(_RC):
             return draw(*args, **kwargs)
 
-    return drawn
+    return draw_in_style
 
 
 def sequential(position: float) -> tuple[float, float, float, float]:
-    """Colour of a position in [0, 1], light to dark, the same for any colour vision."""
+    """Return the colour of a position in [0, 1], from light to dark; it works with any colour vision."""
     return _SEQUENTIAL(float(np.clip(position, 0, 1)))
 
 
 def task_color(task: str, tasks: Sequence[str]) -> str:
-    """The colour of a task among those of a figure."""
+    """Return the colour of a task among those of a figure."""
     return TASK_COLORS[list(tasks).index(task) % len(TASK_COLORS)]
 
 
 def log_position(value: float, low: float, high: float) -> float:
-    """Where `value` lies between `low` and `high` on a logarithmic scale, in [0, 1]."""
+    """Return where `value` lies between `low` and `high` on a logarithmic scale, in [0, 1]."""
     return 1.0 if high <= low else float(np.log(value / low) / np.log(high / low))
 
 
 def format_size(size: float, _: object = None) -> str:
-    """`37.2K`, `1.3M`, `2B`: a number of parameters to read."""
+    """Return a number of parameters as `37.2K`, `1.3M` or `2B`."""
     for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
         if size >= limit:
             return f"{size / limit:.3g}{unit}"
@@ -89,7 +89,7 @@ def format_size(size: float, _: object = None) -> str:
 
 
 def log_size_axis(axes: Axes, low: float, high: float) -> None:
-    """A logarithmic horizontal axis of model sizes."""
+    """Make the horizontal axis a logarithmic one of model sizes."""
     axes.set_xscale("log")
     axes.set_xlim(low / 1.15, high * 1.15)
     subs = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
@@ -100,7 +100,7 @@ def log_size_axis(axes: Axes, low: float, high: float) -> None:
 
 
 def log_value_axis(axis: XAxis | YAxis) -> None:
-    """A logarithmic axis with plain numbers."""
+    """Make an axis logarithmic, with plain numbers."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     low, high = axis.get_view_interval()
     decades = np.log10(high / low)
@@ -111,14 +111,14 @@ def log_value_axis(axis: XAxis | YAxis) -> None:
 
 
 def spread_axis(axis: XAxis | YAxis) -> None:
-    """A logarithmic axis if the values drawn span more than a factor of three, else a linear one."""
+    """Make an axis logarithmic if its values span more than a factor of three."""
     low, high = axis.get_view_interval()
     if low > 0 and high / low > 3:
         log_value_axis(axis)
 
 
 def diagonal(axes: Axes, values: NDArray[np.float64]) -> None:
-    """Square axes around positive values, and the line where both coordinates agree."""
+    """Make the axes square around positive values, and draw the line where both coordinates agree."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     margin = max(high / low, 1.01) ** 0.06
     span = [low / margin, high * margin]
@@ -127,7 +127,7 @@ def diagonal(axes: Axes, values: NDArray[np.float64]) -> None:
 
 
 def legend_below(figure: Figure, handles: list[Line2D], columns: int = 4) -> None:
-    """A legend under the axes."""
+    """Draw a legend under the axes."""
     figure.legend(
         handles=handles,
         loc="outside lower center",
@@ -145,7 +145,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def to_svg(figure: Figure) -> bytes:
-    """The figure as an SVG, the same bytes every time."""
+    """Return the figure as SVG, the same bytes every time."""
     buffer = io.BytesIO()
     with mpl.rc_context(_RC):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})

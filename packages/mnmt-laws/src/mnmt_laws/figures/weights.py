@@ -22,7 +22,7 @@ _COLOR = TASK_COLORS[0]
 def draw_coefficients(
     *, task: str, per_weighting: LawFit, joint: LawFit, irreducible: float = math.nan
 ) -> Figure:
-    """α, L∞ and β of each weight's own law, ± one standard deviation, beside the joint law's."""
+    """Draw α, L∞ and β of each weight's own law, ± one standard deviation, beside the joint law's."""
     figure = Figure(figsize=(5.4, 6.6))
     panels = figure.subplots(3, sharex=True)
     unit = per_weighting.observations.unit
@@ -42,14 +42,14 @@ def draw_coefficients(
 
 
 def _draw_coefficient(axes: Axes, name: str, task: str, per_weighting: LawFit, joint: LawFit) -> None:
-    own = per_weighting.parameters[name].sel(task=task).dropna("weight")
-    std = per_weighting.std[name].sel(task=task, weight=own.weight).fillna(0)
-    low, high = own.values - std.values, own.values + std.values
+    estimates = per_weighting.parameters[name].sel(task=task).dropna("weight")
+    std = per_weighting.std[name].sel(task=task, weight=estimates.weight).fillna(0)
+    low, high = estimates.values - std.values, estimates.values + std.values
     if name == "beta":
-        low = np.maximum(low, own.values / 10)  # a logarithmic axis has no 0
+        low = np.maximum(low, estimates.values / 10)  # a logarithmic axis has no 0
     low = np.maximum(low, 0.0)
-    axes.fill_between(own.weight, low, high, color=_COLOR, alpha=0.16, lw=0)
-    axes.plot(own.weight, own.values, "o-", color=_COLOR)
+    axes.fill_between(estimates.weight, low, high, color=_COLOR, alpha=0.16, lw=0)
+    axes.plot(estimates.weight, estimates.values, "o-", color=_COLOR)
     shared = joint.parameters[name].sel(task=task)
     if name == "beta":
         shared = shared.dropna("weight")
@@ -70,17 +70,19 @@ def _legend(figure: Figure, *, known: bool) -> None:
 
 @styled
 def draw_fractions(*, task: str, effective: EffectiveFractions, capacity: LawFit) -> Figure:
-    """f(p) of eq. 10 with 95% intervals, f̂(p) of eq. 12, and the diagonal f = p."""
+    """Draw f(p) of eq. 10 with 95% intervals, f̂(p) of eq. 12, and the diagonal f = p."""
     figure = Figure(figsize=(5.4, 4.5))
     axes = figure.subplots()
     weights = np.linspace(0, 1, 200)[1:]
     axes.plot([0, 1], [0, 1], "--", color=MUTED, lw=1.2)
     axes.plot(weights, fitted_fraction(capacity, task=task, weight=weights), color=TASK_COLORS[1])
-    own = effective.fractions.sel(task=task).dropna("weight", subset=["value"])
-    lower, upper = (own.interval.sel(bound=bound).values for bound in ("lower", "upper"))
-    value = own.value.values
+    fractions = effective.fractions.sel(task=task).dropna("weight", subset=["value"])
+    lower, upper = (fractions.interval.sel(bound=bound).values for bound in ("lower", "upper"))
+    value = fractions.value.values
     spread = np.nan_to_num([np.maximum(value - lower, 0), np.maximum(upper - value, 0)])
-    axes.errorbar(own.weight, value, yerr=spread, fmt="o", color=TASK_COLORS[0], capsize=3, lw=1.3, zorder=3)
+    axes.errorbar(
+        fractions.weight, value, yerr=spread, fmt="o", color=TASK_COLORS[0], capsize=3, lw=1.3, zorder=3
+    )
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("weight p in the training mixture")
@@ -101,7 +103,7 @@ _DODGE = 0.006  # of the axis, between the intervals of neighbours
 
 @styled
 def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | None = None) -> Figure:
-    """f(p) / p over p with 95% intervals, for several sets side by side.
+    """Draw f(p) / p over p with 95% intervals, for several sets side by side (Fernandes et al. 2023, fig. 6).
 
     Args:
         sets: Effective fractions by what tells them apart: test set, direction, language pair.
@@ -130,16 +132,16 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
 
 
 def _known_gains(sets: Mapping[str, EffectiveFractions], task: str | None) -> dict[str, xr.Dataset]:
-    """What is known of f(p) / p, by label."""
-    found = {}
+    """Return f(p) / p where it is known, by label."""
+    gains_by_label = {}
     for label, effective in sets.items():
         gains = effective.relative_gain
-        for own in gains.task.values if task is None else [task]:
-            named = [name for name in (label, str(own) if task is None else "") if name]
-            known = gains.sel(task=own).dropna("weight", subset=["value"])
-            if known.weight.size:
-                found[", ".join(named)] = known
-    return found
+        for name in gains.task.values if task is None else [task]:
+            names = [part for part in (label, str(name) if task is None else "") if part]
+            gain = gains.sel(task=name).dropna("weight", subset=["value"])
+            if gain.weight.size:
+                gains_by_label[", ".join(names)] = gain
+    return gains_by_label
 
 
 def _draw_gain(axes: Axes, gain: xr.Dataset, color: str, marker: str, *, shift: float) -> None:

@@ -1,11 +1,11 @@
-"""Everything a report says, computed once."""
+"""Everything that a report says, computed once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
@@ -37,12 +37,16 @@ from mnmt_laws.tables.run_record import RunRecord
 from mnmt_laws.tables.source import Source, observe
 from mnmt_laws.tables.table import RunTable
 
-_EXCESS = 1.5
+Answer = TypeVar("Answer")
+
+_EXCESS = 1.5  # times the stated noise: scatter beyond it is reported
+_SIZE_FACTOR = 2.0  # times the largest size observed: where a mixture and runs are recommended
+_MIN_REFITS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """The three fits of a study and what follows from them; None where a question was not asked."""
+    """The three fits of a study and what follows from them; None where the table cannot answer a question."""
 
     study: str
     observations: Observations
@@ -54,28 +58,28 @@ class Analysis:
     irreducible: pd.DataFrame
     claims: tuple[Claim, ...]
     quality: pd.DataFrame
-    """Loss beside each other metric of the test set, a row a (run, task) that was trained on the task."""
+    """Loss and every other metric of the test set, a row for each task that a run was trained on."""
 
     records: tuple[RunRecord, ...]
     warnings: tuple[str, ...]
 
     comparison: Comparison | None = None
-    """What the mixture acts through."""
+    """The rival laws: which parameter the mixture acts through."""
 
     testsets: Mapping[str, EffectiveFractions] | None = None
     """Effective fractions of each test set."""
 
     more_tasks: MoreTasks | None = None
-    """Models of three and more tasks, predicted from models of two."""
+    """Predictions of models of three and more tasks."""
 
     curves: tuple[Curve, ...] | None = None
-    """Learning curves that were fitted to correct for convergence."""
+    """The learning curves that were fitted to correct for convergence."""
 
     recommendation: Recommendation | None = None
-    """The mixture advised."""
+    """The recommended mixture at twice the largest size."""
 
     design: Design | None = None
-    """Runs to train next."""
+    """The runs to train next."""
 
     intervals: pd.DataFrame | None = None
     """Intervals by several methods: `task`, `parameter`, `method`, `estimate`, `lower`, `upper`."""
@@ -87,12 +91,12 @@ class Analysis:
 
     @property
     def tasks(self) -> list[str]:
-        """Fitted tasks."""
+        """The fitted tasks."""
         return self.joint.tasks
 
     @property
     def sizes(self) -> list[float]:
-        """Observed sizes, ascending."""
+        """The observed sizes, ascending."""
         return sorted(float(size) for size in self.observations.frame["size"].unique())
 
     @property
@@ -108,20 +112,20 @@ class Analysis:
 
     @property
     def corrected_runs(self) -> frozenset[str]:
-        """Run that have a value corrected for convergence."""
+        """The runs with a value that was corrected for convergence."""
         frame = self.observations.frame
         return frozenset(frame.loc[corrected_rows(frame), "run"])
 
     @property
     def wall_seconds(self) -> float:
-        """Training time of all runs together, NaN where none is recorded."""
-        known = [record.wall_seconds for record in self.records if record.wall_seconds is not None]
-        return math.fsum(known) if known else math.nan
+        """The training time of all runs together, in seconds; NaN where none is recorded."""
+        seconds = [record.wall_seconds for record in self.records if record.wall_seconds is not None]
+        return math.fsum(seconds) if seconds else math.nan
 
     def known_limit(self, task: str) -> float:
-        """The task's known irreducible loss, NaN where there is none."""
-        own = self.irreducible.loc[self.irreducible["task"] == task, "true"]
-        return float(own.iloc[0]) if len(own) else math.nan
+        """Return the task's known irreducible loss, NaN where there is none."""
+        limits = self.irreducible.loc[self.irreducible["task"] == task, "true"]
+        return float(limits.iloc[0]) if len(limits) else math.nan
 
 
 def analyse(
@@ -134,7 +138,7 @@ def analyse(
     objective: str,
     uncertainty: Uncertainty,
 ) -> Analysis:
-    """Fit the three laws and derive the rest.
+    """Fit the three laws and answer every question that the table can answer.
 
     Raises:
         TableError: If no law can be fitted.
@@ -152,13 +156,13 @@ def analyse(
     joint = fit(observations, law="joint", objective=objective, uncertainty=uncertainty)
     capacity = fit(observations, law="capacity", objective=objective, uncertainty=uncertainty)
     effective = effective_fractions(joint)
-    corrections = () if correction is None else correction.warnings
-    warnings = [*source.warnings, *corrections, *effective.warnings, *_scatter_warning(joint, uncertainty)]
-    for fitted in (joint, capacity, per_weighting):
-        warnings += fitted.warnings
-        warnings += (
-            [] if fitted.converged else [f"the search for the {fitted.law.name} law did not converge."]
-        )
+    warnings = [
+        *source.warnings,
+        *(() if correction is None else correction.warnings),
+        *effective.warnings,
+        *_scatter_warning(joint, uncertainty),
+        *_fit_warnings(joint, capacity, per_weighting),
+    ]
     return Analysis(
         study=next((record.study for record in source.records if record.study), ""),
         observations=observations,
@@ -173,16 +177,27 @@ def analyse(
         records=source.records,
         warnings=tuple(dict.fromkeys(warnings)),
         curves=None if correction is None else correction.curves,
-        **answer_questions(
-            joint,
-            capacity,
-            Setting(table=table, observations=observations, objective=objective, uncertainty=uncertainty),
+        comparison=_if_possible(lambda: compare(observations, objective=objective, uncertainty=uncertainty)),
+        testsets=_if_possible(lambda: _testsets(table, joint, uncertainty)),
+        more_tasks=_if_possible(
+            lambda: predict_more_tasks(observations, objective=objective, uncertainty=uncertainty)
         ),
+        recommendation=_if_possible(lambda: _recommendation(capacity)),
+        design=_if_possible(lambda: _design(capacity)),
+        intervals=_intervals(joint),
     )
 
 
+def _fit_warnings(*fits: LawFit) -> Iterator[str]:
+    """Yield the warnings of each fit, and a line for each search that did not converge."""
+    for fitted in fits:
+        yield from fitted.warnings
+        if not fitted.converged:
+            yield f"the search for the {fitted.law.name} law did not converge."
+
+
 def _scatter_warning(joint: LawFit, uncertainty: Uncertainty) -> list[str]:
-    """A line where the losses lie farther from the law than the noise that standard deviations rest on."""
+    """Return a line if the losses lie farther from the law than the noise that was assumed."""
     if not isinstance(uncertainty, Perturbation) or joint.scatter <= _EXCESS * uncertainty.share:
         return []
     return [
@@ -192,72 +207,44 @@ def _scatter_warning(joint: LawFit, uncertainty: Uncertainty) -> list[str]:
 
 
 def _quality(table: RunTable, observations: Observations) -> pd.DataFrame:
-    """`pair_metrics` without zero-shot rows, whose losses are of another order, and with `corrected`."""
+    """Return `pair_metrics` and `corrected`, without zero-shot rows: their losses are far larger."""
     pairs = pair_metrics(table, observations)
     if pairs.empty:
         return pairs
     return mark_corrected(pairs[pairs["weight"] > 0], observations.frame)
 
 
-Answer = TypeVar("Answer")
-
-_LARGER = 2.0  # times the largest size observed: where advice is asked for
-_FEWEST_REFITS = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """How the questions are put."""
-
-    table: RunTable
-    observations: Observations
-    objective: str
-    uncertainty: Uncertainty
-
-
-def answer_questions(joint: LawFit, capacity: LawFit, setting: Setting) -> dict[str, Any]:
-    """Optional fields of an `Analysis`; None where a table cannot answer."""
-    rows, objective, uncertainty = setting.observations, setting.objective, setting.uncertainty
-    return {
-        "comparison": _if_possible(lambda: compare(rows, objective=objective, uncertainty=uncertainty)),
-        "testsets": _if_possible(lambda: _testsets(setting)),
-        "more_tasks": _if_possible(
-            lambda: predict_more_tasks(rows, objective=objective, uncertainty=uncertainty)
-        ),
-        "recommendation": _if_possible(lambda: _recommendation(capacity)),
-        "design": _if_possible(lambda: _design(capacity)),
-        "intervals": _intervals(joint),
-    }
-
-
-def _if_possible(ask: Callable[[], Answer]) -> Answer | None:
+def _if_possible(answer: Callable[[], Answer]) -> Answer | None:
+    """Return an answer, or None if the table cannot give one."""
     try:
-        return ask()
+        return answer()
     except TableError:
         return None
 
 
-def _testsets(setting: Setting) -> Mapping[str, EffectiveFractions] | None:
-    """The fractions of every test set, where there are several."""
-    found = fractions_of_testsets(
-        setting.table,
-        metric=setting.observations.metric,
-        architecture=setting.observations.frame["architecture"].iloc[0] or None,
-        objective=setting.objective,
-        uncertainty=setting.uncertainty,
+def _testsets(
+    table: RunTable, joint: LawFit, uncertainty: Uncertainty
+) -> Mapping[str, EffectiveFractions] | None:
+    """Return the fractions of every test set, if there are several."""
+    fractions = fractions_of_testsets(
+        table,
+        metric=joint.observations.metric,
+        architecture=joint.observations.frame["architecture"].iloc[0] or None,
+        objective=joint.objective,
+        uncertainty=uncertainty,
     )
-    return found if len(found) > 1 else None
+    return fractions if len(fractions) > 1 else None
 
 
 def _recommendation(capacity: LawFit) -> Recommendation | None:
-    return recommend(capacity, size=_size_asked(capacity)) if _has_mixtures(capacity) else None
+    return recommend(capacity, size=_next_size(capacity)) if _has_mixtures(capacity) else None
 
 
 def _design(capacity: LawFit) -> Design | None:
-    """The runs that would most narrow down the best weight at a larger size."""
-    if not _has_mixtures(capacity) or capacity.draws.sizes["draw"] < _FEWEST_REFITS:
+    """Return the runs that would most narrow down the best weight at a larger size."""
+    if not _has_mixtures(capacity) or capacity.draws.sizes["draw"] < _MIN_REFITS:
         return None
-    return design(capacity, quantity=f"weight:{capacity.tasks[0]}@size={_size_asked(capacity):.6g}")
+    return design(capacity, quantity=f"weight:{capacity.tasks[0]}@size={_next_size(capacity):.6g}")
 
 
 def _has_mixtures(capacity: LawFit) -> bool:
@@ -267,21 +254,21 @@ def _has_mixtures(capacity: LawFit) -> bool:
     return True
 
 
-def _size_asked(capacity: LawFit) -> float:
-    return _LARGER * float(capacity.observations.frame["size"].max())
+def _next_size(capacity: LawFit) -> float:
+    return _SIZE_FACTOR * float(capacity.observations.frame["size"].max())
 
 
 def _intervals(joint: LawFit) -> pd.DataFrame | None:
-    """α and L∞ of the joint law with their intervals by refits and by profile likelihood."""
+    """Return α and L∞ of the joint law with their intervals by refits and by profile likelihood."""
     rows = parameter_frame(joint)
     rows = rows[rows["name"].isin(["alpha", "l_inf"])]
     refits = rows.assign(parameter=rows["name"], method="refits", estimate=rows["value"])
     columns = ["task", "parameter", "method", "estimate", "lower", "upper"]
     if not find_objective(joint.objective).squared:
         return refits[columns]
-    profiled = profile_intervals(joint)
+    intervals = profile_intervals(joint)
     ends = [
-        profiled[name].sel(task=task).to_numpy()
+        intervals[name].sel(task=task).to_numpy()
         for task, name in zip(rows["task"], rows["name"], strict=True)
     ]
     profile = refits.assign(method="profile", lower=[end[0] for end in ends], upper=[end[1] for end in ends])

@@ -1,4 +1,4 @@
-"""Tables of the questions that only some reports ask."""
+"""Tables of the questions that only some reports answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mnmt_laws.report.text import DAGGER, DAGGER_NOTE, Table, between, number, p
 
 
 def answer_tables(analysis: Analysis) -> list[Table]:
-    """A table for every question that was asked."""
+    """Return a table for every question that the table of runs can answer."""
     tables = [
         _recommendation(analysis),
         _comparison(analysis),
@@ -70,7 +70,7 @@ def _comparison(analysis: Analysis) -> Table | None:
 def _more_tasks(analysis: Analysis) -> Table | None:
     if analysis.more_tasks is None:
         return None
-    marked = mark_corrected(analysis.more_tasks.rows, analysis.observations.frame)
+    predictions = mark_corrected(analysis.more_tasks.rows, analysis.observations.frame)
     rows = (
         (
             row["task"],
@@ -81,12 +81,12 @@ def _more_tasks(analysis: Analysis) -> Table | None:
             between(row["lower"], row["upper"], 4),
             percent(row["predicted"] / row["observed"] - 1, sign=True),
         )
-        for row in marked.to_dict("records")
+        for row in predictions.to_dict("records")
     )
     return Table(
         title="Models of more tasks, one by one",
         note="Predicted from models of one and two tasks."
-        + (DAGGER_NOTE if marked["corrected"].any() else ""),
+        + (DAGGER_NOTE if predictions["corrected"].any() else ""),
         header=("task", "N", "mixture", "measured", "predicted", "95% interval", "error"),
         rows=tuple(rows),
         folded=True,

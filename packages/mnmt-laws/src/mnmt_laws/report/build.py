@@ -1,4 +1,4 @@
-"""The report of a study: one page to read, the same numbers as JSON, and the run table."""
+"""Write the report of a study."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.report.analysis import analyse
 from mnmt_laws.report.document import report_document
-from mnmt_laws.report.figures import Plate, draw_plates
+from mnmt_laws.report.figures import FigureGroup, draw_figures
 from mnmt_laws.report.findings import find
 from mnmt_laws.report.page import render_page
 from mnmt_laws.tables.source import Source, open_source
@@ -26,7 +26,7 @@ class Report:
     """The page; `report.json`, `runs.csv` and the folder `figures` lie beside it."""
 
     findings: tuple[str, ...]
-    """What was found, in sentences."""
+    """The findings, in sentences."""
 
     warnings: tuple[str, ...]
     """What was left out, and what the data do not determine."""
@@ -43,17 +43,19 @@ def build_report(
     objective: str = "log-ols",
     uncertainty: Uncertainty | None = None,
 ) -> Report:
-    """Analyse a run table or a folder of run records and write index.html, report.json, runs.csv and figures.
+    """Analyse a run table or a folder of run records, and write the report.
+
+    The folder then holds index.html, report.json, runs.csv and the figures.
 
     Args:
         source: A run table, its file, or a folder of run records.
-        out: Folder to write; made if it does not exist.
+        out: Folder to write; it is created if it does not exist.
         metric: A value of the `metric` column.
-        testset: A value of the `testset` column; by default `test`, or the only one there is.
-        architecture: A value of the `architecture` column; may be omitted where there is only one.
-        horizon: Steps at which to read runs that have not converged; None leaves all as they are.
+        testset: A value of the `testset` column; `test` by default, or the only one.
+        architecture: A value of the `architecture` column; not needed where there is only one.
+        horizon: Steps at which runs that have not converged are read; by default all stay as they are.
         objective: As in `fit`.
-        uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
+        uncertainty: How uncertainty is measured; `ResidualBootstrap()` by default.
 
     Raises:
         TableError: If the source cannot be read or no law can be fitted to it.
@@ -73,16 +75,16 @@ def build_report(
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
     opened.table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
-    plates = draw_plates(analysis)
-    _write_figures(plates, folder / "figures")
+    groups = draw_figures(analysis)
+    _write_figures(groups, folder / "figures")
     index = folder / "index.html"
-    index.write_text(render_page(analysis, plates), encoding="utf-8")
+    index.write_text(render_page(analysis, groups), encoding="utf-8")
     return Report(index=index, findings=find(analysis), warnings=analysis.warnings)
 
 
-def _write_figures(plates: Sequence[Plate], folder: Path) -> None:
-    """The page's figures as files."""
+def _write_figures(groups: Sequence[FigureGroup], folder: Path) -> None:
+    """Write every panel of the page as a file."""
     folder.mkdir(exist_ok=True)
-    for plate in plates:
-        for name, panel in plate.files().items():
+    for group in groups:
+        for name, panel in group.files().items():
             (folder / name).write_bytes(panel)

@@ -18,7 +18,7 @@ SCHEMA = 1
 
 
 def report_document(analysis: Analysis) -> dict[str, Any]:
-    """Every number of the report; null where a number is unknown."""
+    """Return every number of the report in the types of JSON; null where a number is unknown."""
     observations = analysis.observations
     return {
         "schema": SCHEMA,
@@ -40,7 +40,7 @@ def report_document(analysis: Analysis) -> dict[str, Any]:
         "effective_fractions": _records(fraction_frame(analysis)),
         "held_out": _held_out(analysis),
         "comparison": _comparison(analysis),
-        "recommendation": _fields(analysis.recommendation),
+        "recommendation": _recommendation(analysis.recommendation),
         "design": _design(analysis),
         "intervals": _frame(analysis.intervals),
         "testsets": _testsets(analysis),
@@ -53,33 +53,33 @@ def report_document(analysis: Analysis) -> dict[str, Any]:
 
 
 def _comparison(analysis: Analysis) -> dict[str, Any] | None:
-    found = analysis.comparison
+    comparison = analysis.comparison
     return (
         None
-        if found is None
-        else {"verdict": found.verdict, "best": found.best, "laws": _records(found.table)}
+        if comparison is None
+        else {"verdict": comparison.verdict, "best": comparison.best, "laws": _records(comparison.table)}
     )
 
 
 def _design(analysis: Analysis) -> dict[str, Any] | None:
-    found = analysis.design
-    if found is None:
+    design = analysis.design
+    if design is None:
         return None
     return {
-        "quantity": found.quantity,
-        "std": found.std,
-        "method": found.method,
-        "runs": _records(found.runs),
+        "quantity": design.quantity,
+        "std": design.std,
+        "method": design.method,
+        "runs": _records(design.runs),
     }
 
 
 def _testsets(analysis: Analysis) -> dict[str, Any] | None:
-    """f(p) of each test set."""
+    """Return f(p) of each test set."""
     if analysis.testsets is None:
         return None
     frames = {
-        name: own.fractions[["value", "std"]].to_dataframe().dropna(subset=["value"]).reset_index()
-        for name, own in analysis.testsets.items()
+        name: effective.fractions[["value", "std"]].to_dataframe().dropna(subset=["value"]).reset_index()
+        for name, effective in analysis.testsets.items()
     }
     return {name: _records(frame[["task", "weight", "value", "std"]]) for name, frame in frames.items()}
 
@@ -93,25 +93,25 @@ def _frame(frame: pd.DataFrame | None) -> list[dict[str, Any]] | None:
     return None if frame is None else _records(frame)
 
 
-def _fields(found: Recommendation | None) -> dict[str, Any] | None:
-    """A recommendation in JSON's types; intervals of NaN as nulls."""
-    if found is None:
+def _recommendation(recommendation: Recommendation | None) -> dict[str, Any] | None:
+    """Return a recommendation in the types of JSON; intervals of NaN become nulls."""
+    if recommendation is None:
         return None
-    document = asdict(found)
+    document = asdict(recommendation)
     for key in ("weight_intervals", "predicted_intervals"):
         document[key] = {task: [null_if_nan(end) for end in ends] for task, ends in document[key].items()}
     return {key: null_if_nan(value) for key, value in document.items()}
 
 
 def fraction_frame(analysis: Analysis) -> pd.DataFrame:
-    """f(p) with its uncertainty: `task`, `weight`, `value`, `std`, `lower`, `upper`."""
+    """Return f(p) with its uncertainty: `task`, `weight`, `value`, `std`, `lower`, `upper`."""
     rows = []
     for task in analysis.tasks:
-        own = analysis.effective.fractions.sel(task=task).dropna("weight", subset=["value"])
-        for weight in own.weight.values:
-            here = own.sel(weight=weight)
-            lower, upper = (float(value) for value in here.interval)
-            rows.append((task, float(weight), float(here.value), float(here["std"]), lower, upper))
+        fractions = analysis.effective.fractions.sel(task=task).dropna("weight", subset=["value"])
+        for weight in fractions.weight.values:
+            fraction = fractions.sel(weight=weight)
+            lower, upper = (float(value) for value in fraction.interval)
+            rows.append((task, float(weight), float(fraction.value), float(fraction["std"]), lower, upper))
     return pd.DataFrame(rows, columns=["task", "weight", "value", "std", "lower", "upper"])
 
 

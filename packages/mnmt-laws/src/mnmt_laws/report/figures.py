@@ -7,10 +7,8 @@ import math
 import re
 from dataclasses import dataclass
 
-import pandas as pd
 from matplotlib.figure import Figure
 
-from mnmt_laws.answers.next_runs import Design
 from mnmt_laws.answers.quality import quality_lines
 from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
@@ -26,58 +24,56 @@ from mnmt_laws.figures.predictions import draw_held_out, draw_more_tasks
 from mnmt_laws.figures.style import to_svg
 from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.tables.mixture import parse_mixture
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plate:
-    """Figures that share a heading and a caption."""
-
-    title: str
-    caption: str
-    panels: tuple[bytes, ...]
-    """SVG, one a panel."""
-
-    wide: bool = False
-    """Whether a panel takes the whole width of the page."""
-
-    @property
-    def images(self) -> tuple[str, ...]:
-        """The panels as data addresses."""
-        encoded = (base64.b64encode(panel).decode("ascii") for panel in self.panels)
-        return tuple(f"data:image/svg+xml;base64,{panel}" for panel in encoded)
-
-    def files(self) -> dict[str, bytes]:
-        """The panels by file name, such as `trade-off-frontier-1.svg`."""
-        stem = re.sub(r"[^a-z]+", "-", self.title.lower())
-        return {f"{stem}-{number}.svg": panel for number, panel in enumerate(self.panels, start=1)}
-
-
-def make_plate(title: str, caption: str, figures: list[Figure], *, wide: bool = False) -> Plate:
-    """A plate of figures."""
-    panels = tuple(to_svg(figure) for figure in figures)
-    return Plate(title=title, caption=caption, panels=panels, wide=wide)
-
 
 FRONTIER = "Trade-off frontier"
 _FRONTIER_SIZES = 8
 
 
-def draw_plates(analysis: Analysis) -> list[Plate]:
-    """Every figure of the report, in the order of the page."""
-    plates = [_losses(analysis), _parallels(analysis), _coefficients(analysis), _fractions(analysis)]
-    plates += _gains(analysis)
+@dataclass(frozen=True, kw_only=True)
+class FigureGroup:
+    """Figures that share a heading and a caption."""
+
+    title: str
+    caption: str
+    panels: tuple[bytes, ...]
+    """The SVG of each panel."""
+
+    wide: bool = False
+    """Whether a panel takes the whole width of the page."""
+
+    @property
+    def data_addresses(self) -> tuple[str, ...]:
+        """The panels as `data:` addresses."""
+        encoded = (base64.b64encode(panel).decode("ascii") for panel in self.panels)
+        return tuple(f"data:image/svg+xml;base64,{panel}" for panel in encoded)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the panels by file name, such as `trade-off-frontier-1.svg`."""
+        stem = re.sub(r"[^a-z]+", "-", self.title.lower())
+        return {f"{stem}-{number}.svg": panel for number, panel in enumerate(self.panels, start=1)}
+
+
+def _group(title: str, caption: str, figures: list[Figure], *, wide: bool = False) -> FigureGroup:
+    """Return a group of figures, drawn as SVG."""
+    panels = tuple(to_svg(figure) for figure in figures)
+    return FigureGroup(title=title, caption=caption, panels=panels, wide=wide)
+
+
+def draw_figures(analysis: Analysis) -> list[FigureGroup]:
+    """Draw every figure of the report, in the order of the page."""
+    groups = [_losses(analysis), _parallels(analysis), _coefficients(analysis), _fractions(analysis)]
+    groups += _gains(analysis)
     if analysis.has_frontier:
-        plates.append(_frontier(analysis))
+        groups.append(_frontier(analysis))
     if not analysis.held_out.rows.empty:
-        plates.append(_held_out(analysis))
-    return plates + _quality(analysis) + answer_plates(analysis)
+        groups.append(_held_out(analysis))
+    return groups + _quality(analysis) + _answer_groups(analysis)
 
 
-def _losses(analysis: Analysis) -> Plate:
+def _losses(analysis: Analysis) -> FigureGroup:
     per_weighting, joint, capacity = analysis.fits
     corrected = corrected_rows(analysis.observations.frame).any()
-    return make_plate(
+    return _group(
         "Losses and laws",
         f"The {analysis.observations.metric} of each model over its size, a colour a weight. "
         "Solid: the joint law, one exponent and one limit for all weights. Dotted: a law a weight "
@@ -91,8 +87,8 @@ def _losses(analysis: Analysis) -> Plate:
     )
 
 
-def _parallels(analysis: Analysis) -> Plate:
-    return make_plate(
+def _parallels(analysis: Analysis) -> FigureGroup:
+    return _group(
         "The same, above the limit",
         "With the joint limit L∞ subtracted and both axes logarithmic, laws of one exponent are parallel. "
         "Points that stray from their line at the largest sizes say that L∞ is off.",
@@ -100,8 +96,8 @@ def _parallels(analysis: Analysis) -> Plate:
     )
 
 
-def _coefficients(analysis: Analysis) -> Plate:
-    return make_plate(
+def _coefficients(analysis: Analysis) -> FigureGroup:
+    return _group(
         "Coefficients over the weight",
         "Each law fitted to one weight alone. If the weight acts through β only, α and L∞ stay flat within "
         f"their bands, one standard deviation over {analysis.joint.parameters.attrs['uncertainty']}. "
@@ -118,8 +114,8 @@ def _coefficients(analysis: Analysis) -> Plate:
     )
 
 
-def _fractions(analysis: Analysis) -> Plate:
-    return make_plate(
+def _fractions(analysis: Analysis) -> FigureGroup:
+    return _group(
         "Effective share of the model",
         "f(p) = N_eff / N: the size of the single-task model that does as well, as a share of N. Above the "
         "diagonal a task has more of the model than its weight; the tasks share what they learn.",
@@ -130,8 +126,8 @@ def _fractions(analysis: Analysis) -> Plate:
     )
 
 
-def _gains(analysis: Analysis) -> list[Plate]:
-    """f(p) / p of all tasks, and of all test sets a task where there are several."""
+def _gains(analysis: Analysis) -> list[FigureGroup]:
+    """Draw f(p) / p of all tasks and, where there are several test sets, of each task on all of them."""
     known = bool(analysis.effective.fractions.value.notnull().any())
     if not known:
         return []
@@ -140,7 +136,7 @@ def _gains(analysis: Analysis) -> list[Plate]:
     if len(testsets) > 1:
         figures += [draw_relative_gain(testsets, task=task) for task in analysis.tasks]
     return [
-        make_plate(
+        _group(
             "Relative gain",
             "How many times its weight a task has of the model, f(p) / p. At 1 it has just its share; lines "
             "that rise to the left gain most where they are trained least. Lines whose intervals overlap "
@@ -150,10 +146,10 @@ def _gains(analysis: Analysis) -> list[Plate]:
     ]
 
 
-def _frontier(analysis: Analysis) -> Plate:
+def _frontier(analysis: Analysis) -> FigureGroup:
     sizes = analysis.sizes
     step = math.ceil(len(sizes) / _FRONTIER_SIZES)
-    return make_plate(
+    return _group(
         FRONTIER,
         "Both tasks as the weights change, one line a size, predicted by the capacity law. Points are "
         "trained models; hollow ones were held out. Lower left is better where the metric is a loss.",
@@ -161,8 +157,8 @@ def _frontier(analysis: Analysis) -> Plate:
     )
 
 
-def _held_out(analysis: Analysis) -> Plate:
-    return make_plate(
+def _held_out(analysis: Analysis) -> FigureGroup:
+    return _group(
         "Held-out models",
         "Measured against predicted by the capacity law, which was fitted without them. On the dashed line "
         "a prediction is exact. The marker tells what the law had not seen.",
@@ -170,13 +166,13 @@ def _held_out(analysis: Analysis) -> Plate:
     )
 
 
-def _quality(analysis: Analysis) -> list[Plate]:
+def _quality(analysis: Analysis) -> list[FigureGroup]:
     metrics = [name for name in analysis.quality.columns if name in QUALITY_NAMES]
     if not metrics:
         return []
     names = " and ".join(QUALITY_NAMES[metric] for metric in metrics)
     return [
-        make_plate(
+        _group(
             "Translation quality against loss",
             f"{names} of every model against its loss, with a line a task and its correlation r; zero-shot "
             "tasks are left out. The closer r is to −1, the more of what the laws say of loss carries over "
@@ -189,17 +185,17 @@ def _quality(analysis: Analysis) -> list[Plate]:
     ]
 
 
-def answer_plates(analysis: Analysis) -> list[Plate]:
-    """A plate for every question that was asked."""
+def _answer_groups(analysis: Analysis) -> list[FigureGroup]:
+    """Draw the figures of every question that the table can answer."""
     questions = (_comparison, _intervals, _more_tasks, _curves, _design)
-    plates = (question(analysis) for question in questions)
-    return [plate for plate in plates if plate is not None]
+    groups = (question(analysis) for question in questions)
+    return [group for group in groups if group is not None]
 
 
-def _comparison(analysis: Analysis) -> Plate | None:
+def _comparison(analysis: Analysis) -> FigureGroup | None:
     if analysis.comparison is None:
         return None
-    return make_plate(
+    return _group(
         "What the mixture acts through",
         "Laws in which the weights move the factor β, the limit L∞, the exponent α, or all three. Left: BIC "
         "above the best law's, where more than 2 counts and more than 10 decides. Middle and right: errors "
@@ -209,10 +205,10 @@ def _comparison(analysis: Analysis) -> Plate | None:
     )
 
 
-def _intervals(analysis: Analysis) -> Plate | None:
+def _intervals(analysis: Analysis) -> FigureGroup | None:
     if analysis.intervals is None or analysis.intervals.empty:
         return None
-    return make_plate(
+    return _group(
         "Intervals by method",
         "95% intervals of the joint law's parameters. Methods that agree leave little doubt; where they do "
         "not, trust the widest.",
@@ -221,11 +217,11 @@ def _intervals(analysis: Analysis) -> Plate | None:
     )
 
 
-def _more_tasks(analysis: Analysis) -> Plate | None:
+def _more_tasks(analysis: Analysis) -> FigureGroup | None:
     if analysis.more_tasks is None or analysis.more_tasks.rows.empty:
         return None
     observations = analysis.observations
-    return make_plate(
+    return _group(
         "Models of more tasks",
         "Lines and 95% bands are predicted from models of one and two tasks; points were measured. "
         f"Median error {analysis.more_tasks.median_error:.1%}.",
@@ -234,12 +230,12 @@ def _more_tasks(analysis: Analysis) -> Plate | None:
     )
 
 
-def _curves(analysis: Analysis) -> Plate | None:
+def _curves(analysis: Analysis) -> FigureGroup | None:
     if not analysis.curves:
         return None
     tasks = sorted({curve.task for curve in analysis.curves})
     metric = f"{analysis.observations.metric} ({analysis.observations.unit})"
-    return make_plate(
+    return _group(
         "Learning curves",
         "What runs measured as they trained, and the power law fitted to it, read at the dotted horizon. "
         "A diamond within a ring takes the place of the last measurement; a circle changes nothing.",
@@ -247,25 +243,14 @@ def _curves(analysis: Analysis) -> Plate | None:
     )
 
 
-def _design(analysis: Analysis) -> Plate | None:
+def _design(analysis: Analysis) -> FigureGroup | None:
     if analysis.design is None or analysis.design.runs.empty:
         return None
-    rows, tasks = analysis.observations.frame, analysis.tasks
-    shown = tasks[:1] if len(tasks) == 2 else tasks  # of two tasks, the other has the rest
-    return make_plate(
+    tasks = analysis.tasks
+    drawn_tasks = tasks[:1] if len(tasks) == 2 else tasks  # of two tasks, the other has the rest
+    return _group(
         "Runs to train next",
         f"Dots are models that exist; rings are proposed, in the order in which they tell most about "
         f"{analysis.design.quantity}.",
-        [
-            draw_design(
-                existing=rows[rows["task"] == task], proposed=_proposed(analysis.design, task), task=task
-            )
-            for task in shown
-        ],
+        [draw_design(analysis.design, analysis.observations, task=task) for task in drawn_tasks],
     )
-
-
-def _proposed(design: Design, task: str) -> pd.DataFrame:
-    """`size`, `weight` of a task and `order` of every proposed run."""
-    weights = [parse_mixture(mixture, "design").get(task, 0.0) for mixture in design.runs["mixture"]]
-    return pd.DataFrame({"size": design.runs["size"], "weight": weights, "order": range(1, len(weights) + 1)})

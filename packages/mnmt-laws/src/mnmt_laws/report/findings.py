@@ -1,4 +1,4 @@
-"""What was found, in plain sentences."""
+"""The findings of a study, in plain sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SYMBOLS = {"alpha": "α", "l_inf": "L∞"}
 
 
 def find(analysis: Analysis) -> tuple[str, ...]:
-    """The study's findings, the most important first; each stands for itself."""
+    """Return the study's findings, the most important first; each can be read alone."""
     findings = [_laws(analysis), _verdict(analysis), _constancy(analysis), _limits(analysis)]
     findings += [_held_out(analysis), _fractions(analysis), _advice(analysis), _effort(analysis)]
     return tuple(finding for finding in findings if finding)
@@ -31,24 +31,24 @@ def _laws(analysis: Analysis) -> str:
 
 def _constancy(analysis: Analysis) -> str:
     claims = [claim for claim in analysis.claims if claim.about in _SYMBOLS]
-    differing = [f"{_SYMBOLS[claim.about]} of {claim.task}" for claim in claims if claim.holds is False]
+    unequal = [f"{_SYMBOLS[claim.about]} of {claim.task}" for claim in claims if claim.holds is False]
     if any(claim.holds is None for claim in claims):
         return ""
-    if not differing:
+    if not unequal:
         return (
             "Fitted to one weight at a time, the exponent α and the limit L∞ stay the same: "
             "they scatter over the weights no more than their standard deviations allow."
         )
     return (
-        f"Fitted to one weight at a time, not everything stays the same: {_join(differing)} "
-        f"{'differs' if len(differing) == 1 else 'differ'} between weights "
-        "by more than chance would have it."
+        f"Fitted to one weight at a time, not everything stays the same: {_join(unequal)} "
+        f"{'differs' if len(unequal) == 1 else 'differ'} between weights "
+        "by more than chance explains."
     )
 
 
 def _verdict(analysis: Analysis) -> str:
-    """What the mixture acts through, without the errors that the comparison's table shows."""
-    return "" if analysis.comparison is None else analysis.comparison.verdict.partition(" Left out")[0]
+    """Return what the mixture acts through, without the errors that the comparison's table shows."""
+    return "" if analysis.comparison is None else analysis.comparison.verdict.partition(" Without ")[0]
 
 
 def _advice(analysis: Analysis) -> str:
@@ -58,8 +58,7 @@ def _advice(analysis: Analysis) -> str:
     weights = _join([f"{weight:.0%} {task}" for task, weight in advice.weights.items()])
     return (
         f"For a model of {format_size(advice.size)} parameters whose tasks matter equally, the "
-        "capacity law advises "
-        f"{weights}."
+        f"capacity law recommends a mixture of {weights}."
     )
 
 
@@ -69,7 +68,9 @@ def _limits(analysis: Analysis) -> str:
         for row in analysis.irreducible.to_dict("records")
     ]
     return (
-        f"The loss that no size removes, L∞ in nats per token, comes out as {_join(parts)}." if parts else ""
+        f"The loss that no size removes, L∞, is estimated at {_join(parts)}, in nats per token."
+        if parts
+        else ""
     )
 
 
@@ -82,27 +83,25 @@ def _held_out(analysis: Analysis) -> str:
     new = " and ".join(f"{count} at an unseen {name}" for name, count in counts.items() if count)
     return (
         f"The capacity law predicted {len(errors)} held-out {analysis.observations.metric} values"
-        f"{f' ({new})' if new else ''} with a median error of {errors.median():.1%}, "
-        f"at most {errors.max():.1%}."
+        f"{f' ({new})' if new else ''} with a median error of {errors.median():.1%} "
+        f"and a largest error of {errors.max():.1%}."
     )
 
 
 def _fractions(analysis: Analysis) -> str:
     parts = []
     for task in analysis.tasks:
-        own = analysis.effective.fractions.value.sel(task=task).dropna("weight")
-        own = own.sel(weight=own.weight < 1)
-        if own.size:
-            weight, value = float(own.weight[0]), float(own[0])
+        fractions = analysis.effective.fractions.value.sel(task=task).dropna("weight")
+        fractions = fractions.sel(weight=fractions.weight < 1)
+        if fractions.size:
+            weight, value = float(fractions.weight[0]), float(fractions[0])
             parts.append(f"{weight:.0%} of the training gives {task} the use of {value:.0%} of the model")
     return f"In effective parameters, {_join(parts)}." if parts else ""
 
 
 def _effort(analysis: Analysis) -> str:
     sizes, weights = analysis.sizes, analysis.observations.fit["weight"].nunique()
-    text = (
-        f"This rests on {len(sizes)} sizes ({format_size(sizes[0])} to {format_size(sizes[-1])} parameters)"
-    )
+    text = f"These findings rest on {len(sizes)} sizes ({format_size(sizes[0])} to {format_size(sizes[-1])} parameters)"
     text += (
         f", {weights} fitted weight{'s' if weights > 1 else ''} and {len(analysis.observations.frame)} values"
     )

@@ -18,7 +18,7 @@ from mnmt_laws.figures.points import NOTE, marked_pairs
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.figures import FRONTIER, Plate
+from mnmt_laws.report.figures import FRONTIER, FigureGroup
 from mnmt_laws.report.findings import find
 from mnmt_laws.report.tables import headline_tiles, report_tables
 
@@ -29,7 +29,7 @@ _MOST_DRAWS = 200
 
 
 def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
-    """The numbers that the page embeds; None without mixtures of tasks, or without a capacity law."""
+    """Return the numbers that the page embeds; None without mixtures of tasks, or without a capacity law."""
     fit, observations = explored_fit(analysis), analysis.observations
     laws = {task: _laws(fit.parameters.expand_dims("draw"), task) for task in fit.tasks}
     if not analysis.has_mixtures or not all(laws.values()):
@@ -48,7 +48,7 @@ def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
 
 
 def explored_fit(analysis: Analysis) -> LawFit:
-    """The law of whole mixtures where there is one, which tells partners apart; else the capacity law."""
+    """Return the law that tells partners apart, if there is one, and the capacity law otherwise."""
     return analysis.capacity if analysis.more_tasks is None else analysis.more_tasks.fit
 
 
@@ -59,11 +59,11 @@ def _task(fit: LawFit, task: str, law: dict[str, Any]) -> dict[str, Any]:
 
 
 def _laws(parameters: xr.Dataset, task: str) -> list[dict[str, Any]]:
-    """A task's parameters in every draw that found them all; by partner where they vary with it."""
-    own = parameters.sel(task=task)
-    if "partner" in own.dims:
-        own = own.sel(partner=own.partner != task)
-    draws = (own.isel(draw=draw) for draw in range(own.sizes["draw"]))
+    """Return a task's parameters in every draw that determines all; by partner where they vary with it."""
+    estimates = parameters.sel(task=task)
+    if "partner" in estimates.dims:
+        estimates = estimates.sel(partner=estimates.partner != task)
+    draws = (estimates.isel(draw=draw) for draw in range(estimates.sizes["draw"]))
     return [_numbers(draw) for draw in draws if bool(np.isfinite(draw.to_array()).all())]
 
 
@@ -75,7 +75,7 @@ def _numbers(draw: xr.Dataset) -> dict[str, Any]:
 
 
 def _models(analysis: Analysis) -> list[dict[str, Any]]:
-    """Every trained model of both tasks, the mean of its seeds."""
+    """Return every trained model of both tasks, the mean of its seeds."""
     tasks = analysis.tasks
     return [
         {
@@ -90,15 +90,15 @@ def _models(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def _label(row: Mapping[Hashable, Any], tasks: list[str]) -> str:
-    """`9.46K, p = 30% en-de: en-de 0.814, en-zh 0.902 (held out)`."""
+    """Return a model's label, as `9.46K, p = 30% en-de: en-de 0.814, en-zh 0.902 (held out)`."""
     values = ", ".join(f"{task} {row[task]:.4g}" for task in tasks)
     notes = ["held out"] * (row["role"] == "held-out") + [NOTE] * row["corrected"]
-    noted = f" ({', '.join(notes)})" if notes else ""
-    return f"{format_size(row['size'])}, p = {100 * row['weight']:.3g}% {tasks[0]}: {values}{noted}"
+    suffix = f" ({', '.join(notes)})" if notes else ""
+    return f"{format_size(row['size'])}, p = {100 * row['weight']:.3g}% {tasks[0]}: {values}{suffix}"
 
 
-def render_page(analysis: Analysis, plates: Sequence[Plate]) -> str:
-    """The whole report as HTML that needs nothing from outside itself."""
+def render_page(analysis: Analysis, groups: Sequence[FigureGroup]) -> str:
+    """Return the whole report as HTML that needs nothing from outside itself."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mnmt_laws.report", "assets"),
         autoescape=True,
@@ -112,8 +112,8 @@ def render_page(analysis: Analysis, plates: Sequence[Plate]) -> str:
         findings=find(analysis),
         tiles=headline_tiles(analysis),
         explorer=explorer_data(analysis),
-        frontier=next((plate for plate in plates if plate.title == FRONTIER), None),
-        shelves=_shelves([plate for plate in plates if plate.title != FRONTIER]),
+        frontier=next((group for group in groups if group.title == FRONTIER), None),
+        figure_rows=_figure_rows([group for group in groups if group.title != FRONTIER]),
         tables=report_tables(analysis),
         style=_read("page.css"),
         script=Markup("\n").join(_read(name) for name in SCRIPTS),
@@ -123,23 +123,23 @@ def render_page(analysis: Analysis, plates: Sequence[Plate]) -> str:
 
 
 def _read(name: str) -> Markup:
-    """A file of this package, to be part of the page as it is."""
+    """Return an asset, to be part of the page as it is."""
     return Markup(resources.files("mnmt_laws.report").joinpath("assets", name).read_text(encoding="utf-8"))
 
 
 def _anchor(title: str) -> str:
-    """The name by which the table of contents points to a heading."""
+    """Return the name by which the table of contents points to a heading."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
-def _shelves(plates: Sequence[Plate]) -> list[list[Plate]]:
-    """Plates in the order of the page, neighbours of a single panel side by side."""
-    shelves: list[list[Plate]] = []
-    for plate in plates:
-        single = len(plate.panels) == 1 and not plate.wide
-        neighbour = bool(shelves) and len(shelves[-1]) == 1 and shelves[-1][0]
+def _figure_rows(groups: Sequence[FigureGroup]) -> list[list[FigureGroup]]:
+    """Return figure groups in the order of the page, with neighbours of a single panel side by side."""
+    rows: list[list[FigureGroup]] = []
+    for group in groups:
+        single = len(group.panels) == 1 and not group.wide
+        neighbour = bool(rows) and len(rows[-1]) == 1 and rows[-1][0]
         if single and neighbour and len(neighbour.panels) == 1 and not neighbour.wide:
-            shelves[-1].append(plate)
+            rows[-1].append(group)
         else:
-            shelves.append([plate])
-    return shelves
+            rows.append([group])
+    return rows

@@ -28,7 +28,7 @@ from mnmt_laws.tables.mixture import format_mixture
 
 
 def headline_tiles(analysis: Analysis) -> tuple[Tile, ...]:
-    """Exponents, limits and the held-out error."""
+    """Return the exponents, the limits and the held-out error."""
     tiles = []
     parameters, std = analysis.joint.parameters, analysis.joint.std
     for task in analysis.tasks:
@@ -50,7 +50,7 @@ def headline_tiles(analysis: Analysis) -> tuple[Tile, ...]:
 
 
 def report_tables(analysis: Analysis) -> tuple[Table, ...]:
-    """Every table that has rows."""
+    """Return every table that has rows, in the order of the page."""
     tables = [_claims(analysis), *answer_tables(analysis), _limits(analysis), _held_out(analysis)]
     tables.append(_fractions(analysis))
     tables += [_fit(analysis.joint), _fit(analysis.capacity), _fit(analysis.per_weighting), _runs(analysis)]
@@ -90,18 +90,18 @@ def _limits(analysis: Analysis) -> Table:
 
 
 def _held_out(analysis: Analysis) -> Table:
-    marked = mark_corrected(analysis.held_out.rows, analysis.observations.frame)
+    held_out = mark_corrected(analysis.held_out.rows, analysis.observations.frame)
     rows = []
-    for row in marked.to_dict("records"):
+    for row in held_out.to_dict("records"):
         new = " and ".join(name for name in ("weight", "size") if row[f"new_{name}"]) or UNKNOWN
         measured = number(row["observed"], 4) + (DAGGER if row["corrected"] else "")
         errors = (percent(row[f"{law}_error"], sign=True) for law in ("capacity", "joint"))
-        where = (row["task"], format_size(row["size"]), f"{row['weight']:g}", new)
-        rows.append((*where, measured, number(row["capacity"], 4), *errors))
+        run = (row["task"], format_size(row["size"]), f"{row['weight']:g}", new)
+        rows.append((*run, measured, number(row["capacity"], 4), *errors))
     return Table(
         title="Held-out models, one by one",
         note="Predicted by laws fitted without them. The joint law speaks only of weights it has seen."
-        + (DAGGER_NOTE if marked["corrected"].any() else ""),
+        + (DAGGER_NOTE if held_out["corrected"].any() else ""),
         header=("task", "N", "p", "unseen", "measured", "predicted", "capacity law error", "joint law error"),
         rows=tuple(rows),
         folded=True,
@@ -172,8 +172,8 @@ def _runs(analysis: Analysis) -> Table:
 def _total(analysis: Analysis) -> str:
     statuses = [record.status for record in analysis.records]
     counts = ", ".join(f"{statuses.count(status)} {status}" for status in _ordered(statuses))
-    known = math.isfinite(analysis.wall_seconds)
-    return f"{counts}; {format_duration(analysis.wall_seconds)} altogether." if known else f"{counts}."
+    is_known = math.isfinite(analysis.wall_seconds)
+    return f"{counts}; {format_duration(analysis.wall_seconds)} altogether." if is_known else f"{counts}."
 
 
 def _ordered(statuses: Iterable[str]) -> list[str]:

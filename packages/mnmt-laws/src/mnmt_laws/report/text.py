@@ -1,4 +1,4 @@
-"""Tables and headline numbers, formatted to read."""
+"""Tables, headline numbers, and how numbers are written."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ class Table:
 
 
 def number(value: float, digits: int) -> str:
-    """A number at so many significant digits, or a dash."""
+    """Return a number at so many significant digits, or a dash."""
     return UNKNOWN if not math.isfinite(value) else f"{value:#.{digits}g}".rstrip(".")
 
 
 def percent(value: float, *, sign: bool = False) -> str:
-    """A share, or a dash."""
+    """Return a share as a percentage, or a dash."""
     return UNKNOWN if not math.isfinite(value) else f"{value:{'+' if sign else ''}.1%}"
 
 
 def between(lower: float, upper: float, digits: int) -> str:
-    """An interval."""
+    """Return an interval."""
     return f"{number(lower, digits)} to {number(upper, digits)}"
 
 
 def format_duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3.2 h`."""
+    """Return a time as `45 s`, `12 min` or `3.2 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def format_estimate(value: float, std: float) -> str:
-    """`0.612 ± 0.006`, or the value alone where its deviation is unknown."""
+    """Return `0.612 ± 0.006`, or the value alone where its deviation is unknown."""
     return f"{value:.3f} ± {std:.3f}" if math.isfinite(std) else f"{value:.3f}"
