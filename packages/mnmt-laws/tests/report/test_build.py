@@ -20,7 +20,7 @@ from mnmt_laws import Perturbation, TaskLaw, build_report, fit, observe, read_ta
 from mnmt_laws.fitting.parameters import fit_document
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap
 from mnmt_laws.report.analysis import Analysis, analyse
-from mnmt_laws.report.figures import draw_plates
+from mnmt_laws.report.figures import draw_figures
 from mnmt_laws.report.page import render_page
 from mnmt_laws.tables.source import Source
 
@@ -211,12 +211,12 @@ def test_corrected_values_carry_a_dagger(analysis: Analysis) -> None:
     chosen = frame["size"].eq(SIZES[-1]) & frame["weight"].eq(0.1)
     marked = replace(analysis.observations, frame=frame.assign(corrected=chosen))
     asked = replace(analysis, observations=marked)
-    page = render_page(asked, draw_plates(asked))
+    page = render_page(asked, draw_figures(asked))
     rows = list(cells(page, "held-out-models-one-by-one"))
     daggered = [row for row in rows if row[4].endswith(" †")]
     assert [(row[0], row[1], row[2]) for row in daggered] == [("aa", "160K", "0.1")]
     assert "† corrected for convergence." in page
-    plain = render_page(analysis, draw_plates(analysis))
+    plain = render_page(analysis, draw_figures(analysis))
     assert "†" not in plain
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from mnmt_laws import LawFit, Perturbation, TaskLaw, fitted_fraction, read_table, recommend, simulate
 from mnmt_laws.report.analysis import Analysis, analyse
-from mnmt_laws.report.figures import draw_plates
+from mnmt_laws.report.figures import draw_figures
 from mnmt_laws.report.page import explored_fit, explorer_data, render_page
 from mnmt_laws.tables.source import Source
 
@@ -220,7 +220,7 @@ def test_three_tasks_run_in_a_browser(of_three: Analysis, tmp_path: Path) -> Non
 def browse(analysis: Analysis, folder: Path) -> str:
     """The page as it stands once its scripts have run."""
     page = folder / "index.html"
-    page.write_text(render_page(analysis, draw_plates(analysis)), encoding="utf-8")
+    page.write_text(render_page(analysis, draw_figures(analysis)), encoding="utf-8")
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
     command = [BROWSER or "chromium", *options, "--virtual-time-budget=2000", "--dump-dom", page.as_uri()]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)

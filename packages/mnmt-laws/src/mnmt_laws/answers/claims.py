@@ -12,8 +12,8 @@ from scipy.stats import chi2
 from mnmt_laws.answers.fractions import EffectiveFractions
 from mnmt_laws.fitting.law_fit import LawFit
 
-TWO_STD = 2.0
-_CHANCE = 0.05
+_TWO_STD = 2.0
+_SIGNIFICANCE = 0.05
 _CONSTANT = {
     "alpha": "the exponent α does not depend on the weight",
     "l_inf": "the irreducible loss L∞ does not depend on the weight",
@@ -28,15 +28,15 @@ class Claim:
     """`alpha`, `l_inf`, `joint` or `fraction`."""
 
     claim: str
-    """What the paper says."""
+    """The claim, in words."""
 
     task: str
 
     holds: bool | None
-    """None where the table cannot tell."""
+    """Whether the table bears the claim out; None if it cannot tell."""
 
     finding: str
-    """What this table says, with numbers."""
+    """The evidence in this table, with numbers."""
 
 
 def check_claims(*, per_weighting: LawFit, joint: LawFit, effective: EffectiveFractions) -> tuple[Claim, ...]:
@@ -54,11 +54,11 @@ def check_claims(*, per_weighting: LawFit, joint: LawFit, effective: EffectiveFr
 
 
 def constancy(fit: LawFit, task: str, name: str) -> Claim:
-    """Whether `alpha` or `l_inf` of the per-weighting law is the same at every weight of a task."""
+    """Check whether `alpha` or `l_inf` of the per-weighting law is the same at every weight of a task."""
     claim = _CONSTANT[name]
-    own = fit.parameters[name].sel(task=task).dropna("weight")
-    std = fit.std[name].sel(task=task, weight=own.weight)
-    if own.size < 2 or bool(std.isnull().any()):
+    estimates = fit.parameters[name].sel(task=task).dropna("weight")
+    std = fit.std[name].sel(task=task, weight=estimates.weight)
+    if estimates.size < 2 or bool(std.isnull().any()):
         return Claim(
             about=name,
             claim=claim,
@@ -67,26 +67,25 @@ def constancy(fit: LawFit, task: str, name: str) -> Claim:
             finding="needs two weights and their standard deviations.",
         )
     precision = 1.0 / np.maximum(std.values, 1e-12) ** 2
-    centre = float(np.sum(precision * own.values) / np.sum(precision))
-    distance = np.abs(own.values - centre) * np.sqrt(precision)
-    chance = float(chi2.sf(np.sum(distance**2), own.size - 1))
+    centre = float(np.sum(precision * estimates.values) / np.sum(precision))
+    distance = np.abs(estimates.values - centre) * np.sqrt(precision)
+    chance = float(chi2.sf(np.sum(distance**2), estimates.size - 1))
     return Claim(
         about=name,
         claim=claim,
         task=task,
-        holds=chance >= _CHANCE,
-        finding=f"{float(own.min()):.3f} to {float(own.max()):.3f} over {own.size} weights; "
-        f"{int(np.sum(distance <= TWO_STD))} of them lie within two standard deviations of their "
-        "mean, and one "
-        f"value for all would scatter as much with probability {chance:.2g}.",
+        holds=chance >= _SIGNIFICANCE,
+        finding=f"{float(estimates.min()):.3f} to {float(estimates.max()):.3f} over {estimates.size} "
+        f"weights; {int(np.sum(distance <= _TWO_STD))} of them lie within two standard deviations of their "
+        f"mean, and one value for all would scatter as much with probability {chance:.2g}.",
     )
 
 
 def _joint_suffices(per_weighting: LawFit, joint: LawFit, task: str) -> Claim:
     rows = joint.observations.fit
-    own = rows[rows["task"].eq(task) & rows["weight"].isin(per_weighting.fitted_weights(task))]
-    separate, shared = (explained(fit, task, own) for fit in (per_weighting, joint))
-    weights = own["weight"].nunique()
+    task_rows = rows[rows["task"].eq(task) & rows["weight"].isin(per_weighting.fitted_weights(task))]
+    separate, shared = (r_squared(fit, task, task_rows) for fit in (per_weighting, joint))
+    weights = task_rows["weight"].nunique()
     return Claim(
         about="joint",
         claim="one law with shared α and L∞ describes all weights",
@@ -97,8 +96,8 @@ def _joint_suffices(per_weighting: LawFit, joint: LawFit, task: str) -> Claim:
     )
 
 
-def explained(fit: LawFit, task: str, rows: pd.DataFrame) -> float:
-    """R² of a fit over some rows of one task: 1 - Σ(L - L̂)² / Σ(L - mean L)²."""
+def r_squared(fit: LawFit, task: str, rows: pd.DataFrame) -> float:
+    """Return R² of a fit over some rows of one task: 1 - Σ(L - L̂)² / Σ(L - mean L)²."""
     observed = rows["value"].to_numpy()
     predicted = fit.predict(rows)
     total = float(np.sum((observed - observed.mean()) ** 2))
@@ -107,9 +106,9 @@ def explained(fit: LawFit, task: str, rows: pd.DataFrame) -> float:
 
 def _fraction_above_weight(effective: EffectiveFractions, task: str) -> Claim:
     claim = "a task gets at least its share of the model: f(p) ≥ p"
-    own = effective.fractions.sel(task=task).dropna("weight", subset=["value"])
-    own = own.sel(weight=own.weight < 1)
-    if not own.weight.size or bool(own["std"].isnull().any()):
+    fractions = effective.fractions.sel(task=task).dropna("weight", subset=["value"])
+    fractions = fractions.sel(weight=fractions.weight < 1)
+    if not fractions.weight.size or bool(fractions["std"].isnull().any()):
         return Claim(
             claim=claim,
             task=task,
@@ -117,9 +116,9 @@ def _fraction_above_weight(effective: EffectiveFractions, task: str) -> Claim:
             about="fraction",
             finding="needs runs at weight 1 and below it, and refits.",
         )
-    weights, values, std = own.weight.values, own.value.values, own["std"].values
-    above = int(np.sum(values - TWO_STD * std > weights))
-    below = int(np.sum(values + TWO_STD * std < weights))
+    weights, values, std = fractions.weight.values, fractions.value.values, fractions["std"].values
+    above = int(np.sum(values - _TWO_STD * std > weights))
+    below = int(np.sum(values + _TWO_STD * std < weights))
     return Claim(
         about="fraction",
         claim=claim,

@@ -1,4 +1,4 @@
-"""Effective parameters: what size of single-task model does as well (Fernandes et al. 2023, eqs. 8-10)."""
+"""Effective parameters: the size of a single-task model of equal loss (Fernandes et al. 2023, eqs. 8-10)."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class EffectiveFractions:
     """`value` and `std` over (task, weight), `interval` over (bound, task, weight); dimensionless."""
 
     warnings: tuple[str, ...]
-    """Tasks whose fractions are unknown, and why."""
+    """A line for each task whose fractions are unknown, with the reason."""
 
     def effective_size(self, size: float) -> xr.DataArray:
-        """N_eff in parameters for models of `size` parameters (eq. 9)."""
+        """Return N_eff in parameters for models of `size` parameters (eq. 9)."""
         scaled: xr.DataArray = self.fractions.value * size
         return scaled
 
     @property
     def relative_gain(self) -> xr.Dataset:
-        """f(p)/p, how many times its share a task has of the model; in the variables of `fractions`."""
+        """f(p)/p, how many times its share of the model a task has; with the variables of `fractions`."""
         gain: xr.Dataset = self.fractions / self.fractions.weight
         return gain
 
 
 def effective_fractions(joint: LawFit) -> EffectiveFractions:
-    """f_i(p) = (β_{1,i} / β_{p,i})^(1/α_i) from a joint fit, with standard deviation and 95% interval.
+    """Return f_i(p) = (β_{1,i} / β_{p,i})^(1/α_i) of a joint fit, with standard deviation and 95% interval.
 
     It does not depend on N. A task without runs at weight 1 has no β_1: its fractions are NaN, with a
     warning.
@@ -72,7 +72,7 @@ def fractions_of_testsets(
     objective: str = "log-ols",
     uncertainty: Uncertainty | None = None,
 ) -> dict[str, EffectiveFractions]:
-    """f_i(p) of the joint law on every test set of a table (Fernandes et al. 2023, fig. 6).
+    """Compute f_i(p) of the joint law on every test set of a table (Fernandes et al. 2023, fig. 6).
 
     A task is a language pair in one direction, so one result compares pairs and directions, and the results
     compare test sets.
@@ -80,8 +80,8 @@ def fractions_of_testsets(
     Raises:
         TableError: If a test set cannot be fitted.
     """
-    here = table.frame[table.frame["metric"] == metric]
-    names = sorted(str(name) for name in here["testset"].unique())
+    rows = table.frame[table.frame["metric"] == metric]
+    names = sorted(str(name) for name in rows["testset"].unique())
     return {
         name: effective_fractions(
             fit(
@@ -97,22 +97,22 @@ def fractions_of_testsets(
 def fitted_fraction(
     capacity: LawFit, *, task: str, weight: ArrayLike, mixture: Mapping[str, ArrayLike] | None = None
 ) -> Array:
-    """f̂ of a capacity fit at any weights (eqs. 12, 13, or the form for K tasks).
+    """Return f̂ of a capacity fit at any weights (eqs. 12, 13, or the form for K tasks).
 
     Raises:
         ValueError: If the fit is not of a capacity law, or the task was not fitted.
     """
-    return _fitted(capacity, capacity.parameters, task, weight, mixture)
+    return _fitted_fraction(capacity, capacity.parameters, task, weight, mixture)
 
 
 def fitted_fraction_draws(
     capacity: LawFit, *, task: str, weight: ArrayLike, mixture: Mapping[str, ArrayLike] | None = None
 ) -> Array:
-    """`fitted_fraction` for every refit, in shape (refits, ...)."""
-    return _fitted(capacity, capacity.draws, task, weight, mixture)
+    """Return `fitted_fraction` for every refit, in shape (refits, ...)."""
+    return _fitted_fraction(capacity, capacity.draws, task, weight, mixture)
 
 
-def _fitted(
+def _fitted_fraction(
     capacity: LawFit,
     parameters: xr.Dataset,
     task: str,
@@ -134,6 +134,6 @@ def _fractions(parameters: xr.Dataset) -> xr.DataArray:
     if 1.0 not in parameters.weight:
         unknown: xr.DataArray = parameters.beta * np.nan
         return unknown
-    alone = parameters.beta.sel(weight=1.0, drop=True)
-    fractions: xr.DataArray = (alone / parameters.beta) ** (1 / parameters.alpha)
+    single_task = parameters.beta.sel(weight=1.0, drop=True)
+    fractions: xr.DataArray = (single_task / parameters.beta) ** (1 / parameters.alpha)
     return fractions

@@ -23,14 +23,13 @@ _NUM_WEIGHTS = 97
 def frontier(
     fit: LawFit, *, size: float, weights: ArrayLike | None = None, level: float = 0.95
 ) -> xr.Dataset:
-    """Predicted metric of every task over the mixtures, at one size.
+    """Predict every task's metric over the mixtures, at one size.
 
     Args:
         fit: A fit of a capacity law to two tasks or more.
         size: N, parameters.
         weights: Mixtures (points, tasks), or for two tasks the weights of the first; by default evenly
-            spread, for
-            two tasks over the weights observed.
+            spread, for two tasks over the weights observed.
         level: Of the intervals.
 
     Returns:
@@ -65,7 +64,7 @@ def frontier(
 
 
 def _mixtures(fit: LawFit, size: float, weights: ArrayLike | None) -> Array:
-    """(points, tasks) the mixtures asked for, or the default ones."""
+    """Return (points, tasks) the mixtures that were requested, or the default ones."""
     require_capacity(fit)
     if len(fit.tasks) < 2:
         raise TableError(
@@ -76,13 +75,17 @@ def _mixtures(fit: LawFit, size: float, weights: ArrayLike | None) -> Array:
         raise ValueError(f"`size` must be above 0 parameters, but is {size:g}.")
     if weights is None and len(fit.tasks) > 2:
         return simplex_points(len(fit.tasks))
-    given = np.asarray(
+    points = np.asarray(
         np.linspace(*observed_range(fit.observations), _NUM_WEIGHTS) if weights is None else weights, float
     )
-    table = np.stack([given, 1.0 - given], axis=1) if given.ndim == 1 else given
-    if table.ndim != 2 or table.shape[1] != len(fit.tasks) or np.abs(table.sum(axis=1) - 1).max() > 1e-6:
+    mixtures = np.stack([points, 1.0 - points], axis=1) if points.ndim == 1 else points
+    if (
+        mixtures.ndim != 2
+        or mixtures.shape[1] != len(fit.tasks)
+        or np.abs(mixtures.sum(axis=1) - 1).max() > 1e-6
+    ):
         raise ValueError(f"`weights` must hold mixtures of {len(fit.tasks)} tasks that sum to 1.")
-    return table
+    return mixtures
 
 
 def require_capacity(fit: LawFit) -> None:
@@ -92,7 +95,7 @@ def require_capacity(fit: LawFit) -> None:
 
 
 def observed_range(observations: Observations) -> tuple[float, float]:
-    """Least and greatest share of the first task among mixtures of both tasks."""
+    """Return the least and the greatest share of the first task among mixtures of both tasks."""
     first, second = observations.tasks[:2]
     rows = observations.frame[observations.frame["weight"].between(0, 1, inclusive="neither")]
     shares = rows["weight"].where(rows["task"] == first, 1 - rows["weight"])
@@ -102,7 +105,7 @@ def observed_range(observations: Observations) -> tuple[float, float]:
 
 
 def observed_pairs(observations: Observations) -> pd.DataFrame:
-    """Both tasks' values of every model trained on the two, averaged over seeds.
+    """Return both tasks' values of every model trained on the two, averaged over seeds.
 
     Returns:
         Columns `size`, `weight` (of the first task), `role` and one column a task.
@@ -116,11 +119,11 @@ def observed_pairs(observations: Observations) -> pd.DataFrame:
 
 
 def extrapolation(fit: LawFit, mixture: Mapping[str, float], size: float) -> tuple[str, ...]:
-    """A line for each way in which a prediction leaves what was observed."""
+    """Return a line for each way in which a prediction leaves what was observed."""
     rows, warnings = fit.observations.fit, []
     for task in fit.tasks:
-        own = rows.loc[rows["task"] == task, "weight"]
-        low, high = float(own.min()), float(own.max())
+        weights = rows.loc[rows["task"] == task, "weight"]
+        low, high = float(weights.min()), float(weights.max())
         if not low - 1e-9 <= mixture[task] <= high + 1e-9:
             warnings.append(
                 f"the weight {mixture[task]:.3g} of {task} lies outside those observed ({low:g} to {high:g})."

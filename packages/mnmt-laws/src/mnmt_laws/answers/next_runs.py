@@ -1,4 +1,4 @@
-"""Which runs to train next: those that most reduce the uncertainty of what one wants to know."""
+"""The runs to train next: those that most reduce the uncertainty of a quantity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mnmt_laws.tables.mixture import format_mixture
 Candidate = tuple[float, Mapping[str, float]]
 """A size and a mixture."""
 
-_MOST_MIXTURES = 60
+_MAX_MIXTURES = 60
 _FLOPS_PER_PARAMETER = 6.0  # and token: forward and backward (Kaplan et al. 2020)
 
 
@@ -30,18 +30,20 @@ class Design:
     """Runs to train next."""
 
     quantity: str
+    """The quantity, as in `FORMS` of the module `quantity`."""
 
     std: float
-    """Standard deviation of the quantity now; of a smallest size, of its logarithm."""
+    """Standard deviation of the quantity now; for a smallest size, of its logarithm."""
 
     runs: pd.DataFrame
-    """The proposed runs in order: `size`, `mixture`, `cost`, `total_cost`, `std` (of the quantity once the
-    run and those before it are there), `share` (of the present standard deviation)."""
+    """The proposed runs in order: `size`, `mixture`, `cost`, `total_cost`, `std` (of the quantity after this
+    run and those before it) and `share` (that, as a share of the present standard deviation)."""
 
     candidates: pd.DataFrame
-    """Every candidate as the first run: `size`, `mixture`, `cost`, `std`, best first."""
+    """Every candidate as the first run: `size`, `mixture`, `cost` and `std`, the best first."""
 
     method: str
+    """How the runs were selected, in words."""
 
 
 def design(
@@ -56,41 +58,37 @@ def design(
 ) -> Design:
     """Propose the runs that most reduce the uncertainty of a quantity.
 
-    The refits are taken as a sample of what the laws may be. Over them, a candidate's losses y and the
-    quantity g vary together; were the run trained, its losses with noise variance Σ would leave var g -
-    cov(g, y) (cov y + Σ)^-1 cov(y, g) of the quantity's variance. Σ is the scatter of models about the
-    laws. Runs are chosen one after the other, each with those before it in place; a run measures every task
-    of its mixture.
+    The refits are a sample of the laws that the data allow. Over them, a candidate's losses y and the
+    quantity g vary together. If the candidate is trained, its losses with noise variance Σ leave
+    var g - cov(g, y) (cov y + Σ)^-1 cov(y, g) of the quantity's variance. Σ is the scatter of models about
+    the laws. Runs are selected one after the other, each as if those before it were trained. A run measures
+    every task of its mixture.
 
     Args:
         fit: A fit of a capacity law with refits.
         quantity: One of `quantity.FORMS`, such as `loss:en-de@size=1e9,p=0.3` or `weight:en-de@size=1e9`.
         runs: How many to propose.
-        candidates: Sizes and mixtures to choose from; by default the sizes observed and twice the largest,
-            with the
-            mixtures observed and those between them.
+        candidates: Sizes and mixtures to choose from; by default those of `default_candidates`.
         cost: FLOPs of a run by its size; by default a power of size fitted to the table's `flops`, or 6 N
-            times the
-            table's median `tokens`, or N.
+            times the table's median `tokens`, or N.
         budget: FLOPs that all proposed runs may cost together.
-        per: Whether each choice is by the fall of the log-variance for its `cost`, or for a `run` whatever
+        per: Whether runs compete by the fall of the log-variance for their `cost`, or for one `run` whatever
             it costs.
 
     Raises:
         ValueError: If the fit has no refits, the quantity cannot be read, no candidate is within the
-            budget, or an
-            argument is out of range.
+            budget, or an argument is out of range.
     """
     _check(fit, runs, budget)
-    wanted = parse_quantity(quantity, fit.tasks)
-    pool = list(candidates) if candidates is not None else default_candidates(fit)
-    prices = np.array([(cost or cost_of_runs(fit))(size) for size, _ in pool])
-    belief = _Belief.of(fit, wanted.draws(fit), pool)
-    chosen, first = _choose(belief, prices, runs, budget, per)
-    table = _labelled(pool, prices)
-    proposed = table.iloc[[index for index, _ in chosen]].reset_index(drop=True)
+    target = parse_quantity(quantity, fit.tasks)
+    options = list(candidates) if candidates is not None else default_candidates(fit)
+    costs = np.array([(cost or cost_of_runs(fit))(size) for size, _ in options])
+    belief = _Beliefs.of(fit, target.draws(fit), options)
+    selected, first = _select(belief, costs, runs, budget, per)
+    table = _candidate_table(options, costs)
+    proposed = table.iloc[[index for index, _ in selected]].reset_index(drop=True)
     std = float(np.sqrt(belief.variance))
-    proposed = proposed.assign(total_cost=proposed["cost"].cumsum(), std=[left for _, left in chosen])
+    proposed = proposed.assign(total_cost=proposed["cost"].cumsum(), std=[after for _, after in selected])
     ranked = table.assign(std=first).sort_values("std", kind="stable").reset_index(drop=True)
     return Design(
         quantity=quantity,
@@ -102,18 +100,18 @@ def design(
 
 
 def default_candidates(fit: LawFit) -> list[Candidate]:
-    """The sizes observed and twice the largest, with mixtures observed and between."""
+    """Return the sizes observed and twice the largest, with the mixtures observed and those between them."""
     sizes = np.unique(fit.observations.fit["size"].to_numpy(float))
     return [(float(size), mixture) for size in [*sizes, 2 * sizes[-1]] for mixture in _mixtures(fit)]
 
 
 def cost_of_runs(fit: LawFit) -> Callable[[float], float]:
-    """FLOPs of a run by its size, as the table tells."""
+    """Return the FLOPs of a run by its size, as the table suggests."""
     rows = fit.observations.frame
-    known = rows[rows["flops"].gt(0)]
-    if known["size"].nunique() > 1:
+    costed = rows[rows["flops"].gt(0)]
+    if costed["size"].nunique() > 1:
         slope, start = np.polyfit(
-            np.log(known["size"].to_numpy(float)), np.log(known["flops"].to_numpy(float)), 1
+            np.log(costed["size"].to_numpy(float)), np.log(costed["flops"].to_numpy(float)), 1
         )
         return lambda size: float(np.exp(start + slope * np.log(size)))
     tokens = float(rows["tokens"].median())
@@ -122,8 +120,8 @@ def cost_of_runs(fit: LawFit) -> Callable[[float], float]:
 
 
 @dataclass(frozen=True)
-class _Belief:
-    """What the refits say of the quantity and of every candidate's losses, together."""
+class _Beliefs:
+    """The joint normal distribution of the quantity and of every candidate's losses, from the refits."""
 
     covariance: Array
     """(1 + candidates × tasks,) squared; the quantity first."""
@@ -134,43 +132,43 @@ class _Belief:
     num_tasks: int
 
     @classmethod
-    def of(cls, fit: LawFit, quantity: Array, pool: Sequence[Candidate]) -> _Belief:
-        known = np.isfinite(quantity)
-        if known.sum() < 10 or np.ptp(quantity[known]) == 0:
+    def of(cls, fit: LawFit, quantity: Array, options: Sequence[Candidate]) -> _Beliefs:
+        finite = np.isfinite(quantity)
+        if finite.sum() < 10 or np.ptp(quantity[finite]) == 0:
             raise ValueError(
-                "`quantity` must vary over the refits, but does not; there is nothing to learn of it."
+                "`quantity` must vary over the refits, but does not; no run can make it more certain."
             )
         losses, noise = [], []
-        for size, mixture in pool:
+        for size, mixture in options:
             for task in fit.tasks:
                 weight = float(mixture.get(task, 0.0))
                 measured = weight > 0
-                named = {name: max(float(mixture.get(name, 0.0)), 1e-9) for name in fit.tasks}
-                drawn = (
-                    fit.predict(draws=True, task=task, size=size, mixture=named)
+                weights = {name: max(float(mixture.get(name, 0.0)), 1e-9) for name in fit.tasks}
+                predicted = (
+                    fit.predict(draws=True, task=task, size=size, mixture=weights)
                     if measured
-                    else np.zeros(len(known))
+                    else np.zeros(len(finite))
                 )
-                losses.append(drawn[known])
+                losses.append(predicted[finite])
                 noise.append(
-                    (float(np.mean(drawn)) * relative_noise(fit, task)) ** 2 if measured else math.inf
+                    (float(np.mean(predicted)) * relative_noise(fit, task)) ** 2 if measured else math.inf
                 )
-        together = np.cov(np.vstack([quantity[known], *losses]))
-        return cls(together, np.array(noise), len(fit.tasks))
+        covariance = np.cov(np.vstack([quantity[finite], *losses]))
+        return cls(covariance, np.array(noise), len(fit.tasks))
 
     @property
     def variance(self) -> float:
-        """Of the quantity."""
+        """The variance of the quantity."""
         return float(self.covariance[0, 0])
 
-    def after(self, candidate: int) -> _Belief:
-        """What is left to be known once a candidate was trained."""
+    def after(self, candidate: int) -> _Beliefs:
+        """Return the beliefs once a candidate is trained."""
         columns, gain = self._gain(candidate)
-        left = self.covariance - self.covariance[:, columns] @ gain @ self.covariance[columns, :]
-        return _Belief(left, self.noise, self.num_tasks)
+        covariance = self.covariance - self.covariance[:, columns] @ gain @ self.covariance[columns, :]
+        return _Beliefs(covariance, self.noise, self.num_tasks)
 
     def variance_after(self, candidate: int) -> float:
-        """Of the quantity, once a candidate was trained."""
+        """Return the variance of the quantity once a candidate is trained."""
         columns, gain = self._gain(candidate)
         shared = self.covariance[0, columns]
         return max(self.variance - float(shared @ gain @ shared), 0.0)
@@ -182,27 +180,27 @@ class _Belief:
         return columns, np.asarray(np.linalg.inv(inner))
 
 
-def _choose(
-    belief: _Belief, prices: Array, runs: int, budget: float, per: str
+def _select(
+    belief: _Beliefs, costs: Array, runs: int, budget: float, per: str
 ) -> tuple[list[tuple[int, float]], Array]:
-    """(candidate, standard deviation after it) of each chosen run, and (candidates,) those of a first run."""
-    chosen: list[tuple[int, float]] = []
+    """Return (candidate, deviation after it) of each selected run, and (candidates,) those of a first run."""
+    selected: list[tuple[int, float]] = []
     start, spent = belief, 0.0
     for _ in range(runs):
-        affordable = np.flatnonzero(prices <= budget - spent)
+        affordable = np.flatnonzero(costs <= budget - spent)
         if not len(affordable):
             break
         after = np.array([belief.variance_after(int(index)) for index in affordable])
         gain = np.log(belief.variance) - np.log(np.maximum(after, 1e-300))
-        worth = gain / prices[affordable] if per == "cost" else gain
+        worth = gain / costs[affordable] if per == "cost" else gain
         best = int(affordable[int(worth.argmax())])
-        belief, spent = belief.after(best), spent + float(prices[best])
-        chosen.append((best, float(np.sqrt(max(belief.variance, 0.0)))))
-    if not chosen:
+        belief, spent = belief.after(best), spent + float(costs[best])
+        selected.append((best, float(np.sqrt(max(belief.variance, 0.0)))))
+    if not selected:
         raise ValueError(
-            f"`budget` must be at least {prices.min():.3g} FLOPs, the cheapest run, but is {budget:.3g}."
+            f"`budget` must be at least {costs.min():.3g} FLOPs, the cheapest run, but is {budget:.3g}."
         )
-    return chosen, np.sqrt(np.array([start.variance_after(index) for index in range(len(prices))]))
+    return selected, np.sqrt(np.array([start.variance_after(index) for index in range(len(costs))]))
 
 
 def _check(fit: LawFit, runs: int, budget: float) -> None:
@@ -216,36 +214,36 @@ def _check(fit: LawFit, runs: int, budget: float) -> None:
 
 
 def _mixtures(fit: LawFit) -> list[dict[str, float]]:
-    """Mixtures observed and, for two tasks, midway between neighbours; for more, spread over the simplex."""
+    """Return the mixtures observed and those midway between them; for three tasks or more, a spread."""
     tasks = fit.tasks
     if len(tasks) > 2:
         points = simplex_points(len(tasks), 0.02)
         return [
             dict(zip(tasks, row, strict=True))
-            for row in points[:: max(1, len(points) // _MOST_MIXTURES)].tolist()
+            for row in points[:: max(1, len(points) // _MAX_MIXTURES)].tolist()
         ]
     rows = fit.observations.frame
     shares = rows["weight"].where(rows["task"] == tasks[0], 1 - rows["weight"])
-    seen = np.unique(shares.round(6))
-    shown = np.unique(np.concatenate([seen, (seen[:-1] + seen[1:]) / 2]).round(4))
+    observed = np.unique(shares.round(6))
+    candidates = np.unique(np.concatenate([observed, (observed[:-1] + observed[1:]) / 2]).round(4))
     if len(tasks) == 1:
-        return [{tasks[0]: float(share)} for share in shown if share > 0]
+        return [{tasks[0]: float(share)} for share in candidates if share > 0]
     return [
         {
             task: weight
             for task, weight in zip(tasks, (float(share), float(1 - share)), strict=True)
             if weight > 0
         }
-        for share in shown
+        for share in candidates
     ]
 
 
-def _labelled(pool: Sequence[Candidate], prices: Array) -> pd.DataFrame:
-    rounded = [{task: round(weight, 4) for task, weight in mixture.items()} for _, mixture in pool]
+def _candidate_table(options: Sequence[Candidate], costs: Array) -> pd.DataFrame:
+    rounded = [{task: round(weight, 4) for task, weight in mixture.items()} for _, mixture in options]
     return pd.DataFrame(
         {
-            "size": [size for size, _ in pool],
+            "size": [size for size, _ in options],
             "mixture": [format_mixture(mixture) for mixture in rounded],
-            "cost": prices,
+            "cost": costs,
         }
     )

@@ -15,11 +15,12 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.source import TableSource, observe
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOut:
-    """Predictions of held-out rows."""
+    """Predictions of held-out runs."""
 
     rows: pd.DataFrame
     """Columns `run`, `task`, `size`, `weight`, `new_size`, `new_weight`, `observed`, then the predictions
@@ -33,8 +34,8 @@ class HeldOut:
 def predict_held_out(*, capacity: LawFit, joint: LawFit) -> HeldOut:
     """Predict every held-out row by the capacity law and, at known weights, by the joint law."""
     held_out, fitted = capacity.observations.held_out, capacity.observations.fit
-    known = held_out[held_out["task"].isin(capacity.tasks)]
-    rows = [_predict_row(row, capacity, joint, fitted) for row in known.to_dict("records")]
+    rows_of_tasks = held_out[held_out["task"].isin(capacity.tasks)]
+    rows = [_predict_row(row, capacity, joint, fitted) for row in rows_of_tasks.to_dict("records")]
     columns = [
         "run", "task", "size", "weight", "new_size", "new_weight", "observed",
         "capacity", "capacity_error", "joint", "joint_error",
@@ -45,17 +46,17 @@ def predict_held_out(*, capacity: LawFit, joint: LawFit) -> HeldOut:
 def _predict_row(
     row: Mapping[Hashable, Any], capacity: LawFit, joint: LawFit, fitted: pd.DataFrame
 ) -> dict[str, Any]:
-    own = fitted[fitted["task"] == row["task"]]
-    known_weight = bool(np.isclose(joint.fitted_weights(row["task"]), row["weight"], rtol=0, atol=1e-9).any())
-    where = {"size": row["size"], "task": row["task"], "weight": row["weight"]}
+    task_rows = fitted[fitted["task"] == row["task"]]
+    is_known = bool(np.isclose(joint.fitted_weights(row["task"]), row["weight"], rtol=0, atol=1e-9).any())
+    run = {"size": row["size"], "task": row["task"], "weight": row["weight"]}
     predicted = {
-        "capacity": float(capacity.predict(**where)),
-        "joint": float(joint.predict(**where)) if known_weight else np.nan,
+        "capacity": float(capacity.predict(**run)),
+        "joint": float(joint.predict(**run)) if is_known else np.nan,
     }
     return {
         **{key: row[key] for key in ("run", "task", "size", "weight")},
-        "new_size": row["size"] not in set(own["size"]),
-        "new_weight": not known_weight,
+        "new_size": row["size"] not in set(task_rows["size"]),
+        "new_weight": not is_known,
         "observed": row["value"],
         **predicted,
         **{f"{law}_error": value / row["value"] - 1 for law, value in predicted.items()},
@@ -63,20 +64,20 @@ def _predict_row(
 
 
 def compare_irreducible(joint: LawFit) -> pd.DataFrame:
-    """The joint law's L∞ beside each task's known irreducible loss, in nats per token.
+    """Return the joint law's L∞ beside each task's known irreducible loss, in nats per token.
 
     Returns:
         Columns `task`, `true`, `fitted`, `std`, `lower`, `upper`, `difference`; empty where none is
         known or the metric is not loss.
     """
     observations = joint.observations
-    known = observations.frame.groupby("task")["irreducible"].median().dropna()
+    irreducible = observations.frame.groupby("task")["irreducible"].median().dropna()
     if observations.metric != "loss":
-        known = known.iloc[:0]
+        irreducible = irreducible.iloc[:0]
     std, interval = joint.std, joint.interval()
     rows = []
-    for task in (task for task in joint.tasks if task in known.index):
-        fitted, true = float(joint.parameters.l_inf.sel(task=task)), float(known[task])
+    for task in (task for task in joint.tasks if task in irreducible.index):
+        fitted, true = float(joint.parameters.l_inf.sel(task=task)), float(irreducible[task])
         lower, upper = (float(value) for value in interval.l_inf.sel(task=task))
         rows.append((task, true, fitted, float(std.l_inf.sel(task=task)), lower, upper, fitted - true))
     return pd.DataFrame(rows, columns=["task", "true", "fitted", "std", "lower", "upper", "difference"])
@@ -87,8 +88,8 @@ class MoreTasks:
     """Models of three and more tasks, predicted from models of one and two."""
 
     rows: pd.DataFrame
-    """A row a (run, task): `run`, `task`, `size`, `weight`, `mixture`, `num_tasks`, `observed`, `predicted`,
-    `lower`, `upper` (95%, of the law), `error` (relative)."""
+    """A row for each run and task: `run`, `task`, `size`, `weight`, `mixture`, `num_tasks`, `observed`,
+    `predicted`, `lower` and `upper` (95%, of the law) and `error` (relative)."""
 
     fit: LawFit
     """The simplex-capacity law fitted to models of at most two tasks."""
@@ -100,17 +101,32 @@ class MoreTasks:
 
 
 def predict_more_tasks(
-    observations: Observations, *, objective: str = "log-ols", uncertainty: Uncertainty | None = None
+    source: TableSource | Observations,
+    *,
+    metric: str | None = None,
+    testset: str | None = None,
+    architecture: str | None = None,
+    objective: str = "log-ols",
+    uncertainty: Uncertainty | None = None,
 ) -> MoreTasks:
-    """Fit each pair of tasks, then predict mixtures of three and more.
+    """Predict models of three and more tasks from those of one and two (Fernandes et al. 2023, app. H).
 
     Each task's law has its own α, β_1 and L∞ and a gain c1 from every partner; in a larger mixture the gain
-    is the partners' mean by weight (the `simplex-capacity` law). Mixtures of more than two tasks, held out
-    or not, are kept from the fit.
+    is the partners' mean by weight (the `simplex-capacity` law). Mixtures of more than two tasks are never
+    fitted, whether they are held out or not.
+
+    Args:
+        source: Anything that `observe` takes.
+        metric: As in `observe`.
+        testset: As in `observe`.
+        architecture: As in `observe`.
+        objective: As in `fit`.
+        uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
 
     Raises:
-        TableError: If the table has no models of at most two tasks, or none of more.
+        TableError: If the table cannot be read, or has no models of at most two tasks, or none of more.
     """
+    observations = observe(source, metric=metric, testset=testset, architecture=architecture)
     counts = _task_counts(observations)
     small, large = observations.frame[counts <= 2], observations.frame[counts > 2]
     for rows, what in ((small, "at most two tasks, to fit"), (large, "three tasks or more, to predict")):
@@ -120,12 +136,14 @@ def predict_more_tasks(
             )
     pairs = replace(observations, frame=small.reset_index(drop=True))
     fitted = fit(pairs, law="simplex-capacity", objective=objective, uncertainty=uncertainty)
-    known = large[large["task"].isin(fitted.tasks) & large["weight"].gt(0)]
-    return MoreTasks(rows=_predicted(fitted, known, counts[known.index]).reset_index(drop=True), fit=fitted)
+    predictable = large[large["task"].isin(fitted.tasks) & large["weight"].gt(0)]
+    return MoreTasks(
+        rows=_predicted(fitted, predictable, counts[predictable.index]).reset_index(drop=True), fit=fitted
+    )
 
 
 def _task_counts(observations: Observations) -> pd.Series:
-    """Number of tasks in the mixture of each row."""
+    """Return the number of tasks in the mixture of each row."""
     weights = mixture_weights(observations.frame, observations.tasks, observations.source)
     return pd.Series(weights.gt(0).sum(axis=1).to_numpy(), index=observations.frame.index)
 

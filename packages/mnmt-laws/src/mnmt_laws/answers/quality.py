@@ -1,4 +1,4 @@
-"""Translation quality against loss: the line that carries what the laws say over to chrF, BLEU or BLEURT."""
+"""Translation quality against loss: the lines from a predicted loss to chrF, BLEU or BLEURT."""
 
 from __future__ import annotations
 
@@ -6,27 +6,42 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from mnmt_laws.tables.observations import Observations
-from mnmt_laws.tables.source import observe
-from mnmt_laws.tables.table import RunTable
+from mnmt_laws.tables.source import TableSource, observe, open_source
 
 _PAIRING = ["run", "size", "task", "weight", "mixture", "seed"]
 
 
-def pair_metrics(table: RunTable, observations: Observations) -> pd.DataFrame:
-    """Loss and every other metric of the same runs, tasks and test set; empty where there is only one metric.
+def pair_metrics(
+    source: TableSource, *, testset: str | None = None, architecture: str | None = None
+) -> pd.DataFrame:
+    """Return loss and every other metric of the same runs, tasks and test set.
+
+    Args:
+        source: Path of a run table or of a folder of run records, or a frame, a dataset or a run table.
+        testset: A value of the column `testset`; by default the only one, or `test`.
+        architecture: A value of the column `architecture`; may be omitted where there is only one.
 
     Returns:
-        A row a (run, task): the columns that tell runs apart, `loss`, and a column a metric.
+        A row for each run and task: the columns that tell runs apart, `loss`, and a column for each other
+        metric. Empty if loss and another metric were not measured together.
+
+    Raises:
+        TableError: If the source cannot be read, or a choice must be made.
     """
-    frame = table.frame
-    chosen = observations.frame["architecture"].iloc[0]
-    here = frame[frame["testset"].eq(observations.testset) & frame["architecture"].eq(chosen)]
-    metrics = sorted(here["metric"].unique())
-    if "loss" not in metrics or len(metrics) < 2:
+    table = open_source(source).table
+    rows = table.frame
+    for column, value in (("testset", testset), ("architecture", architecture)):
+        rows = rows if value is None else rows[rows[column].eq(value)]
+    if "loss" not in set(rows["metric"]):
+        return pd.DataFrame(columns=["task", "loss"])
+    losses = observe(table, metric="loss", testset=testset, architecture=architecture)
+    architecture = losses.frame["architecture"].iloc[0]
+    rows = rows[rows["testset"].eq(losses.testset) & rows["architecture"].eq(architecture)]
+    metrics = sorted(rows["metric"].unique())
+    if len(metrics) < 2:
         return pd.DataFrame(columns=["task", "loss"])
     parts = [
-        observe(table, metric=metric, testset=observations.testset or None, architecture=chosen or None)
+        observe(table, metric=metric, testset=losses.testset or None, architecture=architecture or None)
         .frame.set_index(_PAIRING)["value"]
         .rename(metric)
         for metric in metrics
@@ -35,7 +50,7 @@ def pair_metrics(table: RunTable, observations: Observations) -> pd.DataFrame:
 
 
 def quality_lines(pairs: pd.DataFrame, metric: str, *, level: float = 0.95) -> pd.DataFrame:
-    """The least-squares line metric = intercept + slope · loss of each task.
+    """Fit the least-squares line metric = intercept + slope · loss of each task.
 
     Fernandes et al. 2023, sec. 3.5, find chrF and BLEURT almost linear in the loss.
 
@@ -52,17 +67,17 @@ def quality_lines(pairs: pd.DataFrame, metric: str, *, level: float = 0.95) -> p
         ValueError: If there is no such metric.
     """
     if metric not in pairs:
-        known = ", ".join(sorted(set(pairs.columns) - {*_PAIRING, "loss"})) or "none"
-        raise ValueError(f"`metric` must be one of {known}, but is {metric!r}.")
+        metrics = ", ".join(sorted(set(pairs.columns) - {*_PAIRING, "loss"})) or "none"
+        raise ValueError(f"`metric` must be one of {metrics}, but is {metric!r}.")
     rows = []
-    for task, own in pairs.dropna(subset=[metric]).groupby("task"):
-        if len(own) < 3 or own["loss"].nunique() < 2:
+    for task, task_pairs in pairs.dropna(subset=[metric]).groupby("task"):
+        if len(task_pairs) < 3 or task_pairs["loss"].nunique() < 2:
             continue
-        line = stats.linregress(own["loss"].to_numpy(float), own[metric].to_numpy(float))
-        reach = float(line.stderr) * float(stats.t.ppf(0.5 + level / 2, len(own) - 2))
+        line = stats.linregress(task_pairs["loss"].to_numpy(float), task_pairs[metric].to_numpy(float))
+        reach = float(line.stderr) * float(stats.t.ppf(0.5 + level / 2, len(task_pairs) - 2))
         slope = float(line.slope)
         rows.append((task, metric, slope, float(line.intercept), float(line.rvalue), float(line.stderr),
-                     slope - reach, slope + reach, len(own)))  # fmt: skip
+                     slope - reach, slope + reach, len(task_pairs)))  # fmt: skip
     columns = ["task", "metric", "slope", "intercept", "r", "slope_std", "lower", "upper", "count"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -70,6 +85,6 @@ def quality_lines(pairs: pd.DataFrame, metric: str, *, level: float = 0.95) -> p
 def metric_at(
     lines: pd.DataFrame, *, task: str, loss: float | np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 ) -> object:
-    """The metric that a task's line gives at a loss, in the metric's points."""
-    own = lines.set_index("task").loc[task]
-    return own["intercept"] + own["slope"] * np.asarray(loss)
+    """Return the metric that a task's line gives at a loss, in points."""
+    line = lines.set_index("task").loc[task]
+    return line["intercept"] + line["slope"] * np.asarray(loss)

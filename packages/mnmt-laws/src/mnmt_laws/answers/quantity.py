@@ -1,4 +1,4 @@
-"""Quantities whose uncertainty a study wants down, by name."""
+"""Quantities that follow from a fit, by name: what further runs can make more certain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMS = (
     "exponent:TASK",
     "size:TASK=0.9,TASK=1.1",
 )
-"""How quantities are written."""
+"""The ways to write a quantity."""
 
 _NUMBERS = {"loss": ("size", "p"), "fraction": ("p",), "weight": ("size",), "limit": (), "exponent": ()}
 
@@ -35,32 +35,32 @@ class Quantity:
     kind: str
     task: str = ""
     numbers: dict[str, float]
-    """Its arguments; of `size`, the target of each task."""
+    """The arguments; for `size`, the target of each task."""
 
     def draws(self, fit: LawFit) -> Array:
-        """(refits,) the quantity in every refit of a capacity law."""
-        evaluate: dict[str, Callable[[LawFit], Array]] = {
-            "loss": lambda own: own.predict(
+        """Return (refits,) the quantity in every refit of a capacity law."""
+        evaluate: dict[str, Callable[[], Array]] = {
+            "loss": lambda: fit.predict(
                 draws=True, task=self.task, size=self.numbers["size"], weight=self.numbers["p"]
             ),
-            "fraction": lambda own: fitted_fraction_draws(own, task=self.task, weight=self.numbers["p"]),
-            "weight": lambda own: best_weights(own, size=self.numbers["size"])[:, own.tasks.index(self.task)],
-            "limit": lambda own: own.draws.l_inf.sel(task=self.task).to_numpy(),
-            "exponent": lambda own: own.draws.alpha.sel(task=self.task).to_numpy(),
-            "size": lambda own: np.log(draw_sizes(own, self.numbers)),
+            "fraction": lambda: fitted_fraction_draws(fit, task=self.task, weight=self.numbers["p"]),
+            "weight": lambda: best_weights(fit, size=self.numbers["size"])[:, fit.tasks.index(self.task)],
+            "limit": lambda: fit.draws.l_inf.sel(task=self.task).to_numpy(),
+            "exponent": lambda: fit.draws.alpha.sel(task=self.task).to_numpy(),
+            "size": lambda: np.log(draw_sizes(fit, self.numbers)),
         }
-        return np.asarray(evaluate[self.kind](fit))
+        return np.asarray(evaluate[self.kind]())
 
 
 def parse_quantity(text: str, tasks: list[str]) -> Quantity:
-    """A quantity from its name.
+    """Return the quantity that a text names.
 
     Raises:
         ValueError: If it is not one of `FORMS`, or names a task that is not among `tasks`.
     """
     kind, _, rest = text.partition(":")
     if kind == "size":
-        return Quantity(text=text, kind=kind, numbers=_numbers(rest, tuple(tasks), text, some=True))
+        return Quantity(text=text, kind=kind, numbers=_numbers(rest, tuple(tasks), text, partial=True))
     task, _, arguments = rest.partition("@")
     if kind not in _NUMBERS:
         raise ValueError(f"`quantity` must read {' or '.join(FORMS)}, but is {text!r}.")
@@ -69,12 +69,12 @@ def parse_quantity(text: str, tasks: list[str]) -> Quantity:
     return Quantity(text=text, kind=kind, task=task, numbers=_numbers(arguments, _NUMBERS[kind], text))
 
 
-def _numbers(arguments: str, names: tuple[str, ...], text: str, *, some: bool = False) -> dict[str, float]:
-    """`size=1e9,p=0.3` as numbers; all of `names`, or some of them."""
-    found = dict(re.findall(r"([^=,\s]+)\s*=\s*([^,\s]+)", arguments))
-    complete = set(found) <= set(names) and bool(found) if some else set(found) == set(names)
+def _numbers(arguments: str, names: tuple[str, ...], text: str, *, partial: bool = False) -> dict[str, float]:
+    """Return `size=1e9,p=0.3` as numbers: all of `names`, or with `partial` some of them."""
+    items = dict(re.findall(r"([^=,\s]+)\s*=\s*([^,\s]+)", arguments))
+    complete = set(items) <= set(names) and bool(items) if partial else set(items) == set(names)
     try:
-        numbers = {name: float(value) for name, value in found.items()}
+        numbers = {name: float(value) for name, value in items.items()}
     except ValueError:
         complete = False
     if not complete or not all(0 < number < np.inf for number in numbers.values()):

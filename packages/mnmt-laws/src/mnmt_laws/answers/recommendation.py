@@ -1,4 +1,4 @@
-"""The mixture of least preference-weighted loss at a size, and how sure one can be of it."""
+"""The mixture of the least preference-weighted loss at a size, and its uncertainty."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
 
 LEAST_WEIGHT = 1e-3
-"""Smallest weight that is recommended: the laws do not speak of zero-shot tasks."""
+"""The smallest weight that is recommended: the laws do not hold for zero-shot tasks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,14 +33,13 @@ class Recommendation:
     """95% interval over the refits of each task's best weight; NaN without refits."""
 
     predicted: dict[str, float]
-    """The metric of each task there."""
+    """The predicted metric of each task."""
 
     predicted_intervals: dict[str, tuple[float, float]]
-    """95% interval over the refits of each."""
+    """95% interval over the refits of each predicted metric."""
 
     regret: float
-    """Mean over the refits of what the recommended mixture loses against each refit's own best, in the
-    metric's unit."""
+    """How much worse the mixture is than each refit's own best, on average, in the metric's unit."""
 
     warnings: tuple[str, ...]
 
@@ -52,7 +51,7 @@ def recommend(
     preference: Mapping[str, float] | None = None,
     least_weight: float = LEAST_WEIGHT,
 ) -> Recommendation:
-    """The weights p that minimise Σ_i λ_i L_i(N; p); of a metric that rises, those that maximise the sum.
+    """Find the weights p that minimise Σ_i λ_i L_i(N; p), or maximise the sum of a metric that rises.
 
     Args:
         fit: A fit of a capacity law.
@@ -65,45 +64,50 @@ def recommend(
             range.
     """
     require_capacity(fit)
-    shares = _preference(fit, preference)
+    preference_shares = _preference(fit, preference)
     check_size_and_floor(fit, size, least_weight)
-    tasks, factors = fit.tasks, np.array(list(shares.values()))
-    best, _ = _best(fit, size, factors, least_weight, draws=False)
-    each, least = _best(fit, size, factors, least_weight, draws=True)
+    tasks, factors = fit.tasks, np.array(list(preference_shares.values()))
+    best, _ = _best_mixtures(fit, size, factors, least_weight, draws=False)
+    refit_best, refit_costs = _best_mixtures(fit, size, factors, least_weight, draws=True)
     mixture = dict(zip(tasks, best[0].tolist(), strict=True))
-    here = fit.evaluator.predict_points(fit.draws, size=size, points=best[:, None, :])[..., 0]
-    value = fit.evaluator.predict_points(fit.parameters, size=size, points=best[:, None, :])[0, :, 0]
+    predicted = fit.evaluator.predict_points(fit.draws, size=size, points=best[:, None, :])[..., 0]
+    estimate = fit.evaluator.predict_points(fit.parameters, size=size, points=best[:, None, :])[0, :, 0]
     return Recommendation(
         size=size,
-        preference=shares,
+        preference=preference_shares,
         weights=mixture,
-        weight_intervals=named_bounds(tasks, each),
-        predicted=dict(zip(tasks, value.tolist(), strict=True)),
-        predicted_intervals=named_bounds(tasks, here),
-        regret=float(np.mean(sign_of(fit) * (here @ factors) - least)) if len(least) else float("nan"),
+        weight_intervals=named_bounds(tasks, refit_best),
+        predicted=dict(zip(tasks, estimate.tolist(), strict=True)),
+        predicted_intervals=named_bounds(tasks, predicted),
+        regret=_regret(sign_of(fit) * (predicted @ factors), refit_costs),
         warnings=extrapolation(fit, mixture, size),
     )
 
 
+def _regret(costs: Array, least_costs: Array) -> float:
+    """Return the mean over the refits of what a mixture costs above the least cost; NaN without refits."""
+    return float(np.mean(costs - least_costs)) if len(least_costs) else float("nan")
+
+
 def best_weights(fit: LawFit, *, size: float, least_weight: float = LEAST_WEIGHT) -> Array:
-    """(refits, tasks) the mixture that minimises the mean loss of the tasks, in every refit."""
+    """Return (refits, tasks) the mixture that minimises the mean loss of the tasks, in every refit."""
     equal = np.full(len(fit.tasks), 1.0 / len(fit.tasks))
-    return _best(fit, size, equal, least_weight, draws=True)[0]
+    return _best_mixtures(fit, size, equal, least_weight, draws=True)[0]
 
 
 def sign_of(fit: LawFit) -> int:
-    """1 where less is better, -1 where more is."""
+    """Return 1 where less is better, and -1 where more is."""
     return -1 if fit.observations.rising else 1
 
 
 def named_bounds(tasks: list[str], draws: Array) -> dict[str, tuple[float, float]]:
-    """95% interval of each task's column of (refits, tasks)."""
+    """Return the 95% interval of each task's column of (refits, tasks)."""
     low, high = bounds_of(draws)
     return {task: (float(low[index]), float(high[index])) for index, task in enumerate(tasks)}
 
 
 def check_size_and_floor(fit: LawFit, size: float, least: float) -> None:
-    """Raise ValueError for a size or a least weight that cannot be."""
+    """Raise ValueError for a size or a least weight that is impossible."""
     if not size > 0:
         raise ValueError(f"`size` must be above 0 parameters, but is {size:g}.")
     if not 0 < least * len(fit.tasks) < 1:
@@ -111,17 +115,19 @@ def check_size_and_floor(fit: LawFit, size: float, least: float) -> None:
 
 
 def _preference(fit: LawFit, preference: Mapping[str, float] | None) -> dict[str, float]:
-    given = dict(preference or dict.fromkeys(fit.tasks, 1.0))
-    if set(given) != set(fit.tasks) or not all(0 < number < np.inf for number in given.values()):
+    numbers = dict(preference or dict.fromkeys(fit.tasks, 1.0))
+    if set(numbers) != set(fit.tasks) or not all(0 < number < np.inf for number in numbers.values()):
         raise ValueError(
-            f"`preference` must give {', '.join(fit.tasks)} a number above 0 each, but is {given}."
+            f"`preference` must give {', '.join(fit.tasks)} a number above 0 each, but is {numbers}."
         )
-    total = sum(given.values())
-    return {task: given[task] / total for task in fit.tasks}
+    total = sum(numbers.values())
+    return {task: numbers[task] / total for task in fit.tasks}
 
 
-def _best(fit: LawFit, size: float, factors: Array, least: float, *, draws: bool) -> tuple[Array, Array]:
-    """(refits or 1, tasks) best mixtures and their costs."""
+def _best_mixtures(
+    fit: LawFit, size: float, factors: Array, least: float, *, draws: bool
+) -> tuple[Array, Array]:
+    """Return (refits or 1, tasks) the best mixtures, and their costs."""
     count = fit.draws.sizes["draw"] if draws else 1
     if not count:
         return np.empty((0, len(factors))), np.empty(0)

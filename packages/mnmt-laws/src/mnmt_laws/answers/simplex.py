@@ -12,16 +12,17 @@ from scipy.stats import qmc
 
 from mnmt_laws.arrays import Array
 
-_MOST = 2000  # points of a lattice
+_MAX_POINTS = 2000  # points of a lattice
 _LATTICE_TASKS = 4
 _FINEST = 1e-9  # radius at which a search ends
 _SAMPLED = 11  # base-two logarithm of the points where a lattice would be too coarse
 
 
 def simplex_points(num_tasks: int, least: float = 1e-3) -> Array:
-    """(points, K) mixtures that cover the simplex evenly, every weight at least `least`; always the same.
+    """Return (points, K) mixtures that cover the simplex evenly, with weights of at least `least`.
 
-    A lattice for up to four tasks, a quasi-random sample of the uniform distribution for more.
+    They are a lattice for up to four tasks, and for more a quasi-random sample of the uniform distribution,
+    the same in every call.
     """
     if num_tasks <= _LATTICE_TASKS:
         raw = _lattice(num_tasks)
@@ -34,7 +35,7 @@ def simplex_points(num_tasks: int, least: float = 1e-3) -> Array:
 
 def _lattice(num_tasks: int) -> Array:
     steps = 1
-    while math.comb(steps + num_tasks, num_tasks - 1) <= _MOST:
+    while math.comb(steps + num_tasks, num_tasks - 1) <= _MAX_POINTS:
         steps += 1
     cuts = itertools.combinations(range(steps + num_tasks - 1), num_tasks - 1)
     table = np.array([(-1, *cut, steps + num_tasks - 1) for cut in cuts], dtype=float)
@@ -42,19 +43,19 @@ def _lattice(num_tasks: int) -> Array:
 
 
 def efficient(costs: Array) -> NDArray[np.bool_]:
-    """(points,) which of (tasks, points) costs no other point beats on every task (Pareto)."""
-    found = np.ones(costs.shape[1], dtype=bool)
+    """Return (points,) whether no other point of (tasks, points) costs is better on every task (Pareto)."""
+    flags = np.ones(costs.shape[1], dtype=bool)
     for point in range(costs.shape[1]):
         rival = costs <= costs[:, point : point + 1]
         better = (costs < costs[:, point : point + 1]).any(axis=0)
-        found[point] = not bool((rival.all(axis=0) & better).any())
-    return found
+        flags[point] = not bool((rival.all(axis=0) & better).any())
+    return flags
 
 
 def minimise_on_simplex(
     cost: Callable[[Array], Array], *, num_tasks: int, count: int, least: float = 1e-3
 ) -> tuple[Array, Array]:
-    """The mixture of least cost, for many cost functions at once.
+    """Find the mixture of least cost, for many cost functions at once.
 
     The best point of `simplex_points` is refined by ever smaller lattices around the best point so far. The
     answer is exact to about 1e-8 where the lattice found the right valley.
@@ -74,23 +75,23 @@ def minimise_on_simplex(
     radius = 2.0 * _spacing(points, num_tasks)
     while radius > _FINEST:
         near = best[:, None, :] + radius * offsets
-        tried = np.concatenate([best[:, None, :], _inside(near, least)], axis=1)
-        picked = cost(tried).argmin(axis=1)
-        best = np.take_along_axis(tried, picked[:, None, None], axis=1)[:, 0]
+        trials = np.concatenate([best[:, None, :], _inside(near, least)], axis=1)
+        indices = cost(trials).argmin(axis=1)
+        best = np.take_along_axis(trials, indices[:, None, None], axis=1)[:, 0]
         radius *= shrink
-    lowest = cost(best[:, None, :])
-    return np.broadcast_to(best, (count, num_tasks)), np.broadcast_to(lowest[:, 0], (count,))
+    costs = cost(best[:, None, :])
+    return np.broadcast_to(best, (count, num_tasks)), np.broadcast_to(costs[:, 0], (count,))
 
 
 def _inside(points: Array, least: float) -> Array:
-    """Points of the plane Σ p = 1 drawn onto the simplex of weights at least `least`."""
+    """Move points of the plane Σ p = 1 onto the simplex of weights of at least `least`."""
     spare = np.maximum(points - least, 0.0)
     total = spare.sum(axis=-1, keepdims=True)
     return np.asarray(least + spare / total * (1.0 - points.shape[-1] * least))
 
 
 def _neighbourhood(num_tasks: int) -> tuple[Array, float]:
-    """(points, K) steps within a radius of one that leave the sum as it is, and how to shrink them next."""
+    """Return (points, K) steps within a radius of one that keep the sum, and the next radius."""
     if num_tasks == 2:
         steps = np.linspace(-1.0, 1.0, 41)
         return np.stack([steps, -steps], axis=1), 0.1
@@ -100,10 +101,10 @@ def _neighbourhood(num_tasks: int) -> tuple[Array, float]:
 
 
 def _mixed(pairs: Array) -> Array:
-    """Sums of two moves between tasks, for valleys that run aslant."""
+    """Return the sums of two moves between tasks, for valleys that run aslant."""
     both = 0.5 * (pairs[:, None, :] + pairs[None, :, :]).reshape(-1, pairs.shape[1])
-    found = np.unique(both.round(9), axis=0)
-    return np.asarray(found[np.abs(found).sum(axis=1) > 0])
+    steps = np.unique(both.round(9), axis=0)
+    return np.asarray(steps[np.abs(steps).sum(axis=1) > 0])
 
 
 def _spacing(points: Array, num_tasks: int) -> float:

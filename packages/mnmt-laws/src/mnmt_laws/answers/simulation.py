@@ -1,4 +1,4 @@
-"""Run tables made from known laws: to plan a study, and to test whatever reads one."""
+"""Run tables simulated from known laws, to plan a study or to test code that reads tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TaskLaw:
 
     l_inf: float
     c1: float | Mapping[str, float] = 0.2
-    """What the task gains from others: from any, or from each partner by name (the simplex-capacity law)."""
+    """The gain from other tasks: one number, or one for each partner by name (the simplex-capacity law)."""
 
     c2: float = 0.5
     c3: float = 1.0
@@ -35,17 +35,17 @@ class TaskLaw:
             raise ValueError(f"`l_inf` must be at least 0, but is {self.l_inf}.")
 
     def fraction(self, weight: float, partners: Mapping[str, float] | None = None) -> float:
-        """f̂ of the task at a weight, beside partners of some weights."""
+        """Return f̂ of the task at a weight, beside partners of some weights."""
         gain = self.c1 if isinstance(self.c1, float | int) else _mean_gain(self.c1, partners or {})
         return float(weight + gain * hump(np.array(weight), self.c2, self.c3))
 
     def loss(self, size: float, weight: float, partners: Mapping[str, float] | None = None) -> float:
-        """Nats per token of a model of `size` parameters trained on the task with `weight`."""
+        """Return the nats per token of a model of `size` parameters trained on the task with `weight`."""
         return float(self.beta * (self.fraction(weight, partners) * size) ** -self.alpha + self.l_inf)
 
 
 def _mean_gain(gains: Mapping[str, float], partners: Mapping[str, float]) -> float:
-    """The mean of what partners give, by their weights."""
+    """Return the mean of the gains from the partners, by their weights."""
     total = sum(partners.values())
     return sum(gains[task] * weight for task, weight in partners.items()) / total if total else 0.0
 
@@ -59,7 +59,7 @@ def simulate(
     noise: float = 0.0,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The run table of models whose losses obey `laws`.
+    """Make the run table of models whose losses obey `laws`.
 
     Args:
         laws: Tasks and their laws.
@@ -70,7 +70,7 @@ def simulate(
         seed: Seed of the noise.
 
     Returns:
-        A row a (size, mixture, task with weight above 0).
+        A row for each size, mixture and task with a weight above 0.
     """
     if weights and len(laws) != 2:
         raise ValueError(f"`laws` must hold two tasks for `weights`, but holds {len(laws)}; give `mixtures`.")

@@ -1,4 +1,4 @@
-"""The other way round: from the losses one needs to weights and sizes."""
+"""From target losses to the weights and sizes that meet them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TargetMixture:
     targets: dict[str, float]
 
     feasible: bool
-    """Whether the estimate meets every target at this size."""
+    """Whether the law's estimate meets every target at this size."""
 
     weights: dict[str, float]
 
@@ -34,18 +34,18 @@ class TargetMixture:
     """The metric of each task."""
 
     slack: dict[str, float]
-    """By how much each target is met, in the metric's unit; negative where it is missed."""
+    """The margin by which each target is met, in the metric's unit; negative where it is missed."""
 
     probability: dict[str, float]
-    """That a model trained so meets each target.
+    """The probability that a model of this mixture meets each target.
 
-    Over the refits, with the scatter of models about the law.
+    It counts the spread of the refits and the scatter of models about the law.
     """
 
     probability_of_all: float
 
     reason: str
-    """Why the targets cannot be met; empty where they can."""
+    """Why the targets cannot be met; empty if they can."""
 
     warnings: tuple[str, ...]
 
@@ -57,7 +57,7 @@ class SmallestSize:
     targets: dict[str, float]
 
     size: float
-    """N, parameters; infinite where no size is enough."""
+    """N, parameters; infinite if no size is enough."""
 
     interval: tuple[float, float]
     """95% interval of N over the refits; an end is infinite where refits have no such size."""
@@ -66,10 +66,10 @@ class SmallestSize:
     """Share of the refits in which no size is enough."""
 
     weights: dict[str, float]
-    """The mixture at that size; empty where no size is enough."""
+    """The mixture at that size; empty if no size is enough."""
 
     reason: str
-    """Why no size is enough, or empty."""
+    """Why no size is enough; empty if one is."""
 
     warnings: tuple[str, ...]
 
@@ -77,7 +77,7 @@ class SmallestSize:
 def meet_targets(
     fit: LawFit, *, size: float, targets: Mapping[str, float], least_weight: float = LEAST_WEIGHT
 ) -> TargetMixture:
-    """The weights with which a model of `size` comes closest to all targets, and how likely it meets them.
+    """Find the weights with which a model of `size` comes closest to all targets.
 
     A task meets its target where its effective size f̂_i(p) N reaches F_i = ((T_i - L∞) / β_1)^(-1/α). The
     mixture is the one that needs the smallest model, min_p max_i F_i / f̂_i(p). Where a target lies beyond
@@ -92,26 +92,26 @@ def meet_targets(
     Raises:
         ValueError: If a target names another task or is not finite, or an argument is out of range.
     """
-    wanted = _checked(fit, targets)
+    requested = _check_targets(fit, targets)
     check_size_and_floor(fit, size, least_weight)
-    needed = _needed_sizes(fit, fit.parameters, wanted)[0]
+    needed = _needed_sizes(fit, fit.parameters, requested)[0]
     best, _ = _smallest(fit, np.where(np.isfinite(needed), needed, 0.0)[None], least_weight, draws=False)
     mixture = dict(zip(fit.tasks, best[0].tolist(), strict=True))
     predicted = fit.evaluator.predict_points(fit.parameters, size=size, points=best[:, None, :])[0, :, 0]
     values = dict(zip(fit.tasks, predicted.tolist(), strict=True))
-    slack = {task: sign_of(fit) * (target - values[task]) for task, target in wanted.items()}
-    each, together = _probabilities(fit, size, best, wanted)
+    slack = {task: sign_of(fit) * (target - values[task]) for task, target in requested.items()}
+    probability, probability_of_all = _probabilities(fit, size, best, requested)
     feasible = all(margin >= 0 for margin in slack.values())
     return TargetMixture(
         size=size,
-        targets=wanted,
+        targets=requested,
         feasible=feasible,
         weights=mixture,
         predicted=values,
         slack=slack,
-        probability=each,
-        probability_of_all=together,
-        reason="" if feasible else _reason(fit, wanted) or _too_small(slack),
+        probability=probability,
+        probability_of_all=probability_of_all,
+        reason="" if feasible else _reason(fit, requested) or _too_small(slack),
         warnings=extrapolation(fit, mixture, size),
     )
 
@@ -119,7 +119,7 @@ def meet_targets(
 def smallest_size(
     fit: LawFit, *, targets: Mapping[str, float], least_weight: float = LEAST_WEIGHT
 ) -> SmallestSize:
-    """The smallest N at which some mixture meets every target, N = min_p max_i F_i / f̂_i(p).
+    """Find the smallest N at which some mixture meets every target, N = min_p max_i F_i / f̂_i(p).
 
     Args:
         fit: A fit of a capacity law.
@@ -129,19 +129,19 @@ def smallest_size(
     Raises:
         ValueError: If a target names another task or is not finite, or the least weight is out of range.
     """
-    wanted = _checked(fit, targets)
+    requested = _check_targets(fit, targets)
     check_size_and_floor(fit, 1.0, least_weight)
-    needed = _needed_sizes(fit, fit.parameters, wanted)
-    sizes = draw_sizes(fit, wanted, least_weight)
+    needed = _needed_sizes(fit, fit.parameters, requested)
+    sizes = draw_sizes(fit, requested, least_weight)
     low, high = bounds_of(np.where(np.isfinite(sizes), sizes, 1e300)[:, None])
     ends = tuple(float("inf") if end >= 1e299 else float(end) for end in (low[0], high[0]))
-    reason = _reason(fit, wanted)
+    reason = _reason(fit, requested)
     size, mixture = float("inf"), {}
     if not reason:
-        best, least = _smallest(fit, needed, least_weight, draws=False)
-        size, mixture = float(least[0]), dict(zip(fit.tasks, best[0].tolist(), strict=True))
+        best, sizes_at_best = _smallest(fit, needed, least_weight, draws=False)
+        size, mixture = float(sizes_at_best[0]), dict(zip(fit.tasks, best[0].tolist(), strict=True))
     return SmallestSize(
-        targets=wanted,
+        targets=requested,
         size=size,
         interval=(ends[0], ends[1]),
         infeasible_share=float(np.mean(~np.isfinite(sizes))) if len(sizes) else float("nan"),
@@ -151,12 +151,12 @@ def smallest_size(
     )
 
 
-def _checked(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]:
+def _check_targets(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]:
     require_capacity(fit)
     unknown = [task for task in targets if task not in fit.tasks]
     if unknown or not targets:
-        named = unknown[0] if unknown else "none"
-        raise ValueError(f"`targets` must name tasks of {', '.join(fit.tasks)}, but names {named}.")
+        name = unknown[0] if unknown else "none"
+        raise ValueError(f"`targets` must name tasks of {', '.join(fit.tasks)}, but names {name}.")
     for task, target in targets.items():
         if not np.isfinite(target):
             raise ValueError(f"`targets` must be finite numbers, but {task}'s is {target}.")
@@ -164,20 +164,20 @@ def _checked(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]:
 
 
 def _needed_sizes(fit: LawFit, parameters: xr.Dataset, targets: Mapping[str, float]) -> Array:
-    """(refits or 1, tasks) F_i, infinite beyond the limit and 0 without a target."""
+    """Return (refits or 1, tasks) F_i, infinite beyond the limit and 0 without a target."""
     count = parameters.sizes.get("draw", 1)
     needed = np.zeros((count, len(fit.tasks)))
     for index, task in enumerate(fit.tasks):
         if task in targets:
-            own = parameters.sel(task=task)
-            excess = np.atleast_1d(sign_of(fit) * (targets[task] - own.l_inf.to_numpy()))
-            ratio = np.where(excess > 0, excess, 1.0) / np.atleast_1d(own.beta.to_numpy())
-            needed[:, index] = np.where(excess > 0, ratio ** (-1.0 / np.atleast_1d(own.alpha)), np.inf)
+            estimates = parameters.sel(task=task)
+            excess = np.atleast_1d(sign_of(fit) * (targets[task] - estimates.l_inf.to_numpy()))
+            ratio = np.where(excess > 0, excess, 1.0) / np.atleast_1d(estimates.beta.to_numpy())
+            needed[:, index] = np.where(excess > 0, ratio ** (-1.0 / np.atleast_1d(estimates.alpha)), np.inf)
     return needed
 
 
 def _smallest(fit: LawFit, needed: Array, least: float, *, draws: bool) -> tuple[Array, Array]:
-    """(refits or 1, tasks) mixtures that need the smallest model, and its size."""
+    """Return (refits or 1, tasks) the mixtures that need the smallest model, and its size."""
     source = fit.draws if draws else fit.parameters
 
     def cost(points: Array) -> Array:
@@ -188,14 +188,14 @@ def _smallest(fit: LawFit, needed: Array, least: float, *, draws: bool) -> tuple
 
 
 def _shares(fit: LawFit, parameters: xr.Dataset, task: str, points: Array) -> Array:
-    """(refits or 1, n) f̂ of a task for mixtures (refits or 1, n, tasks)."""
-    assert isinstance(fit.law, Capacity)  # `_checked` has seen to it
+    """Return (refits or 1, n) f̂ of a task for mixtures (refits or 1, n, tasks)."""
+    assert isinstance(fit.law, Capacity)  # `_check_targets` requires it
     x, values = fit.evaluator.point_inputs(parameters, task, points)
     return fit.law.fraction.share(x, values)
 
 
 def draw_sizes(fit: LawFit, targets: Mapping[str, float], least: float = LEAST_WEIGHT) -> Array:
-    """(refits,) smallest size of every refit; infinite where none is enough."""
+    """Return (refits,) the smallest size of every refit; infinite where none is enough."""
     needed = _needed_sizes(fit, fit.draws, targets)
     if not len(needed):
         return np.empty(0)
@@ -207,24 +207,24 @@ def draw_sizes(fit: LawFit, targets: Mapping[str, float], least: float = LEAST_W
 def _probabilities(
     fit: LawFit, size: float, mixture: Array, targets: Mapping[str, float]
 ) -> tuple[dict[str, float], float]:
-    """That a new model meets each target, and all.
+    """Return the probability that a new model meets each target, and that it meets all.
 
     The mean over refits of the normal probability of its scatter.
     """
-    drawn = fit.evaluator.predict_points(fit.draws, size=size, points=mixture[:, None, :])[..., 0]
-    if not len(drawn):
+    predicted = fit.evaluator.predict_points(fit.draws, size=size, points=mixture[:, None, :])[..., 0]
+    if not len(predicted):
         return dict.fromkeys(targets, float("nan")), float("nan")
-    chances = {}
+    probabilities = {}
     for task, target in targets.items():
-        value = drawn[:, fit.tasks.index(task)]
+        value = predicted[:, fit.tasks.index(task)]
         distance = sign_of(fit) * (target - value) / (np.abs(value) * relative_noise(fit, task))
-        chances[task] = ndtr(distance)
-    each = {task: float(chance.mean()) for task, chance in chances.items()}
-    return each, float(np.prod(list(chances.values()), axis=0).mean())
+        probabilities[task] = ndtr(distance)
+    means = {task: float(values.mean()) for task, values in probabilities.items()}
+    return means, float(np.prod(list(probabilities.values()), axis=0).mean())
 
 
 def _reason(fit: LawFit, targets: Mapping[str, float]) -> str:
-    """Which limits no model passes."""
+    """Return which limits no model passes."""
     word = "lies below" if fit.observations.rising else "exceeds"
     beyond = [
         f"L∞ of {task} ({limit:.4g}) {word} the target {target:g}"

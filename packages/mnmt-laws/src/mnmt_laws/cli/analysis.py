@@ -7,20 +7,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from mnmt_laws.answers.comparison import compare as compare_laws
 from mnmt_laws.cli.console import print_frame, print_json, warn
 from mnmt_laws.cli.options import (
-    DEFAULT_FITTING,
-    DEFAULT_READING,
+    DEFAULT_FIT,
+    DEFAULT_TABLE,
     Figure,
-    Fitting,
+    FitConfig,
     Json,
-    Reading,
-    fit_loaded,
-    load,
-    open_chosen,
+    Out,
+    TableConfig,
+    fit_table,
+    observe_table,
+    open_table,
 )
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.comparison import draw_comparison
@@ -28,57 +27,57 @@ from mnmt_laws.figures.style import save
 from mnmt_laws.fitting.parameters import fit_document, format_fit
 from mnmt_laws.fitting.storage import save as save_fit
 from mnmt_laws.laws import LawName
-from mnmt_laws.report import build_report
+from mnmt_laws.report.build import build_report
 from mnmt_laws.tables.collect import collect as collect_records
 
+_PRINTED_FINDINGS = 6
 
-def collect(
-    runs: Path, *, output: Annotated[Path, Parameter(("--output", "-o"))], as_json: Json = False
-) -> None:
+
+def collect(runs: Path, *, out: Annotated[Path, Out], as_json: Json = False) -> None:
     """Write the run table of a folder of run records.
 
     Args:
         runs: A run record, or a folder of them.
-        output: The `.csv` or `.parquet` file to write.
+        out: The `.csv` or `.parquet` file to write.
         as_json: Print JSON only.
     """
     collected = collect_records(runs)
-    if output.suffix == ".parquet":
-        collected.table.to_parquet(output, index=False)
-    elif output.suffix == ".csv":
-        collected.table.to_csv(output, index=False)
+    if out.suffix == ".parquet":
+        collected.table.to_parquet(out, index=False)
+    elif out.suffix == ".csv":
+        collected.table.to_csv(out, index=False)
     else:
-        raise TableError(f"--output {output}: must end in .csv or .parquet.")
+        raise TableError(f"--out {out}: must end in .csv or .parquet.")
     rows, count = len(collected.table), collected.table["run"].nunique()
     if as_json:
-        print_json({"output": str(output), "rows": rows, "runs": count, "warnings": collected.warnings})
+        print_json({"output": str(out), "rows": rows, "runs": count, "warnings": collected.warnings})
         return
     warn(collected.warnings)
-    print(f"{output}: {rows} rows of {count} runs")
+    print(f"{out}: {rows} rows of {count} runs")
 
 
 def fit(
     source: Path | None = None,
     *,
     law: LawName = "joint",
-    reading: Reading = DEFAULT_READING,
-    fitting: Fitting = DEFAULT_FITTING,
-    output: Annotated[Path | None, Parameter(("--output", "-o"))] = None,
+    table: TableConfig = DEFAULT_TABLE,
+    fitting: FitConfig = DEFAULT_FIT,
+    out: Annotated[Path | None, Out] = None,
     as_json: Json = False,
 ) -> None:
     """Fit a law to every task and print its parameters.
 
     Args:
         source: A run table, or a folder of run records.
-        law: Which law; `joint` is eq. 7 of Fernandes et al. 2023, `capacity` eqs. 11 and 12.
-        reading: What is analysed.
-        fitting: How.
-        output: Save the fit to this `.nc` (NetCDF) or `.json` file.
+        law: The law to fit: `joint` is eq. 7 of Fernandes et al. 2023, `capacity` is eqs. 11 and 12.
+        table: What is analysed.
+        fitting: How it is fitted.
+        out: Save the fit to this `.nc` (NetCDF) or `.json` file.
         as_json: Print JSON only.
     """
-    fitted = fit_loaded(load(source, reading), law, fitting)
-    if output is not None:
-        save_fit(fitted, output)
+    fitted = fit_table(source, table, law, fitting)
+    if out is not None:
+        save_fit(fitted, out)
     if as_json:
         print_json(fit_document(fitted))
         return
@@ -89,60 +88,61 @@ def fit(
 def compare(
     source: Path | None = None,
     *,
-    reading: Reading = DEFAULT_READING,
-    fitting: Fitting = DEFAULT_FITTING,
+    table: TableConfig = DEFAULT_TABLE,
+    fitting: FitConfig = DEFAULT_FIT,
     figure: Figure = None,
     as_json: Json = False,
 ) -> None:
-    """Find which parameter the mixture acts through: β, L∞, α, or all of them.
+    """Find the parameter through which the mixture acts: β, L∞, α, or all of them.
 
     Args:
         source: A run table, or a folder of run records.
-        reading: What is analysed.
-        fitting: How.
+        table: What is analysed.
+        fitting: How it is fitted.
         figure: Draw the comparison to this `.svg`, `.png` or `.pdf` file.
         as_json: Print JSON only.
     """
-    loaded = load(source, reading)
-    found = compare_laws(loaded.observations, objective=fitting.objective, uncertainty=fitting.method)
+    observations = observe_table(source, table)
+    result = compare_laws(observations, objective=fitting.objective, uncertainty=fitting.method)
     if figure is not None:
-        save(draw_comparison(found.table), figure)
+        save(draw_comparison(result.table), figure)
     if as_json:
-        checks = [asdict(check) for check in found.constancy]
-        print_json({"verdict": found.verdict, "best": found.best, "laws": found.table, "constancy": checks})
+        constancy = [asdict(claim) for claim in result.constancy]
+        document = {"verdict": result.verdict, "best": result.best, "laws": result.table}
+        print_json({**document, "constancy": constancy})
         return
     columns = ["task", "label", "num_params", "scatter", "aic", "bic", "size_error", "weight_error"]
     percent = dict.fromkeys(("scatter", "size_error", "weight_error"), "{:.2%}")
-    print_frame(found.table[columns], {"aic": "{:.1f}", "bic": "{:.1f}", **percent})
-    print(f"\n{found.verdict}")
+    print_frame(result.table[columns], {"aic": "{:.1f}", "bic": "{:.1f}", **percent})
+    print(f"\n{result.verdict}")
 
 
 def report(
     source: Path | None = None,
     *,
-    out: Path | None = None,
-    reading: Reading = DEFAULT_READING,
-    fitting: Fitting = DEFAULT_FITTING,
+    out: Annotated[Path | None, Out] = None,
+    table: TableConfig = DEFAULT_TABLE,
+    fitting: FitConfig = DEFAULT_FIT,
     as_json: Json = False,
 ) -> None:
-    """Write the report of a study: index.html, report.json, runs.csv and figures.
+    """Write the report of a study: a page, its figures, the numbers as JSON, and the run table.
 
     Args:
         source: A run table, or a folder of run records.
-        out: Folder to write; by default `report` beside the source.
-        reading: What is analysed.
-        fitting: How.
-        as_json: Print JSON only: where the report is and what it found.
+        out: The folder to write. By default `report`, beside the source.
+        table: What is analysed.
+        fitting: How it is fitted.
+        as_json: Print JSON only: the path of the page, the findings and the warnings.
     """
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     folder = out or (Path("report") if source is None else source.resolve().parent / "report")
     written = build_report(
-        open_chosen(source, reading),
+        open_table(source, table),
         out=folder,
-        metric=reading.metric,
-        testset=reading.testset,
-        architecture=reading.architecture,
-        horizon=reading.horizon,
+        metric=table.metric,
+        testset=table.testset,
+        architecture=table.architecture,
+        horizon=table.horizon,
         objective=fitting.objective,
         uncertainty=fitting.method,
     )
@@ -150,6 +150,6 @@ def report(
         print_json({"index": str(written.index), "findings": written.findings, "warnings": written.warnings})
         return
     print(f"{written.index}")
-    for line in written.findings[:6]:
+    for line in written.findings[:_PRINTED_FINDINGS]:
         print(f"- {line}")
     warn(written.warnings)

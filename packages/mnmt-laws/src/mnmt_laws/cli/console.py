@@ -41,12 +41,12 @@ def _leave(prog: str, message: str, *, status: int) -> NoReturn:
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """The document and nothing else; NaN and infinities, which JSON does not know, as null."""
+    """Print a document and nothing else; NaN and infinities, which JSON does not know, become null."""
     print(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def plain(value: Any) -> Any:
-    """A value in the types of JSON."""
+    """Return a value in the types of JSON."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, pd.DataFrame):
@@ -59,17 +59,17 @@ def plain(value: Any) -> Any:
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """A line each on stderr."""
+    """Print a line for each warning to stderr."""
     for line in dict.fromkeys(warnings):
         print(f"warning: {line}", file=sys.stderr)
 
 
 def print_frame(frame: pd.DataFrame, formats: Mapping[str, str]) -> None:
-    """A table to read; unknown numbers as a dash."""
-    shown = frame.copy()
+    """Print a table to read; unknown numbers are dashes."""
+    table = frame.copy()
     for column, pattern in formats.items():
-        shown[column] = [_cell(value, pattern) for value in frame[column]]
-    print(shown.to_string(index=False))
+        table[column] = [_cell(value, pattern) for value in frame[column]]
+    print(table.to_string(index=False))
 
 
 def _cell(value: float, pattern: str) -> str:

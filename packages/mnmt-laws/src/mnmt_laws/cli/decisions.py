@@ -12,58 +12,54 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from mnmt_laws.answers.frontier import frontier as predict_frontier
-from mnmt_laws.answers.next_runs import design as propose_runs
+from mnmt_laws.answers.next_runs import design as design_runs
 from mnmt_laws.answers.recommendation import LEAST_WEIGHT, Recommendation
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
 from mnmt_laws.answers.targets import SmallestSize, TargetMixture, meet_targets, smallest_size
 from mnmt_laws.cli.console import print_frame, print_json, warn
 from mnmt_laws.cli.options import (
-    DEFAULT_FITTING,
-    DEFAULT_READING,
+    DEFAULT_FIT,
+    DEFAULT_TABLE,
     Figure,
-    Fitting,
+    FitConfig,
     Json,
-    Reading,
-    Size,
-    fit_loaded,
-    load,
-    parse_numbers,
+    Positive,
+    TableConfig,
+    fit_table,
 )
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.style import format_size, save
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.tables.mixture import parse_mixture
 
 CapacityLaw = Literal["capacity", "linear-capacity", "simplex-capacity"]
-Positive = Annotated[float, Parameter(validator=Number(gt=0))]
 
-_SHOWN = 13  # rows of a frontier that are printed to be read
+_PRINTED_POINTS = 13  # about as many points of a frontier are printed as a table
 
 
 def frontier(
     source: Path | None = None,
     *,
-    size: Size,
+    size: Positive,
     law: CapacityLaw = "capacity",
-    reading: Reading = DEFAULT_READING,
-    fitting: Fitting = DEFAULT_FITTING,
+    table: TableConfig = DEFAULT_TABLE,
+    fitting: FitConfig = DEFAULT_FIT,
     figure: Figure = None,
     as_json: Json = False,
 ) -> None:
-    """Predict every task's loss over the mixtures at one size.
+    """Predict the loss of every task over the mixtures, at one size.
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
-        size: N, parameters; any size.
-        law: How effective size depends on the mixture.
-        reading: What is analysed.
-        fitting: How.
+        size: The number of parameters N; any size.
+        law: How the effective size depends on the mixture.
+        table: What is analysed.
+        fitting: How it is fitted.
         figure: Draw the frontier of two tasks to this `.svg`, `.png` or `.pdf` file.
         as_json: Print JSON only.
     """
-    fitted = fit_loaded(load(source, reading), law, fitting)
-    found = predict_frontier(fitted, size=size)
+    fitted = fit_table(source, table, law, fitting)
+    result = predict_frontier(fitted, size=size)
     if figure is not None:
         if len(fitted.tasks) != 2:
             raise TableError(f"--figure draws two tasks, but the table has {len(fitted.tasks)}.")
@@ -71,14 +67,14 @@ def frontier(
     if as_json:
         names = ("weight", "value", "lower", "upper")
         tasks = {
-            task: {name: found[name].sel(task=task).to_numpy() for name in names} for task in fitted.tasks
+            task: {name: result[name].sel(task=task).to_numpy() for name in names} for task in fitted.tasks
         }
-        efficient = found.efficient.to_numpy().tolist()
+        efficient = result.efficient.to_numpy().tolist()
         print_json({"size": size, "tasks": tasks, "efficient": efficient, "warnings": fitted.warnings})
         return
-    step = max(1, found.sizes["point"] // _SHOWN)
+    step = max(1, result.sizes["point"] // _PRINTED_POINTS)
     columns = {
-        f"{name} {task}": found[name].sel(task=task).to_numpy()[::step]
+        f"{name} {task}": result[name].sel(task=task).to_numpy()[::step]
         for name in ("weight", "value")
         for task in fitted.tasks
     }
@@ -89,114 +85,138 @@ def frontier(
 def recommend(
     source: Path | None = None,
     *,
-    size: Size | None = None,
+    size: Positive | None = None,
     prefer: str | None = None,
     targets: str | None = None,
     least_weight: Positive = LEAST_WEIGHT,
     law: CapacityLaw = "capacity",
-    reading: Reading = DEFAULT_READING,
-    fitting: Fitting = DEFAULT_FITTING,
+    table: TableConfig = DEFAULT_TABLE,
+    fitting: FitConfig = DEFAULT_FIT,
     as_json: Json = False,
 ) -> None:
-    """Recommend weights for a preference, or to meet targets.
+    """Recommend the weights of the tasks, for a preference or to meet targets.
 
-    Targets without a size ask for the smallest size that meets them.
+    With targets and no size, the answer is the smallest size that meets them.
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
-        size: N, parameters; any size.
-        prefer: How much each task's loss matters, as `en-de:2,en-zh:1`; equally by default.
-        targets: Losses to be reached, as `en-de:0.9,en-zh:1.2`, in place of a preference.
-        least_weight: Smallest weight that a task may get.
-        law: How effective size depends on the mixture.
-        reading: What is analysed.
-        fitting: How.
+        size: The number of parameters N; any size.
+        prefer: How much each task's loss matters, as in `en-de:2,en-zh:1`. By default all matter equally.
+        targets: The loss that each task should reach, as in `en-de:0.9,en-zh:1.2`. Takes the place of a
+            preference.
+        least_weight: The smallest weight that a task may get.
+        law: How the effective size depends on the mixture.
+        table: What is analysed.
+        fitting: How it is fitted.
         as_json: Print JSON only.
     """
-    _check_question(size, prefer, targets)
-    fitted = fit_loaded(load(source, reading), law, fitting)
-    if targets is not None:
-        wanted = parse_numbers(targets, fitted.tasks, "--targets")
-        if size is None:
-            _answer(smallest_size(fitted, targets=wanted, least_weight=least_weight), fitted, as_json)
-        else:
-            _answer(
-                meet_targets(fitted, size=size, targets=wanted, least_weight=least_weight), fitted, as_json
-            )
-    elif size is not None:
-        preference = None if prefer is None else _preference(prefer, fitted.tasks)
-        advice = recommend_mixture(fitted, size=size, preference=preference, least_weight=least_weight)
-        _answer(advice, fitted, as_json)
+    _check_options(size, prefer, targets)
+    fitted = fit_table(source, table, law, fitting)
+    answer: Recommendation | TargetMixture | SmallestSize
+    if targets is None:
+        assert size is not None  # `_check_options` requires it
+        preference = None if prefer is None else _parse_preference(prefer, fitted.tasks)
+        answer = recommend_mixture(fitted, size=size, preference=preference, least_weight=least_weight)
+    elif size is None:
+        losses = _parse_numbers(targets, fitted.tasks, "--targets")
+        answer = smallest_size(fitted, targets=losses, least_weight=least_weight)
+    else:
+        losses = _parse_numbers(targets, fitted.tasks, "--targets")
+        answer = meet_targets(fitted, size=size, targets=losses, least_weight=least_weight)
+    warnings = (*fitted.warnings, *answer.warnings)
+    if as_json:
+        print_json({**asdict(answer), "warnings": warnings})
+        return
+    for line in _format_answer(answer, fitted):
+        print(line)
+    warn(warnings)
 
 
-def _check_question(size: float | None, prefer: str | None, targets: str | None) -> None:
+def _check_options(size: float | None, prefer: str | None, targets: str | None) -> None:
     if prefer is not None and targets is not None:
         raise TableError("--prefer and --targets are two questions; give one of them.")
     if size is None and targets is None:
         raise TableError("give --size, for the best weights at a size, or --targets, for the smallest size.")
 
 
-def _preference(text: str, tasks: list[str]) -> dict[str, float]:
-    numbers = parse_numbers(text, tasks, "--prefer")
-    if set(numbers) != set(tasks) or not all(0 < number < math.inf for number in numbers.values()):
-        example = ",".join(f"{task}:1" for task in tasks)
-        raise TableError(f"--prefer: must give each task a number above 0, as {example}, but is {text!r}.")
+def _parse_numbers(text: str, tasks: list[str], option: str) -> dict[str, float]:
+    """Return `en-de:2,en-zh:1` as numbers by task.
+
+    Raises:
+        TableError: If it cannot be read or names another task.
+    """
+    try:
+        items = (item.rsplit(":", 1) for item in text.split(","))
+        numbers = {task.strip(): float(value) for task, value in items}
+    except ValueError:
+        numbers = {}
+    unknown = [task for task in numbers if task not in tasks]
+    if not numbers or unknown:
+        raise TableError(
+            f"{option}: must be TASK:NUMBER between commas, as in {_example(tasks)}, but is {text!r}."
+        )
     return numbers
 
 
-def _answer(found: Recommendation | TargetMixture | SmallestSize, fitted: LawFit, as_json: bool) -> None:
-    if as_json:
-        print_json({**asdict(found), "warnings": (*fitted.warnings, *found.warnings)})
-        return
-    for line in _lines(found, fitted):
-        print(line)
-    warn((*fitted.warnings, *found.warnings))
-
-
-def _lines(found: Recommendation | TargetMixture | SmallestSize, fitted: LawFit) -> list[str]:
-    metric, unit = fitted.observations.metric, fitted.observations.unit
-    if isinstance(found, Recommendation):
-        lines = [
-            f"{task}: weight {weight:.3f}{_range(found.weight_intervals[task], '.3f')}, predicted {metric} "
-            f"{found.predicted[task]:.4f}{_range(found.predicted_intervals[task], '.4f')} {unit}"
-            for task, weight in found.weights.items()
-        ]
-        return lines if math.isnan(found.regret) else [*lines, f"expected regret: {found.regret:.2g} {unit}"]
-    if isinstance(found, TargetMixture):
-        chances = {
-            task: f"{chance:.0%}" for task, chance in found.probability.items() if not math.isnan(chance)
-        }
-        lines = [
-            f"{task}: weight {weight:.3f}, predicted {metric} {found.predicted[task]:.4f} {unit}"
-            + (
-                f", target {found.targets[task]:g} met with probability {chances[task]}"
-                if task in chances
-                else ""
-            )
-            for task, weight in found.weights.items()
-        ]
-        together = (
-            ""
-            if math.isnan(found.probability_of_all)
-            else f"all targets: probability {found.probability_of_all:.0%}"
+def _parse_preference(text: str, tasks: list[str]) -> dict[str, float]:
+    numbers = _parse_numbers(text, tasks, "--prefer")
+    if set(numbers) != set(tasks) or not all(0 < number < math.inf for number in numbers.values()):
+        raise TableError(
+            f"--prefer: must give each task a number above 0, as in {_example(tasks)}, but is {text!r}."
         )
-        return [line for line in (*lines, together, found.reason) if line]
-    if found.reason:
-        return [found.reason]
-    share = (
-        f"; in {found.infeasible_share:.0%} of the refits no size is enough"
-        if found.infeasible_share > 0
-        else ""
-    )
-    ends = tuple(format_size(end) if math.isfinite(end) else "∞" for end in found.interval)
-    spread = "" if math.isnan(found.interval[0]) else f" (95%: {ends[0]} to {ends[1]}{share})"
-    weights = [f"{task}: weight {weight:.3f}" for task, weight in found.weights.items()]
-    return [f"smallest size: {format_size(found.size)} parameters{spread}", *weights]
+    return numbers
+
+
+def _example(tasks: list[str]) -> str:
+    return ",".join(f"{task}:1" for task in tasks)
+
+
+def _format_answer(answer: Recommendation | TargetMixture | SmallestSize, fitted: LawFit) -> list[str]:
+    metric, unit = fitted.observations.metric, fitted.observations.unit
+    if isinstance(answer, Recommendation):
+        return _format_recommendation(answer, metric, unit)
+    if isinstance(answer, TargetMixture):
+        return _format_target_mixture(answer, metric, unit)
+    return _format_smallest_size(answer)
+
+
+def _format_recommendation(answer: Recommendation, metric: str, unit: str) -> list[str]:
+    lines = [
+        f"{task}: weight {weight:.3f}{_range(answer.weight_intervals[task], '.3f')}, predicted {metric} "
+        f"{answer.predicted[task]:.4f}{_range(answer.predicted_intervals[task], '.4f')} {unit}"
+        for task, weight in answer.weights.items()
+    ]
+    return lines if math.isnan(answer.regret) else [*lines, f"expected regret: {answer.regret:.2g} {unit}"]
 
 
 def _range(interval: tuple[float, float], pattern: str) -> str:
     low, high = interval
     return "" if math.isnan(low) else f" ({low:{pattern}} to {high:{pattern}})"
+
+
+def _format_target_mixture(answer: TargetMixture, metric: str, unit: str) -> list[str]:
+    lines = []
+    for task, weight in answer.weights.items():
+        line = f"{task}: weight {weight:.3f}, predicted {metric} {answer.predicted[task]:.4f} {unit}"
+        probability = answer.probability.get(task, math.nan)
+        if not math.isnan(probability):
+            line += f", target {answer.targets[task]:g} met with probability {probability:.0%}"
+        lines.append(line)
+    if not math.isnan(answer.probability_of_all):
+        lines.append(f"all targets: probability {answer.probability_of_all:.0%}")
+    return [*lines, answer.reason] if answer.reason else lines
+
+
+def _format_smallest_size(answer: SmallestSize) -> list[str]:
+    if answer.reason:
+        return [answer.reason]
+    line = f"smallest size: {format_size(answer.size)} parameters"
+    if not math.isnan(answer.interval[0]):
+        low, high = (format_size(end) if math.isfinite(end) else "∞" for end in answer.interval)
+        share = answer.infeasible_share
+        infeasible = f"; in {share:.0%} of the refits no size is enough" if share > 0 else ""
+        line += f" (95%: {low} to {high}{infeasible})"
+    return [line, *(f"{task}: weight {weight:.3f}" for task, weight in answer.weights.items())]
 
 
 def design(
@@ -208,12 +228,12 @@ def design(
     flops_per_parameter: Positive | None = None,
     per: Literal["cost", "run"] = "cost",
     law: CapacityLaw = "capacity",
-    reading: Reading = DEFAULT_READING,
-    fitting: Fitting = DEFAULT_FITTING,
+    table: TableConfig = DEFAULT_TABLE,
+    fitting: FitConfig = DEFAULT_FIT,
     figure: Figure = None,
     as_json: Json = False,
 ) -> None:
-    """Propose the runs to train next: those that most reduce the uncertainty of a quantity.
+    """Propose the runs to train next: those that make a quantity most certain.
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
@@ -221,37 +241,27 @@ def design(
             `weight:TASK@size=1e9` (the best weight), `limit:TASK`, `exponent:TASK` or
             `size:TASK=0.9,TASK=1.1` (the smallest size that meets targets).
         runs: How many runs to propose.
-        budget: FLOPs that they may cost together.
-        flops_per_parameter: Cost of a run for each of its parameters; by default as the table's `flops` or
-            `tokens` tell.
-        per: Choose by what a run tells for its `cost`, or for a `run` whatever it costs.
-        law: How effective size depends on the mixture.
-        reading: What is analysed.
-        fitting: How.
-        figure: Draw present and proposed runs to this `.svg`, `.png` or `.pdf` file.
+        budget: The most FLOPs that all of them may cost.
+        flops_per_parameter: The cost of a run for each of its parameters. By default it follows from the
+            columns `flops` or `tokens` of the table.
+        per: Compare runs by what they tell for their `cost`, or for one `run` whatever it costs.
+        law: How the effective size depends on the mixture.
+        table: What is analysed.
+        fitting: How it is fitted.
+        figure: Draw trained and proposed runs to this `.svg`, `.png` or `.pdf` file.
         as_json: Print JSON only.
     """
-    fitted = fit_loaded(load(source, reading), law, fitting)
+    fitted = fit_table(source, table, law, fitting)
     scale = flops_per_parameter
     cost = None if scale is None else lambda size: scale * size
-    found = propose_runs(fitted, quantity=quantity, runs=runs, cost=cost, budget=budget, per=per)
+    result = design_runs(fitted, quantity=quantity, runs=runs, cost=cost, budget=budget, per=per)
     if figure is not None:
-        save(_drawn(found.runs, fitted), figure)
+        save(draw_design(result, fitted.observations, task=fitted.tasks[0]), figure)
     if as_json:
-        document = {key: getattr(found, key) for key in ("quantity", "std", "method", "runs", "candidates")}
+        document = {key: getattr(result, key) for key in ("quantity", "std", "method", "runs", "candidates")}
         print_json({**document, "warnings": fitted.warnings})
         return
-    print(f"{found.quantity}: standard deviation now {found.std:.3g}")
-    shown = found.runs.assign(size=[format_size(size) for size in found.runs["size"]])
-    print_frame(shown, {"cost": "{:.3g}", "total_cost": "{:.3g}", "std": "{:.3g}", "share": "{:.0%}"})
+    print(f"{result.quantity}: standard deviation now {result.std:.3g}")
+    rows = result.runs.assign(size=[format_size(size) for size in result.runs["size"]])
+    print_frame(rows, {"cost": "{:.3g}", "total_cost": "{:.3g}", "std": "{:.3g}", "share": "{:.0%}"})
     warn(fitted.warnings)
-
-
-def _drawn(runs: pd.DataFrame, fitted: LawFit):  # type: ignore[no-untyped-def]  # a figure
-    first = fitted.tasks[0]
-    rows = fitted.observations.frame
-    weights = [parse_mixture(mixture, "").get(first, 0.0) for mixture in runs["mixture"]]
-    proposed = runs.assign(weight=weights, order=range(1, len(runs) + 1))
-    return draw_design(
-        existing=rows[rows["task"] == first][["size", "weight"]], proposed=proposed, task=first
-    )

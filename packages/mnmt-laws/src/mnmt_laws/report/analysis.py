@@ -131,7 +131,7 @@ class Analysis:
 def analyse(
     source: Source,
     *,
-    metric: str,
+    metric: str | None,
     testset: str | None,
     architecture: str | None,
     horizon: float | None = None,
@@ -208,7 +208,8 @@ def _scatter_warning(joint: LawFit, uncertainty: Uncertainty) -> list[str]:
 
 def _quality(table: RunTable, observations: Observations) -> pd.DataFrame:
     """Return `pair_metrics` and `corrected`, without zero-shot rows: their losses are far larger."""
-    pairs = pair_metrics(table, observations)
+    architecture = observations.frame["architecture"].iloc[0]
+    pairs = pair_metrics(table, testset=observations.testset or None, architecture=architecture or None)
     if pairs.empty:
         return pairs
     return mark_corrected(pairs[pairs["weight"] > 0], observations.frame)

@@ -36,7 +36,7 @@ def build_report(
     source: str | Path | pd.DataFrame | Source,
     *,
     out: str | Path,
-    metric: str = "loss",
+    metric: str | None = None,
     testset: str | None = None,
     architecture: str | None = None,
     horizon: float | None = None,
@@ -50,8 +50,8 @@ def build_report(
     Args:
         source: A run table, its file, or a folder of run records.
         out: Folder to write; it is created if it does not exist.
-        metric: A value of the `metric` column.
-        testset: A value of the `testset` column; `test` by default, or the only one.
+        metric: A value of the `metric` column; by default the only one, or `loss`.
+        testset: A value of the `testset` column; by default the only one, or `test`.
         architecture: A value of the `architecture` column; not needed where there is only one.
         horizon: Steps at which runs that have not converged are read; by default all stay as they are.
         objective: As in `fit`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mnmt_laws.answers.claims import explained
+from mnmt_laws.answers.claims import r_squared
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.text import format_duration, format_estimate
@@ -24,7 +24,7 @@ def _laws(analysis: Analysis) -> str:
     parts = []
     for task in analysis.tasks:
         alpha = format_estimate(float(fit.parameters.alpha.sel(task=task)), float(std.alpha.sel(task=task)))
-        share = explained(fit, task, rows[rows["task"] == task])
+        share = r_squared(fit, task, rows[rows["task"] == task])
         parts.append(f"{task} has exponent α = {alpha} (R² = {math.floor(share * 1e4) / 1e4:.4f})")
     return f"With one power law in model size, fitted to all weights at once, {_join(parts)}."
 
@@ -47,8 +47,8 @@ def _constancy(analysis: Analysis) -> str:
 
 
 def _verdict(analysis: Analysis) -> str:
-    """Return what the mixture acts through, without the errors that the comparison's table shows."""
-    return "" if analysis.comparison is None else analysis.comparison.verdict.partition(" Without ")[0]
+    """Return what the mixture acts through, without the errors, which the comparison's table holds."""
+    return "" if analysis.comparison is None else analysis.comparison.preference
 
 
 def _advice(analysis: Analysis) -> str:
@@ -101,7 +101,8 @@ def _fractions(analysis: Analysis) -> str:
 
 def _effort(analysis: Analysis) -> str:
     sizes, weights = analysis.sizes, analysis.observations.fit["weight"].nunique()
-    text = f"These findings rest on {len(sizes)} sizes ({format_size(sizes[0])} to {format_size(sizes[-1])} parameters)"
+    smallest, largest = format_size(sizes[0]), format_size(sizes[-1])
+    text = f"These findings rest on {len(sizes)} sizes ({smallest} to {largest} parameters)"
     text += (
         f", {weights} fitted weight{'s' if weights > 1 else ''} and {len(analysis.observations.frame)} values"
     )
