@@ -35,7 +35,7 @@ WEIGHTS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 UNSEEN = 0.2
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def laws() -> dict[str, TaskLaw]:
     return LAWS
 
@@ -46,7 +46,7 @@ def clean() -> Observations:
     return observe(simulate(LAWS, sizes=SIZES, weights=WEIGHTS))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def study_table() -> pd.DataFrame:
     """1% noise; the largest size and the weight 0.2 held out; chrF beside the loss."""
     table = simulate(LAWS, sizes=SIZES, weights=(*WEIGHTS, UNSEEN), noise=0.01, seed=3)

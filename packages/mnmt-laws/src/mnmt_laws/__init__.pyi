@@ -8,6 +8,7 @@ from .answers.fractions import fitted_fraction as fitted_fraction
 from .answers.fractions import fractions_of_testsets as fractions_of_testsets
 from .answers.frontier import frontier as frontier
 from .answers.next_runs import Design as Design
+from .answers.next_runs import default_candidates as default_candidates
 from .answers.next_runs import design as design
 from .answers.predictions import HeldOut as HeldOut
 from .answers.predictions import MoreTasks as MoreTasks

@@ -8,25 +8,24 @@ import pytest
 
 from mnmt_laws import LawFit, Observations, Perturbation, design, fit, observe, simulate
 from mnmt_laws.answers.next_runs import cost_of_runs, default_candidates
-from mnmt_laws.answers.quantity import FORMS, parse_quantity
 
 QUANTITY = "loss:en-de@size=1e6,p=0.3"
 
 
 def test_the_present_spread_is_that_of_the_refits(two_tasks: LawFit) -> None:
-    found = design(two_tasks, quantity=QUANTITY, runs=2)
-    drawn = two_tasks.predict(draws=True, task="en-de", size=1e6, weight=0.3)
-    assert found.std == pytest.approx(float(np.std(drawn, ddof=1)))
-    assert (found.runs["std"].diff().dropna() < 0).all()
-    assert found.runs["std"].iloc[0] < found.std
-    assert found.candidates["std"].is_monotonic_increasing
+    proposal = design(two_tasks, quantity=QUANTITY, runs=2)
+    predicted = two_tasks.predict(draws=True, task="en-de", size=1e6, weight=0.3)
+    assert proposal.std == pytest.approx(float(np.std(predicted, ddof=1)))
+    assert (proposal.runs["std"].diff().dropna() < 0).all()
+    assert proposal.runs["std"].iloc[0] < proposal.std
+    assert proposal.candidates["std"].is_monotonic_increasing
 
 
 def test_a_run_at_the_point_itself_tells_most_of_a_loss(two_tasks: LawFit) -> None:
-    there = (1e6, {"en-de": 0.3, "en-zh": 0.7})
+    target = (1e6, {"en-de": 0.3, "en-zh": 0.7})
     elsewhere = [(size, {"en-de": share, "en-zh": 1 - share}) for size in (1e4, 3e4) for share in (0.5, 0.9)]
-    found = design(two_tasks, quantity=QUANTITY, candidates=[*elsewhere, there], runs=1, per="run")
-    assert found.runs["size"][0] == 1e6
+    proposal = design(two_tasks, quantity=QUANTITY, candidates=[*elsewhere, target], runs=1, per="run")
+    assert proposal.runs["size"][0] == 1e6
 
 
 def test_the_predicted_fall_is_what_a_trained_run_brings(laws: dict, study_sizes: tuple[float, ...]) -> None:  # type: ignore[type-arg]
@@ -58,9 +57,9 @@ def test_the_predicted_fall_is_what_a_trained_run_brings(laws: dict, study_sizes
 
 
 def test_runs_stay_within_the_budget(two_tasks: LawFit) -> None:
-    found = design(two_tasks, quantity=QUANTITY, runs=20, budget=2e5, cost=lambda size: size, per="run")
-    assert found.runs["total_cost"].iloc[-1] <= 2e5
-    assert len(found.runs) < 20
+    proposal = design(two_tasks, quantity=QUANTITY, runs=20, budget=2e5, cost=lambda size: size, per="run")
+    assert proposal.runs["total_cost"].iloc[-1] <= 2e5
+    assert len(proposal.runs) < 20
     with pytest.raises(ValueError, match=r"`budget` must be at least 9.46e\+03 FLOPs, the cheapest run"):
         design(two_tasks, quantity=QUANTITY, budget=10.0, cost=lambda size: size)
 
@@ -76,37 +75,14 @@ def test_runs_stay_within_the_budget(two_tasks: LawFit) -> None:
     ],
 )
 def test_every_quantity_can_be_asked_for(two_tasks: LawFit, quantity: str) -> None:
-    found = design(two_tasks, quantity=quantity, runs=1)
-    assert 0 < found.runs["share"][0] < 1
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("slope:en-de", "`quantity` must read loss:TASK@size=1e9,p=0.3 or"),
-        ("loss:en-fr@size=1e9,p=0.3", "`quantity` must name a task of en-de, en-zh, but is 'loss:en-fr"),
-        ("loss:en-de@size=1e9", "`quantity` must read loss:TASK@size=1e9,p=0.3 with numbers above 0"),
-        ("fraction:en-de@p=-1", "with numbers above 0, but is 'fraction:en-de@p=-1'"),
-        ("size:en-fr=1", "`quantity` must read size:TASK=0.9,TASK=1.1"),
-    ],
-)
-def test_quantities_that_cannot_be_read_are_refused(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        parse_quantity(text, ["en-de", "en-zh"])
-
-
-def test_the_forms_that_are_named_can_be_read() -> None:
-    for form in FORMS:
-        assert (
-            parse_quantity(form.replace("TASK=0.9,TASK", "a=0.9,b").replace("TASK", "a"), ["a", "b"]).kind
-            in form
-        )
+    proposal = design(two_tasks, quantity=quantity, runs=1)
+    assert 0 < proposal.runs["share"][0] < 1
 
 
 def test_costs_come_from_the_table(clean: Observations) -> None:
     frame = clean.frame.assign(flops=7.0 * clean.frame["size"] ** 1.5)
-    own = fit(observe(frame), law="capacity", uncertainty=Perturbation(refits=0))
-    assert cost_of_runs(own)(1e5) == pytest.approx(7.0 * 1e5**1.5)
+    fitted = fit(observe(frame), law="capacity", uncertainty=Perturbation(refits=0))
+    assert cost_of_runs(fitted)(1e5) == pytest.approx(7.0 * 1e5**1.5)
     tokens = fit(observe(clean.frame.assign(tokens=1e6)), law="capacity", uncertainty=Perturbation(refits=0))
     assert cost_of_runs(tokens)(1e5) == pytest.approx(6e11)
 

@@ -1,4 +1,4 @@
-"""Models of three tasks, predicted from models of two."""
+"""Held-out runs, and models of three tasks, are predicted from what was fitted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Perturbation, ResidualBootstrap, TableError, observe
-from mnmt_laws.answers.predictions import predict_more_tasks
+from mnmt_laws import (
+    LawFit,
+    MoreTasks,
+    Observations,
+    Perturbation,
+    ResidualBootstrap,
+    TableError,
+    compare_irreducible,
+    fit,
+    observe,
+    predict_held_out,
+    predict_more_tasks,
+)
 from mnmt_laws.tables.mixture import format_mixture, parse_mixture
 
 TASKS = ("en-de", "en-fr", "en-zh")
@@ -58,48 +69,59 @@ def study(*, noise: float = 0.0, triples: list[dict[str, float]] = TRIPLES) -> p
     return rows_of([{task: 1.0} for task in TASKS] + PAIRS + triples, noise=noise)
 
 
-def test_three_tasks_follow_from_their_pairs() -> None:
-    found = predict_more_tasks(observe(study()), uncertainty=NONE)
-    assert len(found.rows) == len(SIZES) * len(TRIPLES) * 3
-    columns = (found.rows[name].tolist() for name in ("task", "size", "mixture"))
+@pytest.fixture(scope="module")
+def exact_pairs() -> MoreTasks:
+    """Models of three tasks, predicted from losses of one and two without noise."""
+    return predict_more_tasks(study(), uncertainty=NONE)
+
+
+def test_three_tasks_follow_from_their_pairs(exact_pairs: MoreTasks) -> None:
+    prediction = exact_pairs
+    assert len(prediction.rows) == len(SIZES) * len(TRIPLES) * 3
+    columns = (prediction.rows[name].tolist() for name in ("task", "size", "mixture"))
     expected = [
         loss(task, size, parse_mixture(mixture, "row")) for task, size, mixture in zip(*columns, strict=True)
     ]
-    np.testing.assert_allclose(found.rows["predicted"], expected, rtol=1e-6)
-    assert found.median_error < 1e-6
-    assert (found.rows["num_tasks"] == 3).all()
-    assert found.rows[["lower", "upper"]].isna().all(axis=None)
+    np.testing.assert_allclose(prediction.rows["predicted"], expected, rtol=1e-6)
+    assert prediction.median_error < 1e-6
+    assert (prediction.rows["num_tasks"] == 3).all()
+    assert prediction.rows[["lower", "upper"]].isna().all(axis=None)
 
 
-def test_the_law_knows_only_models_of_two() -> None:
+def test_models_of_three_are_predicted_and_never_fitted_held_out_or_not() -> None:
     rows = study()
-    odd = rows.assign(value=rows["value"] * np.where(rows["mixture"].str.count(":") > 2, 1.1, 1.0))
-    found = predict_more_tasks(observe(odd), uncertainty=NONE)
-    assert len(found.fit.observations.frame) == len(rows) - len(SIZES) * len(TRIPLES) * 3
-    np.testing.assert_allclose(found.rows["error"], 1 / 1.1 - 1, rtol=1e-5)
-    assert found.median_error == pytest.approx(1 - 1 / 1.1, rel=1e-5)
+    triple = rows["mixture"].str.count(":") > 2
+    held_out = triple & rows["size"].gt(SIZES[1])
+    odd = rows.assign(
+        value=rows["value"] * np.where(triple, 1.1, 1.0), role=np.where(held_out, "held-out", "fit")
+    )
+    predicted = predict_more_tasks(odd, uncertainty=NONE)
+    assert len(predicted.rows) == len(SIZES) * len(TRIPLES) * 3
+    assert len(predicted.fit.observations.frame) == len(rows) - len(predicted.rows)
+    np.testing.assert_allclose(predicted.rows["error"], 1 / 1.1 - 1, rtol=1e-5)
+    assert predicted.median_error == pytest.approx(1 - 1 / 1.1, rel=1e-5)
 
 
 def test_errors_are_relative_and_intervals_hold_the_prediction() -> None:
-    found = predict_more_tasks(observe(study(noise=0.002)), uncertainty=Perturbation(share=0.002, refits=20))
-    rows = found.rows
+    prediction = predict_more_tasks(study(noise=0.002), uncertainty=Perturbation(share=0.002, refits=20))
+    rows = prediction.rows
     np.testing.assert_allclose(rows["error"], rows["predicted"] / rows["observed"] - 1)
     assert ((rows["lower"] < rows["predicted"]) & (rows["predicted"] < rows["upper"])).mean() > 0.9
-    draws = found.fit.predict(found.fit.observations.frame.iloc[:2], draws=True)
+    draws = prediction.fit.predict(prediction.fit.observations.frame.iloc[:2], draws=True)
     assert draws.shape == (20, 2)
-    assert rows["error"].abs().median() == found.median_error < 0.01
+    assert rows["error"].abs().median() == prediction.median_error < 0.01
 
 
 def test_a_partner_may_hinder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LAWS, "en-de", (0.35, 0.9, 1.2, 1.0, {"en-fr": 0.4, "en-zh": -0.3}))
-    found = predict_more_tasks(observe(study()), uncertainty=NONE)
-    c1 = found.fit.parameters.c1.sel(task="en-de")
+    prediction = predict_more_tasks(study(), uncertainty=NONE)
+    c1 = prediction.fit.parameters.c1.sel(task="en-de")
     np.testing.assert_allclose([c1.sel(partner="en-fr"), c1.sel(partner="en-zh")], [0.4, -0.3], rtol=1e-6)
-    assert found.median_error < 1e-6
+    assert prediction.median_error < 1e-6
 
 
-def test_each_task_has_a_gain_from_each_of_its_partners() -> None:
-    fitted = predict_more_tasks(observe(study()), uncertainty=NONE).fit
+def test_each_task_has_a_gain_from_each_of_its_partners(exact_pairs: MoreTasks) -> None:
+    fitted = exact_pairs.fit
     for task, (alpha, limit, c2, c3, gains) in LAWS.items():
         one = fitted.parameters.sel(task=task)
         np.testing.assert_allclose([one.alpha, one.l_inf, one.c2, one.c3], [alpha, limit, c2, c3], rtol=1e-6)
@@ -109,20 +131,12 @@ def test_each_task_has_a_gain_from_each_of_its_partners() -> None:
         assert fitted.num_parameters(task) == 5 + 2
 
 
-def test_held_out_mixtures_are_predicted_too() -> None:
-    frame = study()
-    role = np.where(frame["mixture"].str.count(":") > 2, "held-out", "fit")
-    found = predict_more_tasks(observe(frame.assign(role=role)), uncertainty=NONE)
-    assert len(found.rows) == len(SIZES) * len(TRIPLES) * 3
-    assert found.median_error < 1e-6
-
-
 def test_tasks_that_were_in_no_pair_are_left_out() -> None:
     frame = study()
     alone = frame[(frame["mixture"].str.count(":") > 2) | (frame["task"] != "en-zh")]
-    found = predict_more_tasks(observe(alone), uncertainty=NONE)
-    assert sorted(found.rows["task"].unique()) == ["en-de", "en-fr"]
-    assert found.median_error < 1e-6
+    prediction = predict_more_tasks(alone, uncertainty=NONE)
+    assert sorted(prediction.rows["task"].unique()) == ["en-de", "en-fr"]
+    assert prediction.median_error < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -134,11 +148,31 @@ def test_tasks_that_were_in_no_pair_are_left_out() -> None:
 )
 def test_what_cannot_be_predicted_is_refused(mixtures: list[dict[str, float]], message: str) -> None:
     with pytest.raises(TableError, match=message):
-        predict_more_tasks(observe(rows_of(mixtures)))
+        predict_more_tasks(rows_of(mixtures))
 
 
 def test_mixtures_that_are_missing_are_asked_for() -> None:
     with pytest.raises(
         TableError, match=r"row \d+: the weights of the other tasks are not known; add a `mixture`"
     ):
-        predict_more_tasks(observe(rows_of(TRIPLES[1:2]).drop(columns="mixture")))
+        predict_more_tasks(rows_of(TRIPLES[1:2]).drop(columns="mixture"))
+
+
+def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.DataFrame) -> None:
+    observations = observe(study_table)
+    joint, capacity = (fit(observations, law=law, uncertainty=NONE) for law in ("joint", "capacity"))
+    rows = predict_held_out(capacity=capacity, joint=joint).rows
+    assert len(rows) == len(observations.held_out) == 2 * 6 + 2 * 6
+    assert rows["new_size"].sum() == 14
+    assert rows["new_weight"].sum() == 12
+    assert rows.loc[rows["new_weight"], "joint"].isna().all()
+    assert rows["capacity_error"].abs().median() < 0.02
+    without = study_table[study_table["role"] == "fit"]
+    assert fit(without, uncertainty=NONE).parameters.equals(joint.parameters)
+
+
+def test_known_limits_stand_beside_fitted_ones(clean: Observations, joint: LawFit) -> None:
+    compared = compare_irreducible(joint)
+    assert compared["true"].tolist() == [0.18, 0.25]
+    assert (compared["difference"].abs() < 1e-8).all()
+    assert compare_irreducible(fit(clean.frame.drop(columns="irreducible"), uncertainty=NONE)).empty

@@ -32,19 +32,19 @@ def test_two_tasks_match_a_fine_grid(two_tasks: LawFit, first: float) -> None:
     preference = {"en-de": first, "en-zh": 1.0}
     grid = np.linspace(1e-3, 1 - 1e-3, 100_001)
     costs = cost_of(two_tasks, preference, np.stack([grid, 1 - grid], axis=1))
-    found = recommend(two_tasks, size=SIZE, preference=preference)
-    assert found.weights["en-de"] == pytest.approx(grid[costs.argmin()], abs=2e-5)
-    mixture = np.array([list(found.weights.values())])
+    advice = recommend(two_tasks, size=SIZE, preference=preference)
+    assert advice.weights["en-de"] == pytest.approx(grid[costs.argmin()], abs=2e-5)
+    mixture = np.array([list(advice.weights.values())])
     assert cost_of(two_tasks, preference, mixture)[0] <= costs.min() + 1e-14
 
 
 def test_three_tasks_are_no_worse_than_any_random_mixture(three_tasks: LawFit) -> None:
     preference = {"en-de": 1.0, "en-fr": 3.0, "en-zh": 2.0}
-    found = recommend(three_tasks, size=SIZE, preference=preference)
+    advice = recommend(three_tasks, size=SIZE, preference=preference)
     points = np.random.default_rng(0).dirichlet(np.ones(3), 20_000) * 0.997 + 0.001
-    best = cost_of(three_tasks, preference, np.array([list(found.weights.values())]))[0]
+    best = cost_of(three_tasks, preference, np.array([list(advice.weights.values())]))[0]
     assert best <= cost_of(three_tasks, preference, points).min()
-    assert math.fsum(found.weights.values()) == pytest.approx(1.0)
+    assert math.fsum(advice.weights.values()) == pytest.approx(1.0)
 
 
 def test_scaling_all_preferences_changes_nothing(two_tasks: LawFit) -> None:
@@ -57,21 +57,21 @@ def test_scaling_all_preferences_changes_nothing(two_tasks: LawFit) -> None:
 
 
 def test_intervals_hold_the_recommendation_and_regret_is_no_gain(two_tasks: LawFit) -> None:
-    found = recommend(two_tasks, size=SIZE)
-    for task, weight in found.weights.items():
-        low, high = found.weight_intervals[task]
+    advice = recommend(two_tasks, size=SIZE)
+    for task, weight in advice.weights.items():
+        low, high = advice.weight_intervals[task]
         assert low < weight < high
-        low, high = found.predicted_intervals[task]
-        assert low < found.predicted[task] < high
-    assert found.regret >= 0
+        low, high = advice.predicted_intervals[task]
+        assert low < advice.predicted[task] < high
+    assert advice.regret >= 0
     assert best_weights(two_tasks, size=SIZE).shape == (two_tasks.draws.sizes["draw"], 2)
 
 
 def test_without_refits_the_spread_is_unknown(clean: Observations) -> None:
     bare = fit(clean, law="capacity", uncertainty=Perturbation(refits=0))
-    found = recommend(bare, size=SIZE)
-    assert math.isnan(found.regret)
-    assert all(math.isnan(end) for end in found.weight_intervals["en-de"])
+    advice = recommend(bare, size=SIZE)
+    assert math.isnan(advice.regret)
+    assert all(math.isnan(end) for end in advice.weight_intervals["en-de"])
 
 
 def test_a_rising_metric_is_maximised(clean: Observations) -> None:
@@ -88,17 +88,17 @@ def test_a_rising_metric_is_maximised(clean: Observations) -> None:
 
 
 def test_leaving_what_was_observed_is_said(two_tasks: LawFit) -> None:
-    found = recommend(two_tasks, size=1e7, preference={"en-de": 100.0, "en-zh": 1.0})
-    assert any("times the largest observed" in line for line in found.warnings)
-    assert any("of en-zh lies outside those observed (0.1 to 1)" in line for line in found.warnings)
+    advice = recommend(two_tasks, size=1e7, preference={"en-de": 100.0, "en-zh": 1.0})
+    assert any("times the largest observed" in line for line in advice.warnings)
+    assert any("of en-zh lies outside those observed (0.1 to 1)" in line for line in advice.warnings)
     assert any(
         "below the smallest observed (9456)" in line for line in recommend(two_tasks, size=10).warnings
     )
 
 
 def test_the_least_weight_is_kept(two_tasks: LawFit) -> None:
-    found = recommend(two_tasks, size=SIZE, preference={"en-de": 1e6, "en-zh": 1.0}, least_weight=0.2)
-    assert found.weights["en-zh"] == pytest.approx(0.2, abs=1e-6)
+    advice = recommend(two_tasks, size=SIZE, preference={"en-de": 1e6, "en-zh": 1.0}, least_weight=0.2)
+    assert advice.weights["en-zh"] == pytest.approx(0.2, abs=1e-6)
 
 
 @pytest.mark.parametrize(

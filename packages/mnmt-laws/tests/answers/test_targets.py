@@ -21,21 +21,21 @@ def test_the_smallest_size_of_losses_that_a_model_has_is_that_model(
     targets = {
         task: float(exact.predict(task=task, size=size, weight=weight)) for task, weight in mixture.items()
     }
-    found = smallest_size(exact, targets=targets)
-    assert found.size == pytest.approx(size, rel=1e-5)
-    assert found.weights == pytest.approx(mixture, abs=1e-4)
+    answer = smallest_size(exact, targets=targets)
+    assert answer.size == pytest.approx(size, rel=1e-5)
+    assert answer.weights == pytest.approx(mixture, abs=1e-4)
     assert meet_targets(exact, size=size * 1.001, targets=targets).feasible
     assert not meet_targets(exact, size=size * 0.999, targets=targets).feasible
 
 
 def test_a_feasible_answer_meets_its_targets(three_tasks: LawFit) -> None:
     targets = {"en-de": 0.35, "en-fr": 0.4, "en-zh": 0.45}
-    found = smallest_size(three_tasks, targets=targets)
-    predicted = three_tasks.predict_mixture(size=found.size, mixture=found.weights)
+    answer = smallest_size(three_tasks, targets=targets)
+    predicted = three_tasks.predict_mixture(size=answer.size, mixture=answer.weights)
     for task, target in targets.items():
         assert float(predicted.sel(task=task)[0]) <= target * (1 + 1e-6)
-    low, high = found.interval
-    assert low < found.size < high
+    low, high = answer.interval
+    assert low < answer.size < high
 
 
 @given(first=st.floats(0.3, 0.6), step=st.floats(0.001, 0.2))
@@ -48,15 +48,15 @@ def test_easier_targets_never_need_larger_models(exact: LawFit, first: float, st
 
 
 def test_beyond_the_limit_nothing_is_enough(two_tasks: LawFit) -> None:
-    found = smallest_size(two_tasks, targets={"en-de": 0.1, "en-zh": 0.5})
-    assert found.size == float("inf")
-    assert found.weights == {}
-    assert found.infeasible_share == 1.0
+    answer = smallest_size(two_tasks, targets={"en-de": 0.1, "en-zh": 0.5})
+    assert answer.size == float("inf")
+    assert answer.weights == {}
+    assert answer.infeasible_share == 1.0
     limit = float(two_tasks.parameters.l_inf.sel(task="en-de"))
-    assert found.reason == f"infeasible: L∞ of en-de ({limit:.4g}) exceeds the target 0.1"
+    assert answer.reason == f"infeasible: L∞ of en-de ({limit:.4g}) exceeds the target 0.1"
     close = meet_targets(two_tasks, size=SIZE, targets={"en-de": 0.1, "en-zh": 0.5})
     assert not close.feasible
-    assert close.reason == found.reason
+    assert close.reason == answer.reason
     assert close.probability["en-de"] == pytest.approx(0.0, abs=1e-12)
 
 
@@ -72,14 +72,14 @@ def test_probabilities_count_the_scatter_of_models(two_tasks: LawFit) -> None:
 
 
 def test_a_task_without_a_target_gets_the_least_weight(exact: LawFit) -> None:
-    found = meet_targets(exact, size=SIZE, targets={"en-de": 0.3}, least_weight=0.01)
-    assert found.weights["en-zh"] == pytest.approx(0.01, abs=1e-6)
-    assert list(found.slack) == ["en-de"]
+    answer = meet_targets(exact, size=SIZE, targets={"en-de": 0.3}, least_weight=0.01)
+    assert answer.weights["en-zh"] == pytest.approx(0.01, abs=1e-6)
+    assert list(answer.slack) == ["en-de"]
 
 
 def test_what_is_missed_is_told(exact: LawFit) -> None:
-    found = meet_targets(exact, size=1e4, targets={"en-de": 0.3, "en-zh": 0.4})
-    assert "infeasible at this size: no mixture meets every target; this one misses en-de by" in found.reason
+    answer = meet_targets(exact, size=1e4, targets={"en-de": 0.3, "en-zh": 0.4})
+    assert "infeasible at this size: no mixture meets every target; this one misses en-de by" in answer.reason
 
 
 def test_unknown_uncertainty_is_nan(clean: Observations) -> None:

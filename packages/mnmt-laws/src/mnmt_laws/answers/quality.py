@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from scipy import stats
 
@@ -80,11 +79,3 @@ def quality_lines(pairs: pd.DataFrame, metric: str, *, level: float = 0.95) -> p
                      slope - reach, slope + reach, len(task_pairs)))  # fmt: skip
     columns = ["task", "metric", "slope", "intercept", "r", "slope_std", "lower", "upper", "count"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def metric_at(
-    lines: pd.DataFrame, *, task: str, loss: float | np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-) -> object:
-    """Return the metric that a task's line gives at a loss, in points."""
-    line = lines.set_index("task").loc[task]
-    return line["intercept"] + line["slope"] * np.asarray(loss)

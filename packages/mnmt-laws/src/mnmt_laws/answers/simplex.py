@@ -95,8 +95,8 @@ def _neighbourhood(num_tasks: int) -> tuple[Array, float]:
     if num_tasks == 2:
         steps = np.linspace(-1.0, 1.0, 41)
         return np.stack([steps, -steps], axis=1), 0.1
-    away = np.eye(num_tasks)[:, None, :] - np.eye(num_tasks)[None, :, :]
-    pairs = away[~np.eye(num_tasks, dtype=bool)]
+    moves = np.eye(num_tasks)[:, None, :] - np.eye(num_tasks)[None, :, :]
+    pairs = moves[~np.eye(num_tasks, dtype=bool)]
     return np.concatenate([pairs, 0.5 * pairs, 0.2 * pairs, _mixed(pairs)]), 0.6
 
 

@@ -17,7 +17,7 @@ from mnmt_laws.cli.options import (
     Json,
     Out,
     TableConfig,
-    fit_table,
+    fit_observations,
     observe_table,
     open_table,
 )
@@ -75,7 +75,7 @@ def fit(
         out: Save the fit to this `.nc` (NetCDF) or `.json` file.
         as_json: Print JSON only.
     """
-    fitted = fit_table(source, table, law, fitting)
+    fitted = fit_observations(observe_table(source, table), law, fitting)
     if out is not None:
         save_fit(fitted, out)
     if as_json:

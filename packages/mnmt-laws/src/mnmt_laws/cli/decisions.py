@@ -25,7 +25,8 @@ from mnmt_laws.cli.options import (
     Json,
     Positive,
     TableConfig,
-    fit_table,
+    fit_observations,
+    observe_table,
 )
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
@@ -58,7 +59,7 @@ def frontier(
         figure: Draw the frontier of two tasks to this `.svg`, `.png` or `.pdf` file.
         as_json: Print JSON only.
     """
-    fitted = fit_table(source, table, law, fitting)
+    fitted = fit_observations(observe_table(source, table), law, fitting)
     result = predict_frontier(fitted, size=size)
     if figure is not None:
         if len(fitted.tasks) != 2:
@@ -111,18 +112,17 @@ def recommend(
         as_json: Print JSON only.
     """
     _check_options(size, prefer, targets)
-    fitted = fit_table(source, table, law, fitting)
+    observations = observe_table(source, table)
+    preference = None if prefer is None else _parse_preference(prefer, observations.tasks)
+    losses = {} if targets is None else _parse_numbers(targets, observations.tasks, "--targets")
+    fitted = fit_observations(observations, law, fitting)
     answer: Recommendation | TargetMixture | SmallestSize
-    if targets is None:
-        assert size is not None  # `_check_options` requires it
-        preference = None if prefer is None else _parse_preference(prefer, fitted.tasks)
-        answer = recommend_mixture(fitted, size=size, preference=preference, least_weight=least_weight)
-    elif size is None:
-        losses = _parse_numbers(targets, fitted.tasks, "--targets")
+    if size is None:
         answer = smallest_size(fitted, targets=losses, least_weight=least_weight)
-    else:
-        losses = _parse_numbers(targets, fitted.tasks, "--targets")
+    elif losses:
         answer = meet_targets(fitted, size=size, targets=losses, least_weight=least_weight)
+    else:
+        answer = recommend_mixture(fitted, size=size, preference=preference, least_weight=least_weight)
     warnings = (*fitted.warnings, *answer.warnings)
     if as_json:
         print_json({**asdict(answer), "warnings": warnings})
@@ -251,7 +251,7 @@ def design(
         figure: Draw trained and proposed runs to this `.svg`, `.png` or `.pdf` file.
         as_json: Print JSON only.
     """
-    fitted = fit_table(source, table, law, fitting)
+    fitted = fit_observations(observe_table(source, table), law, fitting)
     scale = flops_per_parameter
     cost = None if scale is None else lambda size: scale * size
     result = design_runs(fitted, quantity=quantity, runs=runs, cost=cost, budget=budget, per=per)

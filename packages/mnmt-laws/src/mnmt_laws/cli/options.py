@@ -106,12 +106,12 @@ def observe_table(source: Path | None, config: TableConfig) -> Observations:
     return observe(table, metric=metric, testset=testset, architecture=architecture)
 
 
-def fit_table(source: Path | None, table: TableConfig, law: LawName, config: FitConfig) -> LawFit:
-    """Fit a law to a table as the options say."""
+def fit_observations(observations: Observations, law: LawName, config: FitConfig) -> LawFit:
+    """Fit a law as the options say."""
     if config.delta is not None and config.objective != "huber":
         raise TableError(f"--delta goes with --objective huber, but the objective is {config.objective}.")
     return fit(
-        observe_table(source, table),
+        observations,
         law=law,
         objective=config.objective,
         delta=config.delta,

@@ -37,7 +37,7 @@ def draw_coefficients(
     panels[2].set_xlabel("weight p in the training mixture")
     panels[2].set_xlim(-0.03, 1.03)
     figure.align_ylabels(panels)
-    _legend(figure, known=math.isfinite(irreducible))
+    _legend(figure, has_limit=math.isfinite(irreducible))
     return figure
 
 
@@ -58,12 +58,12 @@ def _draw_coefficient(axes: Axes, name: str, task: str, per_weighting: LawFit, j
         axes.axhline(float(shared), color="#1d2433", ls="--", lw=1.3)
 
 
-def _legend(figure: Figure, *, known: bool) -> None:
+def _legend(figure: Figure, *, has_limit: bool) -> None:
     keys = [
         handle("each weight alone, ± 1 std", _COLOR, line="-", marker="o"),
         handle("joint law", "#1d2433", line="--"),
     ]
-    if known:
+    if has_limit:
         keys.append(handle("true limit", TASK_COLORS[1], line=":"))
     legend_below(figure, keys, columns=3)
 
@@ -114,7 +114,7 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
     """
     lines = _known_gains(sets, task)
     if not lines:
-        raise ValueError("`sets` must hold known effective fractions; they need runs at weight 1.")
+        raise ValueError("`sets` must hold has_limit effective fractions; they need runs at weight 1.")
     figure = Figure(figsize=(5.4, 4.5))
     axes = figure.subplots()
     axes.axhline(1.0, color=MUTED, ls="--", lw=1.2)
@@ -132,7 +132,7 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
 
 
 def _known_gains(sets: Mapping[str, EffectiveFractions], task: str | None) -> dict[str, xr.Dataset]:
-    """Return f(p) / p where it is known, by label."""
+    """Return f(p) / p where it is has_limit, by label."""
     gains_by_label = {}
     for label, effective in sets.items():
         gains = effective.relative_gain

@@ -10,12 +10,13 @@ from pathlib import Path
 import pandas as pd
 
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
-from mnmt_laws.report.analysis import analyse
+from mnmt_laws.report.analysis import Analysis, analyse
 from mnmt_laws.report.document import report_document
 from mnmt_laws.report.figures import FigureGroup, draw_figures
 from mnmt_laws.report.findings import find
 from mnmt_laws.report.page import render_page
 from mnmt_laws.tables.source import Source, open_source
+from mnmt_laws.tables.table import RunTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +73,14 @@ def build_report(
         objective=objective,
         uncertainty=uncertainty or ResidualBootstrap(),
     )
+    return write_report(analysis, opened.table, folder)
+
+
+def write_report(analysis: Analysis, table: RunTable, folder: Path) -> Report:
+    """Write an analysis and the run table that it is of to a folder that exists."""
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
-    opened.table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
+    table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
     groups = draw_figures(analysis)
     _write_figures(groups, folder / "figures")
     index = folder / "index.html"

@@ -128,8 +128,8 @@ def _fractions(analysis: Analysis) -> FigureGroup:
 
 def _gains(analysis: Analysis) -> list[FigureGroup]:
     """Draw f(p) / p of all tasks and, where there are several test sets, of each task on all of them."""
-    known = bool(analysis.effective.fractions.value.notnull().any())
-    if not known:
+    is_known = bool(analysis.effective.fractions.value.notnull().any())
+    if not is_known:
         return []
     testsets = analysis.testsets or {}
     figures = [draw_relative_gain({"": analysis.effective})]

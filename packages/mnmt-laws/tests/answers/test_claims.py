@@ -1,0 +1,26 @@
+"""The claims hold where the laws do, and only there."""
+
+from __future__ import annotations
+
+from mnmt_laws import LawFit, Observations, Perturbation, check_claims, effective_fractions, fit
+from mnmt_laws.fitting.uncertainty import Uncertainty
+
+FEW = Perturbation(refits=30)
+
+
+def claims_of(per_weighting: LawFit, joint: LawFit) -> dict[tuple[str, str], bool | None]:
+    claims = check_claims(per_weighting=per_weighting, joint=joint, effective=effective_fractions(joint))
+    return {(claim.about, claim.task): claim.holds for claim in claims}
+
+
+def test_claims_hold_where_the_laws_do(clean: Observations, joint: LawFit) -> None:
+    per_weighting = fit(clean, law="per-weighting", uncertainty=FEW)
+    assert set(claims_of(per_weighting, joint).values()) == {True}
+
+
+def test_a_limit_that_moves_with_the_weight_is_noticed(clean: Observations) -> None:
+    frame = clean.frame.assign(value=clean.frame["value"] + 2.0 * (1 - clean.frame["weight"]))
+    methods: dict[str, Uncertainty] = {"per-weighting": FEW, "joint": Perturbation(refits=0)}
+    verdicts = claims_of(*(fit(frame, law=law, uncertainty=method) for law, method in methods.items()))  # type: ignore[arg-type]
+    assert verdicts["l_inf", "en-de"] is False
+    assert verdicts["joint", "en-de"] is False

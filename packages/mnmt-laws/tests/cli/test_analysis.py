@@ -1,0 +1,108 @@
+"""Commands from records to laws and reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from mnmt_laws import load
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.mark.parametrize(
+    ("law", "names"),
+    [
+        ("joint", {"alpha", "beta", "l_inf"}),
+        ("per-weighting", {"alpha", "beta", "l_inf"}),
+        ("capacity", {"alpha", "beta", "l_inf", "c1", "c2", "c3"}),
+    ],
+)
+def test_fit_prints_json_alone(run: Run, csv: Path, law: str, names: set[str]) -> None:
+    status, out, _ = run("fit", csv, "--law", law, "--json", "--refits", 3)
+    document = json.loads(out)
+    assert status == 0
+    assert list(document) == [
+        "law", "equation", "formula", "objective", "uncertainty", "converged", "parameters", "diagnostics",
+        "warnings",
+    ]  # fmt: skip
+    assert (document["law"], document["objective"], document["converged"]) == (law, "log-ols", True)
+    assert {parameter["name"] for parameter in document["parameters"]} == names
+    assert list(document["parameters"][0]) == [
+        "task", "weight", "partner", "name", "value", "std", "lower", "upper",
+    ]  # fmt: skip
+    shared = [parameter for parameter in document["parameters"] if parameter["name"] == "alpha"]
+    assert all((parameter["weight"] is None) == (law != "per-weighting") for parameter in shared)
+
+
+def test_fit_prints_a_table_to_read(run: Run, csv: Path) -> None:
+    status, out, _ = run("fit", csv, "--refits", 3, "--objective", "ols")
+    assert status == 0
+    assert "Fernandes et al. 2023, eq. 7; ols" in out
+    assert "l_inf" in out
+
+
+def test_collect_then_fit_is_fit_of_the_records(run: Run, study_records: Path, tmp_path: Path) -> None:
+    for name in ("runs.csv", "runs.parquet"):
+        status, out, err = run("collect", study_records, "-o", tmp_path / name)
+        assert status == 0
+        assert "of 48 runs" in out
+        assert "warning: run broken failed and is left out" in err
+    _, out, _ = run("collect", study_records, "--out", tmp_path / "runs.csv", "--json")
+    assert json.loads(out)["runs"] == 48
+    documents = [
+        run("fit", source, "--json", "--refits", 0)[1] for source in (tmp_path / "runs.csv", study_records)
+    ]
+    assert documents[0] == documents[1]
+    assert run("fit", tmp_path / "runs.parquet", "--json", "--refits", 0)[1] == documents[0]
+
+
+def test_compare_gives_a_verdict(run: Run, csv: Path, tmp_path: Path) -> None:
+    status, out, _ = run("compare", csv, "--json", "--refits", 3, "--figure", tmp_path / "laws.svg")
+    document = json.loads(out)
+    assert status == 0
+    assert document["best"] == "joint"
+    assert {row["law"] for row in document["laws"]} == {
+        "joint", "limit-varies", "exponent-varies", "per-weighting",
+    }  # fmt: skip
+    assert (tmp_path / "laws.svg").read_text().lstrip().startswith("<?xml")
+    assert "“β varies”: it has the lowest BIC" in run("compare", csv, "--refits", 0)[1]
+
+
+def test_a_saved_fit_is_loaded_again(run: Run, csv: Path, tmp_path: Path) -> None:
+    for name in ("fit.nc", "fit.json"):
+        status, out, _ = run("fit", csv, "--refits", 3, "--json", "-o", tmp_path / name)
+        loaded = load(tmp_path / name)
+        assert status == 0
+        alpha = [row["value"] for row in json.loads(out)["parameters"] if row["name"] == "alpha"]
+        assert loaded.parameters.alpha.values.tolist() == alpha
+
+
+def test_the_example_needs_no_file(run: Run) -> None:
+    status, out, _ = run("fit", "--example", "--json", "--refits", 0)
+    assert status == 0
+    assert {row["task"] for row in json.loads(out)["parameters"]} == {"xx-aa", "xx-bb"}
+
+
+def test_report_says_where_it_is_and_what_it_found(
+    run: Run, study_table: pd.DataFrame, tmp_path: Path
+) -> None:
+    study_table[study_table["task"] == "en-de"].to_csv(tmp_path / "runs.csv", index=False)
+    status, out, _ = run("report", tmp_path / "runs.csv", "--refits", 3)
+    lines = out.splitlines()
+    assert status == 0
+    assert lines[0] == str(tmp_path / "report" / "index.html")
+    assert (tmp_path / "report" / "index.html").is_file()
+    assert 3 <= len(lines) <= 7
+    _, out, _ = run("report", tmp_path / "runs.csv", "--json", "--refits", 0, "-o", tmp_path / "page")
+    assert json.loads(out)["index"] == str(tmp_path / "page" / "index.html")
+
+
+def test_collect_refuses_other_formats(run: Run, study_records: Path, tmp_path: Path) -> None:
+    status, _, err = run("collect", study_records, "-o", tmp_path / "runs.xlsx")
+    assert status == 2
+    assert "must end in .csv or .parquet" in err

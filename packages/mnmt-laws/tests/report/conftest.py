@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mnmt_laws import Perturbation, Report, TaskLaw, read_table, simulate
+from mnmt_laws.fitting.uncertainty import Uncertainty
+from mnmt_laws.report.analysis import Analysis, analyse
+from mnmt_laws.report.build import write_report
+from mnmt_laws.tables.source import Source
+
+AA = TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0)
+BB = TaskLaw(alpha=0.55, beta=180, l_inf=0.25, c1=0.12, c2=0.4, c3=1.3)
+SIZES = (1e4, 2e4, 4e4, 8e4, 1.6e5)
+FEW = Perturbation(refits=10)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A report that was written, read back."""
+
+    report: Report
+
+    @property
+    def page(self) -> str:
+        return self.report.index.read_text(encoding="utf-8")
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.report.index.with_name("report.json").read_text())
+        return document
+
+    @property
+    def headings(self) -> list[str]:
+        return re.findall(r"<h2[^>]*>([^<]+)</h2>", self.page)
+
+    def cells(self, anchor: str) -> list[list[str]]:
+        """The rows of the table under a heading."""
+        table = self.page[self.page.index(f'id="table-{anchor}"') :].partition("</table>")[0]
+        return [
+            [html.unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", row)]
+            for row in re.findall(r"<tr><td>.*?</tr>", table)
+        ]
+
+
+def analyse_table(
+    table: pd.DataFrame,
+    *,
+    metric: str | None = None,
+    horizon: float | None = None,
+    uncertainty: Uncertainty = FEW,
+) -> Analysis:
+    return analyse(
+        Source(table=read_table(table)),
+        metric=metric,
+        testset=None,
+        architecture=None,
+        horizon=horizon,
+        objective="log-ols",
+        uncertainty=uncertainty,
+    )
+
+
+@pytest.fixture(scope="session", name="analyse_table")
+def analyse_table_fixture() -> Callable[..., Analysis]:
+    """A function that analyses a table, with ten refits unless it is given another uncertainty."""
+    return analyse_table
+
+
+@pytest.fixture(scope="session")
+def write(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Analysis, pd.DataFrame], Written]:
+    """A function that writes an analysis of a table."""
+
+    def write_analysis(analysis: Analysis, table: pd.DataFrame) -> Written:
+        return Written(write_report(analysis, read_table(table), tmp_path_factory.mktemp("report")))
+
+    return write_analysis
+
+
+@pytest.fixture(scope="session")
+def small_table() -> pd.DataFrame:
+    """Two tasks on two test sets, with loss and chrF; the largest size is held out."""
+    laws = {"aa": AA, "bb": BB}
+    table = simulate(laws, sizes=SIZES, weights=(0.0, 0.1, 0.3, 0.7, 1.0), noise=0.005, seed=1)
+    role = np.where(table["size"] == SIZES[-1], "held-out", "fit")
+    table = table.assign(role=role, testset="test")
+    news = table.assign(testset="news", value=1.2 * table["value"])
+    chrf = table.assign(metric="chrf", value=80 - 18 * table["value"])
+    return pd.concat([table, news, chrf], ignore_index=True)
+
+
+@pytest.fixture(scope="session")
+def losses(small_table: pd.DataFrame) -> pd.DataFrame:
+    """The losses of the small table on one test set."""
+    return small_table[small_table["metric"].eq("loss") & small_table["testset"].eq("test")]
+
+
+@pytest.fixture(scope="session")
+def three_table() -> pd.DataFrame:
+    """Three tasks in pairs, and one mixture of all."""
+    gains = {"aa": {"bb": 0.3, "cc": 0.5}, "bb": {"aa": 0.2, "cc": 0.2}, "cc": {"aa": 0.5, "bb": 0.1}}
+    laws = {task: replace(AA, c1=gain) for task, gain in gains.items()}
+    pairs = [("aa", "bb"), ("aa", "cc"), ("bb", "cc")]
+    mixtures = [{task: 1.0} for task in laws]
+    mixtures += [{one: p, two: 1 - p} for one, two in pairs for p in (0.25, 0.5, 0.75)]
+    mixtures.append({"aa": 0.25, "bb": 0.25, "cc": 0.5})
+    return simulate(laws, sizes=SIZES[:4], mixtures=mixtures, noise=0.003)
+
+
+@pytest.fixture(scope="session")
+def loss_analysis(small_table: pd.DataFrame) -> Analysis:
+    return analyse_table(small_table)
+
+
+@pytest.fixture(scope="session")
+def chrf_analysis(small_table: pd.DataFrame) -> Analysis:
+    return analyse_table(small_table, metric="chrf")
+
+
+@pytest.fixture(scope="session")
+def three_analysis(three_table: pd.DataFrame) -> Analysis:
+    return analyse_table(three_table)
+
+
+@pytest.fixture(scope="session")
+def report(
+    loss_analysis: Analysis,
+    small_table: pd.DataFrame,
+    write: Callable[[Analysis, pd.DataFrame], Written],
+) -> Written:
+    """The report of the small table's loss."""
+    return write(loss_analysis, small_table)
