@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from mnmt_laws import load
@@ -61,8 +60,8 @@ def test_collect_then_fit_is_fit_of_the_records(run: Run, study_records: Path, t
     assert run("fit", tmp_path / "runs.parquet", "--json", "--refits", 0)[1] == documents[0]
 
 
-def test_compare_gives_a_verdict(run: Run, csv: Path, tmp_path: Path) -> None:
-    status, out, _ = run("compare", csv, "--json", "--refits", 3, "--figure", tmp_path / "laws.svg")
+def test_compare_gives_a_verdict(run: Run, small_csv: Path, tmp_path: Path) -> None:
+    status, out, _ = run("compare", small_csv, "--json", "--refits", 3, "--figure", tmp_path / "laws.svg")
     document = json.loads(out)
     assert status == 0
     assert document["best"] == "joint"
@@ -70,7 +69,7 @@ def test_compare_gives_a_verdict(run: Run, csv: Path, tmp_path: Path) -> None:
         "joint", "limit-varies", "exponent-varies", "per-weighting",
     }  # fmt: skip
     assert (tmp_path / "laws.svg").read_text().lstrip().startswith("<?xml")
-    assert "“β varies”: it has the lowest BIC" in run("compare", csv, "--refits", 0)[1]
+    assert "“β varies”: it has the lowest BIC" in run("compare", small_csv, "--refits", 0)[1]
 
 
 def test_a_saved_fit_is_loaded_again(run: Run, csv: Path, tmp_path: Path) -> None:
@@ -88,17 +87,14 @@ def test_the_example_needs_no_file(run: Run) -> None:
     assert {row["task"] for row in json.loads(out)["parameters"]} == {"xx-aa", "xx-bb"}
 
 
-def test_report_says_where_it_is_and_what_it_found(
-    run: Run, study_table: pd.DataFrame, tmp_path: Path
-) -> None:
-    study_table[study_table["task"] == "en-de"].to_csv(tmp_path / "runs.csv", index=False)
-    status, out, _ = run("report", tmp_path / "runs.csv", "--refits", 3)
+def test_report_says_where_it_is_and_what_it_found(run: Run, small_csv: Path, tmp_path: Path) -> None:
+    status, out, _ = run("report", small_csv, "--refits", 3)
     lines = out.splitlines()
     assert status == 0
     assert lines[0] == str(tmp_path / "report" / "index.html")
     assert (tmp_path / "report" / "index.html").is_file()
     assert 3 <= len(lines) <= 7
-    _, out, _ = run("report", tmp_path / "runs.csv", "--json", "--refits", 0, "-o", tmp_path / "page")
+    _, out, _ = run("report", small_csv, "--json", "--refits", 0, "-o", tmp_path / "page")
     assert json.loads(out)["index"] == str(tmp_path / "page" / "index.html")
 
 

@@ -1,20 +1,19 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Perturbation, Report, TaskLaw, read_table, simulate
+from mnmt_laws import Perturbation, TaskLaw, read_table, simulate
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.report.analysis import Analysis, analyse
-from mnmt_laws.report.build import write_report
+from mnmt_laws.report.figures import draw_figures
+from mnmt_laws.report.page import render_page
 from mnmt_laws.tables.source import Source
 
 AA = TaskLaw(alpha=0.62, beta=300, l_inf=0.18, c1=0.2, c2=0.5, c3=1.0)
@@ -24,27 +23,18 @@ FEW = Perturbation(refits=10)
 
 
 @dataclass(frozen=True)
-class Written:
-    """A report that was written, read back."""
+class Page:
+    """The text of a page, read back."""
 
-    report: Report
-
-    @property
-    def page(self) -> str:
-        return self.report.index.read_text(encoding="utf-8")
-
-    @property
-    def document(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.report.index.with_name("report.json").read_text())
-        return document
+    text: str
 
     @property
     def headings(self) -> list[str]:
-        return re.findall(r"<h2[^>]*>([^<]+)</h2>", self.page)
+        return re.findall(r"<h2[^>]*>([^<]+)</h2>", self.text)
 
     def cells(self, anchor: str) -> list[list[str]]:
         """The rows of the table under a heading."""
-        table = self.page[self.page.index(f'id="table-{anchor}"') :].partition("</table>")[0]
+        table = self.text[self.text.index(f'id="table-{anchor}"') :].partition("</table>")[0]
         return [
             [html.unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", row)]
             for row in re.findall(r"<tr><td>.*?</tr>", table)
@@ -76,13 +66,9 @@ def analyse_table_fixture() -> Callable[..., Analysis]:
 
 
 @pytest.fixture(scope="session")
-def write(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Analysis, pd.DataFrame], Written]:
-    """A function that writes an analysis of a table."""
-
-    def write_analysis(analysis: Analysis, table: pd.DataFrame) -> Written:
-        return Written(write_report(analysis, read_table(table), tmp_path_factory.mktemp("report")))
-
-    return write_analysis
+def read_page() -> Callable[[Analysis], Page]:
+    """A function that renders the page of an analysis without its figures."""
+    return lambda analysis: Page(render_page(analysis, []))
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +87,12 @@ def small_table() -> pd.DataFrame:
 def losses(small_table: pd.DataFrame) -> pd.DataFrame:
     """The losses of the small table on one test set."""
     return small_table[small_table["metric"].eq("loss") & small_table["testset"].eq("test")]
+
+
+@pytest.fixture(scope="session")
+def one_task(losses: pd.DataFrame) -> pd.DataFrame:
+    """The losses of one task."""
+    return losses[losses["task"].eq("aa")]
 
 
 @pytest.fixture(scope="session")
@@ -131,10 +123,6 @@ def three_analysis(three_table: pd.DataFrame) -> Analysis:
 
 
 @pytest.fixture(scope="session")
-def report(
-    loss_analysis: Analysis,
-    small_table: pd.DataFrame,
-    write: Callable[[Analysis, pd.DataFrame], Written],
-) -> Written:
-    """The report of the small table's loss."""
-    return write(loss_analysis, small_table)
+def page(loss_analysis: Analysis) -> Page:
+    """The page of the small table's loss."""
+    return Page(render_page(loss_analysis, draw_figures(loss_analysis)))

@@ -15,9 +15,9 @@ STATED = "standard deviations assume 1.0% noise and are too small"
 
 
 @pytest.fixture(scope="module")
-def wild_table(losses: pd.DataFrame) -> pd.DataFrame:
+def wild_table(one_task: pd.DataFrame) -> pd.DataFrame:
     """Losses that lie far from any law."""
-    return losses.assign(value=losses["value"] * np.random.default_rng(0).normal(1, 0.06, len(losses)))
+    return one_task.assign(value=one_task["value"] * np.random.default_rng(0).normal(1, 0.06, len(one_task)))
 
 
 def test_scatter_beyond_the_stated_noise_is_reported(

@@ -18,7 +18,7 @@ import pytest
 
 from mnmt_laws import LawFit, Perturbation, fitted_fraction, recommend
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.figures import draw_figures
+from mnmt_laws.report.figures import FRONTIER, FigureGroup, draw_figures
 from mnmt_laws.report.page import explored_fit, explorer_data, render_page
 
 NODE = shutil.which("node")
@@ -36,8 +36,8 @@ def analysis(request: pytest.FixtureRequest) -> Analysis:
     return requested
 
 
-def test_page_holds_each_kind_of_figure_once(report: Any) -> None:
-    figures = re.findall(r"<figure.*?</figure>", report.page, flags=re.DOTALL)
+def test_page_holds_each_kind_of_figure_once(page: Any) -> None:
+    figures = re.findall(r"<figure.*?</figure>", page.text, flags=re.DOTALL)
     headings = [heading for figure in figures for heading in re.findall(r"<h2[^>]*>([^<]+)</h2>", figure)]
     assert headings == [
         "Losses and laws",
@@ -54,16 +54,16 @@ def test_page_holds_each_kind_of_figure_once(report: Any) -> None:
     assert all(re.search(r"<figcaption>.{40,}</figcaption>", figure) for figure in figures)
 
 
-def test_page_fetches_nothing(report: Any) -> None:
-    page = report.page
-    assert re.findall(r"url\((?!#)|@import|\bfetch\(|\bimport\(|XMLHttpRequest|<link|<iframe", page) == []
-    addresses = set(re.findall(r"https?://[^\s\"'<>]+", page))
+def test_page_fetches_nothing(page: Any) -> None:
+    text = page.text
+    assert re.findall(r"url\((?!#)|@import|\bfetch\(|\bimport\(|XMLHttpRequest|<link|<iframe", text) == []
+    addresses = set(re.findall(r"https?://[^\s\"'<>]+", text))
     assert addresses <= {"http://www.w3.org/2000/svg"}  # a namespace, not an address
 
 
-def test_contents_lead_to_headings(report: Any) -> None:
-    targets = re.findall(r'href="#([^"]+)"', report.page)
-    names = re.findall(r'\bid="([^"]+)"', report.page)
+def test_contents_lead_to_headings(page: Any) -> None:
+    targets = re.findall(r'href="#([^"]+)"', page.text)
+    names = re.findall(r'\bid="([^"]+)"', page.text)
     assert len(targets) > 15
     assert set(targets) <= set(names)
     assert len(names) == len(set(names))
@@ -72,7 +72,8 @@ def test_contents_lead_to_headings(report: Any) -> None:
 def test_names_cannot_inject_markup(losses: pd.DataFrame, analyse_table: Analyse) -> None:
     renamed = losses.drop(columns="mixture").replace({"task": {"aa": "</script><b>de"}})
     analysis = analyse_table(renamed, uncertainty=Perturbation(refits=0))
-    assert "<b>de" not in render_page(analysis, draw_figures(analysis))
+    frontier = FigureGroup(title=FRONTIER, caption="", panels=(b"",))
+    assert "<b>de" not in render_page(analysis, [frontier])
 
 
 def page_data(analysis: Analysis) -> dict[str, Any]:
@@ -195,26 +196,26 @@ def test_a_table_without_mixtures_has_no_explorer(losses: pd.DataFrame, analyse_
 
 
 @needs_browser
-def test_two_tasks_run_in_a_browser(loss_analysis: Analysis, report: Any, tmp_path: Path) -> None:
-    page = browse(report.page, tmp_path)
+def test_two_tasks_run_in_a_browser(loss_analysis: Analysis, page: Any, tmp_path: Path) -> None:
+    rendered = browse(page.text, tmp_path)
     advice = recommend(loss_analysis.capacity, size=max(loss_analysis.sizes))
     for task in loss_analysis.tasks:
-        assert f">{advice.weights[task]:.1%}</dd>" in page
-        assert f">{advice.predicted[task]:#.4g}</dd>" in page
-    assert len(re.findall(r'<g class="model[ "]', page)) == len(page_data(loss_analysis)["models"])
-    assert re.search(r'<figure class="static-frontier" hidden', page)
+        assert f">{advice.weights[task]:.1%}</dd>" in rendered
+        assert f">{advice.predicted[task]:#.4g}</dd>" in rendered
+    assert len(re.findall(r'<g class="model[ "]', rendered)) == len(page_data(loss_analysis)["models"])
+    assert re.search(r'<figure class="static-frontier" hidden', rendered)
 
 
 @needs_browser
 def test_three_tasks_run_in_a_browser(three_analysis: Analysis, tmp_path: Path) -> None:
-    page = browse(render_page(three_analysis, draw_figures(three_analysis)), tmp_path)
+    rendered = browse(render_page(three_analysis, draw_figures(three_analysis)), tmp_path)
     equal = dict.fromkeys(three_analysis.tasks, 1 / 3)
     for task in three_analysis.tasks:
         value = float(
             explored_fit(three_analysis).predict(task=task, size=max(three_analysis.sizes), mixture=equal)
         )
-        assert f">{value:#.4g}</dd>" in page
-    assert page.count('class="bar"') == 3
+        assert f">{value:#.4g}</dd>" in rendered
+    assert rendered.count('class="bar"') == 3
 
 
 def browse(text: str, folder: Path) -> str:

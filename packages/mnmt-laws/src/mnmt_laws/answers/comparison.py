@@ -265,7 +265,7 @@ def _by_prediction(table: pd.DataFrame) -> list[str]:
         ranked = errors[column].dropna().sort_values()
         if ranked.empty:
             continue
-        laws = [(RIVALS[str(law)], value) for law, value in ranked.items()]
+        laws = [(RIVALS[law], value) for law, value in zip(ranked.index, ranked, strict=True)]
         listed = ", ".join(f"{label} {value:.2%}" for label, value in laws)
         sentences.append(f"{start.format(f'“{laws[0][0]}”')} ({listed}).")
     return sentences

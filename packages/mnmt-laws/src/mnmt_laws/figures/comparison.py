@@ -11,6 +11,8 @@ from mnmt_laws.figures.points import handle
 from mnmt_laws.figures.style import INK, TASK_COLORS, legend_below, styled, task_color
 
 _LAW_SPACING = 0.22  # of a row, between the dots of two tasks
+SYMBOLS = {"alpha": "α", "beta": "β", "l_inf": "L∞", "c1": "c₁", "c2": "c₂", "c3": "c₃"}
+_METHOD_SPACING = 0.2  # of a row, between two methods
 
 
 @styled
@@ -60,10 +62,6 @@ def _law_panel(axes: Axes, table: pd.DataFrame, column: str, labels: list[str], 
     axes.tick_params(axis="y", length=0, pad=9)
     if column != "excess":
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}%")
-
-
-SYMBOLS = {"alpha": "α", "beta": "β", "l_inf": "L∞", "c1": "c₁", "c2": "c₂", "c3": "c₃"}
-_METHOD_SPACING = 0.2  # of a row, between two methods
 
 
 @styled

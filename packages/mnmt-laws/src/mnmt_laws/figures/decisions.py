@@ -25,7 +25,6 @@ from mnmt_laws.figures.style import (
     styled,
 )
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.tables.mixture import parse_mixture
 from mnmt_laws.tables.observations import Observations
 
 
@@ -105,8 +104,14 @@ def draw_design(design: Design, observations: Observations, *, task: str) -> Fig
 
 def _proposed_runs(design: Design, task: str) -> pd.DataFrame:
     """Return `size`, `weight` of the task and `order` of every proposed run."""
-    weights = [parse_mixture(mixture, "design").get(task, 0.0) for mixture in design.runs["mixture"]]
+    weights = [_weight_of(task, mixture) for mixture in design.runs["mixture"]]
     return pd.DataFrame({"size": design.runs["size"], "weight": weights, "order": range(1, len(weights) + 1)})
+
+
+def _weight_of(task: str, mixture: str) -> float:
+    """Return a task's weight in `TASK:WEIGHT` items, which are rounded and need not sum to 1."""
+    items = (item.rsplit(":", 1) for item in mixture.split(","))
+    return next((float(weight) for name, weight in items if name == task), 0.0)
 
 
 def _draw_ring(axes: Axes, runs: pd.DataFrame) -> None:

@@ -32,6 +32,7 @@ from mnmt_laws.fitting.convergence import Curve
 from mnmt_laws.fitting.law_fit import LawFit
 
 PANEL = (5.4, 4.5)
+QUALITY_NAMES = {"bleu": "BLEU", "chrf": "chrF", "bleurt": "BLEURT"}
 
 
 @styled
@@ -158,9 +159,6 @@ def _curve_keys(curves: Sequence[Curve]) -> list[Line2D]:
     if not all(curve.corrected for curve in curves):
         keys.append(handle("converged", marker="o", hollow=True))
     return keys
-
-
-QUALITY_NAMES = {"bleu": "BLEU", "chrf": "chrF", "bleurt": "BLEURT"}
 
 
 @styled

@@ -14,6 +14,9 @@ from mnmt_laws.answers.frontier import observed_pairs
 from mnmt_laws.figures.style import MARKER_SIZE, MUTED
 from mnmt_laws.tables.observations import Observations
 
+NOTE = "corrected for convergence"
+_RUN = ["run", "task", "size", "weight"]
+
 
 def _ringed_diamond() -> Outline:
     """Return a diamond within a ring."""
@@ -27,9 +30,6 @@ def _ringed_diamond() -> Outline:
 
 CORRECTED = _ringed_diamond()
 """The marker of values that were corrected for convergence."""
-
-NOTE = "corrected for convergence"
-_RUN = ["run", "task", "size", "weight"]
 
 
 def draw_point(

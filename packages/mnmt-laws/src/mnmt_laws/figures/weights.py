@@ -16,6 +16,8 @@ from mnmt_laws.figures.style import MUTED, TASK_COLORS, legend_below, log_value_
 from mnmt_laws.fitting.law_fit import LawFit
 
 _COLOR = TASK_COLORS[0]
+_MARKERS = "osD^vPX*"
+_DODGE = 0.006  # of the axis, between the intervals of neighbours
 
 
 @styled
@@ -97,10 +99,6 @@ def draw_fractions(*, task: str, effective: EffectiveFractions, capacity: LawFit
     return figure
 
 
-_MARKERS = "osD^vPX*"
-_DODGE = 0.006  # of the axis, between the intervals of neighbours
-
-
 @styled
 def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | None = None) -> Figure:
     """Draw f(p) / p over p with 95% intervals, for several sets side by side (Fernandes et al. 2023, fig. 6).
@@ -114,7 +112,7 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
     """
     lines = _known_gains(sets, task)
     if not lines:
-        raise ValueError("`sets` must hold has_limit effective fractions; they need runs at weight 1.")
+        raise ValueError("`sets` must hold known effective fractions; they need runs at weight 1.")
     figure = Figure(figsize=(5.4, 4.5))
     axes = figure.subplots()
     axes.axhline(1.0, color=MUTED, ls="--", lw=1.2)
@@ -132,7 +130,7 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
 
 
 def _known_gains(sets: Mapping[str, EffectiveFractions], task: str | None) -> dict[str, xr.Dataset]:
-    """Return f(p) / p where it is has_limit, by label."""
+    """Return f(p) / p where it is known, by label."""
     gains_by_label = {}
     for label, effective in sets.items():
         gains = effective.relative_gain
