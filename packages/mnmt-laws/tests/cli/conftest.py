@@ -36,7 +36,7 @@ def csv(study_table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def small_csv(study_table: pd.DataFrame, tmp_path: Path) -> Path:
     """One task at three weights."""
-    rows = study_table[study_table["task"].eq("en-de") & study_table["weight"].isin([0.1, 0.5, 1.0])]
+    rows = study_table[study_table["task"].eq("en-de") & study_table["weight"].isin([0.3, 0.5, 1.0])]
     path = tmp_path / "runs.csv"
     rows.to_csv(path, index=False)
     return path
