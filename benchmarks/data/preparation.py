@@ -1,37 +1,32 @@
-"""Pairs a second through `mnmt-data prepare`, against SentencePiece alone on the same cores; and its memory.
+"""Pairs a second through `mnmt-data prepare`, and its memory.
+
+Claim: preparing costs little more than tokenising, and memory does not grow with the corpus. Peer:
+SentencePiece alone, on the same cores. Cited in docs/data/preparing.md.
 
 The peer trains the same vocabulary on the same number of sentences and encodes every line, from lists in
-memory, with as many threads: what any preparation must at least do. Ours also reads files, normalises,
-filters, removes duplicates and what is held out, splits, writes shards and checksums. Memory is the largest
+memory, with as many threads: any preparation must do at least this. Ours also reads files, normalises,
+filters, removes duplicates and held-out pairs, splits, writes shards and checksums. Memory is the largest
 resident set of the process and its workers together, sampled, for a corpus and for one several times as
-large: it must not grow with the corpus.
+large.
 
-    python -m benchmarks.data.preparation --pairs 400000 --times 4 --workers 2
+    python -m benchmarks.data.preparation --out benchmarks/results/data/preparation.json
 """
 
 from __future__ import annotations
 
-import json
-import platform
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import cyclopts
-import psutil
-
+from benchmarks.measurement import Figures, Out, print_table, provenance, run, write_report
 from mnmt_data import SyntheticConfig, prepare_study, read_study, write_synthetic_corpus
 from mnmt_data.store import Vocabulary, read_lines, train_vocabulary
 
 TASK = "xx-aa"
-VOCABULARY = 8000
-SENTENCES = 100_000
+
 STUDY = """
 name = "benchmark"
 [data]
@@ -45,28 +40,38 @@ sentences = {sentences}
 """
 
 
-def main(pairs: int = 400_000, times: int = 4, workers: int = 2, out: Path | None = None) -> None:
+def main(
+    pairs: int = 400_000,
+    times: int = 4,
+    workers: int = 2,
+    vocab_size: int = 8000,
+    sentences: int = 100_000,
+    out: Out = None,
+) -> None:
     """Print pairs a second of both, and the memory of ours for two sizes of corpus.
 
     Args:
         pairs: Sentence pairs of the smaller corpus.
         times: How many times larger the other one is.
         workers: Processes of ours, threads of the peer.
-        out: File for the figures.
+        vocab_size: Tokens of the vocabulary.
+        sentences: Sentences on which the vocabulary is trained.
+        out: JSON file for the figures.
     """
     with TemporaryDirectory() as folder:
-        rows = [measure(Path(folder) / str(count), count, workers) for count in (pairs, pairs * times)]
-    for row in rows:
-        print(json.dumps(row))
-    if out:
-        out.write_text(json.dumps(describe(workers) | {"results": rows}, indent=1) + "\n", encoding="utf-8")
+        options = {"workers": workers, "vocab_size": vocab_size, "sentences": sentences}
+        rows = [measure(Path(folder) / str(count), count, **options) for count in (pairs, pairs * times)]
+    print_table(rows)
+    description = provenance("mnmt-data", "sentencepiece", "pyarrow", "numpy")
+    what = "mnmt-data prepare against SentencePiece alone"
+    write_report(out, what, {**options, "results": rows}, description)
 
 
-def measure(folder: Path, pairs: int, workers: int) -> dict[str, Any]:
-    """Both ways over one corpus."""
+def measure(folder: Path, pairs: int, *, workers: int, vocab_size: int, sentences: int) -> Figures:
+    """Measure both on one corpus."""
     corpus = write_corpus(folder / "corpus", pairs)
-    ours, peak = prepare(folder, corpus, workers)
-    train, encode = sentencepiece(folder, corpus, workers)
+    ours, peak = prepare(folder, corpus, workers, vocab_size, sentences)
+    train, encode = sentencepiece(folder, corpus, workers, vocab_size, sentences)
     return {
         "pairs": pairs,
         "mnmt_data_seconds": round(ours, 1),
@@ -80,7 +85,7 @@ def measure(folder: Path, pairs: int, workers: int) -> dict[str, Any]:
 
 
 def write_corpus(folder: Path, pairs: int) -> Path:
-    """Training text of a made language, without what says that it is made: so it is cleaned and split."""
+    """Write training text of a synthetic language, without its description: so it is cleaned and split."""
     config = SyntheticConfig(
         languages=("aa",), concepts=50_000, target_syllables=3, source_syllables=3, train_sentences=pairs
     )
@@ -91,10 +96,10 @@ def write_corpus(folder: Path, pairs: int) -> Path:
     return folder
 
 
-def prepare(folder: Path, corpus: Path, workers: int) -> tuple[float, float]:
-    """Seconds and peak megabytes of our preparation."""
+def prepare(folder: Path, corpus: Path, workers: int, vocab_size: int, sentences: int) -> tuple[float, float]:
+    """Return seconds and peak megabytes of our preparation."""
     study = folder / "study.toml"
-    text = STUDY.format(task=TASK, corpus=corpus, size=VOCABULARY, sentences=SENTENCES)
+    text = STUDY.format(task=TASK, corpus=corpus, size=vocab_size, sentences=sentences)
     study.write_text(text, encoding="utf-8")
     with peak_memory() as peak:
         start = time.perf_counter()
@@ -103,13 +108,15 @@ def prepare(folder: Path, corpus: Path, workers: int) -> tuple[float, float]:
     return seconds, peak[0]
 
 
-def sentencepiece(folder: Path, corpus: Path, threads: int) -> tuple[float, float]:
-    """Seconds to train on as many sentences, and to encode every line."""
+def sentencepiece(
+    folder: Path, corpus: Path, threads: int, vocab_size: int, sentences: int
+) -> tuple[float, float]:
+    """Return the seconds to train on as many sentences, and to encode every line."""
     src, tgt = (read_lines(corpus / f"train.{TASK}.{language}") for language in TASK.split("-"))
-    step = max(1, 2 * len(src) // SENTENCES)
+    step = max(1, 2 * len(src) // sentences)
     start = time.perf_counter()
     model = folder / "peer.model"
-    train_vocabulary([*src[::step], *tgt[::step]], model, kind="unigram", size=VOCABULARY, languages=["aa"])
+    train_vocabulary([*src[::step], *tgt[::step]], model, kind="unigram", size=vocab_size, languages=["aa"])
     trained = time.perf_counter()
     processor = Vocabulary.load(model)._processor
     for side in (src, tgt):
@@ -119,7 +126,7 @@ def sentencepiece(folder: Path, corpus: Path, threads: int) -> tuple[float, floa
 
 @contextmanager
 def peak_memory() -> Iterator[list[float]]:
-    """The largest resident set of this process and its children, in megabytes over that at the start."""
+    """Sample the peak memory of this process and its children, in megabytes over that at the start."""
     peak, stop = [0.0], threading.Event()
     before = resident()
 
@@ -135,7 +142,9 @@ def peak_memory() -> Iterator[list[float]]:
 
 
 def resident() -> float:
-    """Megabytes of this process and its children that no file backs."""
+    """Return the megabytes of this process and its children that no file backs."""
+    import psutil
+
     processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
     total = 0
     for process in processes:
@@ -147,16 +156,6 @@ def resident() -> float:
     return total / 2**20
 
 
-def describe(workers: int) -> dict[str, Any]:
-    """What the figures were measured with."""
-    return {
-        "what": "mnmt-data prepare against SentencePiece alone",
-        "machine": f"{platform.machine()}, 2 cores",
-        "date": datetime.now(tz=UTC).date().isoformat(),
-        "workers": workers,
-        "versions": {name: version(name) for name in ("mnmt-data", "sentencepiece", "pyarrow", "numpy")},
-    }
-
-
 if __name__ == "__main__":
-    cyclopts.run(main)
+    smoke = {"pairs": 3000, "times": 2, "vocab_size": 300, "sentences": 2000}
+    run(main, smoke=smoke, needs=("psutil",))

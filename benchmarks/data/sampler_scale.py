@@ -1,10 +1,13 @@
-"""What a rank's share of a batch costs when six tasks have 1.2 billion pairs each: time, memory, and proof.
+"""A rank's share of a batch from six tasks of 1.2 billion pairs each: its time and memory.
 
-The corpora are computed: a pair's lengths and tokens are hashes of its row, so nothing is stored. Timed are
-the plan alone, with lengths and cutting, and with the share gathered, of the first batch and of the
-millionth, each time with another seed so that nothing is remembered. Then two proofs that an epoch visits
-every pair once: exhaustively on small corpora over three epochs, and at full size by drawing batches from
-all over the first epoch, in which no pair may come twice.
+Claim: the step number does not matter, and memory does not grow with the corpora. No peer. Cited in
+docs/data/mixing.md.
+
+The corpora are computed: the lengths and tokens of a pair are hashes of its row, so nothing is stored. Timed
+are the sampler alone, the sampler with lengths and bucketing, and the whole share with its tokens, for the
+first batch and the millionth. Every time has another seed, so that no cache helps. Two checks show that an
+epoch visits every pair once: small corpora are read over three epochs, and at full size batches from all over
+the first epoch must hold no pair twice.
 
     python -m benchmarks.data.sampler_scale --out benchmarks/results/data/sampler_scale.json
 """
@@ -12,19 +15,14 @@ all over the first epoch, in which no pair may come twice.
 from __future__ import annotations
 
 import json
-import platform
-import resource
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import version
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-import cyclopts
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.measurement import Out, peak_memory_mb, provenance, run, seconds_of, write_report
 from mnmt_data.counter_rng import mix
 from mnmt_data.store import Ragged, SegmentInfo, offsets_of
 from mnmt_data.stream import BatchStream, Mixture, Share
@@ -50,13 +48,13 @@ class ComputedCorpus:
         )
 
     def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Source and target lengths of the given rows."""
+        """Return source and target lengths of the given rows."""
         words = mix(rows.astype(np.uint64) + self._seed)
         src, tgt = words % np.uint64(LENGTHS), (words >> np.uint64(32)) % np.uint64(LENGTHS)
         return SHORTEST + src.astype(np.int64), SHORTEST + tgt.astype(np.int64)
 
     def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
-        """Source and target token ids of the given rows."""
+        """Return source and target token ids of the given rows."""
         src, tgt = self.lengths(rows)
         return self._tokens(rows, src, side=0), self._tokens(rows, tgt, side=1)
 
@@ -75,66 +73,58 @@ def main(
     far: int = 1_000_000,
     repeats: int = 20,
     sampled: int = 10_000_000,
-    out: Path | None = None,
+    out: Out = None,
 ) -> None:
-    """Print milliseconds, memory and what the proofs found.
+    """Print milliseconds, memory and the results of the checks.
 
     Args:
         pairs: Sentence pairs of each task.
-        tasks: How many, of equal weights.
+        tasks: Number of tasks, of equal weights.
         ranks: Processes that share each batch.
-        batch_tokens: Of a batch, over all ranks.
+        batch_tokens: Tokens of a batch, over all ranks.
         far: The step that is compared with step 0.
-        repeats: Streams timed; the median counts.
-        sampled: Pairs drawn from all over the first epoch.
-        out: File for the figures.
+        repeats: Number of timed streams, of which the median is reported.
+        sampled: Number of pairs drawn from all over the first epoch.
+        out: JSON file for the figures.
     """
-    before = peak_mb()
+    before = peak_memory_mb()
     corpora = {f"task{i}": ComputedCorpus(pairs, seed=i) for i in range(tasks)}
     mixture = Mixture(dict.fromkeys(corpora, 1 / tasks))
 
     def stream(seed: int) -> BatchStream:
         return BatchStream(corpora, mixture, batch_tokens=batch_tokens, seed=seed)
 
-    report = {
-        "what": f"a share of {ranks} of a batch of {batch_tokens} tokens from {tasks} x {pairs} pairs",
+    figures = {
         "batch_pairs": stream(0).sampler.batch_pairs(0),
         "milliseconds": [timings(stream, step, ranks, repeats) for step in (0, far)],
-        "memory_mb": {"imports": before, "with_streams": peak_mb()},
+        "memory_mb": {"imports": before, "with_streams": peak_memory_mb()},
         "small_corpora": visits_of_small_corpora(),
         "full_size": repeated_pairs(stream(0), corpora, sampled),
     }
-    print(json.dumps(report, indent=1))
-    if out:
-        out.write_text(json.dumps(report | described(), indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(figures, indent=1))
+    what = f"a share of {ranks} of a batch of {batch_tokens} tokens from {tasks} x {pairs} pairs"
+    write_report(out, what, figures, provenance("mnmt-data", "numpy"))
 
 
 def timings(
     stream: Callable[[int], BatchStream], step: int, ranks: int, repeats: int
 ) -> dict[str, float | int]:
-    """Median milliseconds of the three stages, each from a new stream of a seed of its own."""
+    """Return the median milliseconds of the three stages, each of a new stream with its own seed."""
     share = Share(rank=ranks - 1, num_ranks=ranks)
     stages: dict[str, Callable[[BatchStream], object]] = {
         "plan": lambda one: one.sampler.window(step),
         "plan_lengths_cut": lambda one: one.counts(step),
         "share_with_tokens": lambda one: one.share(step, share),
     }
-    found: dict[str, float | int] = {"step": step}
+    milliseconds: dict[str, float | int] = {"step": step}
     for number, (name, stage) in enumerate(stages.items()):
-        seconds = [seconds_of(stage, stream(1 + number * repeats + i)) for i in range(repeats)]
-        found[name] = round(1000 * float(np.median(seconds)), 2)
-    return found
-
-
-def seconds_of(stage: Callable[[BatchStream], object], stream: BatchStream) -> float:
-    """Seconds of one call."""
-    start = time.perf_counter()
-    stage(stream)
-    return time.perf_counter() - start
+        seconds = [seconds_of(partial(stage, stream(1 + number * repeats + i))) for i in range(repeats)]
+        milliseconds[name] = round(1000 * float(np.median(seconds)), 2)
+    return milliseconds
 
 
 def visits_of_small_corpora() -> dict[str, Any]:
-    """Whether each epoch of each task has every row once, and each batch is shared out once."""
+    """Return whether each epoch of each task has every row once, and batches hold their window once."""
     corpora = {task: ComputedCorpus(pairs, seed=i) for i, (task, pairs) in enumerate(SMALL.items())}
     stream = BatchStream(corpora, Mixture(SMALL_WEIGHTS), batch_tokens=4096, seed=1)
     rows: dict[str, list[Rows]] = {task: [] for task in SMALL}
@@ -160,7 +150,7 @@ def visits_of_small_corpora() -> dict[str, Any]:
 def repeated_pairs(
     stream: BatchStream, corpora: dict[str, ComputedCorpus], sampled: int
 ) -> dict[str, float | int]:
-    """How many of the pairs of batches from all over the first epoch came twice."""
+    """Count the pairs that come twice in batches from all over the first epoch."""
     tasks, pairs = len(corpora), next(iter(corpora.values())).info.pairs
     per_batch = stream.sampler.batch_pairs(0)
     end = int(0.999 * tasks * pairs / per_batch)
@@ -170,32 +160,28 @@ def repeated_pairs(
         task: np.concatenate([window.rows[task] for window in windows.values() if task in window.rows])
         for task in corpora
     }
-    seen = sum(map(len, rows.values()))
+    num_pairs = sum(map(len, rows.values()))
     distinct = sum(len(np.unique(some)) for some in rows.values())
     lowest_mean = min(float(some.mean()) / pairs for some in rows.values())
     highest_mean = max(float(some.mean()) / pairs for some in rows.values())
     return {
-        "pairs_sampled": seen,
-        "came_twice": seen - distinct,
-        "expected_twice_if_drawn_with_replacement": round(seen**2 / (2 * tasks * pairs)),
+        "pairs_sampled": num_pairs,
+        "came_twice": num_pairs - distinct,
+        "expected_twice_if_drawn_with_replacement": round(num_pairs**2 / (2 * tasks * pairs)),
         "lowest_mean_row": round(lowest_mean, 4),
         "highest_mean_row": round(highest_mean, 4),
     }
 
 
-def peak_mb() -> int:
-    """The largest resident set of this process so far."""
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-
-
-def described() -> dict[str, Any]:
-    """What the figures were measured with."""
-    return {
-        "machine": f"{platform.machine()}, 2 cores",
-        "date": datetime.now(tz=UTC).date().isoformat(),
-        "versions": {name: version(name) for name in ("mnmt-data", "numpy")},
-    }
-
-
 if __name__ == "__main__":
-    cyclopts.run(main)
+    run(
+        main,
+        smoke={
+            "pairs": 100_000,
+            "ranks": 8,
+            "batch_tokens": 20_000,
+            "far": 100,
+            "repeats": 1,
+            "sampled": 50_000,
+        },
+    )

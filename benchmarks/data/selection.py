@@ -1,49 +1,51 @@
-r"""What data selection finds, and what it gains, on real text with noise of known kinds (Wang et al. 2018).
+r"""Data selection on text with noise of known kinds (Wang et al. 2018).
 
-Sentence pairs of a corpus folder are spoiled in three ways: the target of another pair, a target in another
-language, the source in place of the target. A base model is trained on the noisy text and tuned on a few
-trusted pairs that were held back. Printed are, for each kind of noise, how well the scores tell it from clean
-pairs (area under the curve), and the losses on clean text of models trained from scratch, for equally many
-steps, on everything, on the selected share from the start, on a share that shrinks to it, on a random share
-of that size, and on the clean pairs alone, which nobody would know. Started again, it goes on where it was.
+Claim: scores of a tuned model against its base tell noisy pairs from clean ones, and training on the best of
+them pays. No peer, but random pairs and the clean pairs alone. Cited in docs/data/selection.md.
+
+The training pairs are spoiled in three ways: the target of another pair, a target in another language, or the
+source in place of the target. A base model is trained on the noisy text and tuned on a few trusted pairs.
+Printed is, for each kind of noise, how well the scores separate it from clean pairs (area under the curve).
+Then follow the losses on clean text of models trained from scratch, for equally many steps: on everything, on
+the selected share from the start, on a share that shrinks to it, on a random share of that size, and on the
+clean pairs alone, which nobody would know. Without a corpus folder, pairs of two synthetic languages are
+written. Started again, it goes on where it was.
 
     mnmt-data fetch libreoffice-help --langs en,de,fr
-    OMP_NUM_THREADS=1 python -m benchmarks.data.selection corpora/libreoffice-help \
-        --json benchmarks/results/data/selection.json
+    OMP_NUM_THREADS=1 python -m benchmarks.data.selection --corpus corpora/libreoffice-help \
+        --out benchmarks/results/data/selection.json
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.metadata import version
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.measurement import Figures, Out, print_table, provenance, run, write_report
+from benchmarks.studies import prepare, train_runs, write_text
 from mnmt_data.filters import normalise
 from mnmt_data.store import PreparedData, open_prepared
 from mnmt_data.stream import area_under_curve, order_path, pair_scores
 from mnmt_model.runs import read_evals, read_run
+from mnmt_model.runs.log_probs import score_shard
 
 TASK, OTHER = "en-de", "en-fr"
 CLEAN = "clean"
 NOISE = {"misaligned": 0.15, "wrong language": 0.15, "copy": 0.15}
-HELD_OUT = (1000, 2000, 5000)
-"""Where, among the pairs in random order, the dev, test and trusted pairs end."""
 FEWEST_WORDS = 4
 KEEP = 0.5
 BATCH_TOKENS = 4096
 RUN = "d96_en-de-1_seed1"
-PACKAGES = ("mnmt-data", "mnmt-model", "torch", "numpy")
 
 Pair = tuple[str, str]
 Kinds = NDArray[np.str_]
@@ -55,7 +57,9 @@ name = "{name}"
 tasks = ["en-de"]
 corpus = "{corpus}"
 max_length = 100
-{clean}
+[data.clean]
+identical = false
+max_ratio = inf
 [data.vocab]
 {vocab}
 [model]
@@ -74,8 +78,6 @@ checkpoint_every = 250
 sizes = ["d96"]
 mixtures = [{{ en-de = 1.0 }}]
 """
-
-CLEANING = "[data.clean]\nidentical = false\nmax_ratio = inf"
 FROM_SCRATCH = (
     "steps = {steps}\nlearning_rate = 0.05\nwarmup_steps = 200\ncooldown_steps = {cooldown}\ndropout = 0.1"
 )
@@ -85,7 +87,7 @@ SELECTION = "[train.mixing.selection]\nkeep = {keep}\nhalf_life = {half_life}"
 
 @dataclass(frozen=True, kw_only=True)
 class Texts:
-    """The corpus, spoiled."""
+    """The corpus with its noise."""
 
     train: dict[Pair, str]
     """{pair: the kind of its noise, or "clean"}."""
@@ -106,66 +108,121 @@ class Arm:
     half_life: int = 0
 
 
-def main() -> None:
-    """Spoil, train, score, select, train, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("corpus", type=Path, help="corpus folder with train.en-de.* and train.en-fr.*")
-    parser.add_argument("--results", type=Path, default=Path("results/selection"))
-    parser.add_argument("--steps", type=int, default=900)
-    parser.add_argument("--tuning-steps", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    report = measure(arguments)
-    print_report(report)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """The options of all arms."""
+
+    results: Path
+    steps: int
+    tuning_steps: int
+    vocab_size: int
+    seed: int
+    held_out: int
 
 
-def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Everything the benchmark does, as plain data."""
-    results, steps = arguments.results, arguments.steps
-    texts = read_texts(arguments.corpus, seed=arguments.seed)
-    data = prepare(results, "noisy", texts.train, texts.held_out, vocab='kind = "unigram"\nsize = 3000')
-    kinds = kinds_of(data, texts.train)
-    found = {"everything": train_arm(results, data, Arm(name="everything"), steps)}
-    for arm in blind_arms(kinds, seed=arguments.seed):
-        found[arm.name] = train_arm(results, data, arm, steps)
-    base = results / "everything" / "runs" / RUN
-    tuned = tune(results, data, texts, base, arguments.tuning_steps)
-    scores = {run: score(run, data) for run in (base, tuned)}
+def main(
+    *,
+    corpus: Path | None = None,
+    results: Path | None = None,
+    steps: int = 900,
+    tuning_steps: int = 200,
+    vocab_size: int = 3000,
+    held_out: int = 1000,
+    sentences: int = 40_000,
+    seed: int = 1,
+    out: Out = None,
+) -> None:
+    """Spoil, train, score, select and train again; print two tables.
+
+    Args:
+        corpus: Corpus folder with train.en-de.* and train.en-fr.*; synthetic text by default.
+        results: Folder for data and runs, from which an interrupted benchmark goes on; a temporary one by
+            default.
+        steps: Training steps of each model.
+        tuning_steps: Training steps on the trusted pairs.
+        vocab_size: Tokens of the vocabulary.
+        held_out: Pairs of the dev set and of the test set; three times as many are trusted.
+        sentences: Sentences of the synthetic text.
+        seed: Seed of the noise and of the random share.
+        out: JSON file for the figures.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        experiment = Experiment(
+            results=(results or Path(temporary)).absolute(),
+            steps=steps,
+            tuning_steps=tuning_steps,
+            vocab_size=vocab_size,
+            seed=seed,
+            held_out=held_out,
+        )
+        corpus = corpus or write_synthetic_text(Path(temporary) / "text", sentences)
+        figures = {"corpus": corpus.name, **measure(corpus, experiment)}
+    print_report(figures)
+    description = provenance("mnmt-data", "mnmt-model", "torch", "numpy")
+    write_report(out, "selection of training pairs", figures, description)
+
+
+def measure(corpus: Path, experiment: Experiment) -> Figures:
+    """Train, score and select; return all figures."""
+    texts = read_texts(corpus, experiment)
+    vocab = f'kind = "unigram"\nsize = {experiment.vocab_size}'
+    data = prepare_pairs(experiment, "noisy", list(texts.train), texts.held_out, vocab=vocab)
+    kinds = noise_kinds(data, texts.train)
+    arms = [Arm(name="everything"), *blind_arms(kinds, seed=experiment.seed)]
+    losses_of = {arm.name: train_arm(experiment, data, arm) for arm in arms}
+    base = experiment.results / "everything" / "runs" / RUN
+    tuned = tune(experiment, data, texts, base)
+    scores = {model: log_probs(model, data) for model in (base, tuned)}
     order = select(data, scores[base], scores[tuned])
-    for half_life, name in ((0, "selected"), (steps // 2, "annealed")):
-        arm = Arm(name=name, order=order, keep=KEEP, half_life=half_life)
-        found[name] = train_arm(results, data, arm, steps)
+    best = Arm(name="selected", order=order, keep=KEEP)
+    for arm in (best, replace(best, name="annealed", half_life=max(1, experiment.steps // 2))):
+        losses_of[arm.name] = train_arm(experiment, data, arm)
     return {
-        "software": {name: version(name) for name in PACKAGES},
-        "corpus": arguments.corpus.name,
         "pairs": {kind: int((kinds == kind).sum()) for kind in (CLEAN, *NOISE)},
-        "steps": steps,
-        "epochs_of_everything": round(epochs(data, steps), 1),
-        "tuning_steps": arguments.tuning_steps,
+        "steps": experiment.steps,
+        "epochs_of_everything": round(epochs(data, experiment.steps), 1),
+        "tuning_steps": experiment.tuning_steps,
         "keep": KEEP,
         "clean_share_of_selected": float((kinds[order[: round(KEEP * len(order))]] == CLEAN).mean()),
         "auc": curves(kinds, base=scores[base], tuned=scores[tuned]),
-        "losses": {**found, "tuned": losses(tuned)},
+        "losses": {**losses_of, "tuned": losses(tuned)},
     }
 
 
-def read_texts(corpus: Path, *, seed: int) -> Texts:
-    """Pairs of distinct sources and distinct targets: some held out, the rest spoiled."""
-    by_source = {src: (src, tgt) for src, tgt in read_pairs(corpus, TASK) if usable(src, tgt)}
-    pairs = shuffled(list({tgt: (src, tgt) for src, tgt in by_source.values()}.values()), seed)
-    dev, test, trusted, rest = (pairs[start:end] for start, end in pairwise((0, *HELD_OUT, len(pairs))))
+def write_synthetic_text(folder: Path, sentences: int) -> Path:
+    """Write random sentences and their word-by-word translations into two languages."""
+    random = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    ranks = np.minimum(random.zipf(1.4, (sentences, 8)), 5000)
+    for task in (TASK, OTHER):
+        for language in task.split("-"):
+            lines = (" ".join(word(int(rank), language) for rank in row) for row in ranks)
+            write_text(folder / f"train.{task}.{language}", "\n".join(lines))
+    return folder
+
+
+def word(rank: int, language: str) -> str:
+    """Return the word of a concept in a language: its number, in syllables of that language's consonants."""
+    consonants = {"en": "bdgkl", "de": "mnprs", "fr": "tvwzj"}[language]
+    digits = np.base_repr(rank, 25)
+    numbers = [int(digit, 36) for digit in digits]
+    return "".join(consonants[number % 5] + "aeiou"[number // 5] for number in numbers)
+
+
+def read_texts(corpus: Path, experiment: Experiment) -> Texts:
+    """Read pairs of distinct sources and distinct targets; hold some out and spoil the rest."""
+    by_source = {src: (src, tgt) for src, tgt in read_pairs(corpus, TASK) if is_usable(src, tgt)}
+    by_target = {tgt: (src, tgt) for src, tgt in by_source.values()}
+    pairs = shuffled(list(by_target.values()), experiment.seed)
+    ends = (0, *(experiment.held_out * times for times in (1, 2, 5)), len(pairs))
+    dev, test, trusted, rest = (pairs[start:end] for start, end in pairwise(ends))
     other = {src: tgt for src, tgt in read_pairs(corpus, OTHER) if src != tgt}
-    noisy = dict(shuffled(list(spoil(rest, other).items()), seed))
+    noisy = dict(shuffled(list(spoil(rest, other).items()), experiment.seed))
     return Texts(train=noisy, held_out={"dev": dev, "test": test, "trusted": trusted})
 
 
 def spoil(pairs: Sequence[Pair], other: Mapping[str, str]) -> dict[Pair, str]:
-    """{pair: kind}, the share of each kind that `NOISE` states.
+    """Return {pair: kind}, with the share of each kind that `NOISE` states.
 
     Args:
         pairs: Clean pairs in random order.
@@ -175,56 +232,56 @@ def spoil(pairs: Sequence[Pair], other: Mapping[str, str]) -> dict[Pair, str]:
     foreign = dict.fromkeys([src for src, _ in pairs if src in other][: counts["wrong language"]])
     rest = [pair for pair in pairs if pair[0] not in foreign]
     misaligned, rest = rest[: counts["misaligned"]], rest[counts["misaligned"] :]
-    copied, rest = rest[: counts["copy"]], rest[counts["copy"] :]
+    copies, rest = rest[: counts["copy"]], rest[counts["copy"] :]
     return {
         **dict.fromkeys(rest, CLEAN),
-        **{(one[0], next_one[1]): "misaligned" for one, next_one in pairwise((*misaligned, misaligned[0]))},
+        **{
+            (pair[0], next_pair[1]): "misaligned"
+            for pair, next_pair in pairwise((*misaligned, misaligned[0]))
+        },
         **{(src, other[src]): "wrong language" for src in foreign},
-        **{(src, src): "copy" for src, _ in copied},
+        **{(src, src): "copy" for src, _ in copies},
     }
 
 
 def shuffled(items: Sequence[Item], seed: int) -> list[Item]:
-    """The items in random order."""
+    """Return the items in random order."""
     return [items[index] for index in np.random.default_rng(seed).permutation(len(items))]
 
 
 def read_pairs(corpus: Path, task: str) -> Iterator[Pair]:
-    """The training pairs of a corpus folder, normalised as preparation does."""
+    """Yield the training pairs of a corpus folder, normalised as preparation does."""
     sides = [corpus / f"train.{task}.{language}" for language in task.split("-")]
     for pair in zip(*(side.read_text(encoding="utf-8").split("\n") for side in sides), strict=True):
         src, tgt = map(normalise, pair)
         yield src, tgt
 
 
-def usable(src: str, tgt: str) -> bool:
-    """Whether a pair is long enough to be told from noise."""
+def is_usable(src: str, tgt: str) -> bool:
+    """Return whether a pair is long enough to tell it from noise."""
     return src != tgt and min(len(src.split()), len(tgt.split())) >= FEWEST_WORDS
 
 
-def prepare(
-    results: Path,
+def prepare_pairs(
+    experiment: Experiment,
     name: str,
-    train: Sequence[Pair] | Mapping[Pair, str],
-    held_out: Mapping[str, Any],
+    train: Sequence[Pair],
+    held_out: Mapping[str, Sequence[Pair]],
     *,
     vocab: str,
 ) -> PreparedData:
-    """Write a corpus folder and prepares it."""
-    folder = results / name
+    """Write a corpus folder and prepare it."""
+    folder = experiment.results / name
     corpus = folder / "corpus"
-    corpus.mkdir(parents=True, exist_ok=True)
-    for split, pairs in {"train": list(train), "dev": held_out["dev"], "test": held_out["test"]}.items():
+    for split, pairs in {"train": train, "dev": held_out["dev"], "test": held_out["test"]}.items():
         for side, language in enumerate(TASK.split("-")):
             lines = "".join(pair[side] + "\n" for pair in pairs)
-            (corpus / f"{split}.{TASK}.{language}").write_text(lines, encoding="utf-8")
-    study = write_study(folder, name=name, corpus=corpus, vocab=vocab, train="", selection="")
-    run("mnmt_data", "prepare", study, "--out", folder)
-    return open_prepared(folder / "data")
+            write_text(corpus / f"{split}.{TASK}.{language}", lines)
+    return open_prepared(prepare(write_study(folder, corpus=corpus, vocab=vocab), folder))
 
 
-def kinds_of(data: PreparedData, train: Mapping[Pair, str]) -> Kinds:
-    """(rows,) the kind of every pair of the noisy shard, found by its token ids."""
+def noise_kinds(data: PreparedData, train: Mapping[Pair, str]) -> Kinds:
+    """Return the kind of every pair of the noisy shard, (rows,), matched by token ids."""
     src, tgt = (data.vocab.encode_ragged([pair[side] for pair in train]) for side in (0, 1))
     kinds = {(*src[row], *tgt[row]): kind for row, kind in enumerate(train.values())}
     shard = data.shard("train", TASK)
@@ -233,18 +290,19 @@ def kinds_of(data: PreparedData, train: Mapping[Pair, str]) -> Kinds:
 
 
 def blind_arms(kinds: Kinds, *, seed: int) -> tuple[Arm, Arm]:
-    """The two that need no scores: a random share, and the clean pairs."""
+    """Return the two arms that need no scores: a random share, and the clean pairs."""
     any_order = np.random.default_rng(seed).permutation(len(kinds))
     clean_first = np.argsort(kinds != CLEAN, kind="stable")
     clean_share = float((kinds == CLEAN).mean())
-    return Arm(name="random", order=any_order, keep=KEEP), Arm(
-        name=CLEAN, order=clean_first, keep=clean_share
+    return (
+        Arm(name="random", order=any_order, keep=KEEP),
+        Arm(name=CLEAN, order=clean_first, keep=clean_share),
     )
 
 
-def train_arm(results: Path, data: PreparedData, arm: Arm, steps: int) -> dict[str, float]:
-    """Train a model on copies of the noisy data that have the arm's order of pairs; its losses."""
-    folder = results / arm.name
+def train_arm(experiment: Experiment, data: PreparedData, arm: Arm) -> dict[str, float]:
+    """Train a model on a copy of the noisy data with the arm's order of pairs; return its losses."""
+    folder = experiment.results / arm.name
     if not (folder / "data").exists():
         shutil.copytree(data.folder, folder / "data")
     selection = ""
@@ -253,110 +311,105 @@ def train_arm(results: Path, data: PreparedData, arm: Arm, steps: int) -> dict[s
         path.parent.mkdir(exist_ok=True)
         np.save(path, arm.order)
         selection = SELECTION.format(keep=arm.keep, half_life=arm.half_life)
-    train = FROM_SCRATCH.format(steps=steps, cooldown=steps // 4)
-    return train_study(folder, data=folder / "corpus", train=train, selection=selection)
-
-
-def tune(results: Path, data: PreparedData, texts: Texts, base: Path, steps: int) -> Path:
-    """Tunes the base model on the trusted pairs, with the vocabulary it has; the tuned run."""
-    vocab = f'path = "{data.folder / "vocab.model"}"'
-    prepare(results, "trusted", texts.held_out["trusted"], texts.held_out, vocab=vocab)
-    folder = results / "trusted"
-    train_study(folder, data=folder / "corpus", train=TUNING.format(steps=steps, initial=base), selection="")
-    return folder / "runs" / RUN
-
-
-def train_study(folder: Path, *, data: Path, train: str, selection: str) -> dict[str, float]:
-    """Train the one run of a study over the prepared data in its folder."""
-    study = write_study(folder, name=folder.name, corpus=data, vocab="", train=train, selection=selection)
-    run("mnmt_model", "train", study, RUN, "--out", folder)
+    train = FROM_SCRATCH.format(steps=experiment.steps, cooldown=experiment.steps // 4)
+    train_runs(write_study(folder, corpus=folder / "corpus", train=train, selection=selection), folder)
     return losses(folder / "runs" / RUN)
 
 
-def write_study(folder: Path, *, name: str, corpus: Path, vocab: str, train: str, selection: str) -> Path:
-    """A study file."""
-    study = folder / f"{name}.toml"
+def tune(experiment: Experiment, data: PreparedData, texts: Texts, base: Path) -> Path:
+    """Tune the base model on the trusted pairs, with its own vocabulary; return the tuned run."""
+    vocab = f'path = "{data.folder / "vocab.model"}"'
+    prepare_pairs(experiment, "trusted", texts.held_out["trusted"], texts.held_out, vocab=vocab)
+    folder = experiment.results / "trusted"
+    train = TUNING.format(steps=experiment.tuning_steps, initial=base)
+    train_runs(write_study(folder, corpus=folder / "corpus", train=train), folder)
+    return folder / "runs" / RUN
+
+
+def write_study(folder: Path, *, corpus: Path, vocab: str = "", train: str = "", selection: str = "") -> Path:
+    """Write the study of a folder; return its file."""
     text = STUDY.format(
-        name=name,
+        name=folder.name,
         corpus=corpus,
-        clean=CLEANING,
         vocab=vocab,
         train=train,
         batch_tokens=BATCH_TOKENS,
         selection=selection,
     )
-    study.write_text(text, encoding="utf-8")
-    return study
+    return write_text(folder / f"{folder.name}.toml", text)
 
 
 def epochs(data: PreparedData, steps: int) -> float:
-    """How often a model trained on everything sees each pair."""
+    """Return how often a model trained on everything sees each pair."""
     info = data.shard("train", TASK).info
     return steps * BATCH_TOKENS / (info.src_tokens + info.tgt_tokens)
 
 
 def losses(folder: Path) -> dict[str, float]:
-    """Nats per target token on dev and test, and the seconds it took."""
-    last = {found.testset: found.value for found in read_evals(folder) if found.metric == "loss"}
+    """Return nats per target token on dev and test, and the seconds of training."""
+    last = {line.testset: line.value for line in read_evals(folder) if line.metric == "loss"}
     return {"dev": last["dev"], "test": last["test"], "seconds": round(read_run(folder).wall_seconds or 0.0)}
 
 
-def score(run_folder: Path, data: PreparedData) -> Path:
-    """Log-probabilities of the noisy pairs under a model."""
-    path = run_folder / "scores" / f"train.{TASK}.parquet"
-    run("mnmt_model", "log-probs", run_folder, "--data", data.folder, "--task", TASK, "--out", path)
+def log_probs(model: Path, data: PreparedData) -> Path:
+    """Write the log-probabilities of the noisy pairs under a model; return the file."""
+    path = model / "scores" / f"train.{TASK}.parquet"
+    score_shard(model, data.folder, task=TASK, out=path)
     return path
 
 
 def select(data: PreparedData, base: Path, tuned: Path) -> NDArray[np.int64]:
-    """Rows of the noisy shard, best first."""
-    run(
-        "mnmt_data", "select", data.folder, "--task", TASK, "--base", base, "--tuned", tuned, "--samples", "3"
-    )
+    """Return the rows of the noisy shard, best first."""
+    options = ("--task", TASK, "--base", str(base), "--tuned", str(tuned), "--samples", "3")
+    command = [sys.executable, "-m", "mnmt_data", "select", str(data.folder), *options]
+    subprocess.run(command, check=True)
     order: NDArray[np.int64] = np.load(order_path(data.folder, TASK))
     return order
 
 
 def curves(kinds: Kinds, *, base: Path, tuned: Path) -> dict[str, dict[str, float]]:
-    """{score: {kind of noise: area under the curve against the clean pairs}}."""
+    """Return {score: {kind of noise: area under the curve against the clean pairs}}."""
     scores = {
         "contrast": pair_scores(base=base, tuned=tuned),
         "plain, tuned": pair_scores(base=None, tuned=tuned),
         "plain, base": pair_scores(base=base, tuned=None),
     }
-    return {name: dict(by_kind(values, kinds)) for name, values in scores.items()}
+    return {name: dict(areas(values, kinds)) for name, values in scores.items()}
 
 
-def by_kind(scores: NDArray[np.float32], kinds: Kinds) -> Iterator[tuple[str, float]]:
-    """`(kind, area under the curve)`, all noise together last."""
+def areas(scores: NDArray[np.float32], kinds: Kinds) -> Iterator[tuple[str, float]]:
+    """Yield `(kind, area under the curve)`, and all noise together at the end."""
     for kind in NOISE:
         among = (kinds == CLEAN) | (kinds == kind)
         yield kind, area_under_curve(scores[among], kinds[among] == CLEAN)
     yield "all", area_under_curve(scores, kinds == CLEAN)
 
 
-def run(module: str, *arguments: str | Path) -> None:
-    """One of our commands; ends this program if it fails."""
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    if status := subprocess.run(command, check=False).returncode:
-        raise SystemExit(status)
-
-
-def print_report(report: Mapping[str, Any]) -> None:
-    """The two tables."""
-    print(f"\n### Clean pairs told from noise: area under the curve ({report['pairs']})\n")
-    print(f"| score | {' | '.join((*NOISE, 'all'))} |")
-    print("|--" * (len(NOISE) + 2) + "|")
-    for name, areas in report["auc"].items():
-        print(f"| {name} | {' | '.join(f'{area:.3f}' for area in areas.values())} |")
-    print(f"\nOf the best {report['keep']:.0%}, {report['clean_share_of_selected']:.1%} are clean.")
-    seen = f"{report['steps']} steps, {report['epochs_of_everything']} epochs of everything"
-    print(f"\n### Loss on clean text after {seen}, nats per token\n")
-    print("| trained on | dev | test | dev, gained over everything |\n|--|--|--|--|")
-    everything = report["losses"]["everything"]["dev"]
-    for name, loss in report["losses"].items():
-        print(f"| {name} | {loss['dev']:.3f} | {loss['test']:.3f} | {everything - loss['dev']:+.3f} |")
+def print_report(figures: Figures) -> None:
+    """Print the two tables."""
+    print(f"\n### Separation of clean pairs from noise: area under the curve ({figures['pairs']})\n")
+    print_table(
+        [
+            {"score": name, **{kind: f"{area:.3f}" for kind, area in row.items()}}
+            for name, row in figures["auc"].items()
+        ]
+    )
+    print(f"Of the best {figures['keep']:.0%}, {figures['clean_share_of_selected']:.1%} are clean.")
+    print(f"\n### Loss on clean text after {figures['steps']} steps, nats per token\n")
+    everything = figures["losses"]["everything"]["dev"]
+    print_table(
+        [
+            {
+                "trained on": name,
+                "dev": f"{loss['dev']:.3f}",
+                "test": f"{loss['test']:.3f}",
+                "dev, gain over everything": f"{everything - loss['dev']:+.3f}",
+            }
+            for name, loss in figures["losses"].items()
+        ]
+    )
 
 
 if __name__ == "__main__":
-    main()
+    smoke = {"steps": 4, "tuning_steps": 2, "vocab_size": 120, "held_out": 50, "sentences": 2000}
+    run(main, smoke=smoke)

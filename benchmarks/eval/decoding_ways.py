@@ -1,4 +1,4 @@
-"""Ways to decode the same exported T5 with beam search, for `decoding_speed.py`."""
+"""Ways to decode the same exported T5 with beam search, for decoding_speed.py."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-import ctranslate2
 import torch
 from torch import Tensor
-from transformers import T5ForConditionalGeneration
 
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
 from mnmt_model.transformer import IncrementalModel, TranslationModel
@@ -18,16 +16,16 @@ from mnmt_model.transformer import IncrementalModel, TranslationModel
 PAD, EOS = 0, 1
 
 Output = list[list[int]]
-"""Tokens of the best translation of each source, `</s>` included where there is one."""
+"""Tokens of the best translation of each source, with `</s>` where it has one."""
 
 Way = Callable[[Tensor, int, int], Output]
-"""Translates `src (batch, src_len)` into from the fewest to the most tokens."""
+"""Translates `src (batch, src_len)` into at least and at most so many tokens."""
 
 
 def ours(
     model: TranslationModel, cache: Literal["flat", "reorder"], *, beam: int, device: str, exact: bool
 ) -> Way:
-    """`mnmt_eval.search` with the given cache."""
+    """Return `mnmt_eval.search` with the given cache."""
     incremental = IncrementalModel(model.to(device))
 
     def translate(src: Tensor, fewest: int, most: int) -> Output:
@@ -39,19 +37,21 @@ def ours(
             min_length=fewest,
             early_stopping="exact" if exact else "filled",
         )
-        return [list(found[0].tokens) for found in search(incremental, src.to(device), config)]
+        return [list(hypotheses[0].tokens) for hypotheses in search(incremental, src.to(device), config)]
 
     return translate
 
 
 def transformers(folder: Path, *, beam: int, device: str, exact: bool) -> Way:
-    """`generate` of `T5ForConditionalGeneration`."""
+    """Return `generate` of `T5ForConditionalGeneration`."""
+    from transformers import T5ForConditionalGeneration
+
     model = T5ForConditionalGeneration.from_pretrained(folder).eval().to(device)
 
     @torch.inference_mode()
     def translate(src: Tensor, fewest: int, most: int) -> Output:
         src = src.to(device)
-        found = model.generate(
+        outputs = model.generate(
             input_ids=src,
             attention_mask=(src != PAD).long(),
             num_beams=beam,
@@ -61,17 +61,19 @@ def transformers(folder: Path, *, beam: int, device: str, exact: bool) -> Way:
             max_new_tokens=most,
             do_sample=False,
         )
-        return [_up_to_end(row[1:]) for row in found.tolist()]
+        return [_up_to_end(row[1:]) for row in outputs.tolist()]
 
     return translate
 
 
 def ctranslate2_float32(folder: Path, *, beam: int, device: str, threads: int, n_best: int) -> Way:
-    """`Translator.translate_batch`.
+    """Return `Translator.translate_batch`.
 
-    It stops when `n_best` hypotheses have ended and the best of the beam is one of them: for 1, before the
-    others do, and for `beam`, about as they do.
+    It stops when `n_best` hypotheses have ended and the best of the beam is one of them. With 1 that is
+    before the other ways stop, with `beam` about when they do.
     """
+    import ctranslate2
+
     translator = ctranslate2.Translator(
         str(folder), device=device, compute_type="float32", inter_threads=1, intra_threads=threads
     )

@@ -1,25 +1,26 @@
-"""Is there a lower minimum? Our search against 200-start L-BFGS-B on 200 random tables.
+"""Minima of our search against those of 200-start L-BFGS-B, on 200 random tables.
+
+Claim: no lower minimum is found than ours. Peer: `scipy.optimize.minimize(method="L-BFGS-B")` on all
+parameters at once with the same derivatives and bounds, from random starts. Cited in
+docs/laws/mathematics.md.
 
 Tables alternate between noise that obeys no law (values uniform in [0.5, 5]) and laws with 10% noise; they
-cycle through the laws and objectives. The peer is `scipy.optimize.minimize(method="L-BFGS-B")` on all
-parameters at once with the same derivatives and bounds, from random starts.
+cycle through the laws and objectives.
 
-    python -m benchmarks.laws.minima --tables 200 --starts 200
+    python -m benchmarks.laws.minima --out benchmarks/results/laws/minima.json
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import time
-from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from benchmarks.measurement import Figures, Out, provenance, run, write_report
 from mnmt_laws.laws import LAWS
 from mnmt_laws.solver import OBJECTIVES, DesignMatrix, Objective, Sample, find_minima
 
@@ -28,25 +29,23 @@ SEARCHED = ("joint", "limit-varies", "exponent-varies", "capacity", "linear-capa
             "bivariate", "zhang", "chinchilla", "gordon")  # fmt: skip
 
 
-def main() -> None:
-    """Fit every table both ways and count who is lower."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--tables", type=int, default=200)
-    parser.add_argument("--starts", type=int, default=200)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    cases = list(itertools.islice(itertools.cycle(itertools.product(SEARCHED, OBJECTIVES)), arguments.tables))
+def main(*, tables: int = 200, starts: int = 200, out: Out = None) -> None:
+    """Fit every table both ways, and count which minimum is lower.
+
+    Args:
+        tables: Number of tables.
+        starts: Random starts of the peer.
+        out: JSON file for the figures.
+    """
+    cases = list(itertools.islice(itertools.cycle(itertools.product(SEARCHED, OBJECTIVES)), tables))
     rows = []
     for number, (law, objective) in enumerate(cases):
-        rows.append(contest(law, OBJECTIVES[objective], number, arguments.starts))
+        rows.append(compare(law, OBJECTIVES[objective], number, starts))
         print(json.dumps(rows[-1]), flush=True)
     excess = np.array([row["relative_excess_of_ours"] for row in rows])
-    summary = {
-        "software": {name: version(name) for name in ("mnmt-laws", "scipy")},
+    summary: Figures = {
         "tables": len(rows),
-        "starts": arguments.starts,
+        "starts": starts,
         "ours_higher_by_more_than_1e-9": int(np.sum(excess > 1e-9)),
         "ours_lower_by_more_than_1e-9": int(np.sum(excess < -1e-9)),
         "largest_relative_excess_of_ours": float(excess.max()),
@@ -54,18 +53,19 @@ def main() -> None:
         "peer_seconds": round(float(sum(row["peer_seconds"] for row in rows)), 1),
     }
     print(json.dumps(summary, indent=1))
-    if arguments.out:
-        arguments.out.write_text(json.dumps({**summary, "cases": rows}, indent=1) + "\n", encoding="utf-8")
+    write_report(
+        out, "minima of two searches", {**summary, "cases": rows}, provenance("mnmt-laws", "numpy", "scipy")
+    )
 
 
-def contest(law: str, objective: Objective, number: int, starts: int) -> dict[str, object]:
-    """Both minima of one random table."""
+def compare(law: str, objective: Objective, number: int, starts: int) -> Figures:
+    """Return both minima of one random table."""
     rng = np.random.default_rng(number)
     design = DesignMatrix(LAWS[law], table(rng, lawful=(number // 4) % 2 == 0))
-    started = time.perf_counter()
+    start = time.perf_counter()
     best = find_minima(design, objective)[0]
     ours = value(design, objective, best.vector)
-    found = time.perf_counter()
+    middle = time.perf_counter()
     theirs = min(lbfgs(design, objective, rng) for _ in range(starts))
     return {
         "law": law,
@@ -73,13 +73,13 @@ def contest(law: str, objective: Objective, number: int, starts: int) -> dict[st
         "ours": ours,
         "lbfgs": theirs,
         "relative_excess_of_ours": ours / theirs - 1,
-        "our_seconds": found - started,
-        "peer_seconds": time.perf_counter() - found,
+        "our_seconds": middle - start,
+        "peer_seconds": time.perf_counter() - middle,
     }
 
 
 def table(rng: np.random.Generator, *, lawful: bool) -> Sample:
-    """Six sizes by four weights."""
+    """Return a random table of six sizes by four weights."""
     size, weight = (axis.ravel() for axis in np.meshgrid(np.geomspace(1e6, 1e9, 6), [0.1, 0.4, 0.7, 1.0]))
     tokens = np.exp(rng.uniform(np.log(1e8), np.log(1e10), len(size)))
     values = rng.uniform(0.5, 5.0, len(size))
@@ -100,13 +100,13 @@ def table(rng: np.random.Generator, *, lawful: bool) -> Sample:
 
 
 def value(design: DesignMatrix, objective: Objective, vector: Array) -> float:
-    """The objective at one parameter vector."""
+    """Return the objective at one parameter vector."""
     residual = objective.residual(design.sample.values, design.predict(vector[None]))
     return float(objective.value(residual, design.sample.importance)[0])
 
 
 def lbfgs(design: DesignMatrix, objective: Objective, rng: np.random.Generator) -> float:
-    """Where L-BFGS-B ends from one random start in one of the law's regions."""
+    """Return where L-BFGS-B ends from one random start in one of the law's regions."""
     region = design.law.regions[rng.integers(len(design.law.regions))]
     low, high = (bounds[0] for bounds in design.bounds(region))
     free = np.isinf(high)
@@ -123,11 +123,11 @@ def lbfgs(design: DesignMatrix, objective: Objective, rng: np.random.Generator) 
         return float(objective.value(residual, design.sample.importance)[0]), slope
 
     bounds = np.column_stack([low, high])
-    found = minimize(
+    result = minimize(
         cost, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 2000, "ftol": 1e-14}
     )
-    return float(found.fun) if np.isfinite(found.fun) else np.inf
+    return float(result.fun) if np.isfinite(result.fun) else np.inf
 
 
 if __name__ == "__main__":
-    main()
+    run(main, smoke={"tables": 3, "starts": 2})

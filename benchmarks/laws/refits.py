@@ -1,28 +1,26 @@
-"""A thousand perturbation refits of a table of the papers' shape: mnmt-laws against scipy's multi-start.
+"""A thousand perturbation refits of a table of the paper's shape: seconds, and minima.
 
-Two tasks, eight sizes, eight weights a task, 1% noise. The peer fits every noisy copy by
-`scipy.optimize.least_squares` (trust region, analytic derivatives, bounds, log residuals) from several
-random starts, as analysts' notebooks do, and keeps the best. Objectives of both are compared copy by copy.
+Claim: batched refits take seconds and reach minima as low. Peer: scipy's multi-start, which fits every noisy
+copy by `scipy.optimize.least_squares` (trust region, analytic derivatives, bounds, log residuals) from
+several random starts, as analysts' notebooks do, and keeps the best. No page cites it yet.
 
-    python -m benchmarks.laws.refits --refits 1000 --starts 8
+The table has two tasks, eight sizes, eight weights a task, and 1% noise. The objectives of both are compared
+copy by copy.
+
+    python -m benchmarks.laws.refits --out benchmarks/results/laws/refits.json
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 import time
 from collections.abc import Callable
-from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from benchmarks.laws.coverage import LAWS, SIZES, WEIGHTS
+from benchmarks.measurement import Figures, Out, print_table, provenance, run, write_report
 from mnmt_laws import Observations, Perturbation, fit, observe, simulate
 
 Array = NDArray[np.float64]
@@ -32,72 +30,67 @@ Model = Callable[[Array], tuple[Array, Array]]
 LOW_ALPHA, HIGH_ALPHA = 0.01, 4.0
 
 
-def main() -> None:
-    """Time both, compare their minima, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--refits", type=int, default=1000)
-    parser.add_argument("--starts", type=int, default=8)
-    parser.add_argument("--peer-refits", type=int, help="how many of the refits scipy does; all by default")
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+def main(*, refits: int = 1000, starts: int = 8, peer_refits: int | None = None, out: Out = None) -> None:
+    """Time both, compare their minima, and print a table.
+
+    Args:
+        refits: Refits of each law.
+        starts: Random starts of the peer for each refit.
+        peer_refits: How many of the refits the peer does; all by default.
+        out: JSON file for the figures.
+    """
     table = simulate(LAWS, sizes=SIZES, weights=(*WEIGHTS, 0.0), noise=0.01, seed=1)
     observations = observe(table)
-    rows = [measure(observations, law, arguments) for law in ("joint", "capacity")]
-    document = {
-        "what": "seconds for perturbation refits of 2 tasks x 8 sizes x 8 weights, log-ols",
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "versions": {name: version(name) for name in ("mnmt-laws", "numpy", "scipy")},
-        "results": rows,
-    }
-    print(json.dumps(document, indent=1))
-    if arguments.out:
-        arguments.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    count = min(peer_refits or refits, refits)
+    rows = [
+        measure(observations, law, refits=refits, starts=starts, count=count) for law in ("joint", "capacity")
+    ]
+    print_table(rows)
+    what = "perturbation refits of 2 tasks x 8 sizes x 8 weights, log-ols"
+    write_report(out, what, {"results": rows}, provenance("mnmt-laws", "numpy", "scipy"))
 
 
-def measure(observations: Observations, law: str, arguments: argparse.Namespace) -> dict[str, object]:
-    """Seconds of both for one law, and how their objectives differ."""
-    method = Perturbation(refits=arguments.refits)
+def measure(observations: Observations, law: str, *, refits: int, starts: int, count: int) -> Figures:
+    """Return the seconds of both for one law, and how their objectives differ."""
+    method = Perturbation(refits=refits)
     fit(observations, law=law, uncertainty=Perturbation(refits=2))
-    started = time.perf_counter()
+    start = time.perf_counter()
     fitted = fit(observations, law=law, uncertainty=method)
-    ours = time.perf_counter() - started
-    count = min(arguments.peer_refits or arguments.refits, arguments.refits)
+    ours = time.perf_counter() - start
     theirs, excess = 0.0, []
     for number, task in enumerate(fitted.tasks):
-        own = observations.fit[observations.fit["task"] == task]
-        noise = np.random.default_rng([method.seed, number]).standard_normal((arguments.refits, len(own)))
-        copies = own["value"].to_numpy() * (1.0 + method.share * noise)
-        predicted = fitted.predict(draws=True, size=own["size"], task=task, weight=own["weight"])
-        started = time.perf_counter()
-        best = peer(law, own["size"].to_numpy(), own["weight"].to_numpy(), copies[:count], arguments.starts)
-        theirs += time.perf_counter() - started
-        mine = 0.5 * np.sum((np.log(predicted) - np.log(copies)) ** 2, axis=1)[:count]
-        excess.append(mine / best - 1)
-    found = np.concatenate(excess)
-    scaled = theirs * arguments.refits / count
+        rows = observations.fit[observations.fit["task"] == task]
+        noise = np.random.default_rng([method.seed, number]).standard_normal((refits, len(rows)))
+        copies = rows["value"].to_numpy() * (1.0 + method.share * noise)
+        predicted = fitted.predict(draws=True, size=rows["size"], task=task, weight=rows["weight"])
+        start = time.perf_counter()
+        best = peer(law, rows["size"].to_numpy(), rows["weight"].to_numpy(), copies[:count], starts)
+        theirs += time.perf_counter() - start
+        objective = 0.5 * np.sum((np.log(predicted) - np.log(copies)) ** 2, axis=1)[:count]
+        excess.append(objective / best - 1)
+    differences = np.concatenate(excess)
+    scaled = theirs * refits / count
     return {
         "law": law,
-        "refits": arguments.refits,
+        "refits": refits,
         "mnmt_laws_seconds": round(ours, 3),
         "scipy_seconds": round(scaled, 1),
         "scipy_refits_measured": count,
-        "scipy_starts": arguments.starts,
+        "scipy_starts": starts,
         "times_faster": round(scaled / ours, 1),
-        "our_objective_above_scipys_by_more_than_1e-6": int(np.sum(found > 1e-6)),
-        "our_objective_below_scipys_by_more_than_1e-6": int(np.sum(found < -1e-6)),
-        "largest_relative_excess_of_ours": float(found.max()),
+        "our_objective_above_scipys_by_more_than_1e-6": int(np.sum(differences > 1e-6)),
+        "our_objective_below_scipys_by_more_than_1e-6": int(np.sum(differences < -1e-6)),
+        "largest_relative_excess_of_ours": float(differences.max()),
     }
 
 
 def peer(law: str, size: Array, weight: Array, copies: Array, starts: int) -> Array:
-    """(copies,) the least half sums of squares that scipy finds."""
+    """Return the least half sums of squares that scipy finds, (copies,)."""
     rng = np.random.default_rng(0)
     scaled = size / np.exp(np.log(size).mean())
     model = joint(scaled, weight) if law == "joint" else capacity(scaled, weight)
     factors = len(np.unique(weight)) if law == "joint" else 1
-    found = []
+    best = []
     for values in copies:
         low, high, draw = space(law, factors, float(values.min()), rng)
         logs = np.log(values)
@@ -108,14 +101,14 @@ def peer(law: str, size: Array, weight: Array, copies: Array, starts: int) -> Ar
             ).cost
             for _ in range(starts)
         ]  # fmt: skip
-        found.append(min(ends))
-    return np.array(found)
+        best.append(min(ends))
+    return np.array(best)
 
 
 def space(
     law: str, factors: int, least: float, rng: np.random.Generator
 ) -> tuple[Array, Array, Callable[[], Array]]:
-    """Bounds of the parameters, and random starts within them."""
+    """Return bounds of the parameters, and a function that draws a start within them."""
     shapes = [(0.0, 10.0), (0.01, 6.0), (0.01, 6.0)] if law == "capacity" else []
     bounds = [(LOW_ALPHA, HIGH_ALPHA), (0.0, least), *shapes, *[(0.0, np.inf)] * factors]
     low, high = (np.array(side) for side in zip(*bounds, strict=True))
@@ -129,7 +122,7 @@ def space(
 
 
 def joint(size: Array, weight: Array) -> Model:
-    """θ = (α, L∞, β_1 … β_G)."""
+    """Return the joint law with θ = (α, L∞, β_1 … β_G)."""
     group = np.unique(weight, return_inverse=True)[1]
     member = np.eye(int(group.max()) + 1)[group]
 
@@ -144,7 +137,7 @@ def joint(size: Array, weight: Array) -> Model:
 
 
 def capacity(size: Array, weight: Array) -> Model:
-    """θ = (α, L∞, c1, c2, c3, β)."""
+    """Return the capacity law with θ = (α, L∞, c1, c2, c3, β)."""
     rest = np.where(weight < 1, 1 - weight, 1.0)
 
     def evaluate(theta: Array) -> tuple[Array, Array]:
@@ -164,4 +157,4 @@ def capacity(size: Array, weight: Array) -> Model:
 
 
 if __name__ == "__main__":
-    main()
+    run(main, smoke={"refits": 3, "starts": 1})

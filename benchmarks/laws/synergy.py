@@ -1,34 +1,34 @@
-"""How much of a model two tasks share, f(p) = N_eff / N, by the share of their lexicons that is one.
+r"""The share of a model that two tasks share, f(p) = N_eff / N, by the share of their common lexicon.
 
-Runs studies/synergy.toml at several values of `shared_lexicon`, fits the joint law to each (Fernandes et al.
-2023, eq. 7) and prints the effective fractions (eqs. 8-10). Where the lexicons are one and the same the truth
-is known: f(p) = 1 at every p. Started again, it goes on where it was interrupted.
+Claim: the effective fraction rises with what the tasks share; where the lexicons are one and the same, the
+truth is
+known: f(p) = 1 at every p. No peer. Cited in docs/data/synthetic.md.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.laws.synergy --out benchmarks/results/laws/synergy.json
+It runs studies/synergy.toml at several values of `shared_lexicon`, fits the joint law to each (Fernandes et
+al. 2023, eq. 7) and prints the effective fractions (eqs. 8-10). With `--results`, it goes on where it was
+interrupted.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.laws.synergy --results results \
+        --out benchmarks/results/laws/synergy.json
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from benchmarks.measurement import Figures, Numbers, Out, print_table, provenance, run, write_report
+from benchmarks.studies import prepare, train_runs, write_text
+from mnmt_data import read_study
 from mnmt_data.prepare import DataConfig
-from mnmt_data.study import read_study
 from mnmt_data.synthetic import SyntheticConfig, shared_concepts, zipf_probabilities
 from mnmt_laws import LawFit, collect, effective_fractions, fit, observe
 
 STUDY = Path(__file__).parents[2] / "studies" / "synergy.toml"
-SHARE = "shared_lexicon = 0.5"
-PACKAGES = ("mnmt-data", "mnmt-model", "mnmt-laws", "torch", "numpy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,56 +42,58 @@ class Fraction:
     upper: float
 
 
-def main() -> None:
-    """Train, fit, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def main(
+    *,
+    shares: Numbers = (0.0, 0.5, 1.0),
+    results: Path | None = None,
+    jobs: int = 2,
+    steps: int = 1600,
+    sentences: int = 420_000,
+    out: Out = None,
+) -> None:
+    """Train, fit, and print a table for each share.
+
+    Args:
+        shares: Shares of the lexicon that both tasks have in common.
+        results: Folder for data and runs; a temporary one by default.
+        jobs: Runs trained at a time.
+        steps: Training steps of each run.
+        sentences: Training pairs of each task.
+        out: JSON file for the figures.
+    """
+    rows = []
+    with TemporaryDirectory() as temporary:
+        for share in shares:
+            study = write_study(share, (results or Path(temporary)).absolute(), steps, sentences)
+            prepare(study, study.parent)
+            runs = train_runs(study, study.parent, jobs=jobs)
+            rows.append(measure(share, read_study(study).section("data", DataConfig).synthetic, runs))
+            print_fractions(rows[-1])
+    description = provenance("mnmt-data", "mnmt-model", "mnmt-laws", "torch", "numpy")
+    write_report(
+        out, "effective fractions by shared lexicon", {"study": STUDY.name, "results": rows}, description
     )
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.0, 0.5, 1.0])
-    parser.add_argument("--results", type=Path, default=Path("results"))
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    results = []
-    for share in arguments.shares:
-        study = write_study(share, arguments.results)
-        runs = train(study, study.parent, arguments.jobs)
-        results.append(measure(share, read_study(study).section("data", DataConfig).synthetic, runs))
-        print_fractions(results[-1])
-    if arguments.out:
-        software = {name: version(name) for name in PACKAGES}
-        document = {"software": software, "study": STUDY.name, "results": results}
-        arguments.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def write_study(share: float, results: Path) -> Path:
-    """The study at one share, in a folder of its own."""
-    text = STUDY.read_text(encoding="utf-8")
-    if SHARE not in text:
-        raise SystemExit(f"{STUDY}: must hold the line `{SHARE}`, in whose place other shares are put.")
+def write_study(share: float, results: Path, steps: int, sentences: int) -> Path:
+    """Write the study at one share into a folder of its own; return its file."""
     name = f"synergy-{share:g}"
-    text = text.replace(SHARE, f"shared_lexicon = {share}").replace('name = "synergy"', f'name = "{name}"')
-    study = results / name / f"{name}.toml"
-    study.parent.mkdir(parents=True, exist_ok=True)
-    study.write_text(text, encoding="utf-8")
-    return study
+    changes = {
+        'name = "synergy"': f'name = "{name}"',
+        "shared_lexicon = 0.5": f"shared_lexicon = {share}",
+        "\nsteps = 1600": f"\nsteps = {steps}",
+        "train_sentences = 420_000": f"train_sentences = {sentences}",
+    }
+    text = STUDY.read_text(encoding="utf-8")
+    for old, new in changes.items():
+        if old not in text:
+            raise SystemExit(f"{STUDY}: must hold the line `{old.strip()}`, which this benchmark replaces.")
+        text = text.replace(old, new)
+    return write_text(results / name / f"{name}.toml", text)
 
 
-def train(study: Path, out: Path, jobs: int) -> Path:
-    """Prepare the data and trains what is not trained yet; returns the folder of the runs."""
-    run("mnmt_data", ["prepare", str(study), "--out", str(out)])
-    run("mnmt_model", ["sweep", str(study), "--out", str(out), "--jobs", str(jobs)])
-    return out / "runs"
-
-
-def run(module: str, arguments: Sequence[str]) -> None:
-    """One of our commands; ends this program if it fails."""
-    if status := subprocess.run([sys.executable, "-m", module, *arguments], check=False).returncode:
-        raise SystemExit(status)
-
-
-def measure(share: float, languages: SyntheticConfig | None, runs: Path) -> dict[str, Any]:
-    """Fractions and what they rest on, as plain data."""
+def measure(share: float, languages: SyntheticConfig | None, runs: Path) -> Figures:
+    """Return the fractions and the fit behind them."""
     assert languages is not None  # the study says so
     observations = observe(collect(runs).table)
     joint = fit(observations, law="joint")
@@ -112,31 +114,36 @@ def measure(share: float, languages: SyntheticConfig | None, runs: Path) -> dict
 
 
 def fractions(joint: LawFit) -> Iterator[Fraction]:
-    """f(p) of every task at every weight below 1."""
-    found = effective_fractions(joint).fractions
+    """Yield f(p) of every task at every weight below 1."""
+    values = effective_fractions(joint).fractions
     for task in joint.tasks:
         for weight in np.unique(joint.fitted_weights(task)):
-            own = found.sel(task=task, weight=weight)
-            lower, upper = (float(own.interval.sel(bound=bound)) for bound in ("lower", "upper"))
+            fraction = values.sel(task=task, weight=weight)
+            lower, upper = (float(fraction.interval.sel(bound=bound)) for bound in ("lower", "upper"))
             if weight < 1:
                 yield Fraction(
-                    task=task, weight=float(weight), value=float(own.value), lower=lower, upper=upper
+                    task=task, weight=float(weight), value=float(fraction.value), lower=lower, upper=upper
                 )
 
 
-def print_fractions(result: dict[str, Any]) -> None:
-    """One share as a table."""
-    print(
-        f"\n### {result['shared_lexicon']:.0%} of concepts shared ({result['shared_words']:.0%} of words)\n"
-    )
-    print("| task | p | f(p) | 95% interval | truth |")
-    print("|--|--|--|--|--|")
+def print_fractions(result: Figures) -> None:
+    """Print the table of one share."""
+    words = f"{result['shared_words']:.0%} of words"
+    print(f"\n### {result['shared_lexicon']:.0%} of concepts shared ({words})\n")
     truth = "1" if result["truth"] else "unknown"
-    for row in result["fractions"]:
-        interval = f"{row['lower']:.2f} to {row['upper']:.2f}"
-        print(f"| {row['task']} | {row['weight']:g} | {row['value']:.2f} | {interval} | {truth} |")
-    print(flush=True)
+    print_table(
+        [
+            {
+                "task": row["task"],
+                "p": f"{row['weight']:g}",
+                "f(p)": f"{row['value']:.2f}",
+                "95% interval": f"{row['lower']:.2f} to {row['upper']:.2f}",
+                "truth": truth,
+            }
+            for row in result["fractions"]
+        ]
+    )
 
 
 if __name__ == "__main__":
-    main()
+    run(main, smoke={"shares": (1.0,), "jobs": 1, "steps": 2, "sentences": 3000})

@@ -1,29 +1,29 @@
-"""FLOPs and measured step times of every architecture at equal parameters (Zhang et al. 2022).
+"""FLOPs and step times of every architecture at equal parameters (Zhang et al. 2022, Fig. 4).
 
-The parts are that paper's: ReLU feed-forward four times as wide as the model, LayerNorm after the residual,
-sinusoids, one embedding. A language model matches an encoder-decoder of L + L layers with L layers whose
-feed-forward is three times as wide (wide), or with 7/3 L layers (deep). FLOPs are counted for its base width,
-in training by pair and in decoding by sentence; step times are measured on smaller models, each architecture
-in turn, on the same batches.
+Claim: what each architecture costs in training and in decoding. No peer. Cited in docs/model/measured.md.
 
-    pip install mnmt-model transformers
+The models have the parts of that paper: ReLU feed-forward four times as wide as the model, LayerNorm after
+the residual, sinusoids, one embedding. A language model matches an encoder-decoder of L + L layers with L
+layers whose feed-forward is three times as wide (wide), or with 7/3 L layers (deep). FLOPs are counted for
+the base width of the paper, for a pair in training and a sentence in decoding. Step times are measured on
+smaller models, which take turns on the same batches.
+
     python -m benchmarks.model.flops --out benchmarks/results/model/flops.json
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-import cyclopts
 import torch
 
-from benchmarks.model.training_data import open_data
-from benchmarks.model.training_speed import ADAMW, Ours, Size, described, timed
+from benchmarks.measurement import Figures, Out, print_table, provenance, run, write_report
+from benchmarks.model.trainers import OurTrainer, timed_step
+from benchmarks.model.training_data import TrainingData, open_data
+from benchmarks.model.training_speed import ADAMW
 from mnmt_model.planning.flops import decoding_flops, pair_flops
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.transformer import ARCHITECTURES, ModelConfig
@@ -31,13 +31,12 @@ from mnmt_model.transformer import ARCHITECTURES, ModelConfig
 LENGTH = 32
 """Tokens of the source, and of the target, of the counted pair."""
 VOCAB_SIZE = 32_000
-MEASURED_VOCAB_SIZE = 8_000
 WARM_UP = 1
 ENCDEC = "encdec"
 
 
 def architectures(d_model: int, layers: int) -> dict[str, ModelConfig]:
-    """{name: config}, all of nearly the parameters of an encoder-decoder of so many layers on each side."""
+    """Return {name: config}, all with nearly the parameters of the encoder-decoder."""
     encdec = ModelConfig(
         decoder_layers=layers,
         d_model=d_model,
@@ -51,47 +50,57 @@ def architectures(d_model: int, layers: int) -> dict[str, ModelConfig]:
         biases=True,
         scaled_attention=True,
     )
-    found = {ENCDEC: encdec}
+    configs = {ENCDEC: encdec}
     for architecture in ARCHITECTURES:
         if architecture != ENCDEC:
-            one = replace(encdec, architecture=architecture)
-            found[f"{architecture}, wide"] = replace(one, d_ff=3 * encdec.d_ff)
-            found[f"{architecture}, deep"] = replace(one, decoder_layers=round(layers * 7 / 3))
-    return found
+            model = replace(encdec, architecture=architecture)
+            configs[f"{architecture}, wide"] = replace(model, d_ff=3 * encdec.d_ff)
+            configs[f"{architecture}, deep"] = replace(model, decoder_layers=round(layers * 7 / 3))
+    return configs
 
 
 def main(
+    *,
     data: Path | None = None,
+    d_model: int = 256,
+    layers: int = 3,
+    vocab_size: int = 8_000,
     batch_tokens: int = 4096,
     steps: int = 7,
     threads: int = 2,
-    out: Path | None = None,
+    out: Out = None,
 ) -> None:
     """Print two tables.
 
     Args:
-        data: Folder of prepared data for the measured steps; drawn ones by default.
+        data: Folder of prepared data for the measured steps; random tokens by default.
+        d_model: Width of the measured models.
+        layers: Layers of the measured encoder-decoder on each side.
+        vocab_size: Tokens of the measured models' vocabulary.
         batch_tokens: Source and target tokens of a batch, on average.
-        steps: Timed of each architecture.
-        threads: Of torch.
-        out: File for the figures.
+        steps: Timed steps of each architecture.
+        threads: Threads of torch.
+        out: JSON file for the figures.
     """
     torch.set_num_threads(threads)
-    report: dict[str, Any] = {
-        "counted": {name: counted(config) for name, config in architectures(512, 6).items()},
-        "measured": measured(data, batch_tokens, steps),
+    pairs = open_data(data, vocab_size=vocab_size, batch_tokens=batch_tokens)
+    configs = architectures(d_model, layers)
+    figures: Figures = {
+        "counted": {name: count_flops(config) for name, config in architectures(512, 6).items()},
+        "measured": measure(configs, pairs, vocab_size, steps),
     }
     print(f"FLOPs of {LENGTH} + {LENGTH} tokens, d_model 512, 6 + 6 layers, vocabulary of {VOCAB_SIZE}\n")
-    print_table(report["counted"])
-    print(f"\nStep times, d_model 256, 3 + 3 layers, {batch_tokens} tokens a batch, {threads} threads\n")
-    print_table(report["measured"])
-    if out:
-        report = {"what": "architectures at equal parameters", **report}
-        out.write_text(json.dumps(report | described(), indent=1) + "\n", encoding="utf-8")
+    print_table([{"architecture": name, **row} for name, row in figures["counted"].items()])
+    shape = f"d_model {d_model}, {layers} + {layers} layers"
+    print(f"Step times, {shape}, {batch_tokens} tokens a batch, {threads} threads\n")
+    print_table([{"architecture": name, **row} for name, row in figures["measured"].items()])
+    write_report(
+        out, "architectures at equal parameters", figures, provenance("mnmt-model", "torch", "numpy")
+    )
 
 
-def counted(config: ModelConfig) -> dict[str, float]:
-    """Parameters and FLOPs of one architecture."""
+def count_flops(config: ModelConfig) -> Figures:
+    """Return the parameters and FLOPs of one architecture."""
     training = pair_flops(config, VOCAB_SIZE, src_len=LENGTH, tgt_len=LENGTH)
     decoding = decoding_flops(config, VOCAB_SIZE, src_len=LENGTH, tgt_len=LENGTH)
     return {
@@ -103,31 +112,26 @@ def counted(config: ModelConfig) -> dict[str, float]:
     }
 
 
-def measured(data: Path | None, batch_tokens: int, steps: int) -> dict[str, dict[str, float]]:
-    """Step times of the architectures, which take turns."""
-    pairs = open_data(data, vocab_size=MEASURED_VOCAB_SIZE, batch_tokens=batch_tokens)
-    configs = architectures(256, 3)
-    ways = {name: Ours(sized(config), ADAMW, pairs) for name, config in configs.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
+def measure(
+    configs: dict[str, ModelConfig], pairs: TrainingData, vocab_size: int, steps: int
+) -> dict[str, Figures]:
+    """Return the step times of the architectures, which take turns."""
+    trainers = {name: OurTrainer(config, vocab_size, ADAMW, pairs) for name, config in configs.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in trainers}
     for number in range(WARM_UP + steps):
-        for name, way in ways.items():
-            seconds[name].append(timed(way, number).seconds)
+        for name, trainer in trainers.items():
+            seconds[name].append(timed_step(trainer, number).seconds)
     return {
         name: {
-            "million parameters": round(count_parameters(configs[name], MEASURED_VOCAB_SIZE).size / 1e6, 2),
+            "million parameters": round(count_parameters(configs[name], vocab_size).size / 1e6, 2),
             **times(some[WARM_UP:], than=seconds[ENCDEC][WARM_UP:]),
         }
         for name, some in seconds.items()
     }
 
 
-def sized(config: ModelConfig) -> Size:
-    """The model to measure; its cases and steps are this program's."""
-    return Size(model=config, vocab_size=MEASURED_VOCAB_SIZE, cases=(), steps=0, random_steps=0)
-
-
-def times(seconds: Sequence[float], *, than: Sequence[float]) -> dict[str, float]:
-    """Milliseconds of a step, and over another's."""
+def times(seconds: Sequence[float], *, than: Sequence[float]) -> Figures:
+    """Return the milliseconds of a step, and their ratio to another's."""
     return {
         "ms a step": round(1000 * median(seconds)),
         "lowest": round(1000 * min(seconds)),
@@ -136,14 +140,6 @@ def times(seconds: Sequence[float], *, than: Sequence[float]) -> dict[str, float
     }
 
 
-def print_table(rows: Mapping[str, Mapping[str, float]]) -> None:
-    """One row an architecture."""
-    columns = list(rows[ENCDEC])
-    print(f"| architecture | {' | '.join(columns)} |")
-    print("|--" * (len(columns) + 1) + "|")
-    for name, row in rows.items():
-        print(f"| {name} | {' | '.join(map(str, row.values()))} |")
-
-
 if __name__ == "__main__":
-    cyclopts.run(main)
+    smoke = {"d_model": 64, "layers": 1, "vocab_size": 500, "batch_tokens": 256, "steps": 1}
+    run(main, smoke=smoke)

@@ -1,4 +1,4 @@
-"""What the training benchmarks train on: prepared pairs, or drawn ones with lengths as real text has them."""
+"""The pairs of the training benchmarks: prepared ones, or random ones with the lengths of real text."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from mnmt_data.stream import WHOLE, Batch, BatchStream, Corpus, Mixture, Prefetc
 Rows = NDArray[np.int64]
 
 SEED = 1
-DRAWN_PAIRS = 50_000
+RANDOM_PAIRS = 50_000
 MEAN_LOG, SPREAD_LOG, SPREAD_LOG_RATIO = 2.7, 0.8, 0.27
-"""Of the source's length, and of target over source; those of the study libreoffice-en-de-zh."""
+"""Mean and spread of the logarithm of the source's length, and the spread of that of target over source; they
+are those of the study libreoffice-en-de-zh."""
 LONGEST = 128
 
 
-class DrawnCorpus:
+class RandomCorpus:
     """Pairs of random tokens; source lengths are log-normal, target lengths are near them."""
 
     def __init__(self, vocab_size: int) -> None:
         generator = np.random.default_rng(SEED)
-        src_log = generator.normal(MEAN_LOG, SPREAD_LOG, DRAWN_PAIRS)
-        tgt_log = src_log + generator.normal(0, SPREAD_LOG_RATIO, DRAWN_PAIRS)
+        src_log = generator.normal(MEAN_LOG, SPREAD_LOG, RANDOM_PAIRS)
+        tgt_log = src_log + generator.normal(0, SPREAD_LOG_RATIO, RANDOM_PAIRS)
         src, tgt = (np.exp(side).astype(np.int64).clip(2, LONGEST) for side in (src_log, tgt_log))
         self._src, self._tgt = (
             Ragged(generator.integers(2, vocab_size, side.sum(), dtype=np.int32), offsets_of(side))
             for side in (src, tgt)
         )
         self.info = SegmentInfo(
-            pairs=DRAWN_PAIRS,
+            pairs=RANDOM_PAIRS,
             src_tokens=int(src.sum()),
             tgt_tokens=int(tgt.sum()),
             longest=int((src + tgt).max()),
@@ -43,20 +44,20 @@ class DrawnCorpus:
         )
 
     def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Source and target lengths of the given rows."""
+        """Return source and target lengths of the given rows."""
         return self._src.lengths_of(rows), self._tgt.lengths_of(rows)
 
     def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
-        """Source and target token ids of the given rows."""
+        """Return source and target token ids of the given rows."""
         return self._src.take(rows), self._tgt.take(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingData:
-    """Pairs, and how they are put into batches."""
+    """Pairs and their batches."""
 
     what: str
-    """In words."""
+    """Description of the text."""
     corpora: Mapping[str, Corpus]
     """{task: its pairs}; tasks have equal weights."""
     batch_tokens: int
@@ -64,12 +65,12 @@ class TrainingData:
 
     @cached_property
     def stream(self) -> BatchStream:
-        """Batches of alike lengths, as training has them."""
+        """Batches of similar lengths, as in training."""
         weights = dict.fromkeys(self.corpora, 1 / len(self.corpora))
         return BatchStream(self.corpora, Mixture(weights), batch_tokens=self.batch_tokens, seed=SEED)
 
     def random_batch(self, number: int) -> Batch:
-        """A batch of equally many of the same pairs in random order."""
+        """Return a batch of as many of the same pairs in random order."""
         size = self.stream.sampler.batch_pairs(0)
         return self._window.pairs.batch(self._shuffled[number * size : (number + 1) * size])
 
@@ -83,10 +84,10 @@ class TrainingData:
 
 
 def open_data(folder: Path | None, *, vocab_size: int, batch_tokens: int) -> TrainingData:
-    """The prepared data of `folder`, or drawn ones of `vocab_size` tokens."""
+    """Open the prepared data of `folder`, or draw random ones with `vocab_size` tokens."""
     if folder is None:
-        corpora: Mapping[str, Corpus] = {"drawn": DrawnCorpus(vocab_size)}
-        what = f"drawn: log-normal lengths, {MEAN_LOG} ± {SPREAD_LOG} in the logarithm, random tokens"
+        corpora: Mapping[str, Corpus] = {"random": RandomCorpus(vocab_size)}
+        what = f"random: log-normal lengths, {MEAN_LOG} ± {SPREAD_LOG} in the logarithm, random tokens"
         return TrainingData(what=what, corpora=corpora, batch_tokens=batch_tokens)
     data = open_prepared(folder)
     if data.vocab.size > vocab_size:

@@ -1,26 +1,27 @@
-"""Experts spread over processes: the exchange of their rows and back, checked and timed on every rank.
+"""The exchange of experts' rows between processes and back, checked and timed on every rank.
 
-The experts return what they get, so that the result must be the buffers and the time is the exchange's, with
-its gradient. Over NCCL, a GPU a process, or over gloo on a CPU. GB/s are those a rank sends to others.
+Claim: the bandwidth of the exchange, and how far chunks slow it down. No peer. No page cites it yet.
 
-    torchrun --standalone --nproc-per-node 2 -m benchmarks.moe.all_to_all \
-        --out benchmarks/results/moe/all_to_all.json
+The experts return their inputs, so that the result must equal the buffers, and the time is that of the
+exchange with its gradient. It runs over NCCL, a GPU a process, or over gloo on a CPU. GB/s are those that a
+rank sends to others. Without torchrun, the benchmark starts its own ranks.
+
+    torchrun --standalone --nproc-per-node 2 -m benchmarks.moe.all_to_all --out
+    benchmarks/results/moe/all_to_all.json
 """
 
 from __future__ import annotations
 
-import json
 import os
+import subprocess
+import sys
 import time
-from pathlib import Path
 from statistics import median
-from typing import Any
 
-import cyclopts
 import torch
 import torch.distributed as dist
 
-from benchmarks.moe.report import described
+from benchmarks.measurement import Counts, Figures, Out, print_table, provenance, run, write_report
 from mnmt_moe_ext import apply_experts
 
 
@@ -29,41 +30,51 @@ def main(
     experts_per_rank: int = 8,
     rows: int = 1024,
     d_model: int = 1024,
-    chunks: tuple[int, ...] = (1, 2, 4),
+    chunks: Counts = (1, 2, 4),
     rounds: int = 20,
-    out: Path | None = None,
+    ranks: int = 2,
+    out: Out = None,
 ) -> None:
-    """Print a line for each number of chunks.
+    """Print a row for each number of chunks.
 
     Args:
-        experts_per_rank: Number of them.
-        rows: Of each expert, from one rank.
-        d_model: Width, in bfloat16.
-        chunks: Into which the rows are cut.
-        rounds: Timed, after three that are not.
-        out: File for the figures.
+        experts_per_rank: Experts of each rank.
+        rows: Rows of each expert, from one rank.
+        d_model: Width of the rows, in bfloat16.
+        chunks: Numbers of chunks into which the rows are split.
+        rounds: Timed rounds, after three that do not count.
+        ranks: Processes to start, without torchrun.
+        out: JSON file for the figures.
     """
+    if "RANK" not in os.environ:
+        start_ranks(ranks)
+        return
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl" if device == "cuda" else "gloo")
     ranks = dist.get_world_size()
     buffers = torch.randn(ranks * experts_per_rank, rows, d_model, device=device).bfloat16().requires_grad_()
-    found = {count: figures(buffers, chunks=count, rounds=rounds) for count in chunks}
+    figures = [{"chunks": count, **measure(buffers, chunks=count, rounds=rounds)} for count in chunks]
     if dist.get_rank() == 0:
-        for count, each in found.items():
-            print(f"{ranks} ranks, {count} chunks: {each}")
-        if out:
-            report = described(device) | {"ranks": ranks, "shape": list(buffers.shape), "chunks": found}
-            out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        print_table(figures)
+        report = {"ranks": ranks, "shape": list(buffers.shape), "results": figures}
+        description = provenance("mnmt-moe-ext", "torch", gpu=device == "cuda")
+        write_report(out, "exchange of experts' rows between ranks", report, description)
     dist.destroy_process_group()
 
 
-def figures(buffers: torch.Tensor, *, chunks: int, rounds: int) -> dict[str, Any]:
-    """Milliseconds of a forward and backward pass, and the bandwidth.
+def start_ranks(ranks: int) -> None:
+    """Start this program once a rank, with its own options."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    subprocess.run([*command, "-m", "benchmarks.moe.all_to_all", *sys.argv[1:]], check=True)
+
+
+def measure(buffers: torch.Tensor, *, chunks: int, rounds: int) -> Figures:
+    """Return the milliseconds of a forward and backward pass, and the bandwidth.
 
     Raises:
-        RuntimeError: The rows did not come back as they were.
+        RuntimeError: The rows came back changed.
     """
     group = dist.group.WORLD
     assert group is not None
@@ -76,7 +87,7 @@ def figures(buffers: torch.Tensor, *, chunks: int, rounds: int) -> dict[str, Any
         synchronize(buffers)
         seconds.append(time.perf_counter() - start)
     if not (torch.equal(outputs, buffers) and torch.equal(gradient, buffers)):
-        raise RuntimeError("rows did not come back as they were")
+        raise RuntimeError("the rows came back changed")
     sent = 4 * buffers.numel() * buffers.element_size() * (1 - 1 / group.size())
     middle = median(seconds[3:])
     return {"median_ms": round(1000 * middle, 3), "gb_per_second": round(sent / middle / 1e9, 2)}
@@ -90,4 +101,5 @@ def synchronize(buffers: torch.Tensor) -> None:
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    smoke = {"experts_per_rank": 2, "rows": 8, "d_model": 16, "chunks": (1, 2), "rounds": 2}
+    run(main, smoke=smoke)

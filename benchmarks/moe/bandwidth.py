@@ -1,4 +1,4 @@
-"""The bytes that dispatch and combine must move, over the time they take, beside those of a plain copy."""
+"""The bandwidth of dispatch and combine: the bytes they must move over their time, beside a plain copy."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ COPIED_BYTES = 2**28
 
 @dataclass(frozen=True, kw_only=True)
 class Movement:
-    """Something that moves rows."""
+    """An operation that moves rows."""
 
     run: Run
     num_bytes: int
-    """Read and written, each once; indices and weights, some bytes a row, are left out."""
+    """Bytes read and written, each once, without indices and weights, which are few."""
 
 
 def bandwidths(case: Case, inputs: Inputs, *, seconds: float) -> dict[str, dict[str, Any]]:
-    """GB/s of each movement, and its share of the copy's in the same rounds."""
+    """Return GB/s of each movement, and its share of the copy's in the same rounds."""
     movements = copies(case) | in_layout(case, inputs, "rows") | in_layout(case, inputs, "bins")
     times = take_turns(
         {name: movement.run for name, movement in movements.items()}, device=case.device, seconds=seconds
@@ -46,7 +46,7 @@ def bandwidths(case: Case, inputs: Inputs, *, seconds: float) -> dict[str, dict[
 
 
 def copies(case: Case) -> dict[str, Movement]:
-    """Of 256 MiB, into memory that is there and into a new tensor."""
+    """Return copies of 256 MiB, into existing memory and into a new tensor."""
     source = torch.zeros(COPIED_BYTES, dtype=torch.int8, device=case.device).view(torch.float32)
     target = torch.ones_like(source)
     return {
@@ -56,7 +56,7 @@ def copies(case: Case) -> dict[str, Movement]:
 
 
 def in_layout(case: Case, inputs: Inputs, form: str) -> dict[str, Movement]:
-    """Dispatch and combine, and their gradients: rows without drops, or bins of GShard's capacity."""
+    """Return dispatch and combine, and their gradients: rows without drops, or bins of GShard's capacity."""
     capacity = expert_capacity(num_tokens=case.num_tokens, num_experts=case.num_experts)
     routing = top2_gate(inputs.logits.detach()[None], capacity=None if form == "rows" else capacity)
     layout = ragged_layout(routing) if form == "rows" else capacity_layout(routing)
@@ -77,7 +77,7 @@ def in_layout(case: Case, inputs: Inputs, form: str) -> dict[str, Movement]:
 def gradients(
     tokens: Tensor, buffers: Tensor, weights: Tensor, grad: Tensor, layout: Layout
 ) -> tuple[Run, Run]:
-    """Run of the two gradients, as autograd calls them."""
+    """Return the runs of the two gradients, as autograd calls them."""
     tokens = tokens.clone().requires_grad_()
     outputs, weights = buffers.clone().requires_grad_(), weights.clone().requires_grad_()
     dispatched, combined = dispatch(tokens, layout), combine(outputs, weights, layout)

@@ -1,4 +1,4 @@
-"""What is routed: sizes, and tensors of those sizes."""
+"""Sizes of what is routed, and tensors of those sizes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ SEED = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Tokens of one group, and the experts they are routed to."""
+    """The tokens of one group, and their experts."""
 
     num_experts: int
     num_tokens: int
     d_model: int
     d_ff: int | None = None
-    """Hidden width of the experts; None where they return what they get."""
+    """Hidden width of the experts; None if they return their inputs."""
 
     dtype: str
     device: str
@@ -41,7 +41,7 @@ class Inputs:
     """(tokens, d_model)"""
 
     logits: Tensor
-    """(tokens, experts) float32, drawn independently, so that the experts get unequal loads."""
+    """(tokens, experts) float32, independent, so that the loads of the experts differ."""
 
     grad: Tensor
     """(tokens, d_model): the gradient of the output."""
@@ -54,23 +54,23 @@ class Inputs:
 
     @property
     def differentiated(self) -> tuple[Tensor, ...]:
-        """What gradients are computed for."""
+        """Tensors whose gradients are computed."""
         return tuple(tensor for tensor in (self.x, self.logits, self.wi, self.wo) if tensor is not None)
 
 
 def make_inputs(case: Case) -> Inputs:
-    """Drawn from normal distributions, the weights with the deviation that keeps the scale."""
+    """Draw all tensors from normal distributions, the weights with the deviation that keeps the scale."""
     generator = torch.Generator(case.device).manual_seed(SEED)
 
-    def drawn(*shape: int, dtype: str = case.dtype, scale: float = 1.0) -> Tensor:
+    def draw(*shape: int, dtype: str = case.dtype, scale: float = 1.0) -> Tensor:
         values = torch.randn(shape, generator=generator, device=case.device) * scale
         return values.to(getattr(torch, dtype))
 
     tokens, width = case.num_tokens, case.d_model
-    x, grad = drawn(tokens, width).requires_grad_(), drawn(tokens, width)
-    logits = drawn(tokens, case.num_experts, dtype="float32").requires_grad_()
+    x, grad = draw(tokens, width).requires_grad_(), draw(tokens, width)
+    logits = draw(tokens, case.num_experts, dtype="float32").requires_grad_()
     if case.d_ff is None:
         return Inputs(x=x, logits=logits, grad=grad)
-    wi = drawn(case.num_experts, width, case.d_ff, scale=width**-0.5).requires_grad_()
-    wo = drawn(case.num_experts, case.d_ff, width, scale=case.d_ff**-0.5).requires_grad_()
+    wi = draw(case.num_experts, width, case.d_ff, scale=width**-0.5).requires_grad_()
+    wo = draw(case.num_experts, case.d_ff, width, scale=case.d_ff**-0.5).requires_grad_()
     return Inputs(x=x, logits=logits, grad=grad, wi=wi, wo=wo)

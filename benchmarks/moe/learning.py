@@ -1,12 +1,14 @@
-"""What mixtures of experts learn at a dense model's price: quality against cost, and the experts' balance.
+r"""Mixtures of experts against dense models: quality against cost, and the balance of the experts.
 
-Reads the finished runs of a study such as studies/moe-synthetic.toml, whose sizes are named after their
-family (`dense-d16`, `moe8-d16`) and, where one thing was changed, after that (`moe8-d64-no-auxiliary`).
-Prints a table, writes it as JSON, and draws two figures.
+Claim: at equal training FLOPs a token, mixtures of experts reach lower losses. Peer: our dense models. Cited
+in docs/moe/measured.md, which shows its figures.
 
-    mnmt-data prepare studies/moe-synthetic.toml
-    mnmt-model sweep studies/moe-synthetic.toml
-    python -m benchmarks.moe.learning results/moe-synthetic/runs --name moe-synthetic
+It reads the finished runs of a study such as studies/moe-synthetic.toml. The sizes are named after their
+family (`dense-d16`, `moe8-d16`) and, if one thing was changed, after that (`moe8-d64-no-auxiliary`). Without
+`--runs`, the study is prepared and trained first.
+
+    python -m benchmarks.moe.learning --runs results/moe-synthetic/runs --name moe-synthetic \
+        --out benchmarks/results/moe/moe-synthetic.json --figures docs/moe/figures
 """
 
 from __future__ import annotations
@@ -14,19 +16,21 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import cyclopts
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
+from benchmarks.measurement import Figures, Out, print_table, run, write_report
+from benchmarks.studies import prepare, train_runs, write_text
 from mnmt_model.runs import RunRecord, read_evals, read_run
 
 SIZE = re.compile(r"(?P<family>dense|moe\d+)-d(?P<width>\d+)(-(?P<change>[a-z-]+))?$")
@@ -37,6 +41,35 @@ CHANGES = {
     "always-second": "second expert always kept",
     "uniform-first": "uniform routing first",
 }
+SMALL_STUDY = """
+name = "moe-small"
+[data]
+tasks = ["xx-aa"]
+[data.vocab]
+kind = "word"
+size = 96
+[data.synthetic]
+languages = ["aa"]
+train_sentences = 2000
+dev_sentences = 100
+test_sentences = 100
+[model]
+encoder_layers = 2
+decoder_layers = 2
+num_heads = 2
+feed_forward = "relu"
+[train]
+steps = 2
+batch_tokens = 256
+log_every = 1
+[sweep.sizes]
+dense-d16 = { d_model = 16, d_ff = 96 }
+moe8-d16 = { d_model = 16, d_ff = 64, num_experts = 8 }
+moe8-d16-no-auxiliary = { d_model = 16, d_ff = 64, num_experts = 8, auxiliary_loss = 0.0 }
+[sweep.fit]
+sizes = ["dense-d16", "moe8-d16", "moe8-d16-no-auxiliary"]
+mixtures = [{ xx-aa = 1.0 }]
+"""
 STYLES = dict(zip(CHANGES, ("-", ":", "--", "-."), strict=True))
 
 
@@ -53,60 +86,77 @@ class Size:
     flops_a_token: float
     seconds: float
     test_losses: tuple[float, ...]
-    """Nats a token, mean over tasks, a number a seed."""
+    """Nats a token, the mean over tasks, for each seed."""
     other_losses: Mapping[str, tuple[float, ...]]
-    """The same of other test sets."""
+    """The same for other test sets."""
     curve: Mapping[str, Sequence[Any]]
-    """Of the first seed: `steps`, `most` (load of the most loaded expert, mean over layers), `drop_rate`,
-    `auxiliary`."""
+    """Balance of the first seed: `steps`, `most` (load of the most loaded expert, mean over layers),
+    `drop_rate`, `auxiliary`."""
 
     @property
     def loss(self) -> float:
-        """Mean over seeds."""
+        """Mean loss over seeds."""
         return fmean(self.test_losses)
 
     @property
     def deviation(self) -> float:
-        """Between seeds."""
+        """Standard deviation over seeds."""
         return stdev(self.test_losses) if len(self.test_losses) > 1 else 0.0
 
 
 def main(
-    runs: Path, *, name: str, out: Path = Path("benchmarks/results"), figures: Path | None = None
+    *,
+    runs: Path | None = None,
+    study: Path = Path("studies/moe-synthetic.toml"),
+    name: str = "moe-synthetic",
+    jobs: int = 2,
+    small: bool = False,
+    figures: Path | None = None,
+    out: Out = None,
 ) -> None:
-    """Tell what the runs of a study came to.
+    """Print a table; write it as JSON, and draw two figures, if asked.
 
     Args:
-        runs: Folder of the study's run records.
-        name: Of the study, and of the files that are written.
-        out: Folder of the JSON.
-        figures: Folder of the figures; docs/moe/figures by default.
+        runs: Folder of the study's run records; by default the study is trained.
+        study: Study to train.
+        name: Name of the study, and of the figures.
+        jobs: Runs trained at a time.
+        small: Whether to train a tiny study instead.
+        figures: Folder of the figures; none are drawn by default.
+        out: JSON file for the figures.
     """
-    sizes = sorted(read_sizes(runs), key=lambda size: (size.change or "", size.family, size.width))
-    print_table(sizes)
-    out.mkdir(parents=True, exist_ok=True)
-    written = {
-        "study": name,
-        "machine": read_run(first_run(runs)).host,
-        "sizes": [asdict(s) for s in sizes],
-    }
-    (out / f"{name}.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
-    figures = figures or Path("docs/moe/figures")
-    figures.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as temporary:
+        if runs is None:
+            results = Path(temporary) if small else Path("results") / name
+            study = write_text(results / "small.toml", SMALL_STUDY) if small else study
+            prepare(study, results)
+            runs = train_runs(study, results, jobs=jobs)
+        sizes = sorted(read_sizes(runs), key=lambda size: (size.change or "", size.family, size.width))
+        host = read_run(first_run(runs)).host
+    print_table([table_row(size) for size in sizes])
+    report = {"study": name, "sizes": [asdict(size) for size in sizes]}
+    write_report(out, "mixtures of experts against dense models", report, {"machine": host})
+    if figures is not None:
+        draw(sizes, name, figures)
+
+
+def draw(sizes: Sequence[Size], name: str, folder: Path) -> None:
+    """Draw both figures into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
     mpl.rcParams.update(
         {"svg.hashsalt": name, "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
     )
-    save(quality_figure(sizes), figures / f"{name}-quality.svg")
-    save(balance_figure(sizes), figures / f"{name}-balance.svg")
+    save(quality_figure(sizes), folder / f"{name}-quality.svg")
+    save(balance_figure(sizes), folder / f"{name}-balance.svg")
 
 
 def first_run(runs: Path) -> Path:
-    """Any run record."""
+    """Return the folder of some run."""
     return min(runs.glob("*/run.json")).parent
 
 
 def read_sizes(runs: Path) -> Iterator[Size]:
-    """The sizes whose runs have all finished."""
+    """Yield the sizes whose runs have all finished."""
     by_size: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(runs.glob("*/run.json")):
         by_size[path.parent.name.split("_")[0]].append(path.parent)
@@ -117,17 +167,17 @@ def read_sizes(runs: Path) -> Iterator[Size]:
 
 
 def read_size(name: str, folders: Sequence[Path], records: Sequence[RunRecord]) -> Size:
-    """One size, from its runs of several seeds."""
-    found = SIZE.match(name)
-    if found is None:
+    """Return one size, from its runs of several seeds."""
+    match = SIZE.match(name)
+    if match is None:
         raise SystemExit(f"{name}: a size must be named such as moe8-d64 or moe8-d64-no-auxiliary")
     losses = [test_losses(folder) for folder in folders]
     last = read_evals(folders[0])[-1]
     return Size(
         name=name,
-        family=found["family"],
-        width=int(found["width"]),
-        change=found["change"],
+        family=match["family"],
+        width=int(match["width"]),
+        change=match["change"],
         num_params=records[0].num_params,
         active_size=records[0].active_size or records[0].size,
         flops_a_token=last.flops / last.tokens,
@@ -139,16 +189,16 @@ def read_size(name: str, folders: Sequence[Path], records: Sequence[RunRecord]) 
 
 
 def test_losses(folder: Path) -> dict[str, float]:
-    """{test set: the last loss, mean over tasks}."""
+    """Return {test set: the last loss, the mean over tasks}."""
     last: dict[str, dict[str, float]] = defaultdict(dict)
-    for measured in read_evals(folder):
-        if measured.metric == "loss":
-            last[measured.testset][measured.task] = measured.value
+    for line in read_evals(folder):
+        if line.metric == "loss":
+            last[line.testset][line.task] = line.value
     return {testset: fmean(by_task.values()) for testset, by_task in last.items()}
 
 
 def read_curve(folder: Path) -> dict[str, list[Any]]:
-    """Balance over the training of a run; nothing for a dense one."""
+    """Return the balance over the training of a run; nothing for a dense one."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     if "load" not in lines[-1]:
         return {}
@@ -160,22 +210,21 @@ def read_curve(folder: Path) -> dict[str, list[Any]]:
     }
 
 
-def print_table(sizes: Iterable[Size]) -> None:
-    """A line a size."""
-    print(
-        f"{'size':<26}{'parameters':>12}{'FLOPs/token':>13}{'seconds':>9}"
-        f"{'test loss':>11}{'±':>8}{'drops':>8}"
-    )
-    for size in sizes:
-        drops = f"{fmean(size.curve['drop_rate'][-5:]):.1%}" if size.curve else "-"
-        print(
-            f"{size.name:<26}{size.num_params:>12,}{size.flops_a_token:>13,.0f}{size.seconds:>9.0f}"
-            f"{size.loss:>11.4f}{size.deviation:>8.4f}{drops:>8}"
-        )
+def table_row(size: Size) -> Figures:
+    """Return a size's row of the table."""
+    return {
+        "size": size.name,
+        "parameters": f"{size.num_params:,}",
+        "FLOPs/token": f"{size.flops_a_token:,.0f}",
+        "seconds": round(size.seconds),
+        "test loss": f"{size.loss:.4f}",
+        "±": f"{size.deviation:.4f}",
+        "drops": f"{fmean(size.curve['drop_rate'][-5:]):.1%}" if size.curve else "-",
+    }
 
 
 def quality_figure(sizes: Sequence[Size]) -> Figure:
-    """Test loss against training FLOPs a token, and against parameters."""
+    """Draw test loss against training FLOPs a token, and against parameters."""
     figure, (cost, parameters) = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
     for family in COLOURS:
         line = [size for size in sizes if size.family == family and size.change is None]
@@ -192,7 +241,7 @@ def quality_figure(sizes: Sequence[Size]) -> Figure:
 
 
 def draw_line(axes: Axes, line: Sequence[Size], x: Sequence[float]) -> None:
-    """One family, with the range of its seeds."""
+    """Draw one family, with the range of its seeds."""
     if not line:
         return
     family = line[0].family
@@ -211,11 +260,11 @@ def draw_line(axes: Axes, line: Sequence[Size], x: Sequence[float]) -> None:
 
 
 def balance_figure(sizes: Sequence[Size]) -> Figure:
-    """Load and drops over the training of the size that was changed, and of its changes."""
+    """Draw load and drops over the training of the size that was changed, and of its changes."""
     changed = next(size for size in sizes if size.change is not None)
-    shown = [size for size in sizes if (size.family, size.width) == (changed.family, changed.width)]
+    variants = [size for size in sizes if (size.family, size.width) == (changed.family, changed.width)]
     figure, (load, drops) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-    for size in shown:
+    for size in variants:
         style = {
             "color": COLOURS[size.family],
             "linestyle": STYLES[size.change],
@@ -231,11 +280,11 @@ def balance_figure(sizes: Sequence[Size]) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """As SVG without a date, so that the same runs make the same file."""
+    """Save a figure as SVG without a date, so that the same runs make the same file."""
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
     print(f"drawn: {path}")
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    run(main, smoke={"small": True, "jobs": 1})

@@ -1,18 +1,22 @@
-"""Mixture-of-experts operators: ours against one-hot einsums, sorted pipelines and plain copies of memory.
+"""The operators of mixtures of experts: gate, dispatch and combine, layers of them, and their bandwidth.
 
-Three parts, all in one run on one device:
+Claim: ours are faster than one-hot einsums and sorted pipelines, and dispatch and combine come near the
+bandwidth of a plain copy. Peers: the einsums of Lepikhin et al. 2021 (GShard), sorting the choices by expert,
+torch's grouped_mm, and on a GPU moe-ops and liger-kernel where they are installed. Cited in
+docs/moe/measured.md.
 
-- operators: gate, dispatch and combine around experts that return what they get, forward, and forward with
-  backward. Against the einsums of Lepikhin et al. 2021 (GShard) with the same drops, and against sorting the
-  choices by expert, with index_add or a gather for the way back, without drops. A group is all tokens.
+Three parts are measured in one run on one device:
+
+- operators: gate, dispatch and combine around experts that return their inputs, forward, and forward with
+  backward. Against the einsums with the same drops, and against sorting the choices by expert, with index_add
+  or a gather for the way back, without drops. A group is all tokens.
 - layers: the same around ReLU experts, with torch.bmm, mnmt_model's products or torch's grouped_mm.
-- bandwidth: the bytes dispatch, combine and their gradients must move, over the time, beside copy_.
+- bandwidth: the bytes that dispatch, combine and their gradients must move, over the time, beside copy_.
 
-Every way's output and gradients are first compared with ours; then the ways take turns, and the times are
+Output and gradients of every way are first compared with ours. Then the ways take turns, and the times are
 medians. On a GPU they are those of CUDA events from an idle device with a flushed cache, eager and as a CUDA
-graph, and moe-ops and liger-kernel are peers too where they are installed. The gate's projection is in none.
+graph. The gate's projection is in none.
 
-    pip install packages/mnmt-model && pip install --no-build-isolation packages/mnmt-moe-ext
     python -m benchmarks.moe.operators --out benchmarks/results/moe/operators.json
     pip install moe-ops==0.1.0 liger-kernel==0.8.5
     python -m benchmarks.moe.operators --device cuda --all --out benchmarks/results/moe/operators_cuda.json
@@ -26,64 +30,78 @@ from __future__ import annotations
 import gc
 import traceback
 from itertools import product
-from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-import cyclopts
 import torch
+from cyclopts import Parameter
 
+from benchmarks.measurement import Counts, Figures, Out, run
 from benchmarks.moe.bandwidth import bandwidths
 from benchmarks.moe.cases import Case, Inputs, make_inputs
-from benchmarks.moe.claims import print_claims
-from benchmarks.moe.comparing import compared
-from benchmarks.moe.comparisons import Comparison, seconds_per_flop, swiglu, with_drops, without_drops
-from benchmarks.moe.report import Report, print_bandwidths, print_comparison
+from benchmarks.moe.comparisons import (
+    Comparison,
+    compare,
+    seconds_per_flop,
+    swiglu,
+    with_drops,
+    without_drops,
+)
+from benchmarks.moe.report import Report, print_bandwidths, print_claims, print_comparison
 from benchmarks.moe.timing import keep_freed_memory
 
 EXPERTS, TOKENS, WIDTHS = (8, 64, 512), (4096, 8192, 16384), (512, 1024)
 DTYPES = ("float32", "bfloat16")
+Part = Literal["operators", "layers", "bandwidth"]
+PARTS: tuple[Part, ...] = ("operators", "layers", "bandwidth")
 
 
 def main(
     *,
     device: Literal["cpu", "cuda"] = "cpu",
     dtype: Literal["float32", "bfloat16", "both"] = "both",
-    parts: tuple[Literal["operators", "layers", "bandwidth"], ...] = ("operators", "layers", "bandwidth"),
+    parts: Annotated[tuple[Part, ...], Parameter(consume_multiple=True)] = PARTS,
     all_: bool = False,
-    experts: tuple[int, ...] = (),
-    tokens: tuple[int, ...] = (),
-    d_model: tuple[int, ...] = (),
+    experts: Counts = (),
+    tokens: Counts = (),
+    d_model: Counts = (),
     d_ff: int | None = None,
     seconds: float = 2.0,
     threads: int = 2,
     memory_gib: float | None = None,
     keep_memory: bool = True,
-    out: Path | None = None,
+    out: Out = None,
 ) -> None:
     """Print a table for each case.
 
     Args:
-        device: To run on.
-        dtype: Of tokens and weights; logits are float32.
-        parts: Of the benchmark.
-        all_: 8, 64 and 512 experts, 4,096 to 16,384 tokens, d_model 512 and 1,024, instead of a few of these.
-        experts: Numbers of them, instead.
-        tokens: Numbers of them, instead.
+        device: `cpu` or `cuda`.
+        dtype: Data type of tokens and weights; logits are float32.
+        parts: Parts of the benchmark.
+        all_: Whether to measure 8, 64 and 512 experts, 4,096 to 16,384 tokens, and d_model 512 and 1,024,
+            instead of a few of these.
+        experts: Numbers of experts, instead.
+        tokens: Numbers of tokens, instead.
         d_model: Widths, instead.
         d_ff: Hidden width of the experts; 2 d_model by default on a CPU and 4 d_model on a GPU.
-        seconds: For the rounds of a comparison, at least three of which are made.
-        threads: Of torch.
-        memory_gib: For the einsums' masks, or weights and gradients; by default 8, or half of a GPU's.
-        keep_memory: On a CPU, have the C library keep freed memory: results then start without page faults.
-        out: File for the figures, of which the cases it already has are not run again.
+        seconds: Seconds for the rounds of a comparison, which are at least three.
+        threads: Threads of torch.
+        memory_gib: Limit for the einsums' masks, or weights and gradients; by default 8, or half of a GPU's.
+        keep_memory: Whether the C library keeps freed memory, on a CPU: results then start without page
+            faults.
+        out: JSON file for the figures, whose cases are not run again.
     """
     torch.set_num_threads(threads)
-    kept = device == "cpu" and keep_memory and keep_freed_memory()
+    keeps_memory = device == "cpu" and keep_memory and keep_freed_memory()
     if memory_gib is None:
         memory_gib = 8 if device == "cpu" else torch.cuda.mem_get_info()[1] / 2**31
-    options = {"threads": threads, "seconds": seconds, "memory_gib": memory_gib, "keeps_freed_memory": kept}
+    options = {
+        "threads": threads,
+        "seconds": seconds,
+        "memory_gib": memory_gib,
+        "keeps_freed_memory": keeps_memory,
+    }
     report = Report(device=device, options=options, out=out)
-    sizes = chosen_sizes(all_, experts, tokens, d_model)
+    sizes = part_sizes(all_, experts, tokens, d_model)
     for kind in DTYPES if dtype == "both" else (dtype,):
         limits = {"memory_gib": memory_gib, "seconds_per_flop": seconds_per_flop(kind, device)}
         for part in parts:
@@ -98,7 +116,7 @@ def main(
                     device=device,
                 )
                 run_case(part, case, report, seconds, limits)
-    print_claims(report.found)
+    print_claims(report.cases)
     if report.failed:
         raise SystemExit(f"failed: {'; '.join(report.failed)}")
 
@@ -106,10 +124,10 @@ def main(
 Sizes = list[tuple[int, int, int]]
 
 
-def chosen_sizes(
+def part_sizes(
     all_: bool, experts: tuple[int, ...], tokens: tuple[int, ...], d_model: tuple[int, ...]
 ) -> dict[str, Sizes]:
-    """Experts, tokens and widths for each part."""
+    """Return experts, tokens and widths for each part."""
     if all_ or experts or tokens or d_model:
         every = list(product(experts or EXPERTS, tokens or TOKENS, d_model or WIDTHS))
         most = max(tokens or TOKENS)
@@ -122,29 +140,29 @@ def chosen_sizes(
 
 
 def run_case(part: str, case: Case, report: Report, seconds: float, limits: dict[str, float]) -> None:
-    """Measures and prints a case, or prints what the file has of it."""
+    """Measure a case, unless the file has it, and print it."""
     key = f"{part}: {case}"
     print(f"\n### {key}\n", flush=True)
-    if key not in report.found:
+    if key not in report.cases:
         gc.collect()
         try:
-            found = measured(part, case, seconds, limits)
+            figures = measure(part, case, seconds, limits)
         except Exception:
             traceback.print_exc()
             report.failed.append(key)
             return
-        if found is None:
+        if figures is None:
             return
-        report.add(key, found)
+        report.add(key, figures)
     if part == "bandwidth":
-        print_bandwidths(report.found[key])
+        print_bandwidths(report.cases[key])
         return
-    for name, comparison in report.found[key].items():
+    for name, comparison in report.cases[key].items():
         print_comparison(name, comparison)
 
 
-def measured(part: str, case: Case, seconds: float, limits: dict[str, float]) -> dict[str, Any] | None:
-    """Figures of a case; none if its weights do not fit."""
+def measure(part: str, case: Case, seconds: float, limits: dict[str, float]) -> Figures | None:
+    """Return the figures of a case, or None if its weights do not fit."""
     weights = 2 * case.num_experts * case.d_model * (case.d_ff or 0) * case.element_size
     if (gib := 3 * weights / 2**30) > limits["memory_gib"]:
         print(f"not run: weights and gradients of {gib:.0f} GiB")
@@ -153,16 +171,17 @@ def measured(part: str, case: Case, seconds: float, limits: dict[str, float]) ->
     if part == "bandwidth":
         return bandwidths(case, inputs, seconds=seconds)
     return {
-        comparison.name: compared(comparison, case, seconds=seconds)
+        comparison.name: compare(comparison, case, seconds=seconds)
         for comparison in comparisons(case, inputs, limits)
     }
 
 
 def comparisons(case: Case, inputs: Inputs, limits: dict[str, float]) -> list[Comparison]:
-    """Of a case."""
-    found = [without_drops(case, inputs), with_drops(case, inputs, **limits)]
-    return [*found, swiglu(case, inputs)] if case.d_ff and case.device == "cuda" else found
+    """Return the comparisons of a case."""
+    both = [without_drops(case, inputs), with_drops(case, inputs, **limits)]
+    return [*both, swiglu(case, inputs)] if case.d_ff and case.device == "cuda" else both
 
 
 if __name__ == "__main__":
-    cyclopts.run(main)
+    smoke = {"experts": (8,), "tokens": (64,), "d_model": (32,), "seconds": 0.02}
+    run(main, smoke=smoke)

@@ -1,18 +1,21 @@
-"""Ways to take tokens through experts and back: ours, the one-hot einsums, and the sorted pipelines.
+"""Ways to take tokens through experts and back: ours, one-hot einsums, sorted pipelines, and peers on a GPU.
 
-Each maps x (tokens, d_model) and logits (tokens, experts) to (tokens, d_model) with the experts it is given:
-on bins, (experts, rows, d_model) to the same shape, or on rows that lie expert by expert, with `ends`
-(experts,). Ours computes the auxiliary loss too, the others do not.
+Each route maps x (tokens, d_model) and logits (tokens, experts) to (tokens, d_model) with the experts that it
+gets: on bins, (experts, rows, d_model) to the same shape, or on rows that lie expert by expert, with `ends`
+(experts,). Ours computes the auxiliary loss too, the others do not. Experts are FFN_e(x) = wo_e ReLU(wi_e x),
+or none at all. moe-ops 0.1 and liger-kernel 0.8.5 run on a GPU alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
+from mnmt_model.transformer import batched_linear
 from mnmt_moe_ext import capacity_layout, combine, dispatch, ragged_layout, top2_gate
 
 BinExperts = Callable[[Tensor], Tensor]
@@ -20,14 +23,14 @@ RowExperts = Callable[[Tensor, Tensor], Tensor]
 
 
 def ours_in_bins(x: Tensor, logits: Tensor, experts: BinExperts, *, capacity: int) -> Tensor:
-    """The extension's, with as many rows for each expert."""
+    """Route with the extension, with as many rows for each expert."""
     routing = top2_gate(logits[None], capacity=capacity)
     layout = capacity_layout(routing)
     return combine(experts(dispatch(x[None], layout)), routing.weights, layout).squeeze(0)
 
 
 def ours_in_rows(x: Tensor, logits: Tensor, experts: RowExperts, *, capacity: int | None) -> Tensor:
-    """The extension's, with each expert's rows after those of the one before."""
+    """Route with the extension, with each expert's rows after those of the expert before."""
     routing = top2_gate(logits[None], capacity=capacity)
     layout = ragged_layout(routing)
     assert layout.ends is not None
@@ -35,31 +38,31 @@ def ours_in_rows(x: Tensor, logits: Tensor, experts: RowExperts, *, capacity: in
 
 
 def einsum(x: Tensor, logits: Tensor, experts: BinExperts, *, capacity: int) -> Tensor:
-    """Lepikhin et al. 2021 (GShard), algorithms 1 and 2: masks of (tokens, experts, capacity)."""
+    """Route with masks of (tokens, experts, capacity) (Lepikhin et al. 2021, GShard, algorithms 1 and 2)."""
     shares = combining_tensor(logits, capacity).to(x.dtype)
     buffers = torch.einsum("sec,sd->ecd", (shares != 0).to(x.dtype), x)
     return torch.einsum("sec,ecd->sd", shares, experts(buffers))
 
 
 def combining_tensor(logits: Tensor, capacity: int) -> Tensor:
-    """(tokens, experts, capacity): each token's weights at its slots, 0 elsewhere."""
+    """Return each token's weights at its slots and 0 elsewhere, (tokens, experts, capacity)."""
     num_experts = logits.shape[-1]
     gates = logits.softmax(dim=-1)
     first = F.one_hot(gates.argmax(dim=-1), num_experts)
     second = F.one_hot(gates.masked_fill(first.bool(), -1).argmax(dim=-1), num_experts)
-    taken = first.sum(dim=0).clamp(max=capacity)
-    slots = (first.cumsum(dim=0) - first, second.cumsum(dim=0) - second + taken)
+    first_slots = first.sum(dim=0).clamp(max=capacity)
+    slots = (first.cumsum(dim=0) - first, second.cumsum(dim=0) - second + first_slots)
     total = (gates * (first + second)).sum(dim=-1, keepdim=True) + 1e-9
     shares: list[Tensor] = []
     for choice, slot in zip((first, second), slots, strict=True):
-        kept = choice * (slot < capacity)
-        slot_of_token = F.one_hot((slot * kept).sum(dim=-1), capacity).to(gates.dtype)
-        shares.append(torch.einsum("se,sc->sec", gates / total * kept, slot_of_token))
+        with_slot = choice * (slot < capacity)
+        slot_of_token = F.one_hot((slot * with_slot).sum(dim=-1), capacity).to(gates.dtype)
+        shares.append(torch.einsum("se,sc->sec", gates / total * with_slot, slot_of_token))
     return shares[0] + shares[1]
 
 
 def sorted_index_add(x: Tensor, logits: Tensor, experts: RowExperts) -> Tensor:
-    """Choices sorted by expert; outputs weighted where they lie and added to their tokens."""
+    """Sort choices by expert; weight the outputs in place and add them to their tokens."""
     weights, order, ends = sorted_choices(logits)
     tokens = order // 2
     outputs = experts(x.index_select(0, tokens), ends)
@@ -68,7 +71,7 @@ def sorted_index_add(x: Tensor, logits: Tensor, experts: RowExperts) -> Tensor:
 
 
 def sorted_gather(x: Tensor, logits: Tensor, experts: RowExperts) -> Tensor:
-    """Choices sorted by expert; outputs brought back into token order, then weighted and summed."""
+    """Sort choices by expert; bring the outputs back into token order, then weight and sum them."""
     weights, order, ends = sorted_choices(logits)
     outputs = experts(x.index_select(0, order // 2), ends)
     back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
@@ -77,9 +80,82 @@ def sorted_gather(x: Tensor, logits: Tensor, experts: RowExperts) -> Tensor:
 
 
 def sorted_choices(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights (tokens, 2), the choices (2 · tokens,) by expert, and each expert's end among them."""
+    """Return weights (tokens, 2), the choices (2 · tokens,) by expert, and each expert's end among them."""
     weights, indices = logits.softmax(dim=-1).topk(2, dim=-1)
     weights = weights / weights.sum(dim=-1, keepdim=True)
     experts, order = indices.flatten().sort()
     numbers = torch.arange(logits.shape[-1], device=logits.device)
     return weights, order, torch.searchsorted(experts, numbers, right=True, out_int32=True)
+
+
+def identity_experts(buffers: Tensor, *_: Any) -> Tensor:
+    """Return the inputs."""
+    return buffers
+
+
+def scaled_experts(factors: Tensor, buffers: Tensor, ends: Tensor | None = None) -> Tensor:
+    """Multiply the inputs by the expert's factor (experts,), which tells the experts apart."""
+    if ends is None:
+        return buffers * factors.view(-1, 1, 1)
+    numbers = torch.arange(len(buffers), device=ends.device, dtype=ends.dtype)
+    expert = torch.searchsorted(ends, numbers, right=True).clamp(max=len(factors) - 1)
+    return buffers * factors[expert].unsqueeze(-1)
+
+
+def bmm_experts(wi: Tensor, wo: Tensor, buffers: Tensor) -> Tensor:
+    """Apply ReLU experts to (experts, rows, d_model)."""
+    return torch.bmm(F.relu(torch.bmm(buffers, wi)), wo)
+
+
+def mnmt_model_experts(wi: Tensor, wo: Tensor, buffers: Tensor) -> Tensor:
+    """Apply ReLU experts to (experts, rows, d_model) with the products of `mnmt_model`."""
+    return batched_linear(F.relu(batched_linear(buffers, wi)), wo)
+
+
+def grouped_experts(wi: Tensor, wo: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
+    """Apply ReLU experts to rows that lie expert by expert."""
+    return F.grouped_mm(F.relu(F.grouped_mm(rows, wi, offs=ends)), wo, offs=ends)
+
+
+def swiglu_experts(gate_and_up: Tensor, down: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
+    """Apply SwiGLU experts, wo_e (SiLU(g_e x) · u_e x), to rows that lie expert by expert.
+
+    Args:
+        gate_and_up: Weights (experts, 2 d_ff, d_model), g above u.
+        down: Weights (experts, d_model, d_ff).
+        rows: Inputs (rows, d_model).
+        ends: The row after each expert's last, (experts,).
+    """
+    gate, up = F.grouped_mm(rows, gate_and_up.transpose(1, 2), offs=ends).chunk(2, dim=-1)
+    return F.grouped_mm(F.silu(gate) * up, down.transpose(1, 2), offs=ends)
+
+
+def moe_ops_route(x: Tensor, logits: Tensor, experts: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Route with moe-ops' gate and permutation; the rows of an expert come in no certain order."""
+    from moe_ops import fused_topk_softmax, permute, unpermute  # type: ignore[import-not-found]
+
+    num_tokens, num_experts = logits.shape
+    weights, indices = fused_topk_softmax(logits, 2)
+    rows, places, starts = permute(x, indices, 0, num_experts)
+    outputs: Tensor = unpermute(experts(rows, starts[1:]), places, weights, num_tokens, 2)
+    return outputs
+
+
+def moe_ops_experts(wi: Tensor, wo: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
+    """Apply ReLU experts with moe-ops' grouped product."""
+    from moe_ops import grouped_gemm
+
+    hidden = torch.relu(grouped_gemm(rows, wi, ends, trans_b=False))
+    outputs: Tensor = grouped_gemm(hidden, wo, ends, trans_b=False)
+    return outputs
+
+
+def liger_layer(gate_and_up: Tensor, down: Tensor, x: Tensor, logits: Tensor) -> Tensor:
+    """Apply liger-kernel's whole layer, whose experts are SwiGLU and whose choices are given."""
+    from liger_kernel.ops.fused_moe import LigerFusedMoEFunction  # type: ignore[import-not-found]
+
+    weights, indices = logits.softmax(dim=-1).topk(2, dim=-1)
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    apply: Any = LigerFusedMoEFunction.apply
+    outputs: Tensor = apply(x, gate_and_up, down, indices.int(), weights.to(x.dtype))
+    return outputs

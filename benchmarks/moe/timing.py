@@ -1,4 +1,4 @@
-"""Seconds of ways that take turns, on a CPU or a GPU."""
+"""Times of ways that take turns, on a CPU or a GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_ROUNDS, MOST_ROUNDS = 3, 100
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """Of one way."""
+    """The times of one way."""
 
     median_ms: float
     best_ms: float
@@ -29,12 +29,13 @@ class Times:
 
 
 def take_turns(runs: Mapping[str, Run], *, device: str, seconds: float) -> dict[str, Times]:
-    """Times of each way: rounds in which every way runs once, in random order, for about so many seconds.
+    """Return the times of each way, over rounds in which every way runs once, for about so many seconds.
 
-    The first run of each does not count. What else the machine does falls on all of them alike.
+    The order of each round is random, so that other work of the machine falls on all ways. The first run of
+    each does not count.
     """
-    timed = timed_on_gpu if device == "cuda" else timed_on_cpu
-    found: dict[str, list[float]] = {name: [] for name in runs}
+    seconds_of = seconds_on_gpu if device == "cuda" else seconds_on_cpu
+    measured: dict[str, list[float]] = {name: [] for name in runs}
     order = random.Random(0)
     for run in runs.values():
         run()
@@ -46,28 +47,28 @@ def take_turns(runs: Mapping[str, Run], *, device: str, seconds: float) -> dict[
             if number >= LEAST_ROUNDS and time.perf_counter() > end:
                 break
             for name in order.sample(list(runs), len(runs)):
-                found[name].append(timed(runs[name]))
+                measured[name].append(seconds_of(runs[name]))
     finally:
         gc.enable()
-    return {name: summary(each) for name, each in found.items()}
+    return {name: summary(each) for name, each in measured.items()}
 
 
 def summary(seconds: list[float]) -> Times:
-    """Median and best."""
+    """Return median, best and number."""
     return Times(
         median_ms=round(1000 * median(seconds), 4), best_ms=round(1000 * min(seconds), 4), rounds=len(seconds)
     )
 
 
-def timed_on_cpu(run: Run) -> float:
-    """Seconds of a run, its results freed."""
+def seconds_on_cpu(run: Run) -> float:
+    """Return the seconds of a run, whose results are freed."""
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
 
 
-def timed_on_gpu(run: Run) -> float:
-    """Seconds of a run from an idle GPU with cold caches, what the host takes to launch it included."""
+def seconds_on_gpu(run: Run) -> float:
+    """Return the seconds of a run from an idle GPU with cold caches, with the host's time to launch it."""
     start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
     end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
     flush_l2()
@@ -83,48 +84,48 @@ _flush: Tensor | None = None
 
 
 def flush_l2() -> None:
-    """Overwrites more memory than the second-level cache of any GPU holds."""
+    """Overwrite more memory than the second-level cache of any GPU holds."""
     global _flush  # noqa: PLW0603 - allocated once
     if _flush is None:
         _flush = torch.empty(2**28, dtype=torch.int8, device="cuda")
     _flush.zero_()
 
 
-def captured(run: Run) -> Run | str:
-    """The run as a CUDA graph, or why it cannot be captured."""
+def capture(run: Run) -> Run | str:
+    """Return the run as a CUDA graph, or why it cannot be captured."""
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     graph = torch.cuda.CUDAGraph()
-    kept: list[Any] = []
+    results: list[Any] = []
     try:
         with torch.cuda.stream(side):
             run()
             run()
         torch.cuda.current_stream().wait_stream(side)
         with torch.cuda.graph(graph):
-            kept.append(run())
+            results.append(run())
     except Exception as error:  # a peer may raise whatever it likes
         torch.cuda.synchronize()
         return f"cannot be captured: {reason(error)}"
 
-    def replayed() -> list[Any]:
+    def replay() -> list[Any]:
         graph.replay()
-        return kept
+        return results
 
-    return replayed
+    return replay
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error."""
+    """Return the first line of an error."""
     first = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {first[:160]}"
 
 
 def keep_freed_memory() -> bool:
-    """Has the C library keep what is freed instead of giving it back to the kernel; says whether it does.
+    """Make the C library keep freed memory instead of returning it to the kernel; return whether it does.
 
-    By default glibc gives large blocks back, so that every large result begins with page faults, which on a
-    CPU cost more than filling it. That falls on every way alike, and hides what the ways themselves cost.
+    By default glibc returns large blocks, so that every large result begins with page faults, which on a CPU
+    cost more than filling it. They would fall on every way and hide its own cost.
     """
     m_trim_threshold, m_mmap_max = -1, -4
     try:

@@ -1,4 +1,4 @@
-"""Routings made without a gate, for the tests of layouts, `dispatch` and `combine`."""
+"""Routings without a gate, and calls on them, for the tests of layouts, `dispatch` and `combine`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import mnmt_moe_ext
-from mnmt_moe_ext import Layout, Routing
+from mnmt_moe_ext import Layout, Routing, combine, dispatch
+from mnmt_moe_ext.rows import buffer_shape
 
 Experts = npt.NDArray[np.int32]
 
@@ -130,3 +131,16 @@ def assert_close(actual: Tensor, expected: Tensor, *, terms: int = 1) -> None:
     """Close for the dtype that both have, as a sum of that many terms of order one."""
     tolerance = RELATIVE_TOLERANCE[actual.dtype]
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance * terms**0.5)
+
+
+def operator_results(layout: Layout, weights: Tensor, dtype: torch.dtype, d_model: int) -> list[Tensor]:
+    """Everything that the operators compute, from the same random tokens and outputs."""
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randn(*weights.shape[:2], d_model, generator=generator).to(dtype).requires_grad_()
+    outputs = torch.randn(*buffer_shape(layout), d_model, generator=generator).to(dtype).requires_grad_()
+    weights = weights.detach().to(torch.promote_types(dtype, torch.float32)).requires_grad_()
+    buffers = dispatch(tokens, layout)
+    combined = combine(outputs, weights, layout)
+    (grad_tokens,) = torch.autograd.grad(buffers, tokens, outputs.detach())
+    grads = torch.autograd.grad(combined, (outputs, weights), tokens.detach())
+    return [buffers, combined, grad_tokens, *grads]

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from row_cases import RowCase, assert_close, make_routing, random_routing, row_cases
-from torch import Tensor
+from row_cases import RowCase, assert_close, make_routing, operator_results, random_routing, row_cases
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import mnmt_moe_ext
-from mnmt_moe_ext import Layout, capacity_layout, combine, dispatch, ragged_layout, reference
-from mnmt_moe_ext.rows import buffer_shape
+from mnmt_moe_ext import capacity_layout, combine, dispatch, ragged_layout, reference
 
 PACKAGES = pytest.mark.parametrize("package", [mnmt_moe_ext, reference], ids=["compiled", "reference"])
 
@@ -84,19 +78,6 @@ def num_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def results(layout: Layout, weights: Tensor, dtype: torch.dtype, d_model: int) -> list[Tensor]:
-    """Everything that the operators compute, from the same random tokens and outputs."""
-    generator = torch.Generator().manual_seed(0)
-    tokens = torch.randn(*weights.shape[:2], d_model, generator=generator).to(dtype).requires_grad_()
-    outputs = torch.randn(*buffer_shape(layout), d_model, generator=generator).to(dtype).requires_grad_()
-    weights = weights.detach().to(torch.promote_types(dtype, torch.float32)).requires_grad_()
-    buffers = dispatch(tokens, layout)
-    summed = combine(outputs, weights, layout)
-    (grad_tokens,) = torch.autograd.grad(buffers, tokens, outputs.detach())
-    grads = torch.autograd.grad(summed, (outputs, weights), tokens.detach())
-    return [buffers, summed, grad_tokens, *grads]
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("ragged", [False, True])
 def test_threads_do_not_matter(dtype: torch.dtype, ragged: bool) -> None:
@@ -105,7 +86,7 @@ def test_threads_do_not_matter(dtype: torch.dtype, ragged: bool) -> None:
     runs = []
     for count in (1, 2, 5):
         with num_threads(count):
-            runs.append(results(layout, routing.weights, dtype, 257))
+            runs.append(operator_results(layout, routing.weights, dtype, 257))
     for run in runs[1:]:
         assert all(torch.equal(one, other) for one, other in zip(runs[0], run, strict=True))
 
@@ -119,7 +100,7 @@ def test_large_buffers_are_written_whole(dtype: torch.dtype, d_model: int) -> No
     rows = layout.rows.view(-1, 2)
     taken = rows >= 0
     with num_threads(2):
-        buffers, summed, _, grad_outputs, _ = results(layout, routing.weights, dtype, d_model)
+        buffers, summed, _, grad_outputs, _ = operator_results(layout, routing.weights, dtype, d_model)
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randn(4096, d_model, generator=generator).to(dtype)
     outputs = torch.randn(buffers.numel() // d_model, d_model, generator=generator).to(dtype)
@@ -135,33 +116,6 @@ def test_large_buffers_are_written_whole(dtype: torch.dtype, d_model: int) -> No
     assert torch.equal(grad_outputs.view(-1, d_model), expected_grad)
     gathered = (outputs.float()[rows.clamp(min=0).long()] * weights.unsqueeze(-1)).sum(dim=1)
     assert_close(summed.view(-1, d_model), gathered.to(dtype))
-
-
-def results_of_all_dtypes() -> list[Tensor]:
-    routing = random_routing(groups=2, tokens=150, num_experts=4, capacity=60)
-    layout = capacity_layout(routing)
-    return [
-        tensor.detach()
-        for dtype in (torch.float32, torch.bfloat16, torch.float64)
-        for d_model in (512, 77)
-        for tensor in results(layout, routing.weights, dtype, d_model)
-    ]
-
-
-SAVE_RESULTS = "import sys, torch, test_rows as t; torch.save(t.results_of_all_dtypes(), sys.argv[1])"
-
-
-@pytest.mark.parametrize("instruction_set", ["baseline", "avx2"])
-def test_instruction_sets_agree(instruction_set: str, tmp_path: Path) -> None:
-    file = tmp_path / "results"
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    subprocess.run(
-        [sys.executable, "-c", SAVE_RESULTS, file],
-        env={**os.environ, "MNMT_MOE_ISA": instruction_set, "PYTHONPATH": path},
-        check=True,
-    )
-    for actual, expected in zip(torch.load(file), results_of_all_dtypes(), strict=True):
-        assert_close(actual, expected, terms=512)
 
 
 @pytest.mark.parametrize(("groups", "tokens"), [(0, 5), (2, 0)])

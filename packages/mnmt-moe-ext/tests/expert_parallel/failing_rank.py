@@ -10,9 +10,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from mnmt_moe_ext.expert_parallel import apply_experts
+from mnmt_moe_ext import apply_experts
 
-SHORT, LONG = timedelta(seconds=4), timedelta(minutes=10)
+SHORT, LONG = timedelta(seconds=3), timedelta(minutes=10)
 
 
 class Failing(torch.autograd.Function):

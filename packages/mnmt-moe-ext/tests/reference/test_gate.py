@@ -94,7 +94,7 @@ def logits_gradient(routing: Routing, logits: Tensor) -> Tensor:
 
 
 @given(gate_calls())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_routing(call: GateCall) -> None:
     actual = top2_gate(call.logits, call.padding_mask, **call.options)
     expected = reference.top2_gate(call.logits, call.padding_mask, **call.options)
@@ -102,7 +102,7 @@ def test_routing(call: GateCall) -> None:
 
 
 @given(gate_calls())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_gradients(call: GateCall) -> None:
     logits = call.logits.requires_grad_()
     actual = logits_gradient(top2_gate(logits, call.padding_mask, **call.options), logits)
@@ -112,7 +112,7 @@ def test_gradients(call: GateCall) -> None:
 
 
 @given(gate_calls())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_slot_is_given_once_and_lies_below_the_capacity(call: GateCall) -> None:
     routing = top2_gate(call.logits, call.padding_mask, **call.options)
     capacity = call.options["capacity"] or 2 * call.logits.shape[1]

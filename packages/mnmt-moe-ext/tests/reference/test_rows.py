@@ -30,7 +30,7 @@ def places(case: RowCase) -> dict[Place, Place]:
 
 
 @given(row_cases())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_dispatch_by_loops(case: RowCase) -> None:
     tokens, layout = case.tokens(), case.layout()
     expected = torch.zeros(*buffer_shape(layout), case.d_model, dtype=case.dtype)
@@ -40,7 +40,7 @@ def test_dispatch_by_loops(case: RowCase) -> None:
 
 
 @given(row_cases())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_combine_by_loops(case: RowCase) -> None:
     layout, weights = case.layout(), case.weights()
     outputs = case.normal(*buffer_shape(layout), case.d_model)
@@ -51,7 +51,7 @@ def test_combine_by_loops(case: RowCase) -> None:
 
 
 @given(row_cases())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_dispatch(case: RowCase) -> None:
     layout, tokens = case.layout(), case.tokens()
     actual, expected = dispatch(tokens, layout), reference.dispatch(tokens, layout)
@@ -69,7 +69,7 @@ def gradients(summed: Tensor, outputs: Tensor, weights: Tensor, grad: Tensor) ->
 
 
 @given(row_cases())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_combine(case: RowCase) -> None:
     layout, weights = case.layout(), case.weights()
     outputs = case.normal(*buffer_shape(layout), case.d_model)

@@ -1,0 +1,157 @@
+"""The parts that all benchmarks share: command line with `--smoke`, peers, timing, tables and reports."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+Figures = dict[str, Any]
+"""What a benchmark measures, as plain data."""
+
+Out = Annotated[Path | None, Parameter(alias="-o")]
+"""The option `--out`: a JSON file for the figures."""
+
+Names = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
+Counts = Annotated[tuple[int, ...], Parameter(consume_multiple=True)]
+Numbers = Annotated[tuple[float, ...], Parameter(consume_multiple=True)]
+
+
+def run(main: Callable[..., None], *, smoke: Mapping[str, object], needs: Sequence[str] = ()) -> None:
+    """Run a benchmark's command line.
+
+    With `--smoke` the options in `smoke` take the place of the defaults: tiny sizes that show that the
+    benchmark works, and nothing about speed. If a module that it cannot do without is missing, it says so and
+    ends.
+
+    Args:
+        main: The benchmark; its keyword arguments are the options.
+        smoke: {option: its value with `--smoke`}.
+        needs: Modules without which nothing can be measured.
+    """
+    app = App(help=sys.modules[main.__module__].__doc__)
+    app.default(main)
+
+    @app.meta.default
+    def launch(
+        *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+        small: Annotated[bool, Parameter("--smoke", negative="")] = False,
+    ) -> None:
+        """Measure.
+
+        Args:
+            tokens: The benchmark's own options.
+            small: Use tiny sizes, to see in seconds whether the benchmark works.
+        """
+        command, bound, _ = app.parse_args(tokens)
+        if missing := [name for name in needs if not is_installed(name)]:
+            print(f"Skipped: {', '.join(missing)} must be installed.")
+            return
+        command(*bound.args, **(dict(smoke) if small else {}) | bound.kwargs)
+
+    app.meta()
+
+
+@cache
+def is_installed(peer: str) -> bool:
+    """Return whether a module can be imported; print a line if it cannot."""
+    is_there = importlib.util.find_spec(peer) is not None
+    if not is_there:
+        print(f"{peer} is not installed: not compared with.", flush=True)
+    return is_there
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """Return the seconds of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def peak_memory_mb() -> int:
+    """Return the largest resident set of this process so far, in megabytes."""
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
+
+
+def in_new_process(module: str, *options: object) -> Figures:
+    """Run a module in a process of its own; return the JSON object that it prints last."""
+    command = [sys.executable, "-m", module, *map(str, options)]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    figures: Figures = json.loads(output.splitlines()[-1])
+    return figures
+
+
+def print_table(rows: Sequence[Mapping[str, object]]) -> None:
+    """Print a Markdown table with a row for each mapping, and a column for each key of any of them."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    print(f"| {' | '.join(columns)} |")
+    print("|--" * len(columns) + "|")
+    for row in rows:
+        print(f"| {' | '.join(str(row.get(column, '')) for column in columns)} |")
+    print(flush=True)
+
+
+LOAD = os.getloadavg()[0]
+"""Processes that ran or waited, on average over the minute before the benchmark."""
+
+
+def provenance(*packages: str, gpu: bool = False) -> Figures:
+    """Return what figures were measured with: machine, load, date, and versions of the packages.
+
+    Args:
+        packages: Distributions whose versions matter.
+        gpu: Whether the figures are those of a GPU.
+    """
+    description: Figures = {
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {processor()}",
+        "load_before": round(LOAD, 2),
+        "date": datetime.now(tz=UTC).date().isoformat(),
+        "versions": {name: installed_version(name) for name in ("python", *packages)},
+    }
+    if gpu:
+        import torch
+
+        description["gpu"] = torch.cuda.get_device_name()
+    return description
+
+
+def processor() -> str:
+    """Return the name of the processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
+
+
+def installed_version(package: str) -> str:
+    """Return the version of a distribution, or "not installed"."""
+    if package == "python":
+        return platform.python_version()
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def write_report(out: Path | None, what: str, figures: Mapping[str, object], description: Figures) -> None:
+    """Write figures as JSON with their description; without a file, do nothing."""
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        report = {"what": what, **figures, **description}
+        out.write_text(json.dumps(report, indent=1, default=str) + "\n", encoding="utf-8")

@@ -1,0 +1,43 @@
+"""Studies that benchmarks run from start to end: preparing their data and training their runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mnmt_data import prepare_study, read_study
+from mnmt_model import plan_runs, sweep, train
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a study, or anything else, in a folder that is made if needed; return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def prepare(study: Path, out: Path) -> Path:
+    """Prepare the data of a study in `out`/data, unless they are there; return that folder."""
+    prepare_study(read_study(study), out)
+    return out / "data"
+
+
+def train_runs(study: Path, out: Path, *, jobs: int = 1) -> Path:
+    """Train the runs of a study on the data in `out`/data, and continue what was interrupted.
+
+    Args:
+        study: The study's TOML file.
+        out: Folder of the study's results.
+        jobs: Processes at a time; with one, the runs are trained in this process.
+
+    Returns:
+        The folder of the runs.
+    """
+    configs, runs = plan_runs(read_study(study), out / "data"), out / "runs"
+    if jobs == 1:
+        for config in configs:
+            train(config, runs / config.name)
+        return runs
+    outcomes = sweep(configs, runs, jobs=jobs, on_end=lambda outcome: print(outcome.status, flush=True))
+    if failed := [outcome.error for outcome in outcomes if outcome.error]:
+        raise SystemExit(failed[0])
+    return runs
