@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mnmt_data import prepare_study, read_study
-from mnmt_model import plan_runs, sweep, train
+from mnmt_model import run_configs, train, train_runs
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -21,7 +21,7 @@ def prepare(study: Path, out: Path) -> Path:
     return out / "data"
 
 
-def train_runs(study: Path, out: Path, *, jobs: int = 1) -> Path:
+def train_study(study: Path, out: Path, *, jobs: int = 1) -> Path:
     """Train the runs of a study on the data in `out`/data, and continue what was interrupted.
 
     Args:
@@ -32,12 +32,12 @@ def train_runs(study: Path, out: Path, *, jobs: int = 1) -> Path:
     Returns:
         The folder of the runs.
     """
-    configs, runs = plan_runs(read_study(study), out / "data"), out / "runs"
+    configs, runs = run_configs(read_study(study), out / "data"), out / "runs"
     if jobs == 1:
         for config in configs:
             train(config, runs / config.name)
         return runs
-    outcomes = sweep(configs, runs, jobs=jobs, on_end=lambda outcome: print(outcome.status, flush=True))
+    outcomes = train_runs(configs, runs, jobs=jobs, on_end=lambda outcome: print(outcome.status, flush=True))
     if failed := [outcome.error for outcome in outcomes if outcome.error]:
         raise SystemExit(failed[0])
     return runs

@@ -32,12 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measurement import Figures, Out, print_table, provenance, run, write_report
-from benchmarks.studies import prepare, train_runs, write_text
+from benchmarks.studies import prepare, train_study, write_text
 from mnmt_data.filters import normalise
 from mnmt_data.store import PreparedData, open_prepared
 from mnmt_data.stream import area_under_curve, order_path, pair_scores
+from mnmt_model import write_log_probs
 from mnmt_model.runs import read_evals, read_run
-from mnmt_model.runs.log_probs import score_shard
 
 TASK, OTHER = "en-de", "en-fr"
 CLEAN = "clean"
@@ -312,7 +312,7 @@ def train_arm(experiment: Experiment, data: PreparedData, arm: Arm) -> dict[str,
         np.save(path, arm.order)
         selection = SELECTION.format(keep=arm.keep, half_life=arm.half_life)
     train = FROM_SCRATCH.format(steps=experiment.steps, cooldown=experiment.steps // 4)
-    train_runs(write_study(folder, corpus=folder / "corpus", train=train, selection=selection), folder)
+    train_study(write_study(folder, corpus=folder / "corpus", train=train, selection=selection), folder)
     return losses(folder / "runs" / RUN)
 
 
@@ -322,7 +322,7 @@ def tune(experiment: Experiment, data: PreparedData, texts: Texts, base: Path) -
     prepare_pairs(experiment, "trusted", texts.held_out["trusted"], texts.held_out, vocab=vocab)
     folder = experiment.results / "trusted"
     train = TUNING.format(steps=experiment.tuning_steps, initial=base)
-    train_runs(write_study(folder, corpus=folder / "corpus", train=train), folder)
+    train_study(write_study(folder, corpus=folder / "corpus", train=train), folder)
     return folder / "runs" / RUN
 
 
@@ -354,7 +354,7 @@ def losses(folder: Path) -> dict[str, float]:
 def log_probs(model: Path, data: PreparedData) -> Path:
     """Write the log-probabilities of the noisy pairs under a model; return the file."""
     path = model / "scores" / f"train.{TASK}.parquet"
-    score_shard(model, data.folder, task=TASK, out=path)
+    write_log_probs(model, data.folder, task=TASK, out=path)
     return path
 
 

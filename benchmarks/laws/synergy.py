@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.measurement import Figures, Numbers, Out, print_table, provenance, run, write_report
-from benchmarks.studies import prepare, train_runs, write_text
+from benchmarks.studies import prepare, train_study, write_text
 from mnmt_data import read_study
 from mnmt_data.prepare import DataConfig
 from mnmt_data.synthetic import SyntheticConfig, shared_concepts, zipf_probabilities
@@ -66,7 +66,7 @@ def main(
         for share in shares:
             study = write_study(share, (results or Path(temporary)).absolute(), steps, sentences)
             prepare(study, study.parent)
-            runs = train_runs(study, study.parent, jobs=jobs)
+            runs = train_study(study, study.parent, jobs=jobs)
             rows.append(measure(share, read_study(study).section("data", DataConfig).synthetic, runs))
             print_fractions(rows[-1])
     description = provenance("mnmt-data", "mnmt-model", "mnmt-laws", "torch", "numpy")

@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from benchmarks.measurement import Figures, Out, print_table, run, write_report
-from benchmarks.studies import prepare, train_runs, write_text
+from benchmarks.studies import prepare, train_study, write_text
 from mnmt_model.runs import RunRecord, read_evals, read_run
 
 SIZE = re.compile(r"(?P<family>dense|moe\d+)-d(?P<width>\d+)(-(?P<change>[a-z-]+))?$")
@@ -130,7 +130,7 @@ def main(
             results = Path(temporary) if small else Path("results") / name
             study = write_text(results / "small.toml", SMALL_STUDY) if small else study
             prepare(study, results)
-            runs = train_runs(study, results, jobs=jobs)
+            runs = train_study(study, results, jobs=jobs)
         sizes = sorted(read_sizes(runs), key=lambda size: (size.change or "", size.family, size.width))
         host = read_run(first_run(runs)).host
     print_table([table_row(size) for size in sizes])
