@@ -52,7 +52,7 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Types of every package, strictly."""
     install(session, PIPELINE, "--group=types")
-    session.run("mypy", *SOURCES, "noxfile.py", ".ci")
+    session.run("mypy", *SOURCES, "benchmarks", "noxfile.py", ".ci")
 
 
 @nox.session
@@ -104,6 +104,16 @@ def docs(session: nox.Session) -> None:
     install_without_torch(session, PIPELINE)
     session.run("python", "docs/model/write_train_keys.py", "--check")
     session.run("sphinx-build", "-W", "--keep-going", "docs", "docs/_build")
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """Run every benchmark with tiny sizes, to see that it works; figures are measured without `--smoke`."""
+    install(session, PACKAGES, "--group=benchmarks")
+    for file in sorted((ROOT / "benchmarks").glob("*/*.py")):
+        if "__main__" in file.read_text(encoding="utf-8"):
+            module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+            session.run("python", "-m", module, "--smoke", silent=True)
 
 
 @nox.session

@@ -57,7 +57,7 @@ def run(main: Callable[..., None], *, smoke: Mapping[str, object], needs: Sequen
             small: Use tiny sizes, to see in seconds whether the benchmark works.
         """
         command, bound, _ = app.parse_args(tokens)
-        if missing := [name for name in needs if not is_installed(name)]:
+        if missing := [name for name in needs if importlib.util.find_spec(name) is None]:
             print(f"Skipped: {', '.join(missing)} must be installed.")
             return
         command(*bound.args, **(dict(smoke) if small else {}) | bound.kwargs)

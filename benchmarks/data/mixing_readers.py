@@ -133,8 +133,8 @@ def table_batches(work: Work) -> Iterator[Batch]:
     tables = interleave(mapped_tasks(work), work.weights).with_format("arrow")
     for table in tables.iter(batch_size=work.pairs):
         columns = (table[side].combine_chunks() for side in ("src", "tgt"))
-        sides = (Ragged(column.values.to_numpy(), column.offsets.to_numpy()) for column in columns)
-        yield from split_window(*sides, work)
+        src, tgt = (Ragged(column.values.to_numpy(), column.offsets.to_numpy()) for column in columns)
+        yield from split_window(src, tgt, work)
 
 
 def row_batches(work: Work) -> Iterator[Batch]:
@@ -217,8 +217,8 @@ def grain_row_batches(work: Work) -> Iterator[Batch]:
         tasks = np.searchsorted(starts, window, side="right") - 1
         parts = [shard.gather(window[tasks == i] - starts[i]) for i, shard in enumerate(shards)]
         order = np.argsort(np.argsort(tasks, kind="stable"))
-        sides = (Ragged.concatenate(side).take(order) for side in zip(*parts, strict=True))
-        yield from split_window(*sides, work)
+        src, tgt = (Ragged.concatenate(side).take(order) for side in zip(*parts, strict=True))
+        yield from split_window(src, tgt, work)
 
 
 def grain_shares(weights: Mapping[str, float], examples: int = 200_000) -> dict[str, float] | None:

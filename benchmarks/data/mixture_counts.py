@@ -29,6 +29,7 @@ STRETCHES = (16, 256, 4096, 65_536)
 
 
 def main(
+    *,
     seeds: int = 10_000,
     draws: int = 1_000_003,
     many_draws: int = 10**9,

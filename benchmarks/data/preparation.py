@@ -41,9 +41,10 @@ sentences = {sentences}
 
 
 def main(
+    *,
     pairs: int = 400_000,
     times: int = 4,
-    workers: int = 2,
+    jobs: int = 2,
     vocab_size: int = 8000,
     sentences: int = 100_000,
     out: Out = None,
@@ -53,13 +54,13 @@ def main(
     Args:
         pairs: Sentence pairs of the smaller corpus.
         times: How many times larger the other one is.
-        workers: Processes of ours, threads of the peer.
+        jobs: Processes of ours, threads of the peer.
         vocab_size: Tokens of the vocabulary.
         sentences: Sentences on which the vocabulary is trained.
         out: JSON file for the figures.
     """
     with TemporaryDirectory() as folder:
-        options = {"workers": workers, "vocab_size": vocab_size, "sentences": sentences}
+        options = {"jobs": jobs, "vocab_size": vocab_size, "sentences": sentences}
         rows = [measure(Path(folder) / str(count), count, **options) for count in (pairs, pairs * times)]
     print_table(rows)
     description = provenance("mnmt-data", "sentencepiece", "pyarrow", "numpy")
@@ -67,11 +68,11 @@ def main(
     write_report(out, what, {**options, "results": rows}, description)
 
 
-def measure(folder: Path, pairs: int, *, workers: int, vocab_size: int, sentences: int) -> Figures:
+def measure(folder: Path, pairs: int, *, jobs: int, vocab_size: int, sentences: int) -> Figures:
     """Measure both on one corpus."""
     corpus = write_corpus(folder / "corpus", pairs)
-    ours, peak = prepare(folder, corpus, workers, vocab_size, sentences)
-    train, encode = sentencepiece(folder, corpus, workers, vocab_size, sentences)
+    ours, peak = prepare(folder, corpus, jobs, vocab_size, sentences)
+    train, encode = sentencepiece(folder, corpus, jobs, vocab_size, sentences)
     return {
         "pairs": pairs,
         "mnmt_data_seconds": round(ours, 1),
@@ -96,14 +97,14 @@ def write_corpus(folder: Path, pairs: int) -> Path:
     return folder
 
 
-def prepare(folder: Path, corpus: Path, workers: int, vocab_size: int, sentences: int) -> tuple[float, float]:
+def prepare(folder: Path, corpus: Path, jobs: int, vocab_size: int, sentences: int) -> tuple[float, float]:
     """Return seconds and peak megabytes of our preparation."""
     study = folder / "study.toml"
     text = STUDY.format(task=TASK, corpus=corpus, size=vocab_size, sentences=sentences)
     study.write_text(text, encoding="utf-8")
     with peak_memory() as peak:
         start = time.perf_counter()
-        prepare_study(read_study(study), folder / "results", jobs=workers)
+        prepare_study(read_study(study), folder / "results", jobs=jobs)
         seconds = time.perf_counter() - start
     return seconds, peak[0]
 

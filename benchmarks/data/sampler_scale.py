@@ -33,7 +33,6 @@ SHORTEST, LENGTHS = 5, 25
 VOCABULARY = 32_000
 SMALL = {"aa": 20_011, "bb": 4_096, "cc": 997}
 SMALL_WEIGHTS = {"aa": 0.7, "bb": 0.25, "cc": 0.05}
-EPOCHS = 3
 
 
 class ComputedCorpus:
@@ -66,6 +65,7 @@ class ComputedCorpus:
 
 
 def main(
+    *,
     pairs: int = 1_200_000_000,
     tasks: int = 6,
     ranks: int = 512,
@@ -73,6 +73,7 @@ def main(
     far: int = 1_000_000,
     repeats: int = 20,
     sampled: int = 10_000_000,
+    epochs: int = 3,
     out: Out = None,
 ) -> None:
     """Print milliseconds, memory and the results of the checks.
@@ -85,6 +86,7 @@ def main(
         far: The step that is compared with step 0.
         repeats: Number of timed streams, of which the median is reported.
         sampled: Number of pairs drawn from all over the first epoch.
+        epochs: Epochs of the small corpora.
         out: JSON file for the figures.
     """
     before = peak_memory_mb()
@@ -98,7 +100,7 @@ def main(
         "batch_pairs": stream(0).sampler.batch_pairs(0),
         "milliseconds": [timings(stream, step, ranks, repeats) for step in (0, far)],
         "memory_mb": {"imports": before, "with_streams": peak_memory_mb()},
-        "small_corpora": visits_of_small_corpora(),
+        "small_corpora": visits_of_small_corpora(epochs),
         "full_size": repeated_pairs(stream(0), corpora, sampled),
     }
     print(json.dumps(figures, indent=1))
@@ -123,13 +125,13 @@ def timings(
     return milliseconds
 
 
-def visits_of_small_corpora() -> dict[str, Any]:
+def visits_of_small_corpora(num_epochs: int) -> dict[str, Any]:
     """Return whether each epoch of each task has every row once, and batches hold their window once."""
     corpora = {task: ComputedCorpus(pairs, seed=i) for i, (task, pairs) in enumerate(SMALL.items())}
     stream = BatchStream(corpora, Mixture(SMALL_WEIGHTS), batch_tokens=4096, seed=1)
     rows: dict[str, list[Rows]] = {task: [] for task in SMALL}
     step, shared_once = 0, True
-    while any(sum(map(len, rows[task])) < EPOCHS * pairs for task, pairs in SMALL.items()):
+    while any(sum(map(len, rows[task])) < num_epochs * pairs for task, pairs in SMALL.items()):
         window = stream.sampler.window(step)
         for task, some in window.rows.items():
             rows[task].append(some)
@@ -140,7 +142,7 @@ def visits_of_small_corpora() -> dict[str, Any]:
     epochs = {
         task: [
             bool(np.array_equal(np.sort(np.concatenate(rows[task])[e * n : (e + 1) * n]), np.arange(n)))
-            for e in range(EPOCHS)
+            for e in range(num_epochs)
         ]
         for task, n in SMALL.items()
     }
@@ -183,5 +185,6 @@ if __name__ == "__main__":
             "far": 100,
             "repeats": 1,
             "sampled": 50_000,
+            "epochs": 1,
         },
     )

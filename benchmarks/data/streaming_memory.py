@@ -36,6 +36,7 @@ INTERVAL = 0.02
 
 
 def main(
+    *,
     segments: int = 10,
     pairs: int = 3_600_000,
     batch_tokens: int = 16_384,

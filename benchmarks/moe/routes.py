@@ -132,7 +132,7 @@ def swiglu_experts(gate_and_up: Tensor, down: Tensor, rows: Tensor, ends: Tensor
 
 def moe_ops_route(x: Tensor, logits: Tensor, experts: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Route with moe-ops' gate and permutation; the rows of an expert come in no certain order."""
-    from moe_ops import fused_topk_softmax, permute, unpermute  # type: ignore[import-not-found]
+    from moe_ops import fused_topk_softmax, permute, unpermute
 
     num_tokens, num_experts = logits.shape
     weights, indices = fused_topk_softmax(logits, 2)
@@ -152,7 +152,7 @@ def moe_ops_experts(wi: Tensor, wo: Tensor, rows: Tensor, ends: Tensor) -> Tenso
 
 def liger_layer(gate_and_up: Tensor, down: Tensor, x: Tensor, logits: Tensor) -> Tensor:
     """Apply liger-kernel's whole layer, whose experts are SwiGLU and whose choices are given."""
-    from liger_kernel.ops.fused_moe import LigerFusedMoEFunction  # type: ignore[import-not-found]
+    from liger_kernel.ops.fused_moe import LigerFusedMoEFunction
 
     weights, indices = logits.softmax(dim=-1).topk(2, dim=-1)
     weights = weights / weights.sum(dim=-1, keepdim=True)
