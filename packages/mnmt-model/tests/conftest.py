@@ -1,3 +1,6 @@
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -6,6 +9,7 @@ from hypothesis import settings
 
 from mnmt_data.prepare import prepare_study
 from mnmt_data.study import read_study
+from mnmt_model.cli import main
 
 settings.register_profile("mnmt", deadline=None, derandomize=True)
 settings.load_profile("mnmt")
@@ -63,3 +67,25 @@ def results(study_file: Path) -> Path:
     folder = study_file.parent / "results"
     prepare_study(read_study(study_file), folder)
     return folder
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended, and what it printed."""
+
+    status: object
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Run `mnmt-model` in this process, where torch is loaded already."""
+
+    def run(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["mnmt-model", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return Result(end.value.code, *capsys.readouterr())
+
+    return run

@@ -2,15 +2,12 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mnmt_model", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -28,20 +25,21 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(
-    study_file: Path, results: Path, arguments: list[str], message: str
+    command: Callable[..., Any], study_file: Path, results: Path, arguments: list[str], message: str
 ) -> None:
-    filled = [a.format(study=study_file, results=results) for a in arguments]
-    done = run(*filled)
-    assert done.returncode == 2
-    assert done.stderr.startswith("mnmt-model: ")
-    assert done.stderr.count("\n") == 1
-    assert message in done.stderr
+    result = command(*(argument.format(study=study_file, results=results) for argument in arguments))
+    assert result.status == 2
+    assert result.stderr.startswith("mnmt-model: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
 
 
-def test_sweep_trains_everything_and_says_so_in_json(study_file: Path, results: Path) -> None:
-    done = run("sweep", study_file, "--out", results, "--jobs", "2", "--json")
-    assert done.returncode == 0, done.stderr
-    runs = json.loads(done.stdout)["runs"]
+def test_sweep_trains_everything_and_says_so_in_json(
+    command: Callable[..., Any], study_file: Path, results: Path
+) -> None:
+    result = command("sweep", study_file, "-o", results, "-j", 2, "--json")
+    assert result.status == 0, result.stderr
+    runs = json.loads(result.stdout)["runs"]
     assert len(runs) == 5
     assert {row["status"] for row in runs} == {"finished"}
 

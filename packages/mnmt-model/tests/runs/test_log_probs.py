@@ -1,10 +1,10 @@
 import dataclasses
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -215,11 +215,10 @@ def test_a_record_without_a_vocabulary_is_taken_by_its_size_if_it_is_old(
         check_vocabulary(tmp_path / "run", data)
 
 
-def test_the_command_scores_and_says_where(base: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mnmt_model", "log-probs", str(base), "--task", TASK, "--split", "dev"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "pair 20 of 20\n")
-    assert done.stdout == f"written: {base / 'scores' / f'dev.{TASK}.parquet'}\n"
+def test_the_command_writes_log_probabilities_and_says_where(command: Callable[..., Any], base: Path) -> None:
+    result = command("log-probs", base, "--task", TASK, "--split", "dev")
+    assert (result.status, result.stderr) == (0, "pair 20 of 20\n")
+    assert result.stdout == f"written: {base / 'scores' / f'dev.{TASK}.parquet'}\n"
     assert len(nats(base / "scores" / f"dev.{TASK}.parquet")) == DEV_PAIRS
 
 
@@ -231,13 +230,14 @@ def test_the_command_scores_and_says_where(base: Path, tmp_path: Path) -> None:
         (["--task", TASK, "--split", "dve"], "dve.xx-aa: no such"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_2(base: Path, options: list[str], message: str) -> None:
-    command = [sys.executable, "-m", "mnmt_model", "log-probs", str(base), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("mnmt-model: ")
-    assert done.stderr.count("\n") == 1
-    assert message in done.stderr
+def test_a_mistake_is_one_line_and_status_2(
+    command: Callable[..., Any], base: Path, options: list[str], message: str
+) -> None:
+    result = command("log-probs", base, *options)
+    assert result.status == 2
+    assert result.stderr.startswith("mnmt-model: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize("from_checkpoint", [False, True])
