@@ -1,4 +1,4 @@
-"""One rank of a run that writes or reads checkpoints; test_checkpoint_distributed.py starts them."""
+"""Ranks that write or read checkpoints: checkpoint_ranks.py FOLDER ACTION-SIZE…, such as write-2 write-4."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.multiprocessing import start_processes
 from torch.nn.parallel import DistributedDataParallel
 
 from mnmt_model.checkpoints import Progress, checkpoint, load_model, restore_newest, save
@@ -173,10 +174,21 @@ def fall_back(folder: Path) -> None:
     print(progress.step)
 
 
-if __name__ == "__main__":
-    action, rank, size, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+def run(rank: int, action: str, size: int, folder: Path) -> None:
+    """One rank, whose output and errors go to files beside the folder."""
+    for descriptor, name in ((1, "out"), (2, "err")):
+        file = folder.with_name(f"{folder.name}-{action}-{size}-{rank}.{name}")
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), descriptor)
     torch.set_num_threads(1)
     rendezvous = folder.with_name(f"{folder.name}-{action}-{size}.rendezvous")
     distributed.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=size)
     {"write": write, "read": read, "trouble": trouble}[action](folder)
     distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    for job in sys.argv[2:]:
+        action, _, size = job.partition("-")
+        # Forked, so that torch is loaded once.
+        start_processes(run, args=(action, int(size), folder), nprocs=int(size), start_method="fork")

@@ -1,7 +1,6 @@
 import re
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,26 +19,12 @@ RUNS = [f"{written}-{name}" for written in ("ddp-2", "fsdp-2", "fsdp-4") for nam
 RUNS += ["ddp+experts-4-adafactor", "fsdp+experts-4-adamw"]
 
 
-def launch(action: str, size: int, folder: Path) -> list[tuple[str, str]]:
-    """Runs the ranks of checkpoint_ranks.py to their end; the output and the errors of each."""
+def launch(folder: Path, *jobs: str) -> None:
+    """Run jobs such as `write-2` of checkpoint_ranks.py, one after the other."""
     script = Path(__file__).with_name("checkpoint_ranks.py")
-    command = [sys.executable, str(script), action]
-    with ExitStack() as stack:
-        ranks = []
-        for rank in range(size):
-            arguments = [*command, str(rank), str(size), str(folder)]
-            process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            stack.enter_context(process)
-            # Called first on the way out: the others may wait for a rank that has failed.
-            stack.callback(process.kill)
-            ranks.append(process)
-        return [_end(rank) for rank in ranks]
-
-
-def _end(rank: subprocess.Popen[str]) -> tuple[str, str]:
-    out, err = rank.communicate(timeout=100)
-    assert rank.returncode == 0, err
-    return out, err
+    command = [sys.executable, str(script), str(folder), *jobs]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs that 2 and 4 processes have written."""
     folder = tmp_path_factory.mktemp("distributed") / "runs"
     folder.mkdir()
-    for size in (2, 4):
-        launch("write", size, folder)
+    launch(folder, "write-2", "write-4")
     return folder
 
 
@@ -62,9 +46,8 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_checkpoints_of_any_number_of_processes_load_at_any_other_bit_for_bit(runs: Path, size: int) -> None:
-    launch("read", size, runs)
+def test_checkpoints_of_any_number_of_processes_load_at_any_other_bit_for_bit(runs: Path) -> None:
+    launch(runs, "read-2", "read-4")
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -74,10 +57,10 @@ def test_one_process_reads_what_many_wrote(runs: Path, run: str) -> None:
     progress = restore_newest(runs / run, model, optimizer)
     assert progress is not None
     assert progress.step == 2
-    wanted = load_file(runs / run / "saved.safetensors")
-    found = model_tensors(model) | optimizer_tensors(model, optimizer)
-    assert found.keys() == wanted.keys()
-    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    expected = load_file(runs / run / "saved.safetensors")
+    loaded = model_tensors(model) | optimizer_tensors(model, optimizer)
+    assert loaded.keys() == expected.keys()
+    assert all(torch.equal(loaded[name], expected[name]) for name in expected)
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -86,8 +69,8 @@ def test_weights_load_and_average_without_a_process_group(runs: Path, run: str, 
     for checkpoint in (runs / run / "step-00000002", tmp_path / "average"):
         model = make_model()
         load_model(checkpoint, model)
-        wanted = load_file(runs / run / "saved.safetensors")
-        assert all(torch.equal(tensor, wanted[name]) for name, tensor in model.state_dict().items())
+        expected = load_file(runs / run / "saved.safetensors")
+        assert all(torch.equal(tensor, expected[name]) for name, tensor in model.state_dict().items())
 
 
 def test_ddp_writes_one_file_and_fsdp_one_a_rank(runs: Path) -> None:
@@ -117,18 +100,22 @@ def test_experts_are_written_once_by_the_ranks_that_share_them_out(runs: Path) -
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 @pytest.mark.parametrize("run", RUNS)
 def test_the_files_are_those_of_torch_distributed_checkpoint(runs: Path, run: str) -> None:
-    wanted = load_file(runs / run / "saved.safetensors")
-    found = {name: torch.full_like(tensor, torch.nan) for name, tensor in wanted.items()}
+    expected = load_file(runs / run / "saved.safetensors")
+    loaded = {name: torch.full_like(tensor, torch.nan) for name, tensor in expected.items()}
     reader = torch_checkpoint.HuggingFaceStorageReader(str(runs / run / "step-00000002"))
-    torch_checkpoint.load(found, storage_reader=reader, no_dist=True)
-    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    torch_checkpoint.load(loaded, storage_reader=reader, no_dist=True)
+    assert all(torch.equal(loaded[name], expected[name]) for name in expected)
 
 
 @pytest.fixture(scope="module")
 def trouble(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[str, str]]]:
-    """Two runs of two ranks in trouble, and what each rank said."""
+    """Two runs of two ranks in trouble, and the output and errors of each rank."""
     folder = tmp_path_factory.mktemp("trouble") / "runs"
-    return folder, launch("trouble", 2, folder)
+    launch(folder, "trouble-2")
+    files = [
+        [folder.with_name(f"runs-trouble-2-{rank}.{name}") for name in ("out", "err")] for rank in (0, 1)
+    ]
+    return folder, [(out.read_text(), err.read_text()) for out, err in files]
 
 
 def test_a_full_disk_on_one_rank_is_an_error_on_all(trouble: tuple[Path, list[tuple[str, str]]]) -> None:

@@ -82,4 +82,5 @@ def run(rank: int, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    start_processes(run, args=(sys.argv[1],), nprocs=RANKS)
+    # Forked, so that torch is loaded once.
+    start_processes(run, args=(sys.argv[1],), nprocs=RANKS, start_method="fork")
