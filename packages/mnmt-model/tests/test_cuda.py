@@ -53,8 +53,8 @@ def test_losses_and_gradients_are_those_of_a_cpu(
 
 @pytest.mark.parametrize("changes", [{}, {"precision": "bfloat16", "compile": True}], ids=["plain", "fast"])
 def test_a_run_trains_on_a_gpu(study_file: Path, results: Path, tmp_path: Path, changes: dict) -> None:
-    plan: RunConfig = run_configs(read_study(study_file), results / "data")[1]
-    plan = dataclasses.replace(plan, train=dataclasses.replace(plan.train, steps=60, **changes))
-    train(plan, tmp_path / "run")
+    run: RunConfig = run_configs(read_study(study_file), results / "data")[1]
+    run = dataclasses.replace(run, train=dataclasses.replace(run.train, steps=60, **changes))
+    train(run, tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["loss"] < lines[0]["loss"]

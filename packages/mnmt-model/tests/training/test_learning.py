@@ -53,7 +53,7 @@ mixtures = [{ xx-aa = 1.0 }, { xx-aa = 0.25, aa-xx = 0.25, xx-bb = 0.25, bb-xx =
 
 
 @pytest.fixture(scope="module")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> list[RunConfig]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[RunConfig]:
     folder = tmp_path_factory.mktemp("learning")
     (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     study = read_study(folder / "study.toml")
@@ -63,17 +63,17 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> list[RunConfig]:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_hundred_pairs_are_learnt_by_heart(
-    plans: list[RunConfig], tmp_path: Path, architecture: Architecture
+    runs: list[RunConfig], tmp_path: Path, architecture: Architecture
 ) -> None:
-    model = dataclasses.replace(plans[0].model, architecture=architecture)
-    train(dataclasses.replace(plans[0], model=model), tmp_path / "run")
+    model = dataclasses.replace(runs[0].model, architecture=architecture)
+    train(dataclasses.replace(runs[0], model=model), tmp_path / "run")
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["loss"] < 0.05
     assert load_run(tmp_path / "run").record.step == 300
 
 
-def test_directions_that_were_never_trained_are_measured(plans: list[RunConfig], tmp_path: Path) -> None:
-    many_to_many = dataclasses.replace(plans[1].train, steps=10, cooldown_steps=0)
-    train(dataclasses.replace(plans[1], train=many_to_many), tmp_path / "run")
+def test_directions_that_were_never_trained_are_measured(runs: list[RunConfig], tmp_path: Path) -> None:
+    many_to_many = dataclasses.replace(runs[1].train, steps=10, cooldown_steps=0)
+    train(dataclasses.replace(runs[1], train=many_to_many), tmp_path / "run")
     measured = {(e.task, e.testset) for e in read_evals(tmp_path / "run")}
     assert {("aa-bb", "dev"), ("aa-bb", "test"), ("bb-xx", "test")} <= measured

@@ -26,17 +26,17 @@ EVEN, ODD = {"xx-aa": 0.5, "xx-bb": 0.5}, {"xx-aa": 0.3, "xx-bb": 0.7}
 
 
 @pytest.fixture(scope="module")
-def plan(study_file: Path, results: Path) -> RunConfig:
+def run(study_file: Path, results: Path) -> RunConfig:
     return run_configs(read_study(study_file), results / "data")[1]
 
 
-def mixed(plan: RunConfig, mixture: dict[str, float], **mixing: object) -> RunConfig:
-    config = replace(plan.train, mixing=MixingConfig(**mixing), dropout=0.0)
-    return replace(plan, mixture=mixture, train=config)
+def mixed(run: RunConfig, mixture: dict[str, float], **mixing: object) -> RunConfig:
+    config = replace(run.train, mixing=MixingConfig(**mixing), dropout=0.0)
+    return replace(run, mixture=mixture, train=config)
 
 
-def trained(plan: RunConfig, folder: Path) -> dict[str, torch.Tensor]:
-    train(plan, folder)
+def trained(run: RunConfig, folder: Path) -> dict[str, torch.Tensor]:
+    train(run, folder)
     return load_file(find_checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
 
 
@@ -44,21 +44,21 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_scalarizing_equal_weights_explicitly_changes_nothing(plan: RunConfig, tmp_path: Path) -> None:
-    implicit = trained(mixed(plan, EVEN), tmp_path / "implicit")
-    explicit = trained(mixed(plan, EVEN, scalarization="explicit"), tmp_path / "explicit")
+def test_scalarizing_equal_weights_explicitly_changes_nothing(run: RunConfig, tmp_path: Path) -> None:
+    implicit = trained(mixed(run, EVEN), tmp_path / "implicit")
+    explicit = trained(mixed(run, EVEN, scalarization="explicit"), tmp_path / "explicit")
     assert same(implicit, explicit)
 
 
-def test_explicit_weights_reach_the_loss(plan: RunConfig, tmp_path: Path) -> None:
-    even = trained(mixed(plan, EVEN, scalarization="explicit"), tmp_path / "even")
-    odd = trained(mixed(plan, ODD, scalarization="explicit"), tmp_path / "odd")
+def test_explicit_weights_reach_the_loss(run: RunConfig, tmp_path: Path) -> None:
+    even = trained(mixed(run, EVEN, scalarization="explicit"), tmp_path / "even")
+    odd = trained(mixed(run, ODD, scalarization="explicit"), tmp_path / "odd")
     assert not same(even, odd)
 
 
-def test_a_run_is_replayed_with_its_mixing(plan: RunConfig, tmp_path: Path) -> None:
+def test_a_run_is_replayed_with_its_mixing(run: RunConfig, tmp_path: Path) -> None:
     change = WeightChange(step=6, weights={"xx-aa": 1.0})
-    train(mixed(plan, {"xx-aa": 0.0, "xx-bb": 1.0}, changes=(change,)), tmp_path / "run")
+    train(mixed(run, {"xx-aa": 0.0, "xx-bb": 1.0}, changes=(change,)), tmp_path / "run")
     stream, _ = open_recorded_stream(read_recorded_stream(tmp_path / "run"))
     assert audit(stream, 6)["xx-aa"]["pairs"] == 0
     before = audit(stream, 6)["xx-bb"]["pairs"]
@@ -66,18 +66,18 @@ def test_a_run_is_replayed_with_its_mixing(plan: RunConfig, tmp_path: Path) -> N
     assert audit(stream, 12)["xx-aa"]["pairs"] > 0
 
 
-def test_a_run_with_other_mixing_is_another_run(plan: RunConfig, tmp_path: Path) -> None:
-    train(mixed(plan, EVEN), tmp_path / "run")
+def test_a_run_with_other_mixing_is_another_run(run: RunConfig, tmp_path: Path) -> None:
+    train(mixed(run, EVEN), tmp_path / "run")
     assert read_run(tmp_path / "run").config["train"]["mixing"]["scalarization"] == "implicit"
     with pytest.raises(Exception, match="was trained with another config"):
-        train(mixed(plan, EVEN, scalarization="explicit"), tmp_path / "run")
+        train(mixed(run, EVEN, scalarization="explicit"), tmp_path / "run")
 
 
-def test_selected_data_must_have_been_selected(plan: RunConfig, tmp_path: Path) -> None:
+def test_selected_data_must_have_been_selected(run: RunConfig, tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"train\.xx-aa\.npy: no such order of selected data; `mnmt-data select`"
     ):
-        train(mixed(plan, EVEN, selection=SelectionConfig(keep=0.5)), tmp_path / "run")
+        train(mixed(run, EVEN, selection=SelectionConfig(keep=0.5)), tmp_path / "run")
 
 
 def test_a_mixture_may_be_a_temperature(study_file: Path, results: Path, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_mixture_may_be_a_temperature(study_file: Path, results: Path, tmp_pat
     assert last.mixture == {"xx-aa": 0.5, "xx-bb": 0.5}  # both tasks have as many pairs
 
 
-def test_the_share_of_padding_is_logged(plan: RunConfig, tmp_path: Path) -> None:
-    train(mixed(plan, EVEN), tmp_path / "run")
+def test_the_share_of_padding_is_logged(run: RunConfig, tmp_path: Path) -> None:
+    train(mixed(run, EVEN), tmp_path / "run")
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert all(0 <= json.loads(line)["padding"] < 0.5 for line in lines)

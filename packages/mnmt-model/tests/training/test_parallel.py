@@ -2,53 +2,30 @@
 
 import dataclasses
 import json
-import os
-import pickle
-import socket
-import subprocess
-import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from ranks import run_ranks, train_and_stop
 
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.runs.run_record import read_evals, read_run
 
-RANK = Path(__file__).with_name("train_rank.py")
 EXACT = {"rel": 2e-5}
 PARTS = 4
 """Groups of tokens that compete for the slots of experts: processes times accumulation."""
 
 
-def train_with(size: int, plan: RunConfig, folder: Path, *, stop_at: int = 0) -> list[int]:
-    """The processes' exit statuses."""
-    pickled = folder.with_name("plan.pickle")
-    pickled.write_bytes(pickle.dumps(plan))
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        meeting = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free.getsockname()[1])}
-    command = [sys.executable, str(RANK), str(pickled), str(folder), str(stop_at)]
-    with ExitStack() as logs:
-        processes = [
-            subprocess.Popen(
-                command,
-                stderr=logs.enter_context(folder.with_name(f"rank{rank}.log").open("w")),
-                env=os.environ
-                | meeting
-                | {"WORLD_SIZE": str(size), "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            )
-            for rank in range(size)
-        ]
-        return [process.wait() for process in processes]
+def train_with(size: int, run: RunConfig, folder: Path, *, stop_at: int = 0) -> list[int]:
+    """Train by several processes, and return their exit statuses."""
+    return run_ranks(size, train_and_stop, run, folder, stop_at, logs=folder.parent)
 
 
-def changed(plan: RunConfig, **changes: object) -> RunConfig:
-    return dataclasses.replace(plan, train=dataclasses.replace(plan.train, **changes))
+def changed(run: RunConfig, **changes: object) -> RunConfig:
+    return dataclasses.replace(run, train=dataclasses.replace(run.train, **changes))
 
 
 def curve(folder: Path) -> list[float]:
@@ -61,25 +38,25 @@ def measured(folder: Path) -> dict[tuple[str, str], float]:
 
 
 @pytest.fixture(scope="module")
-def plan(study_file: Path, results: Path) -> RunConfig:
+def run(study_file: Path, results: Path) -> RunConfig:
     """Without dropout, whose masks processes draw for themselves."""
-    plan = run_configs(read_study(study_file), results / "data")[1]
-    return changed(plan, dropout=0.0, clip_norm=0.5, label_smoothing=0.1, z_loss=1e-4, log_every=2)
+    run = run_configs(read_study(study_file), results / "data")[1]
+    return changed(run, dropout=0.0, clip_norm=0.5, label_smoothing=0.1, z_loss=1e-4, log_every=2)
 
 
 @pytest.fixture(scope="module")
-def alone(plan: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(run: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of one process."""
     folder = tmp_path_factory.mktemp("alone") / "run"
-    train(plan, folder)
+    train(run, folder)
     return folder
 
 
 @pytest.mark.parametrize(("size", "parallel"), [(2, "ddp"), (2, "fsdp"), (4, "fsdp")])
 def test_losses_are_those_of_one_process(
-    plan: RunConfig, alone: Path, tmp_path: Path, size: int, parallel: str
+    run: RunConfig, alone: Path, tmp_path: Path, size: int, parallel: str
 ) -> None:
-    many = changed(plan, parallel=parallel, accumulation=2)
+    many = changed(run, parallel=parallel, accumulation=2)
     statuses = train_with(size, many, tmp_path / "run")
     assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
     assert curve(tmp_path / "run") == pytest.approx(curve(alone), **EXACT)
@@ -89,9 +66,9 @@ def test_losses_are_those_of_one_process(
 
 @pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
 def test_sharded_checkpoints_go_on_at_another_number_of_processes(
-    plan: RunConfig, tmp_path: Path, optimizer: str
+    run: RunConfig, tmp_path: Path, optimizer: str
 ) -> None:
-    sharded = changed(plan, parallel="fsdp", optimizer=optimizer, learning_rate=0.01)
+    sharded = changed(run, parallel="fsdp", optimizer=optimizer, learning_rate=0.01)
     train(sharded, tmp_path / "alone")
     assert 0 not in train_with(2, sharded, tmp_path / "run", stop_at=6)
     (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
@@ -105,9 +82,9 @@ def test_sharded_checkpoints_go_on_at_another_number_of_processes(
 
 @pytest.mark.parametrize(("size", "parallel"), [(4, "ddp"), (2, "fsdp")])
 def test_killed_and_resumed_equals_never_stopped(
-    plan: RunConfig, tmp_path: Path, size: int, parallel: str
+    run: RunConfig, tmp_path: Path, size: int, parallel: str
 ) -> None:
-    dropped = changed(plan, parallel=parallel, dropout=0.1)
+    dropped = changed(run, parallel=parallel, dropout=0.1)
     train_with(size, dropped, tmp_path / "whole")
     train_with(size, dropped, tmp_path / "killed", stop_at=6)
     train_with(size, dropped, tmp_path / "killed")
@@ -115,21 +92,21 @@ def test_killed_and_resumed_equals_never_stopped(
     assert read_evals(tmp_path / "killed") == read_evals(tmp_path / "whole")
 
 
-def test_batches_too_small_for_the_parts_are_refused(plan: RunConfig, tmp_path: Path) -> None:
+def test_batches_too_small_for_the_parts_are_refused(run: RunConfig, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"`batch_tokens` \(300\) makes batches of \d+ pairs, too few for 1 "):
-        train(changed(plan, accumulation=1000), tmp_path / "run")
+        train(changed(run, accumulation=1000), tmp_path / "run")
 
 
-def test_accumulation_changes_no_loss(plan: RunConfig, alone: Path, tmp_path: Path) -> None:
-    train(changed(plan, accumulation=3), tmp_path / "run")
+def test_accumulation_changes_no_loss(run: RunConfig, alone: Path, tmp_path: Path) -> None:
+    train(changed(run, accumulation=3), tmp_path / "run")
     assert curve(tmp_path / "run") == pytest.approx(curve(alone), **EXACT)
 
 
 @pytest.fixture(scope="module")
-def routed(plan: RunConfig) -> RunConfig:
+def routed(run: RunConfig) -> RunConfig:
     """With experts, of one process."""
-    model = dataclasses.replace(plan.model, decoder_layers=2, num_experts=4, capacity_factor=1.0)
-    return changed(dataclasses.replace(plan, model=model), accumulation=PARTS, uniform_routing_steps=3)
+    model = dataclasses.replace(run.model, decoder_layers=2, num_experts=4, capacity_factor=1.0)
+    return changed(dataclasses.replace(run, model=model), accumulation=PARTS, uniform_routing_steps=3)
 
 
 @pytest.fixture(scope="module")
