@@ -1,10 +1,10 @@
-"""Draw who sees whom in each architecture, as a model of one layer shows when it is disturbed.
+"""Draw which tokens see which in each architecture, by disturbing a model of one layer.
 
     python docs/model/draw_masks.py
 
 writes docs/model/figures/mask-ARCHITECTURE.svg. Two things are disturbed, one at a time: the embedding of
-each input token, and the top layer's state of each. A state that the first changes sees that token, itself or
-what came of it; one that the second changes sees the top layer's state. What a state predicts shows in the
+each input token, and its state in the top layer. A state that the first changes sees that token, or a state
+made of it. A state that the second changes sees the top layer's state. What a state predicts is found in the
 same way.
 """
 
@@ -37,7 +37,7 @@ Model = EncoderDecoder | LanguageModel
 
 
 def build(architecture: str) -> Model:
-    """A model of one layer a stack with random weights."""
+    """Return a model of one layer a stack with random weights."""
     torch.manual_seed(0)
     config = ModelConfig(architecture=architecture, d_model=16, num_heads=2, d_ff=32)  # type: ignore[arg-type]
     model = build_model(config, 9).eval()
@@ -49,7 +49,7 @@ def build(architecture: str) -> Model:
 
 @contextmanager
 def top_states(model: Model, disturb: Disturbance) -> Iterator[list[Tensor]]:
-    """The last layers' outputs, one of `SRC` and the decoder's inputs each, as they come out disturbed."""
+    """Yield the disturbed outputs of the last layers, one for each token of `INPUTS`."""
     rows: list[Tensor] = []
 
     def hook(_: nn.Module, __: Any, output: Tensor) -> Tensor:
@@ -66,14 +66,14 @@ def top_states(model: Model, disturb: Disturbance) -> Iterator[list[Tensor]]:
 
 @torch.no_grad()
 def run(model: Model, disturb: Disturbance = lambda _, row: row) -> tuple[Tensor, Tensor, list[int]]:
-    """Top states of all inputs, the states that predict, and the tokens they predict."""
+    """Return the top states of all inputs, the states that predict, and the tokens that they predict."""
     predict, predictions = model.predict, []
 
-    def keep(*sides: Any) -> Any:
+    def record(*sides: Any) -> Any:
         predictions.append(predict(*sides))
         return predictions[-1]
 
-    with mock.patch.object(model, "predict", keep), top_states(model, disturb) as rows:
+    with mock.patch.object(model, "predict", record), top_states(model, disturb) as rows:
         model.logits(torch.tensor([SRC]), torch.tensor([TGT]))
     return torch.stack(rows), predictions[0].states, predictions[0].tokens.tolist()
 
@@ -83,36 +83,36 @@ def _shifted(key: int, number: int, row: Tensor) -> Tensor:
 
 
 def differs(a: Tensor, b: Tensor) -> list[bool]:
-    """Which rows of two tables differ."""
+    """Return which rows of two tables differ."""
     return ((a - b).abs().amax(1) > 1e-5).tolist()
 
 
 @torch.no_grad()
 def probe(model: Model) -> tuple[list[list[str]], list[str]]:
-    """Colour of each cell (who sees, whom), and what each state predicts, if anything."""
+    """Return the colour of each cell (query, key), and what each state predicts, if anything."""
     states, predicting, tokens = run(model)
     colours = [[EMPTY] * len(INPUTS) for _ in INPUTS]
     predicts = [""] * len(INPUTS)
     for key, token in enumerate(INPUTS):
         model.embedding.weight[token] += 1
-        seen_input = differs(run(model)[0], states)
+        input_changes = differs(run(model)[0], states)
         model.embedding.weight[token] -= 1
         after, changed, _ = run(model, partial(_shifted, key))
-        seen_top = differs(after, states)
+        top_changes = differs(after, states)
         for query in range(len(INPUTS)):
-            if seen_input[query]:
-                colours[query][key] = TOP if query != key and seen_top[query] else INK
-        moved = [
-            each for each, is_moved in zip(tokens, differs(changed, predicting), strict=True) if is_moved
+            if input_changes[query]:
+                colours[query][key] = TOP if query != key and top_changes[query] else INK
+        changed_tokens = [
+            token for token, changes in zip(tokens, differs(changed, predicting), strict=True) if changes
         ]
-        # A source's top state may move what targets see; that predicts no token of the source.
-        own = [each for each in moved if key >= SOURCES or each in SRC]
-        predicts[key] = NAMES[own[0]] if own else ""
+        # A source's top state may change what targets see, but predicts no token of the target.
+        predicted = [token for token in changed_tokens if key >= SOURCES or token in SRC]
+        predicts[key] = NAMES[predicted[0]] if predicted else ""
     return colours, predicts
 
 
 def draw(architecture: str) -> Figure:
-    """The figure of one architecture."""
+    """Return the figure of one architecture."""
     colours, predicts = probe(build(architecture))
     size = len(INPUTS)
     figure = Figure(figsize=(4.6, 4.3), layout="constrained")

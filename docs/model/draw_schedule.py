@@ -22,7 +22,7 @@ INK, MUTED, GRID = "#1d2433", "#5b6475", "#e7eaf0"
 
 
 def draw() -> Figure:
-    """The rate with and without a cool-down, as a share of the peak."""
+    """Return the learning rate with and without a cool-down, as a share of the peak."""
     figure = Figure(figsize=(6.4, 3.0), layout="constrained")
     axes = figure.add_subplot(xlim=(0, STEPS), ylim=(0, 1.08), xlabel="step", ylabel="rate / learning_rate")
     steps = range(1, STEPS + 1, 25)
