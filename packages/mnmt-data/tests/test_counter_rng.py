@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.counter_rng import epoch_rows, mix, permute, random_units, random_words, stream_key
@@ -52,7 +52,6 @@ def order(size, *, epoch=0, key=KEY):
     return permute(np.arange(size), size, key, epochs=np.full(size, epoch))
 
 
-@settings(deadline=None)
 @given(size=st.integers(1, 3000), epoch=st.integers(0, 2**40), seed=st.integers())
 def test_every_position_goes_to_a_place_of_its_own(size, epoch, seed):
     images = order(size, epoch=epoch, key=stream_key(seed, "permutation"))

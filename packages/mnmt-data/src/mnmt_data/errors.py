@@ -1,4 +1,4 @@
-"""The package's exceptions: mistakes in files and data, each told in one line."""
+"""The package's exceptions: mistakes in files and data, each reported in one line."""
 
 from __future__ import annotations
 

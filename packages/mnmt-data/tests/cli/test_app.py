@@ -1,9 +1,6 @@
 import json
-import sys
 
 import pytest
-
-from mnmt_data.cli import main
 
 STUDY = """
 name = "made"
@@ -19,20 +16,6 @@ train_sentences = 200
 dev_sentences = 10
 test_sentences = 10
 """
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mnmt-data", *arguments])
-        with pytest.raises(SystemExit) as raised:
-            main()
-        captured = capsys.readouterr()
-        return raised.value.code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

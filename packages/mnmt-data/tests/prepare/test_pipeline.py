@@ -335,12 +335,12 @@ def test_made_languages_are_made_once(folder, prepare):
     prepare(SYNTHETIC)
     before = {path: path.stat().st_mtime_ns for path in (folder / "out/corpus").iterdir()}
     _, said = prepare(SYNTHETIC.replace("size = 100", "size = 90"))
-    assert "making" not in " ".join(said)
+    assert "writing" not in " ".join(said)
     assert {path: path.stat().st_mtime_ns for path in (folder / "out/corpus").iterdir()} == before
     with (folder / "out/corpus/train.xx-aa.xx").open("a") as file:
         file.write("one more\n")
     data, said = prepare(SYNTHETIC)
-    assert "making" in said[0]
+    assert "writing" in said[0]
     assert len(data.shard("train", "xx-aa")) == 3000
 
 

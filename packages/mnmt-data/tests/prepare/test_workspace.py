@@ -187,7 +187,7 @@ def test_killed_between_the_last_two_renames(prepare, whole, tmp_path, name, mon
 
 def test_killed_processes_leave_what_the_next_goes_on_from(folder, whole, tmp_path):
     out, command = tmp_path / "out", [sys.executable, "prepare.py", str(tmp_path / "out")]
-    for files in range(0, 60, 6):
+    for files in (8, 30):
         process = subprocess.Popen(command, cwd=folder)
         while process.poll() is None and len(list(out.rglob("*.*"))) < files:
             time.sleep(0.002)

@@ -1,7 +1,6 @@
 """Tasks that are evaluated and never trained on, over n-way parallel text and over made languages."""
 
 import json
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_data.cli import main
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import prepare_study
 from mnmt_data.stream.mixing import MixingConfig, open_stream
@@ -166,7 +164,7 @@ def test_files_and_test_corpora_serve_zero_shot_tasks(folder):
     assert not evaluated_sentences(data, ["de-fr"]) & trained_sentences(data)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_whatever_is_trained_no_held_out_sentence_of_any_task_is(data):
     """Repeated sentences, and pairs of which each may have other rows of the same text."""
@@ -218,20 +216,6 @@ def test_a_zero_shot_task_without_text_is_told(folder, given, more, message):
 def test_zero_shot_tasks_make_other_data(folder):
     first, second = run(folder, zero_shot=[]).fingerprint, run(folder).fingerprint
     assert first != second
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mnmt-data", *arguments])
-        with pytest.raises(SystemExit) as raised:
-            main()
-        captured = capsys.readouterr()
-        return raised.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
@@ -50,7 +50,6 @@ def info_of(pairs):
     )
 
 
-@settings(deadline=None)
 @given(pairs=pair_lists)
 def test_a_segment_comes_back_as_it_was(pairs, tmp_path_factory):
     path = tmp_path_factory.mktemp("shard") / "00000.arrow"
@@ -62,7 +61,6 @@ def test_a_segment_comes_back_as_it_was(pairs, tmp_path_factory):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-@settings(deadline=None)
 @given(pairs=pair_lists.filter(bool), data=st.data())
 def test_rows_in_the_middle_of_an_array_are_written_alone(pairs, data, tmp_path_factory):
     path = tmp_path_factory.mktemp("shard") / "00000.arrow"
@@ -104,7 +102,7 @@ def test_opening_copies_nothing(tmp_path):
 def test_a_segment_that_is_no_longer_held_keeps_no_file_open(tmp_path):
     write_segment(tmp_path / "a.arrow", ragged([[1, 2]]), ragged([[3]]))
     held = open_segment(tmp_path / "a.arrow")
-    held.let_go()
+    held.release_pages()
     assert contents(held.src) == [[1, 2]]
     del held
     gc.collect()
@@ -135,7 +133,6 @@ def test_a_damaged_file_is_named(damage, read, tmp_path):
         read(path)
 
 
-@settings(deadline=None)
 @given(where=st.floats(0, 1, exclude_max=True), what=st.binary(min_size=1, max_size=8))
 def test_whatever_byte_changes_the_checksum_finds_it(where, what, tmp_path_factory):
     path = tmp_path_factory.mktemp("shard") / "00000.arrow"
@@ -150,7 +147,6 @@ def test_whatever_byte_changes_the_checksum_finds_it(where, what, tmp_path_facto
             check_segment(path, sha256=expected)
 
 
-@settings(deadline=None)
 @given(where=st.floats(0, 1, exclude_max=True), what=st.binary(min_size=1, max_size=16))
 def test_no_damage_is_told_in_any_other_way(where, what, tmp_path_factory):
     path = tmp_path_factory.mktemp("shard") / "00000.arrow"

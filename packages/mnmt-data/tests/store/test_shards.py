@@ -4,7 +4,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
@@ -41,7 +41,6 @@ def numbered(count, *, first=0):
     return [([row] * (1 + row % 3), [row, 1]) for row in range(first, first + count)]
 
 
-@settings(deadline=None)
 @given(segments=st.lists(pair_lists, min_size=1, max_size=5), data=st.data())
 def test_several_segments_read_as_one(segments, data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("shards")
@@ -61,7 +60,6 @@ def test_several_segments_read_as_one(segments, data, tmp_path_factory):
                 assert tgt_lengths.tolist() == [len(rows[row][1]) for row in chosen]
 
 
-@settings(deadline=None)
 @given(segments=st.lists(pair_lists, min_size=1, max_size=4), size=st.integers(1, 10))
 def test_blocks_hold_all_pairs_in_order(segments, size, tmp_path_factory):
     shard = write_shard(tmp_path_factory.mktemp("shards"), *segments)
@@ -93,7 +91,6 @@ def test_segments_are_mapped_when_asked_for(tmp_path, monkeypatch):
     assert opened == ["00001.arrow"]
 
 
-@settings(deadline=None)
 @given(
     rows=st.lists(st.integers(0, 11), max_size=30),
     rows_mapped=st.integers(1, 9),
@@ -113,13 +110,13 @@ def test_pages_that_are_given_back_change_nothing_that_is_read(rows, rows_mapped
 
 @pytest.mark.parametrize(("small", "times"), [(0, 4), (2**28, 0)])
 def test_pages_of_a_large_shard_are_given_back_after_some_rows(small, times, tmp_path, monkeypatch):
-    let_go = []
-    monkeypatch.setattr(Segment, "let_go", lambda segment: let_go.append(len(segment)))
+    release_pages = []
+    monkeypatch.setattr(Segment, "release_pages", lambda segment: release_pages.append(len(segment)))
     monkeypatch.setattr(shards, "ROWS_MAPPED", 3)
     monkeypatch.setattr(shards, "SMALL", small)
     shard = write_shard(tmp_path, numbered(8), numbered(4, first=8))
     assert pairs_of(*shard.gather(np.arange(12))) == numbered(12)
-    assert len(let_go) == times
+    assert len(release_pages) == times
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.store.ragged import Ragged
@@ -55,7 +55,6 @@ def test_merging_gives_each_task_its_rows_in_order(pairs):
     assert merged.names == TASKS
 
 
-@settings(deadline=None)
 @given(pairs=locations, data=st.data())
 def test_pairs_of_several_tasks_are_read_in_the_order_asked_for(pairs, data):
     places = data.draw(st.lists(st.integers(0, len(pairs) - 1), min_size=1, max_size=30))

@@ -1,5 +1,4 @@
 import json
-import sys
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
@@ -7,7 +6,6 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from mnmt_data.cli import main
 from mnmt_data.errors import DataError
 from mnmt_data.store.description import PreparedDescription
 from mnmt_data.store.prepared import shard_path
@@ -70,18 +68,6 @@ def run(study):
         return folder
 
     return write
-
-
-@pytest.fixture
-def cli(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mnmt-data", *map(str, arguments)])
-        with pytest.raises(SystemExit) as raised:
-            main()
-        captured = capsys.readouterr()
-        return raised.value.code, captured.out, captured.err
-
-    return call
 
 
 class Sized:

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.stream.mixture import Mixture
@@ -21,7 +21,6 @@ def counts(tasks):
     return np.bincount(tasks, minlength=len(WEIGHTS))
 
 
-@settings(deadline=None)
 @given(start=positions, skip=st.integers(0, 5000), count=st.integers(0, 5000), seed=st.integers())
 def test_a_position_decides_its_task(start, skip, count, seed):
     stream = draws(seed=seed)
@@ -31,7 +30,6 @@ def test_a_position_decides_its_task(start, skip, count, seed):
     np.testing.assert_array_equal(draws(seed=seed).tasks(start + skip, count), whole[skip:])
 
 
-@settings(deadline=None)
 @given(start=positions, count=st.integers(0, 9000), seed=st.integers(0, 3))
 def test_counts_before_are_the_tasks_counted(start, count, seed):
     stream = draws(seed=seed)
@@ -40,7 +38,6 @@ def test_counts_before_are_the_tasks_counted(start, count, seed):
     np.testing.assert_array_equal(after - before, counts(stream.tasks(start, count)))
 
 
-@settings(deadline=None)
 @given(positions=st.lists(positions, min_size=2, max_size=4), seed=st.integers(0, 3))
 def test_counts_never_fall(positions, seed):
     stream = draws(seed=seed)
@@ -55,7 +52,6 @@ def test_a_leaf_is_counted_from_the_beginning_as_well_as_from_the_tree():
         np.testing.assert_array_equal(stream.before(position), counts(tasks[:position]))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**12), st.integers())
 def test_a_task_of_weight_zero_is_never_drawn(position, seed):
     stream = draws(seed=seed)

@@ -106,14 +106,14 @@ TINY = st.builds(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(config=TINY)
 def test_of_clean_pairs_it_is_the_entropy_summed_over_all_pairs(config):
     loss, _ = best_model_of_wrong_pairs(config)
     assert loss == pytest.approx(config.irreducible, abs=1e-9)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(config=TINY, noise=st.floats(0, 0.6), copies=st.floats(0, 0.3))
 def test_of_wrong_pairs_it_bounds_the_loss_of_the_best_model_on_both_sides(config, noise, copies):
     config = replace(config, noise=noise, copies=copies)

@@ -135,7 +135,7 @@ KNOBS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(knobs=KNOBS, fewer=st.integers(0, 40_000))
 def test_however_made_more_sentences_begin_with_the_fewer(knobs, fewer):
     """40,000 sentences are more than a block."""
@@ -150,7 +150,7 @@ def test_however_made_more_sentences_begin_with_the_fewer(knobs, fewer):
             assert few == many[:fewer]
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(knobs=KNOBS)
 def test_however_made_the_splits_share_no_source_and_the_same_config_writes_the_same(knobs):
     config = replace(SMALL, zipf_exponent=0.5, words_per_sentence=4, train_sentences=5000, **knobs)
@@ -331,7 +331,7 @@ def test_the_order_of_words_changes_nothing_else():
         assert [others[i : i + 2] for i in range(0, 8, 2)] == [words[i : i + 2] for i in range(0, 8, 2)][::-1]
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(noise=st.floats(0, 0.5), copies=st.floats(0, 0.4), seed=st.integers(0, 9))
 def test_the_shares_of_wrong_pairs_are_as_asked(noise, copies, seed):
     clean = replace(TINY, seed=seed, source_syllables=1, max_words_per_sentence=6)

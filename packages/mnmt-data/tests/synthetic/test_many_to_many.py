@@ -91,7 +91,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "corpus.json"}
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=5)
 @given(
     tasks=st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True),
     order=st.sampled_from(WORD_ORDERS),

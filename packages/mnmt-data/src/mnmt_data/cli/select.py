@@ -31,7 +31,7 @@ def select(
     samples: Count = 0,
     as_json: Json = False,
 ) -> None:
-    """Put a task's training pairs in order, best first, for `[train.mixing.selection]` to keep a share of.
+    """Order a task's training pairs, best first, for `[train.mixing.selection]` to keep a share of them.
 
     With both score files of `mnmt-model log-probs`, a pair is the better the more tuning on trusted text
     raised its log-probability per token; with one, the higher that is.

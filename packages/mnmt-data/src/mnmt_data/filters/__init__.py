@@ -1,4 +1,4 @@
-"""What a sentence pair must pass to be trained on: filters with names, counts and samples."""
+"""Filters that a sentence pair must pass to be trained on, with names, counts and samples."""
 
 from mnmt_data.filters.clean import CleanBlock, CleanConfig, Cleaner, clean_block
 from mnmt_data.filters.duplicates import first_occurrences, is_held_out

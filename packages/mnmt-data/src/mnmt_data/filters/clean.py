@@ -76,10 +76,10 @@ class CleanBlock:
     """The language each pair was written in, where the corpus knows it."""
 
     keys: Keys
-    """By which duplicates and held-out sentences are found."""
+    """Hashes that identify duplicates and held-out sentences."""
 
     report: FilterReport
-    """What was dropped; every filter in use is counted."""
+    """Report of the dropped pairs, with a count for every filter in use."""
 
     def __len__(self) -> int:
         return len(self.src)
@@ -116,7 +116,7 @@ def _filters(config: CleanConfig, task: str, languages: Iterable[str]) -> dict[s
 
 
 def clean_block(block: Block, filters: Cleaner) -> CleanBlock:
-    """Normalise the pairs of a block and drops those that a filter refuses.
+    """Normalise the pairs of a block, and drop those that a filter refuses.
 
     A pair is counted by the first filter that drops it: pairs read = pairs kept + sum of the counts.
     """

@@ -1,4 +1,4 @@
-"""Eight bytes in place of a text: what duplicates are found by, on any machine and in any process."""
+"""64-bit hashes of texts, by which duplicates are recognised on any machine and in any process."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Keys:
     """
 
     pair: NDArray[np.uint64]
-    """Of both sides: equal for duplicates."""
+    """Hash of both sides, equal for duplicates."""
 
     near: NDArray[np.uint64]
-    """Of the near forms of both sides: equal for near duplicates; `pair` again unless they are asked for."""
+    """Hash of the near forms of both sides, equal for near duplicates; `pair` if these are not wanted."""
 
     src: NDArray[np.uint64]
-    """Of the source sentence."""
+    """Hash of the source sentence."""
 
     tgt: NDArray[np.uint64]
-    """Of the target sentence."""
+    """Hash of the target sentence."""
 
 
 def pair_keys(src: Sequence[str], tgt: Sequence[str], *, near: bool) -> Keys:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from mnmt_data.errors import DataError
 
 CHARACTERS = 150
-"""Of a side that are looked at: more of them change nothing but the time it takes."""
+"""Characters of a side that are classified: more of them change nothing but the time it takes."""
 
 _LABELS = {"nb": "no", "fil": "tl"}
-"""Codes that the model has under another name."""
+"""{code: the model's name for it}, where they differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class WrongLanguage:
     """Labels between which to tell, `src` and `tgt` among them."""
 
     odds: float
-    """How many times as likely as its own the likeliest language of a side must be."""
+    """How many times likelier than a side's own language another must be."""
 
     @classmethod
     def of(cls, task: str, languages: Iterable[str], *, odds: float) -> Self:

@@ -1,4 +1,4 @@
-"""What filters dropped: how many pairs each, and the first few of them."""
+"""Reports of what filters dropped: the number of pairs, and the first few of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Sample = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class FilterReport:
-    """What filters dropped of some pairs; `a + b` reports on the pairs of `a` followed by those of `b`."""
+    """Report of dropped pairs; `a + b` reports on the pairs of `a` followed by those of `b`."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     """{filter: pairs dropped}, in the order in which the filters were applied; 0 where one dropped none."""

@@ -92,7 +92,7 @@ class DataConfig:
     that are translated into one language each."""
 
     seed: int = 1
-    """Of the split."""
+    """Seed of the split."""
 
     clean: CleanConfig = field(default_factory=CleanConfig)
     """Filters of the training text."""

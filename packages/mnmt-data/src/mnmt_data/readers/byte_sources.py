@@ -1,4 +1,4 @@
-"""Where bytes come from: files, plain or compressed, and members of zip archives; read in bounded chunks."""
+"""Files, plain or compressed, and members of zip archives, read in bounded chunks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ByteSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name for messages."""
         ...
 
     def chunks(self) -> Iterator[bytes]:

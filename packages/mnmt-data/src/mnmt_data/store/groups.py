@@ -1,4 +1,4 @@
-"""Groups of a test set's pairs to score apart: by the language a pair was written in, and by its length."""
+"""Groups of a test set's pairs that are scored separately: by original language, and by length."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Groups:
     """The groups that each pair of a test set is in."""
 
     origins: list[str]
-    """The language each pair was written in; `""` where nobody knows."""
+    """The language each pair was written in; `""` where it is unknown."""
 
     lengths: list[int]
     """The least length of the source in the pair's group: 10 for 10 to 19 words."""

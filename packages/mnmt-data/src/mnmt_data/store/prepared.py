@@ -43,12 +43,12 @@ class PreparedData:
 
     @property
     def irreducible(self) -> dict[str, float]:
-        """{task: known irreducible loss in nats per token}, empty where nobody knows it."""
+        """{task: irreducible loss in nats per token}, empty where it is unknown."""
         return dict(self.description.irreducible)
 
     @property
     def fingerprint(self) -> str:
-        """Of the inputs and settings these data were made from."""
+        """Hash of the inputs and settings that these data were made from."""
         return self.description.fingerprint
 
     @cached_property
@@ -100,10 +100,10 @@ class PreparedData:
         return read_groups(text_folder(self.folder), split, task)
 
     def check_trainable(self, tasks: Iterable[str]) -> None:
-        """Look whether there are training pairs of every given task.
+        """Check that every given task has training pairs.
 
         Raises:
-            DataError: Naming the first that has none, and the tasks that have some.
+            DataError: If one has none; the message names it, and the tasks that have some.
         """
         for task in tasks:
             if task not in self.tasks:
@@ -112,20 +112,20 @@ class PreparedData:
                 raise DataError(f"{self.folder}: has no training pairs of {task}{kind}; it has {valid}.")
 
     def verify(self) -> None:
-        """Read every file and compares it with its checksum.
+        """Read every file, and compare it with its checksum.
 
         Raises:
-            DataError: Naming the first file that is missing or has changed.
+            DataError: If a file is missing or has changed; the message names the first.
         """
         self.check_sizes()
         for name, file in self.description.files.items():
             check_segment(self.folder / name, sha256=file.sha256)
 
     def check_sizes(self) -> None:
-        """Look whether every file is there and as large as it was written.
+        """Check that every file is there, and as large as it was when written.
 
         Raises:
-            DataError: Naming the first that is not.
+            DataError: If one is not; the message names the first.
         """
         for name, file in self.description.files.items():
             path = self.folder / name

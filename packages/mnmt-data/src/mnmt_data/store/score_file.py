@@ -1,4 +1,4 @@
-"""Score files: what a model thinks of each pair of a shard.
+"""Score files: a model's log-probability of each pair of a shard.
 
 A score file is Parquet with a row a pair, in the order of the shard: `nats`, -log p(target | source), and
 `tokens`, the target's length. `mnmt-model log-probs` writes them.
@@ -29,7 +29,7 @@ _INFO = b"mnmt"
 
 @dataclass(frozen=True, kw_only=True)
 class ScoresInfo:
-    """Which model scored which pairs."""
+    """The model and the pairs of a score file."""
 
     run: str
     """Name of the run."""
@@ -44,7 +44,7 @@ class ScoresInfo:
     task: str
 
     fingerprint: str
-    """Of the prepared data."""
+    """Fingerprint of the prepared data."""
 
 
 def scores_schema(info: ScoresInfo) -> pa.Schema:
@@ -80,7 +80,7 @@ class ScoreFile:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read what a score file says of itself.
+        """Read the description of a score file.
 
         Raises:
             DataError: If it is missing or not a score file.

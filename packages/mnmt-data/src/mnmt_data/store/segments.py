@@ -1,4 +1,4 @@
-"""Segments of a shard: Arrow IPC files that appear whole or not at all, and say what they hold."""
+"""Segments of a shard: Arrow IPC files that appear whole or not at all, and carry their own counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INFO = b"mnmt"
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentInfo:
-    """What a segment, or several, hold."""
+    """Counts of the pairs and tokens of one or more segments."""
 
     pairs: int
     """Sentence pairs."""
@@ -46,13 +46,13 @@ class Segment:
     src: Ragged
     tgt: Ragged
     mapping: mmap.mmap
-    """The file."""
+    """The mapped file."""
 
     def __len__(self) -> int:
         return len(self.src)
 
-    def let_go(self) -> None:
-        """Give back the memory of the pages that were read; they are read again when they are used."""
+    def release_pages(self) -> None:
+        """Give back the memory of the pages that were read; they are read again where they are used."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self.mapping.madvise(mmap.MADV_DONTNEED)
 
@@ -120,7 +120,7 @@ def read_info(path: Path) -> SegmentInfo:
 
 
 def check_segment(path: Path, *, sha256: str) -> None:
-    """Read a whole segment and compares it with its checksum.
+    """Read a whole segment, and compare it with its checksum.
 
     Raises:
         DataError: If a byte of it has changed.

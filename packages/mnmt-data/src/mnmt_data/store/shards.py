@@ -38,7 +38,7 @@ class Shard:
 
     Args:
         path: The folder.
-        segments: {file: what is known of it}, in order.
+        segments: {file: its counts}, in order.
     """
 
     def __init__(self, path: Path, segments: dict[Path, SegmentInfo]) -> None:
@@ -52,7 +52,7 @@ class Shard:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read what the segments say of themselves; token ids are read when they are asked for.
+        """Read the counts of the segments; token ids are read only where they are used.
 
         Raises:
             DataError: If the folder has no segments, one is missing, truncated or not a segment.
@@ -132,7 +132,7 @@ class Shard:
         self._touched[number] = self._touched.get(number, 0) + rows
         if not self._is_small and sum(self._touched.values()) >= ROWS_MAPPED:
             for touched in self._touched:
-                self._mapped[touched].let_go()
+                self._mapped[touched].release_pages()
             self._touched.clear()
 
 

@@ -157,7 +157,7 @@ def train_vocabulary(
     byte_fallback: bool = True,
     character_coverage: float = 0.9995,
 ) -> None:
-    """Train a vocabulary on `sentences` and writes it to `path`.
+    """Train a vocabulary on `sentences`, and write it to `path`.
 
     Text is taken as it is, without SentencePiece's own normalisation, which would turn a Chinese comma into
     an ASCII one and so spoil the punctuation of every translation. Tags are control symbols: no text can
@@ -165,7 +165,7 @@ def train_vocabulary(
 
     Args:
         sentences: Text of all languages, in the shares they should have in the vocabulary.
-        path: Where the model goes.
+        path: File of the model.
         kind: `unigram` or `bpe`; or `word`, where every token between spaces is a piece and all else unknown.
         size: Number of ids; fewer where the text has no more pieces.
         languages: Target languages, each of which gets a tag.

@@ -22,7 +22,7 @@ class Corpus(Protocol):
 
     @property
     def info(self) -> SegmentInfo:
-        """How much it holds."""
+        """Counts of its pairs and tokens."""
 
     def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
         """Return source and target lengths of the given rows."""
@@ -48,7 +48,7 @@ class Batch:
     """(batch,) the factor of each pair's loss: 1, unless the schedule scalarizes explicitly."""
 
     ids: NDArray[np.int64]
-    """(batch,) tells a pair from all others of its step, whatever rank reads it; its row in evaluation."""
+    """(batch,) a number of each pair, unique in its step, whatever rank reads it; in evaluation its row."""
 
     @property
     def num_tokens(self) -> int:
@@ -90,10 +90,10 @@ class Pairs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowLocations:
-    """Where pairs of several tasks are: each one's task and row."""
+    """The task and the row of each of several pairs."""
 
     names: Sequence[str]
-    """The tasks that `tasks` counts."""
+    """The names of the tasks, which `tasks` indexes."""
 
     tasks: Rows
     """(pairs,)"""
@@ -103,7 +103,7 @@ class RowLocations:
 
     @classmethod
     def merged(cls, names: Sequence[str], tasks: Rows, rows: Mapping[str, Rows]) -> RowLocations:
-        """Lay each task's rows, {task: (its pairs,)}, into the places that are its own."""
+        """Combine each task's rows, {task: (its pairs,)}, in the order in which `tasks` names it."""
         merged = np.empty(len(tasks), dtype=np.int64)
         for index, name in enumerate(names):
             if name in rows:

@@ -1,8 +1,8 @@
-"""Which pairs each batch of a stream holds: a pure function of step and seed, without any pair being read.
+"""Decides which pairs each batch of a stream holds: a pure function of step and seed, which reads no pair.
 
 Every batch of a phase draws the same number of pairs, as many as have `batch_tokens` tokens on average. So
 the step tells the positions of the stream, and the millionth batch is as near as the first. A window of
-consecutive batches is put in order of length before it is cut (see `cutting`), which needs the lengths of
+consecutive batches is put in order of length before it is cut (see `bucketing`), which needs the lengths of
 its pairs alone.
 """
 
@@ -38,7 +38,7 @@ class Window:
     num_batches: int
     phase: Phase
     key: tuple[int | str, ...]
-    """Tells this window from others."""
+    """Labels of the window's random numbers."""
 
     tasks: Rows
     """(pairs,) the task of each pair, as an index into the schedule's tasks."""
@@ -49,7 +49,7 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSampler:
-    """The batches of a stream.
+    """Samples the batches of a stream.
 
     Raises:
         ValueError: If a task that is drawn has no pairs, or its order has not all of them.
@@ -57,13 +57,13 @@ class BatchSampler:
 
     schedule: Schedule
     infos: Mapping[str, SegmentInfo]
-    """{task: how much there is of it}, for every task of positive weight."""
+    """{task: counts of its pairs and tokens}, for every task of positive weight."""
 
     batch_tokens: int
     """Source and target tokens of a batch, on average, without padding."""
 
     seed: int
-    """Of everything that is drawn."""
+    """Seed of everything that is drawn."""
 
     orders: Mapping[str, Rows] = field(default_factory=dict)
     """{task: its rows, best first}, where data are selected."""

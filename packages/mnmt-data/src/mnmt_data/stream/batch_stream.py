@@ -53,7 +53,7 @@ class BatchStream:
         shards: {task: its training pairs}, at least for every task of positive weight.
         mixture: The share of each task, or a schedule of shares.
         batch_tokens: Source and target tokens of a batch on average, padding left out.
-        seed: Of the choice of tasks, the order of pairs and the order of batches.
+        seed: Seed of the choice of tasks, the order of pairs and the order of batches.
         orders: {task: its rows, best first}; where given, the schedule's `keep` share of them is drawn from.
 
     Raises:

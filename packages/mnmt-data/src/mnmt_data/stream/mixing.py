@@ -1,4 +1,4 @@
-"""How a run draws its batches: the `[train.mixing]` table of a study, made into a stream."""
+"""The `[train.mixing]` table of a study, and the stream of batches that it describes."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class WeightChange:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionConfig:
-    """How much of the selected data is in play (Wang et al. 2018, "Denoising NMT training").
+    """The share of selected data that is in play (Wang et al. 2018, "Denoising NMT training").
 
     The share at step t is max(`keep`, 2^(-t / `half_life`)), made smaller eight times a half-life; without a
     half-life it is `keep` throughout.
     """
 
     keep: float
-    """The share of the best pairs that is kept at last, in (0, 1]."""
+    """Share of the best pairs that is in play at the end, in (0, 1]."""
 
     half_life: int = 0
     """Steps in which the share halves; 0 keeps `keep` of the pairs from the start."""
@@ -74,7 +74,7 @@ class MixingConfig:
     """Other weights from some step on."""
 
     selection: SelectionConfig | None = None
-    """The share of the data that `mnmt-data select` put in order; all of it by default."""
+    """The share in play of data ordered by `mnmt-data select`; all of it by default."""
 
     def __post_init__(self) -> None:
         steps = [0, *(change.step for change in self.changes)]

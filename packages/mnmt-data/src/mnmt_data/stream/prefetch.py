@@ -1,4 +1,4 @@
-"""Windows of a plan: cut into batches by the lengths of their pairs, and shared out among ranks."""
+"""Windows of batches: sorted by length, cut, and read for one rank at a time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WHOLE = Share()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BatchedWindow:
-    """A window of the plan, cut into batches."""
+    """A window that is cut into batches."""
 
     first_step: int
     locations: RowLocations
@@ -52,7 +52,7 @@ class BatchedWindow:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrefetchedWindow:
-    """What one rank needs of a window, in memory."""
+    """One rank's part of a window, in memory."""
 
     share: Share
     first_step: int

@@ -1,4 +1,4 @@
-"""What a run read: the draws of its stream up to any step, and the pairs of any batch, computed again."""
+"""The batches that a run read, computed again: its draws up to any step, and the pairs of any batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUN = "run.json"
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedStream:
-    """What decides a run's stream."""
+    """The settings that decide a run's stream."""
 
     data: Path
     """Folder of prepared data."""

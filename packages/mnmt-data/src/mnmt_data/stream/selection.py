@@ -59,18 +59,18 @@ class Selection:
 
 
 def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | None, out: Path) -> Selection:
-    """Put the training pairs of a task in order, and writes the order.
+    """Order the training pairs of a task, and write the order.
 
     A pair's score is `(log p_tuned(y|x) - log p_base(y|x)) / |y|`, or `log p(y|x) / |y|` if one file is
     given. Beside `out`, an array of int64 rows that can be mapped, come the scores, `NAME.scores.npy`, and
     where they are from, `NAME.json`.
 
     Args:
-        data: What was scored.
-        task: Whose training pairs.
+        data: The data that were scored.
+        task: The task.
         base: Scores under the model trained on all pairs.
         tuned: Scores under that model, tuned on trusted pairs.
-        out: Where the order goes.
+        out: File of the order.
 
     Raises:
         DataError: If a score file is missing, is of other pairs, or a score is not a finite number.

@@ -1,4 +1,4 @@
-"""Which task each position of a stream draws, and how often each was drawn before any position.
+"""Draws the task of each position of a stream, and counts each task's draws before any position.
 
 Drawn one after the other, tasks would have to be counted from the beginning to know how often each came
 before. Here the counts come first. A super-block of 2^29 positions has multinomial counts; the first half
@@ -38,10 +38,10 @@ class TaskSampler:
     """The probability of each task."""
 
     seed: int
-    """Of the choices."""
+    """Seed of the choices."""
 
     labels: Labels
-    """Tell streams of one seed apart."""
+    """Labels that tell streams of one seed apart."""
 
     def tasks(self, start: int, count: int) -> NDArray[np.int64]:
         """Return the tasks of positions `start` to `start + count`: (count,) indices into `mixture.tasks`."""

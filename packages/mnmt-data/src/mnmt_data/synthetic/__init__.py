@@ -1,4 +1,4 @@
-"""Synthetic languages: parallel text without end, whose irreducible loss is known exactly.
+"""Synthetic languages: endless parallel text whose irreducible loss is known exactly.
 
 A sentence is a row of concepts drawn from a Zipf law. The source language `xx` spells each concept in one
 way; every target language has random spellings of its own, two a concept. The second is chosen with a fixed

@@ -34,10 +34,10 @@ def concept_sentences(
 
     Args:
         probabilities: (concepts,), which sum to 1.
-        lengths: Of the shortest sentence and of the longest; all between are equally frequent.
+        lengths: Words of the shortest and of the longest sentence; all lengths between are equally frequent.
         split: One of `SPLITS`.
         task: Such as `xx-aa`.
-        seed: Of everything.
+        seed: Seed of everything.
     """
     cumulative = np.cumsum(probabilities)
     cumulative /= cumulative[-1]

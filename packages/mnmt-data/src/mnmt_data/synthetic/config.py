@@ -1,4 +1,4 @@
-"""The `[data.synthetic]` table: what the synthetic languages are like, and how much of them there is."""
+"""The `[data.synthetic]` table: the properties of the synthetic languages, and the amount of text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHARES = ("synonym_rate", "shared_lexicon", "noise", "copies")
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticConfig:
-    """What the synthetic languages are like and how much of them to write.
+    """Properties of the synthetic languages, and the amount of text to write.
 
     Raises:
         ValueError: If a field is out of its range, or the syllables make fewer words than there are concepts.
@@ -42,7 +42,7 @@ class SyntheticConfig:
     source, `aa` has its own word order, and of each concept the first spelling, so as not to be ambiguous."""
 
     concepts: int = 1000
-    """How many things there are to say: the size of the lexicon."""
+    """Number of things to say: the size of the lexicon."""
 
     zipf_exponent: float = 1.0
     """The k-th commonest concept is drawn with probability ∝ k^(-zipf_exponent)."""
@@ -112,7 +112,7 @@ class SyntheticConfig:
     """Test pairs of each task."""
 
     seed: int = 0
-    """Of the spellings and of the sentences."""
+    """Seed of the spellings and of the sentences."""
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

@@ -27,11 +27,11 @@ def unique_spellings(
     """Draw a random spelling for every concept, no two alike.
 
     Args:
-        concepts: How many there are.
+        concepts: Number of concepts.
         length: Syllables a word.
         inventory: Syllables to choose from; there must be as many words as concepts, inventory^length.
-        seed: Of the spellings.
-        language: Whose they are.
+        seed: Seed of the spellings.
+        language: The language.
         shared: (concepts,) which of them are spelled as in every other language; by default none.
 
     Returns:
