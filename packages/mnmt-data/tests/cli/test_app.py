@@ -1,6 +1,9 @@
 import json
+import sys
 
 import pytest
+
+from mnmt_data.cli.app import ProgressBar
 
 STUDY = """
 name = "made"
@@ -101,3 +104,11 @@ def test_system_without_apt_is_one_line_and_2(cli, tmp_path, monkeypatch):
     status, _, err = cli("fetch", "libreoffice-help", "--langs", "en,de")
     assert status == 2
     assert err.splitlines()[-1].startswith("mnmt-data: apt-get: no such command")
+
+
+def test_progress_in_a_log_is_a_line_from_time_to_time(monkeypatch, capsys):
+    monkeypatch.setattr(sys.modules["mnmt_data.cli.app"], "LINE_SECONDS", -1)
+    with ProgressBar("pairs") as progress:
+        for stage, number in (("clean", 3), ("clean", 4), ("encode", 1)):
+            progress(stage, number)
+    assert capsys.readouterr().err == "clean: 3 pairs\nclean: 7 pairs\nencode: 1 pairs\n"

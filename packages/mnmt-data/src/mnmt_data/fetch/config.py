@@ -20,7 +20,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class LanguageSelection:
     """The languages and pairs to write, as a corpus has them."""
 
     names: dict[str, str]
@@ -29,9 +29,9 @@ class Selection:
     open_ended: bool
     """Whether everything there is was asked for, so that a language without text is no mistake."""
 
-    def only(self, codes: Collection[str]) -> Selection:
+    def only(self, codes: Collection[str]) -> LanguageSelection:
         """Return the selection of only these languages, and of the pairs between them."""
-        return Selection(
+        return LanguageSelection(
             names={code: name for code, name in self.names.items() if code in codes},
             pairs=tuple(pair for pair in self.pairs if set(pair) <= set(codes)),
             open_ended=self.open_ended,
@@ -63,7 +63,7 @@ class FetchConfig:
             self._check_languages()
             self._select(task_codes(self._languages()))
 
-    def select(self, available: Sequence[str], *, corpus: str) -> Selection:
+    def select(self, available: Sequence[str], *, corpus: str) -> LanguageSelection:
         """Select from the languages that are available, and pair them.
 
         Raises:
@@ -90,7 +90,7 @@ class FetchConfig:
                 f"--langs must be 'en' and other languages, such as en,de,zh-CN, but is {self.langs!r}."
             )
 
-    def _select(self, codes: dict[str, str]) -> Selection:
+    def _select(self, codes: dict[str, str]) -> LanguageSelection:
         names = {code: name for name, code in codes.items()}
         if self.pairs is None:
             pairs = [(ENGLISH, code) for code in names if code != ENGLISH]
@@ -99,7 +99,7 @@ class FetchConfig:
         else:
             pairs = _named_pairs(self.pairs, names)
         open_ended = self.langs == ALL and self.pairs in (None, ALL)
-        return Selection(names=names, pairs=tuple(pairs), open_ended=open_ended)
+        return LanguageSelection(names=names, pairs=tuple(pairs), open_ended=open_ended)
 
 
 def _named_pairs(text: str, names: dict[str, str]) -> list[Pair]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mnmt_data.fetch.apt import Apt, Report
-from mnmt_data.fetch.config import ALL, ENGLISH, FetchConfig, Selection, full_code
+from mnmt_data.fetch.config import ALL, ENGLISH, FetchConfig, LanguageSelection, full_code
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
 
@@ -58,7 +58,7 @@ def fetch_debian_descriptions(config: FetchConfig, folder: Path, *, report: Repo
     publish(folder, text, config, selection, provenance=provenance, report=report)
 
 
-def _update(apt: Apt, config: FetchConfig) -> Selection:
+def _update(apt: Apt, config: FetchConfig) -> LanguageSelection:
     """Fetch the descriptions in English and the languages asked for.
 
     A package source may announce a language that it has no list of: that is no language to choose `all` from.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Apt, Progress, Report, members
-from mnmt_data.fetch.config import ENGLISH, Selection, plain
+from mnmt_data.fetch.config import ENGLISH, LanguageSelection, plain
 
 LICENCE = "MPL-2.0, as the packages state"
 
@@ -90,7 +90,7 @@ def read_units(
 
 def read_languages(
     packages: Mapping[str, Path],
-    selection: Selection,
+    selection: LanguageSelection,
     read: Callable[[Path], TextUnits],
     *,
     report: Report,

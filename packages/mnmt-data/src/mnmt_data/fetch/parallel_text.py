@@ -9,7 +9,7 @@ from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Report
-from mnmt_data.fetch.config import ENGLISH, FetchConfig, Pair, Selection
+from mnmt_data.fetch.config import ENGLISH, FetchConfig, LanguageSelection, Pair
 from mnmt_data.store.atomic_file import checksum, replace_folder, write_json
 from mnmt_data.store.corpus_folder import DESCRIPTION, Bitext, write_bitext
 
@@ -90,7 +90,7 @@ def publish(
     folder: Path,
     text: ParallelText,
     config: FetchConfig,
-    selection: Selection,
+    selection: LanguageSelection,
     *,
     provenance: Mapping[str, Any],
     report: Report,
@@ -118,7 +118,9 @@ def publish(
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _bitexts(text: ParallelText, config: FetchConfig, selection: Selection) -> Iterator[tuple[Pair, Bitext]]:
+def _bitexts(
+    text: ParallelText, config: FetchConfig, selection: LanguageSelection
+) -> Iterator[tuple[Pair, Bitext]]:
     if config.multiway:
         return text.multiway(list(selection.names), selection.pairs)
     return ((pair, text.bitext(*pair)) for pair in selection.pairs)
