@@ -189,7 +189,7 @@ def test_a_certificate_knows_its_worst_pair(model, folder: Path, data: PreparedD
     wrong = replace(certificate.pairs[2], log_probs={OURS: -10.0, "transformers": -10.1})
     pairs = (*certificate.pairs[:2], wrong, *certificate.pairs[3:])
     (failure,) = replace(certificate, pairs=pairs).failures
-    assert failure == f"{wrong.place} has log-probability -10, but -10.1 under transformers"
+    assert failure == f"{wrong.location} has log-probability -10, but -10.1 under transformers"
     assert wrong.relative_difference("transformers") == pytest.approx(0.01)
     certain = replace(wrong, log_probs={OURS: -1e-4, "transformers": -1.5e-4})
     assert certain.relative_difference("transformers") == pytest.approx(5e-5)
