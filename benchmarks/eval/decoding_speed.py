@@ -42,8 +42,7 @@ from benchmarks.measurement import Figures, Names, Out, is_installed, print_tabl
 from benchmarks.measurement import run as run_benchmark
 from mnmt_data.store import Vocabulary, open_prepared, train_vocabulary
 from mnmt_model import ModelConfig, build_model, load_run
-from mnmt_model.export.engines import convert_to_ctranslate2, token_log_probs
-from mnmt_model.export.hugging_face import export_hugging_face
+from mnmt_model.export import convert_to_ctranslate2, export_hugging_face, token_log_probs
 from mnmt_model.transformer import TranslationModel, initialise
 
 SEED = 1

@@ -24,8 +24,7 @@ from benchmarks.measurement import Figures, Out, print_table, provenance, run, w
 from benchmarks.model.trainers import OurTrainer, timed_step
 from benchmarks.model.training_data import TrainingData, open_data
 from benchmarks.model.training_speed import ADAMW
-from mnmt_model.planning.flops import decoding_flops, pair_flops
-from mnmt_model.planning.parameters import count_parameters
+from mnmt_model.planning import count_parameters, decoding_flops, pair_flops
 from mnmt_model.transformer import ARCHITECTURES, ModelConfig
 
 LENGTH = 32

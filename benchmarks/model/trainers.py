@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from benchmarks.model.training_data import TrainingData
 from mnmt_data.stream import Batch
 from mnmt_model import ModelConfig, TrainConfig, build_model
-from mnmt_model.distributed.world import World
-from mnmt_model.export.t5_layout import hugging_face_name, t5_config
+from mnmt_model.distributed import World
+from mnmt_model.export import hugging_face_name, t5_config
 from mnmt_model.optim import clip_gradients, make_optimizer
 from mnmt_model.training import PRECISIONS, GradientStep, make_trainable
 from mnmt_model.transformer import initialise

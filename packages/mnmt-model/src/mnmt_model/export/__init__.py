@@ -3,13 +3,19 @@
 from mnmt_model.export.certificate import Certificate
 from mnmt_model.export.comparison import certify
 from mnmt_model.export.conversion import export_run, import_run
+from mnmt_model.export.engines import convert_to_ctranslate2, token_log_probs
 from mnmt_model.export.hugging_face import export_hugging_face, read_hugging_face
+from mnmt_model.export.t5_layout import hugging_face_name, t5_config
 
 __all__ = [
     "Certificate",
     "certify",
+    "convert_to_ctranslate2",
     "export_hugging_face",
     "export_run",
+    "hugging_face_name",
     "import_run",
     "read_hugging_face",
+    "t5_config",
+    "token_log_probs",
 ]
