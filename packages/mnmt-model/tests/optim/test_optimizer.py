@@ -22,15 +22,15 @@ class Model(nn.Module):
 def test_only_matrices_and_embeddings_decay() -> None:
     model = Model()
     names = {parameter: name for name, parameter in model.named_parameters()}
-    decayed, kept = decay_groups(model, 0.1)
+    decayed, others = decay_groups(model, 0.1)
     assert [names[p] for p in decayed["params"]] == ["experts", "embedding.weight", "wo.weight"]
-    assert [names[p] for p in kept["params"]] == [
+    assert [names[p] for p in others["params"]] == [
         "position_bias.weight",
         "norm.weight",
         "norm.bias",
         "wo.bias",
     ]
-    assert (decayed["weight_decay"], kept["weight_decay"]) == (0.1, 0.0)
+    assert (decayed["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
 
 
 def test_adamw_shrinks_decayed_weights_by_rate_times_decay() -> None:

@@ -204,14 +204,14 @@ def test_ranks_reduce_one_tensor_and_get_the_same_line_that_one_writes(tmp_path:
     main.add(step_result(1, nats=torch.tensor(5.0)))
     other.add(step_result(1, nats=torch.tensor(15.0)))
     clock.now += 1.0
-    seen = []
+    reduced = []
 
     def reduce(sums: torch.Tensor) -> torch.Tensor:
-        seen.append(sums.tolist())
+        reduced.append(sums.tolist())
         return torch.tensor([20.0, 60.0])
 
     assert main.write(16, reduce=reduce) == other.write(16, reduce=reduce)
-    assert seen == [[5.0, 30.0], [15.0, 30.0]]
+    assert reduced == [[5.0, 30.0], [15.0, 30.0]]
     assert not (tmp_path / "other.jsonl").exists()
     (line,) = read_json_lines(tmp_path / "metrics.jsonl")
     assert (line["loss"], line["objective"], line["mfu"]) == (2.0, 6.0, 0.4)

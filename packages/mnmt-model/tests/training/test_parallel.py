@@ -33,7 +33,7 @@ def curve(folder: Path) -> list[float]:
     return [line[key] for line in lines for key in ("loss", "objective", "grad_norm")]
 
 
-def measured(folder: Path) -> dict[tuple[str, str], float]:
+def losses(folder: Path) -> dict[tuple[str, str], float]:
     return {(e.task, e.testset): e.value for e in read_evals(folder)}
 
 
@@ -60,7 +60,7 @@ def test_losses_are_those_of_one_process(
     statuses = train_with(size, many, tmp_path / "run")
     assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
     assert curve(tmp_path / "run") == pytest.approx(curve(alone), **EXACT)
-    assert measured(tmp_path / "run") == pytest.approx(measured(alone), **EXACT)
+    assert losses(tmp_path / "run") == pytest.approx(losses(alone), **EXACT)
     assert read_run(tmp_path / "run").status == "finished"
 
 
@@ -150,7 +150,7 @@ def test_losses_and_routing_are_those_of_one_process(
     assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
     assert curve(tmp_path / "run") == pytest.approx(curve(routed_alone), **EXACT)
     assert routing(tmp_path / "run") == routing(routed_alone)
-    assert measured(tmp_path / "run") == pytest.approx(measured(routed_alone), **EXACT)
+    assert losses(tmp_path / "run") == pytest.approx(losses(routed_alone), **EXACT)
     ours, theirs = (load_run(run).model.model.state_dict() for run in (tmp_path / "run", routed_alone))
     for name, weight in ours.items():
         torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-5)

@@ -186,8 +186,8 @@ def test_training_ends_early_where_the_dev_loss_falls_no_more(run: RunConfig, tm
 def test_dev_and_test_sets_are_measured_on_schedules_of_their_own(run: RunConfig, tmp_path: Path) -> None:
     measured = dataclasses.replace(run.train, eval_every=4, test_every=6)
     train(dataclasses.replace(run, train=measured), tmp_path / "run")
-    seen = {(e.step, e.testset) for e in read_evals(tmp_path / "run")}
-    assert seen == {(4, "dev"), (6, "test"), (8, "dev"), (12, "dev"), (12, "test")}
+    evaluations = {(e.step, e.testset) for e in read_evals(tmp_path / "run")}
+    assert evaluations == {(4, "dev"), (6, "test"), (8, "dev"), (12, "dev"), (12, "test")}
 
 
 def test_the_best_checkpoints_stay(run: RunConfig, tmp_path: Path) -> None:
@@ -198,10 +198,10 @@ def test_the_best_checkpoints_stay(run: RunConfig, tmp_path: Path) -> None:
         if e.testset == "dev":
             dev.setdefault(e.step, []).append(e.value)
     ranked = sorted(dev, key=lambda step: sum(dev[step]) / len(dev[step]))
-    kept = {
+    steps = {
         int(path.name.removeprefix("step-")) for path in find_checkpoints(tmp_path / "run" / "checkpoints")
     }
-    assert kept == {*ranked[:2], 12}
+    assert steps == {*ranked[:2], 12}
 
 
 def test_a_damaged_checkpoint_is_left_for_the_one_before(

@@ -152,7 +152,7 @@ def sinusoids(length: int, d_model: int) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def drawn(config: ModelConfig) -> TranslationModel:
+def random_model(config: ModelConfig) -> TranslationModel:
     """A model whose norms and biases are no 1 and 0 that would hide them."""
     model = build_model(config, VOCAB_SIZE).eval()
     initialise(model, seed=1)
@@ -183,7 +183,7 @@ SRC, TGT = padded([src for src, _ in PAIRS]), padded([tgt for _, tgt in PAIRS])
 @pytest.mark.parametrize("parts", CONFIGS)
 @pytest.mark.parametrize("architecture", LANGUAGE_MODELS)
 def test_logits_are_those_of_the_equations(architecture: Architecture, parts: str) -> None:
-    model = drawn(replace(CONFIGS[parts], architecture=architecture))
+    model = random_model(replace(CONFIGS[parts], architecture=architecture))
     log_probs = model.logits(SRC, TGT).log_softmax(-1)
     reference = Reference(model)
     for row, (src, tgt) in enumerate(PAIRS):
@@ -194,7 +194,7 @@ def test_logits_are_those_of_the_equations(architecture: Architecture, parts: st
 @pytest.mark.parametrize("parts", ["t5", "vanilla"])
 @pytest.mark.parametrize("architecture", LANGUAGE_MODELS)
 def test_losses_are_those_of_the_equations(architecture: Architecture, parts: str) -> None:
-    model = drawn(replace(CONFIGS[parts], architecture=architecture))
+    model = random_model(replace(CONFIGS[parts], architecture=architecture))
     objective, pair_nats, _ = model(Sentences.from_padded(SRC), Sentences.from_padded(TGT))
     of_source, of_target = [], []
     for src, tgt in PAIRS:
@@ -208,7 +208,9 @@ def test_losses_are_those_of_the_equations(architecture: Architecture, parts: st
 
 
 def test_tgtonly_is_a_causal_lm_but_for_its_loss() -> None:
-    of_all, of_target = (drawn(replace(T5, architecture=name)) for name in ("causal-lm", "causal-lm-tgtonly"))
+    of_all, of_target = (
+        random_model(replace(T5, architecture=name)) for name in ("causal-lm", "causal-lm-tgtonly")
+    )
     assert torch.equal(of_all.logits(SRC, TGT), of_target.logits(SRC, TGT))
     batch = Sentences.from_padded(SRC), Sentences.from_padded(TGT)
     assert of_all(*batch).objective > of_target(*batch).objective

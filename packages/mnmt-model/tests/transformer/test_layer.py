@@ -22,12 +22,12 @@ VANILLA = replace(T5, **VASWANI)
 PARTS = {"t5": T5, "vanilla": VANILLA}
 
 
-def model(
+def make_model(
     config: ModelConfig, dtype: torch.dtype = torch.float32, *, dropout: float = 0.0
 ) -> TranslationModel:
-    built = build_model(config, VOCAB_SIZE, dropout=dropout, dtype=dtype)
-    initialise(built, seed=1)
-    return built
+    model = build_model(config, VOCAB_SIZE, dropout=dropout, dtype=dtype)
+    initialise(model, seed=1)
+    return model
 
 
 def batch(src_len: int, tgt_len: int) -> tuple[Tensor, Tensor]:
@@ -50,7 +50,7 @@ def test_states_of_bfloat16_change_losses_and_gradients_little(
     architecture: Architecture, parts: str
 ) -> None:
     config, ids = replace(PARTS[parts], architecture=architecture), batch(12, 9)
-    exact, rounded = model(config), model(config, torch.bfloat16)
+    exact, rounded = make_model(config), make_model(config, torch.bfloat16)
     assert rounded.logits(*ids).dtype == torch.bfloat16
     expected, expected_gradients = loss_and_gradients(exact, ids)
     objective, gradients = loss_and_gradients(rounded, ids)
@@ -71,8 +71,8 @@ def test_states_of_bfloat16_change_losses_and_gradients_little(
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_weights_stay_float32(architecture: Architecture) -> None:
-    built = model(replace(VANILLA, architecture=architecture), torch.bfloat16)
-    assert {parameter.dtype for parameter in built.parameters()} == {torch.float32}
+    model = make_model(replace(VANILLA, architecture=architecture), torch.bfloat16)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
 def compile_layers(model: TranslationModel, backend: Callable[..., Any]) -> None:
@@ -106,7 +106,7 @@ def test_compiled_layers_are_traced_whole_and_once_for_all(
     architecture: Architecture, checkpointing: bool
 ) -> None:
     config = replace(T5, architecture=architecture, decoder_layers=5)
-    plain, compiled = model(config), model(config)
+    plain, compiled = make_model(config), make_model(config)
     checkpoint_layers(compiled, checkpointing)
     traces = []
 
@@ -123,7 +123,7 @@ def test_compiled_layers_are_traced_whole_and_once_for_all(
 
 @compiler
 def test_compiled_layers_computed_again_draw_the_same_masks() -> None:
-    compiled = model(replace(T5, architecture="prefix-lm"), dropout=0.3)
+    compiled = make_model(replace(T5, architecture="prefix-lm"), dropout=0.3)
     compile_layers(compiled, aot_eager)
     torch.manual_seed(5)
     once = loss_and_gradients(compiled, batch(12, 9))

@@ -29,10 +29,10 @@ def drop(rate: float, x: Tensor, seed: int = 0) -> Tensor:
     return Dropout(rate)(x)
 
 
-def model(config: ModelConfig, dropout: float) -> TranslationModel:
-    built = build_model(config, VOCAB_SIZE, dropout=dropout)
-    initialise(built, seed=1)
-    return built
+def make_model(config: ModelConfig, dropout: float) -> TranslationModel:
+    model = build_model(config, VOCAB_SIZE, dropout=dropout)
+    initialise(model, seed=1)
+    return model
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.3, 0.5, 0.9, 0.999])
@@ -96,7 +96,7 @@ def test_nothing_is_dropped_in_evaluation_or_at_rate_zero() -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_model_drops_in_training_only(architecture: Architecture, config: ModelConfig) -> None:
     config = config_of(architecture, config)
-    without, dropping = model(config, 0.0), model(config, 0.5)
+    without, dropping = make_model(config, 0.0), make_model(config, 0.5)
     expected = without(SRC, TGT).objective
     assert not torch.isclose(dropping(SRC, TGT).objective, expected)
     assert torch.equal(dropping.eval()(SRC, TGT).objective, expected)
@@ -123,12 +123,12 @@ ENCODER_LAYER, DECODER_LAYER = 1 + 1 + 2, 2 + 1 + 3
 @pytest.mark.parametrize("config", [PRE, POST], ids=["pre", "post"])
 def test_where_a_model_drops(architecture: Architecture, times: int, config: ModelConfig) -> None:
     """Besides layers, the embeddings of each pass of a stack, and what the last norms give out."""
-    built = model(config_of(architecture, config), 0.1)
+    model = make_model(config_of(architecture, config), 0.1)
     calls = []
-    for module in built.modules():
+    for module in model.modules():
         if isinstance(module, Dropout):
             module.register_forward_hook(lambda *call: calls.append(call))
-    built(SRC, TGT)
+    model(SRC, TGT)
     last_norms = {"pre": 2 if architecture == "encdec" else 1, "post": 0}[config.norm_order]
     assert len(calls) == times + last_norms
 
@@ -136,17 +136,17 @@ def test_where_a_model_drops(architecture: Architecture, times: int, config: Mod
 @pytest.mark.parametrize("config", [PRE, POST], ids=["pre", "post"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_layers_computed_again_draw_the_same_masks(architecture: Architecture, config: ModelConfig) -> None:
-    built = model(config_of(architecture, config), 0.3)
+    model = make_model(config_of(architecture, config), 0.3)
     projections = []
-    for module in built.modules():
+    for module in model.modules():
         if isinstance(module, Attention):
             module.q.register_forward_hook(lambda *call: projections.append(call))
-    objective, gradients = loss_and_gradients(built)
+    objective, gradients = loss_and_gradients(model)
     once = len(projections)
-    for module in built.modules():
+    for module in model.modules():
         if isinstance(module, Stack):
             module.checkpointing = True
-    objective_again, gradients_again = loss_and_gradients(built)
+    objective_again, gradients_again = loss_and_gradients(model)
     assert len(projections) - once == 2 * once
     assert torch.equal(objective, objective_again)
     for name, gradient in gradients.items():

@@ -22,7 +22,7 @@ MODELS: dict[tuple[str, str, int], TranslationModel] = {}
 lengths = st.integers(1, 5)
 
 
-def model(architecture: Architecture, parts: str, layers: int) -> TranslationModel:
+def make_model(architecture: Architecture, parts: str, layers: int) -> TranslationModel:
     key = architecture, parts, layers
     if key not in MODELS:
         config = ModelConfig(
@@ -89,9 +89,9 @@ def defined_mask(architecture: Architecture, src_len: int, tgt_len: int) -> Tens
 def test_a_state_depends_on_what_its_mask_shows(
     architecture: Architecture, parts: str, layers: int, src_len: int, tgt_len: int
 ) -> None:
-    # Each mask is transitive, so that what is seen through further layers is what is seen through one.
-    seen = influence(model(architecture, parts, layers), sentences([src_len]), sentences([tgt_len]))
-    assert torch.equal(seen, defined_mask(architecture, src_len, tgt_len))
+    # Each mask is transitive, so that what is visible through further layers is what is visible through one.
+    visible = influence(make_model(architecture, parts, layers), sentences([src_len]), sentences([tgt_len]))
+    assert torch.equal(visible, defined_mask(architecture, src_len, tgt_len))
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -101,18 +101,18 @@ def test_pairs_of_a_batch_do_not_see_each_other(
     architecture: Architecture, pairs: list[tuple[int, int]]
 ) -> None:
     src, tgt = sentences([pair[0] for pair in pairs]), sentences([pair[1] for pair in pairs])
-    seen = influence(model(architecture, "t5", 2), src, tgt)
+    visible = influence(make_model(architecture, "t5", 2), src, tgt)
     pair_of = torch.cat([src.rows, tgt.rows])
-    assert not seen[pair_of[:, None] != pair_of].any()
+    assert not visible[pair_of[:, None] != pair_of].any()
     for number, (src_len, tgt_len) in enumerate(pairs):
-        own = (pair_of == number).nonzero().squeeze(1)
-        assert torch.equal(seen[own][:, own], defined_mask(architecture, src_len, tgt_len))
+        indices = (pair_of == number).nonzero().squeeze(1)
+        assert torch.equal(visible[indices][:, indices], defined_mask(architecture, src_len, tgt_len))
 
 
 def target_states(architecture: Architecture, layers: int) -> Tensor:
     """With weights that are the same for every language model."""
-    built = model(architecture, "vanilla", layers)
-    return built.predict(sentences([5]), sentences([4])).states[:4]
+    model = make_model(architecture, "vanilla", layers)
+    return model.predict(sentences([5]), sentences([4])).states[:4]
 
 
 def test_targets_see_the_sources_states_of_the_layer_below_or_of_the_top() -> None:

@@ -72,6 +72,6 @@ def test_no_tokens_at_all(shape: tuple[int, int]) -> None:
 
 
 def test_on_another_device() -> None:
-    moved = Sentences.from_padded(padded([[1, 2], [3]])).to(torch.device("meta"))
-    assert {tensor.device.type for tensor in (moved.tokens, moved.cells, moved.padding_mask)} == {"meta"}
-    assert (moved.batch, moved.width, moved.num_tokens) == (2, 2, 3)
+    copy = Sentences.from_padded(padded([[1, 2], [3]])).to(torch.device("meta"))
+    assert {tensor.device.type for tensor in (copy.tokens, copy.cells, copy.padding_mask)} == {"meta"}
+    assert (copy.batch, copy.width, copy.num_tokens) == (2, 2, 3)

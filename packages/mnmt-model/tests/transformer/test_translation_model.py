@@ -29,7 +29,7 @@ every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
 all_parts = pytest.mark.parametrize("parts", PARTS)
 
 
-def drawn(config: ModelConfig) -> TranslationModel:
+def random_model(config: ModelConfig) -> TranslationModel:
     """A model whose norms and biases are no 1 and 0 that would hide them."""
     if config not in MODELS:
         model = build_model(config, VOCAB_SIZE)
@@ -42,8 +42,8 @@ def drawn(config: ModelConfig) -> TranslationModel:
     return MODELS[config]
 
 
-def model(architecture: Architecture, parts: str) -> TranslationModel:
-    return drawn(replace(PARTS[parts], architecture=architecture))
+def make_model(architecture: Architecture, parts: str) -> TranslationModel:
+    return random_model(replace(PARTS[parts], architecture=architecture))
 
 
 def padded(rows: list[list[int]], extra: int = 0) -> Tensor:
@@ -67,8 +67,8 @@ def assert_close(actual: Tensor, expected: Tensor) -> None:
 def test_padding_changes_no_loss(
     architecture: Architecture, parts: str, pairs: Pairs, src_extra: int, tgt_extra: int
 ) -> None:
-    bare = model(architecture, parts)(*batch(pairs))
-    more = model(architecture, parts)(*batch(pairs, src_extra, tgt_extra))
+    bare = make_model(architecture, parts)(*batch(pairs))
+    more = make_model(architecture, parts)(*batch(pairs, src_extra, tgt_extra))
     assert bare.pair_nats.shape == (len(pairs),)
     assert bare.objective.shape == ()
     assert_close(more.objective, bare.objective)
@@ -82,16 +82,16 @@ def test_padding_changes_no_loss(
 def test_batch_mates_and_their_order_change_no_loss(
     architecture: Architecture, parts: str, pairs: Pairs, order: object
 ) -> None:
-    built = model(architecture, parts)
-    together = built(*batch(pairs))
-    alone = [built(*batch([pair])) for pair in pairs]
-    assert_close(together.pair_nats, torch.cat([each.pair_nats for each in alone]))
-    assert_close(together.objective, sum(each.objective for each in alone))
+    model = make_model(architecture, parts)
+    batched = model(*batch(pairs))
+    single = [model(*batch([pair])) for pair in pairs]
+    assert_close(batched.pair_nats, torch.cat([each.pair_nats for each in single]))
+    assert_close(batched.objective, sum(each.objective for each in single))
     places = list(range(len(pairs)))
     order.shuffle(places)  # type: ignore[attr-defined]
-    shuffled = built(*batch([pairs[place] for place in places]))
-    assert_close(shuffled.pair_nats, together.pair_nats[places])
-    assert_close(shuffled.objective, together.objective)
+    shuffled = model(*batch([pairs[place] for place in places]))
+    assert_close(shuffled.pair_nats, batched.pair_nats[places])
+    assert_close(shuffled.objective, batched.objective)
 
 
 PAIRS: Pairs = [([5, 6, 7, 1], [9, 1]), ([8], [4, 10, 11, 12, 1]), ([3, 2], [7])]
@@ -100,10 +100,10 @@ PAIRS: Pairs = [([5, 6, 7, 1], [9, 1]), ([8], [4, 10, 11, 12, 1]), ([3, 2], [7])
 @every_architecture
 @all_parts
 def test_padding_changes_no_gradient(architecture: Architecture, parts: str) -> None:
-    built = model(architecture, parts)
-    names, parameters = zip(*built.named_parameters(), strict=True)
-    bare = torch.autograd.grad(built(*batch(PAIRS)).objective, parameters)
-    more = torch.autograd.grad(built(*batch(PAIRS, 3, 2)).objective, parameters)
+    model = make_model(architecture, parts)
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    bare = torch.autograd.grad(model(*batch(PAIRS)).objective, parameters)
+    more = torch.autograd.grad(model(*batch(PAIRS, 3, 2)).objective, parameters)
     for name, expected, actual in zip(names, bare, more, strict=True):
         torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4, msg=name)
         assert expected.abs().sum() > 0 or name.endswith("k.bias"), name
@@ -111,26 +111,26 @@ def test_padding_changes_no_gradient(architecture: Architecture, parts: str) -> 
 
 @every_architecture
 def test_pairs_are_weighed_in_the_objective(architecture: Architecture) -> None:
-    built = model(architecture, "t5")
+    model = make_model(architecture, "t5")
     weights = torch.tensor([0.5, 0.0, 3.0])
     options = {"label_smoothing": 0.1, "z_loss": 1e-2}
-    weighed = built(*batch(PAIRS), pair_weights=weights, **options)
-    alone = torch.stack([built(*batch([pair]), **options).objective for pair in PAIRS])
-    assert_close(weighed.objective, alone @ weights)
-    assert_close(weighed.pair_nats, built(*batch(PAIRS)).pair_nats)
+    weighed = model(*batch(PAIRS), pair_weights=weights, **options)
+    single = torch.stack([model(*batch([pair]), **options).objective for pair in PAIRS])
+    assert_close(weighed.objective, single @ weights)
+    assert_close(weighed.pair_nats, model(*batch(PAIRS)).pair_nats)
     assert not weighed.pair_nats.requires_grad
 
 
 @every_architecture
 @all_parts
 def test_losses_are_those_of_the_logits(architecture: Architecture, parts: str) -> None:
-    built = model(architecture, parts)
+    model = make_model(architecture, parts)
     src, tgt = (padded(side) for side in zip(*PAIRS, strict=True))
-    logits = built.logits(src, tgt)
+    logits = model.logits(src, tgt)
     assert logits.shape == (3, 5, VOCAB_SIZE)
     assert logits[tgt == 0].count_nonzero() == 0
     nats = nn.functional.cross_entropy(logits.transpose(1, 2), tgt, reduction="none", ignore_index=0)
-    objective, pair_nats, _ = built(*batch(PAIRS))
+    objective, pair_nats, _ = model(*batch(PAIRS))
     assert_close(pair_nats, nats.sum(1))
     if architecture != "causal-lm":
         assert_close(objective, nats.sum())
@@ -146,8 +146,8 @@ def test_a_later_target_token_changes_no_earlier_logit(
     position %= len(tgt)
     changed = [*tgt[:position], token, *tgt[position + 1 :]]
     src = torch.tensor([[3, 4, 1]])
-    built = model(architecture, parts)
-    before, after = built.logits(src, torch.tensor([tgt])), built.logits(src, torch.tensor([changed]))
+    model = make_model(architecture, parts)
+    before, after = model.logits(src, torch.tensor([tgt])), model.logits(src, torch.tensor([changed]))
     # The token itself is no input of its own logits.
     torch.testing.assert_close(before[:, : position + 1], after[:, : position + 1], rtol=0, atol=1e-6)
     if token != tgt[position] and position + 1 < len(tgt):
@@ -165,7 +165,7 @@ def test_a_later_source_token_changes_no_earlier_prediction_of_a_causal_lm(
     tgt = Sentences.from_padded(torch.tensor([[4, 1]]))
     # After those of the two target tokens come the states of all source tokens but the last.
     before, after = (
-        model("causal-lm", parts).predict(Sentences.from_padded(torch.tensor([tokens])), tgt).states[2:]
+        make_model("causal-lm", parts).predict(Sentences.from_padded(torch.tensor([tokens])), tgt).states[2:]
         for tokens in (src, changed)
     )
     assert len(before) == len(src) - 1
@@ -176,10 +176,10 @@ def test_a_later_source_token_changes_no_earlier_prediction_of_a_causal_lm(
 @all_parts
 def test_a_source_with_no_token_harms_nobody(architecture: Architecture, parts: str) -> None:
     src, tgt = torch.tensor([[0, 0], [5, 1]]), torch.tensor([[4, 1], [6, 1]])
-    losses = model(architecture, parts)(Sentences.from_padded(src), Sentences.from_padded(tgt))
+    losses = make_model(architecture, parts)(Sentences.from_padded(src), Sentences.from_padded(tgt))
     assert losses.pair_nats.isfinite().all()
-    alone = model(architecture, parts)(Sentences.from_padded(src[1:]), Sentences.from_padded(tgt[1:]))
-    assert_close(losses.pair_nats[1:], alone.pair_nats)
+    single = make_model(architecture, parts)(Sentences.from_padded(src[1:]), Sentences.from_padded(tgt[1:]))
+    assert_close(losses.pair_nats[1:], single.pair_nats)
 
 
 @every_architecture
@@ -248,25 +248,25 @@ def embedded(ids: Tensor, weight: Tensor) -> Tensor:
 @pytest.mark.parametrize("norm_order", ["post", "pre"])
 def test_the_vanilla_encoder_decoder_is_torchs(norm_order: str) -> None:
     config = replace(VANILLA, norm_order=norm_order, encoder_layers=3)
-    built = drawn(config)
-    assert isinstance(built, EncoderDecoder)
+    model = random_model(config)
+    assert isinstance(model, EncoderDecoder)
     generator = torch.Generator().manual_seed(0)
     src, tgt = (torch.randint(1, VOCAB_SIZE, (3, length), generator=generator) for length in (300, 7))
     src[1, 4:], tgt[2, 1:] = 0, 0
-    weight, hidden = built.embedding.weight, src == 0
+    weight, hidden = model.embedding.weight, src == 0
 
     x = embedded(src, weight)
-    for layer in built.encoder.layers:
+    for layer in model.encoder.layers:
         x = torch_layer(layer, nn.TransformerEncoderLayer, config)(x, src_key_padding_mask=hidden)
-    memory = built.encoder.norm(x) if norm_order == "pre" else x
+    memory = model.encoder.norm(x) if norm_order == "pre" else x
     sentences = Sentences.from_padded(src)
-    torch.testing.assert_close(built.encode(sentences), sentences.flatten(memory), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(model.encode(sentences), sentences.flatten(memory), rtol=1e-5, atol=1e-5)
 
     y = embedded(nn.functional.pad(tgt[:, :-1], (1, 0)), weight)
     future = torch.ones(7, 7, dtype=torch.bool).triu(1)
-    for layer in built.decoder.layers:
+    for layer in model.decoder.layers:
         theirs = torch_layer(layer, nn.TransformerDecoderLayer, config)
         y = theirs(y, memory, tgt_mask=future, memory_key_padding_mask=hidden)
-    states = built.decoder.norm(y) if norm_order == "pre" else y
+    states = model.decoder.norm(y) if norm_order == "pre" else y
     expected = (states @ weight.T)[tgt != 0]
-    torch.testing.assert_close(built.logits(src, tgt)[tgt != 0], expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(model.logits(src, tgt)[tgt != 0], expected, rtol=1e-5, atol=1e-5)

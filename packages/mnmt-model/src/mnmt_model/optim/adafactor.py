@@ -65,8 +65,8 @@ class Adafactor(Optimizer):
             self._advance(params)
             for shards, group_params in _by_shards(params).items():
                 stacks = [self._stack(parameter) for parameter in group_params]
-                for whole, factored in _batches(stacks, shards):
-                    _update(whole, factored, group["lr"], shards)
+                for unfactored, factored in _batches(stacks, shards):
+                    _update(unfactored, factored, group["lr"], shards)
         return loss
 
     def _advance(self, params: list[Tensor]) -> None:
@@ -128,27 +128,30 @@ def _batches(
 
     A matrix then stays in the CPU's cache from the first use of its gradient to its update.
     """
-    whole = [stack for stack in stacks if isinstance(stack, UnfactoredStack)]
+    unfactored = [stack for stack in stacks if isinstance(stack, UnfactoredStack)]
     factored = [stack for stack in stacks if isinstance(stack, FactoredStack)]
     if shards is not None or stacks[0].parameter.device.type != "cpu":
-        return [(whole, factored)]
-    alone: list[tuple[list[UnfactoredStack], list[FactoredStack]]]
-    alone = [([], [matrix]) for stack in factored for matrix in stack.split()]
-    return [(whole, []), *alone] if whole else alone
+        return [(unfactored, factored)]
+    single: list[tuple[list[UnfactoredStack], list[FactoredStack]]]
+    single = [([], [matrix]) for stack in factored for matrix in stack.split()]
+    return [(unfactored, []), *single] if unfactored else single
 
 
 def _update(
-    whole: list[UnfactoredStack], factored: list[FactoredStack], lr: float, shards: dist.ProcessGroup | None
+    unfactored: list[UnfactoredStack],
+    factored: list[FactoredStack],
+    lr: float,
+    shards: dist.ProcessGroup | None,
 ) -> None:
     """Take one step of unfactored parameters and of factored ones, whose u is never stored."""
-    updates = unfactored_updates(whole)
+    updates = unfactored_updates(unfactored)
     scalings = factored_scalings(factored, shards)
     lengths = factored_update_norms(factored, scalings)
-    if whole:
+    if unfactored:
         lengths.insert(0, norms(updates))
-    scales = _step_sizes([*whole, *factored], lengths, lr, shards)
-    add_unfactored_updates(whole, updates, scales[: len(whole)])
-    add_factored_updates(factored, scalings, scales[len(whole) :])
+    scales = _step_sizes([*unfactored, *factored], lengths, lr, shards)
+    add_unfactored_updates(unfactored, updates, scales[: len(unfactored)])
+    add_factored_updates(factored, scalings, scales[len(unfactored) :])
 
 
 def _step_sizes(

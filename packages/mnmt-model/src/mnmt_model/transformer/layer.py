@@ -114,7 +114,7 @@ class Layer(nn.Module):
         """Return x + sublayer(norm(x)), or norm(x + sublayer(x))."""
         states = x if source is None else torch.cat([source, x])
         if self.is_pre_norm:
-            added: Tensor = x + self.dropout(sublayer(norm(states)))
+            output: Tensor = x + self.dropout(sublayer(norm(states)))
         else:
-            added = norm(x + self.dropout(sublayer(states)))
-        return added
+            output = norm(x + self.dropout(sublayer(states)))
+        return output

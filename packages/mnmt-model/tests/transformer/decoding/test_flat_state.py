@@ -30,20 +30,20 @@ all_models = pytest.mark.parametrize(
 )
 
 
-def model(architecture: Architecture, parts: str) -> IncrementalModel:
+def make_model(architecture: Architecture, parts: str) -> IncrementalModel:
     if (architecture, parts) not in MODELS:
-        built = build_model(replace(PARTS[parts], architecture=architecture), VOCAB_SIZE)
-        initialise(built, seed=1)
+        model = build_model(replace(PARTS[parts], architecture=architecture), VOCAB_SIZE)
+        initialise(model, seed=1)
         generator = torch.Generator().manual_seed(2)
         with torch.no_grad():
-            for parameter in built.parameters():
+            for parameter in model.parameters():
                 parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
-        MODELS[architecture, parts] = IncrementalModel(built)
+        MODELS[architecture, parts] = IncrementalModel(model)
     return MODELS[architecture, parts]
 
 
-def close(found: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+def close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
 
 
 @dataclass(frozen=True)
@@ -91,22 +91,22 @@ def start(incremental: IncrementalModel, src: Tensor) -> FlatState:
 def flat(incremental: IncrementalModel, src: Tensor, tree: Branching) -> Tensor:
     """`(steps, batch, beam, vocab)` log-probabilities."""
     state = start(incremental, src)
-    found = []
+    results = []
     for step, (tokens, ancestors) in enumerate(zip(tree.tokens, tree.ancestors(), strict=True)):
         log_probs, state = incremental.step_flat(state, tokens, ancestors, torch.full_like(tokens, step))
-        found.append(log_probs)
-    return torch.stack(found)
+        results.append(log_probs)
+    return torch.stack(results)
 
 
 def reordered(incremental: IncrementalModel, src: Tensor, tree: Branching) -> Tensor:
     """The same by `step`, which moves caches."""
     firsts = torch.arange(len(src))[:, None] * BEAM
     state = incremental.encode(src, src == 0).select(torch.arange(len(src)).repeat_interleave(BEAM))
-    found = []
+    results = []
     for tokens, parents in zip(tree.tokens, tree.parents, strict=True):
         log_probs, state = incremental.step(state.select((firsts + parents).flatten()), tokens.flatten())
-        found.append(log_probs.view(*tokens.shape, -1))
-    return torch.stack(found)
+        results.append(log_probs.view(*tokens.shape, -1))
+    return torch.stack(results)
 
 
 @all_models
@@ -115,19 +115,19 @@ def reordered(incremental: IncrementalModel, src: Tensor, tree: Branching) -> Te
 def test_nothing_changes_when_nothing_is_moved(
     architecture: Architecture, parts: str, seed: int, steps: int
 ) -> None:
-    tree, incremental = Branching.random(seed, steps=steps), model(architecture, parts)
+    tree, incremental = Branching.random(seed, steps=steps), make_model(architecture, parts)
     close(flat(incremental, SRC, tree), reordered(incremental, SRC, tree))
 
 
 @all_models
 def test_a_branch_is_scored_as_the_whole_hypothesis(architecture: Architecture, parts: str) -> None:
     # Beyond the room that a buffer first has, and farther than T5's exact buckets.
-    tree, incremental = Branching.random(1, steps=LONGEST), model(architecture, parts)
-    found = flat(incremental, SRC, tree)[-1].flatten(0, 1)
+    tree, incremental = Branching.random(1, steps=LONGEST), make_model(architecture, parts)
+    log_probs = flat(incremental, SRC, tree)[-1].flatten(0, 1)
     histories = tree.histories().flatten(0, 1)
     following = torch.cat([histories, torch.ones_like(histories[:, :1])], dim=1)
     logits = incremental.model.logits(SRC.repeat_interleave(BEAM, 0), following)
-    close(found, logits[:, -1].log_softmax(-1))
+    close(log_probs, logits[:, -1].log_softmax(-1))
 
 
 @all_models
@@ -137,23 +137,23 @@ def test_a_branch_is_scored_as_the_whole_hypothesis(architecture: Architecture, 
 def test_those_that_stay_do_not_see_others_leave(
     architecture: Architecture, parts: str, leaving: list[set[int]]
 ) -> None:
-    tree, incremental = Branching.random(3, steps=12), model(architecture, parts)
-    expected, here = flat(incremental, SRC, tree), list(range(len(SRC)))
+    tree, incremental = Branching.random(3, steps=12), make_model(architecture, parts)
+    expected, remaining = flat(incremental, SRC, tree), list(range(len(SRC)))
     state = start(incremental, SRC)
     for step, (tokens, ancestors) in enumerate(zip(tree.tokens, tree.ancestors(), strict=True)):
-        staying = [row for row, sentence in enumerate(here) if sentence not in leaving[step]]
-        here = [here[row] for row in staying]
-        if not here:
+        staying = [row for row, sentence in enumerate(remaining) if sentence not in leaving[step]]
+        remaining = [remaining[row] for row in staying]
+        if not remaining:
             break
         state = state.keep(torch.tensor(staying, dtype=torch.int64))
-        places = torch.full((len(here), BEAM), step)
-        log_probs, state = incremental.step_flat(state, tokens[here], ancestors[here], places)
-        close(log_probs, expected[step, here])
+        places = torch.full((len(remaining), BEAM), step)
+        log_probs, state = incremental.step_flat(state, tokens[remaining], ancestors[remaining], places)
+        close(log_probs, expected[step, remaining])
 
 
 @all_models
 def test_batch_mates_change_nothing(architecture: Architecture, parts: str) -> None:
-    tree, incremental = Branching.random(4, steps=12), model(architecture, parts)
+    tree, incremental = Branching.random(4, steps=12), make_model(architecture, parts)
     together = flat(incremental, SRC, tree)
     for sentence in range(len(SRC)):
         alone = SRC[sentence : sentence + 1, : int((SRC[sentence] != 0).sum())]
@@ -163,7 +163,7 @@ def test_batch_mates_change_nothing(architecture: Architecture, parts: str) -> N
 @all_models
 def test_a_hypothesis_may_begin_at_any_step(architecture: Architecture, parts: str) -> None:
     """Positions are those in the hypothesis, not the steps."""
-    incremental, late = model(architecture, parts), 3
+    incremental, late = make_model(architecture, parts), 3
     tree = Branching.random(5, steps=12)
     expected = flat(incremental, SRC, tree)
     shifted = [torch.roll(mask, late * BEAM, dims=2) for mask in tree.ancestors()]
@@ -179,7 +179,7 @@ def test_a_hypothesis_may_begin_at_any_step(architecture: Architecture, parts: s
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_memory_follows_what_hypotheses_consist_of(architecture: Architecture) -> None:
     """Not the steps allowed, nor a beam's: all continue the first, so that the others' slots are dead."""
-    incremental, steps = model(architecture, "t5"), 100
+    incremental, steps = make_model(architecture, "t5"), 100
     state = incremental.start_flat(SRC, SRC == 0, beam=BEAM, max_steps=10 * steps)
     ancestors = torch.zeros(len(SRC), BEAM, BEAM * 10 * steps, dtype=torch.bool)
     for step in range(steps):
@@ -192,9 +192,9 @@ def test_memory_follows_what_hypotheses_consist_of(architecture: Architecture) -
 
 
 def test_log_probabilities_are_of_float32_in_any_precision() -> None:
-    built = build_model(T5, VOCAB_SIZE, dtype=torch.bfloat16)
-    initialise(built, seed=1)
+    model = build_model(T5, VOCAB_SIZE, dtype=torch.bfloat16)
+    initialise(model, seed=1)
     tree = Branching.random(6, steps=3)
-    found = flat(IncrementalModel(built), SRC, tree)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, reordered(IncrementalModel(built), SRC, tree), rtol=0.05, atol=0.05)
+    log_probs = flat(IncrementalModel(model), SRC, tree)
+    assert log_probs.dtype == torch.float32
+    torch.testing.assert_close(log_probs, reordered(IncrementalModel(model), SRC, tree), rtol=0.05, atol=0.05)

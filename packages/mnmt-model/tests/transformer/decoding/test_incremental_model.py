@@ -27,15 +27,15 @@ SRC = torch.tensor([[5, 6, 7, 9, 1], [8, 1, 0, 0, 0], [3, 3, 1, 0, 0]])
 MODELS: dict[tuple[str, str], TranslationModel] = {}
 
 
-def model(architecture: Architecture, parts: str) -> TranslationModel:
+def make_model(architecture: Architecture, parts: str) -> TranslationModel:
     if (architecture, parts) not in MODELS:
-        built = build_model(replace(PARTS[parts], architecture=architecture), VOCAB_SIZE)
-        initialise(built, seed=1)
+        model = build_model(replace(PARTS[parts], architecture=architecture), VOCAB_SIZE)
+        initialise(model, seed=1)
         generator = torch.Generator().manual_seed(2)
         with torch.no_grad():
-            for parameter in built.parameters():
+            for parameter in model.parameters():
                 parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
-        MODELS[architecture, parts] = built
+        MODELS[architecture, parts] = model
     return MODELS[architecture, parts]
 
 
@@ -48,8 +48,8 @@ def random_targets(rows: int, length: int) -> Tensor:
 def test_one_token_at_a_time_equals_all_at_once(architecture: Architecture, parts: str) -> None:
     # Farther than T5's exact buckets.
     tgt = random_targets(rows=len(SRC), length=36)
-    expected = model(architecture, parts).eval().logits(SRC, tgt).log_softmax(-1)
-    incremental = IncrementalModel(model(architecture, parts))
+    expected = make_model(architecture, parts).eval().logits(SRC, tgt).log_softmax(-1)
+    incremental = IncrementalModel(make_model(architecture, parts))
     state = incremental.encode(SRC, SRC == 0)
     tokens = torch.zeros(len(SRC), dtype=torch.int64)
     for position in range(tgt.size(1)):
@@ -70,25 +70,25 @@ def test_rows_that_are_repeated_or_dropped_go_on_as_whole_hypotheses(
     architecture: Architecture, parts: str, choices: list[list[int]], seed: int
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
-    incremental = IncrementalModel(model(architecture, parts))
+    incremental = IncrementalModel(make_model(architecture, parts))
     state = incremental.encode(SRC, SRC == 0)
     tokens = torch.zeros(len(SRC), dtype=torch.int64)
     src, history = SRC, SRC[:, :0]
     for choice in choices:
         log_probs, state = incremental.step(state, tokens)
-        chosen = torch.tensor([row % len(src) for row in choice])
-        state, src = state.select(chosen), src[chosen]
-        tokens = torch.randint(2, VOCAB_SIZE, (len(chosen),), generator=generator)
-        history = torch.cat([history[chosen], tokens[:, None]], dim=1)
+        selection = torch.tensor([row % len(src) for row in choice])
+        state, src = state.select(selection), src[selection]
+        tokens = torch.randint(2, VOCAB_SIZE, (len(selection),), generator=generator)
+        history = torch.cat([history[selection], tokens[:, None]], dim=1)
     log_probs, _ = incremental.step(state, tokens)
     following = torch.cat([history, torch.ones_like(tokens)[:, None]], dim=1)
-    expected = model(architecture, parts).logits(src, following)[:, -1].log_softmax(-1)
+    expected = make_model(architecture, parts).logits(src, following)[:, -1].log_softmax(-1)
     torch.testing.assert_close(log_probs, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_state_can_be_continued_twice(architecture: Architecture) -> None:
-    incremental = IncrementalModel(model(architecture, "t5"))
+    incremental = IncrementalModel(make_model(architecture, "t5"))
     state = incremental.encode(SRC, SRC == 0)
     tokens = torch.zeros(len(SRC), dtype=torch.int64)
     _, state = incremental.step(state, tokens)
@@ -100,7 +100,7 @@ def test_a_state_can_be_continued_twice(architecture: Architecture) -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_what_the_padding_mask_hides_is_not_read(architecture: Architecture) -> None:
-    incremental = IncrementalModel(model(architecture, "t5"))
+    incremental = IncrementalModel(make_model(architecture, "t5"))
     tokens = torch.zeros(len(SRC), dtype=torch.int64)
     hidden = SRC == 0
     expected, _ = incremental.step(incremental.encode(SRC, hidden), tokens)
@@ -112,9 +112,9 @@ def test_what_the_padding_mask_hides_is_not_read(architecture: Architecture) -> 
 def test_a_state_is_of_the_models_precision_and_log_probabilities_of_float32(
     architecture: Architecture,
 ) -> None:
-    built = build_model(replace(T5, architecture=architecture), VOCAB_SIZE, dropout=0.5, dtype=torch.bfloat16)
-    initialise(built, seed=1)
-    incremental = IncrementalModel(built)
+    model = build_model(replace(T5, architecture=architecture), VOCAB_SIZE, dropout=0.5, dtype=torch.bfloat16)
+    initialise(model, seed=1)
+    incremental = IncrementalModel(model)
     state = incremental.encode(SRC, SRC == 0)
     log_probs, state = incremental.step(state, torch.zeros(len(SRC), dtype=torch.int64))
     assert log_probs.dtype == torch.float32

@@ -58,9 +58,9 @@ def every_expert(mixture: MixtureOfExperts, x: Tensor) -> Tensor:
 def best_two(mixture: MixtureOfExperts, x: Tensor) -> Tensor:
     """Σ G_e FFN_e(x) over the two largest gates, made to sum to 1."""
     gates, experts = (x @ mixture.gate.weight.T).softmax(-1).topk(2)
-    chosen = every_expert(mixture, x)[experts.T, torch.arange(len(x))]
+    outputs = every_expert(mixture, x)[experts.T, torch.arange(len(x))]
     weights = gates / gates.sum(-1, keepdim=True)
-    return (weights.T[..., None] * chosen).sum(0)
+    return (weights.T[..., None] * outputs).sum(0)
 
 
 def routes_for(batch: Sentences, *, uniform: bool = False, step: int = 0) -> Routes:
@@ -84,10 +84,10 @@ def test_training_with_room_for_all_is_the_same() -> None:
     x = torch.randn(14, 16, requires_grad=True)
     routed, expected = mixture(x, routes_for(batch).sources()), best_two(mixture, x)
     torch.testing.assert_close(routed, expected, rtol=1e-4, atol=1e-5)
-    wanted = [x, *mixture.parameters()]
+    inputs = [x, *mixture.parameters()]
     for ours, theirs in zip(
-        torch.autograd.grad(routed.square().sum(), wanted),
-        torch.autograd.grad(expected.square().sum(), wanted),
+        torch.autograd.grad(routed.square().sum(), inputs),
+        torch.autograd.grad(expected.square().sum(), inputs),
         strict=True,
     ):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
