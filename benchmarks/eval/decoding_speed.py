@@ -183,7 +183,7 @@ def trained_case(run: Path, task: str, sentences: int) -> Case:
     src, _ = shard.gather(rows.numpy())
     return Case(
         name=loaded.record.run,
-        model=loaded.model.model,
+        model=loaded.model.translation_model,
         vocabulary=data.folder / "vocab.model",
         sources=[torch.from_numpy(src[row].astype("int64")) for row in range(len(rows))],
         is_trained=True,

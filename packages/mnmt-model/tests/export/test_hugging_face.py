@@ -152,7 +152,9 @@ def test_an_imported_model_is_a_run(gated: Path, tmp_path: Path) -> None:
     assert checkpoint == tmp_path / "run" / "checkpoints" / "step-00000000"
     loaded = load_run(tmp_path / "run")
     weights = read_hugging_face(gated)[2]
-    assert all(torch.equal(weights[name], w) for name, w in loaded.model.model.state_dict().items())
+    assert all(
+        torch.equal(weights[name], w) for name, w in loaded.model.translation_model.state_dict().items()
+    )
     assert (loaded.data / "vocab.model").read_bytes() == (gated / "spiece.model").read_bytes()
     assert loaded.record.status == "finished"
     with pytest.raises(RunError, match="exists already"):

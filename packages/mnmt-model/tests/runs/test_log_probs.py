@@ -86,7 +86,7 @@ def test_scores_are_those_of_one_pair_at_a_time(
 ) -> None:
     out = tmp_path / "scores" / "dev.parquet"
     write_log_probs(base, split="dev", task=TASK, out=out, batch_tokens=batch_tokens, part_pairs=7)
-    model = load_run(base).model.model
+    model = load_run(base).model.translation_model
     src, tgt = open_prepared(results / "data").shard("dev", TASK).gather(np.arange(DEV_PAIRS))
     alone = []
     for row in np.arange(DEV_PAIRS)[:, None]:

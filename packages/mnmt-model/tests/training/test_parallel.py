@@ -75,7 +75,7 @@ def test_sharded_checkpoints_go_on_at_another_number_of_processes(
     assert len(list(checkpoint.glob("model-*-of-00002.safetensors"))) == 2
     train(sharded, tmp_path / "run")
     assert curve(tmp_path / "run") == pytest.approx(curve(tmp_path / "alone"), **EXACT)
-    ours, theirs = (load_run(tmp_path / run).model.model.state_dict() for run in ("run", "alone"))
+    ours, theirs = (load_run(tmp_path / run).model.translation_model.state_dict() for run in ("run", "alone"))
     for name, weight in ours.items():
         torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-5)
 
@@ -151,7 +151,9 @@ def test_losses_and_routing_are_those_of_one_process(
     assert curve(tmp_path / "run") == pytest.approx(curve(routed_alone), **EXACT)
     assert routing(tmp_path / "run") == routing(routed_alone)
     assert losses(tmp_path / "run") == pytest.approx(losses(routed_alone), **EXACT)
-    ours, theirs = (load_run(run).model.model.state_dict() for run in (tmp_path / "run", routed_alone))
+    ours, theirs = (
+        load_run(run).model.translation_model.state_dict() for run in (tmp_path / "run", routed_alone)
+    )
     for name, weight in ours.items():
         torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-5)
 

@@ -105,7 +105,7 @@ def score_run(
             the run.
         RunError: If evals.jsonl is broken.
     """
-    run.loaded.model.model.to(scoring.device)
+    run.loaded.model.translation_model.to(scoring.device)
     with (run.folder / RUN).open("rb") as record:
         hold(record, str(run.folder))
         there = counting(read_evals(run.folder))

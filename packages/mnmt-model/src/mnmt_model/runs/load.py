@@ -75,5 +75,7 @@ def dev_loss(path: Path) -> float:
         DataError: If the run's prepared data are gone.
     """
     run = load_run(path)
-    by_task = losses_by_task(run.model.model, run.open_data(), "dev", batch_tokens=run.record.batch_tokens)
+    by_task = losses_by_task(
+        run.model.translation_model, run.open_data(), "dev", batch_tokens=run.record.batch_tokens
+    )
     return mean_dev_loss(dict(by_task), run.record.mixture)

@@ -89,7 +89,7 @@ def write_log_probs(
     for path, rows in parts.items():
         if not _is_current(path, info, len(rows)):
             src, tgt = shard.gather(np.arange(rows.start, rows.stop))
-            nats = shard_nats(loaded.model.model, src, tgt, batch_tokens=batch_tokens)
+            nats = shard_nats(loaded.model.translation_model, src, tgt, batch_tokens=batch_tokens)
             _write(path, info, [score_table(nats, tgt.lengths, _text_bytes(tgt, token_bytes), info)])
         on_pairs(rows.stop, len(shard))
     _write(out, info, map(pq.read_table, parts))

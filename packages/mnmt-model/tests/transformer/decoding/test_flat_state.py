@@ -126,7 +126,7 @@ def test_a_branch_is_scored_as_the_whole_hypothesis(architecture: Architecture, 
     log_probs = flat(incremental, SRC, tree)[-1].flatten(0, 1)
     histories = tree.histories().flatten(0, 1)
     following = torch.cat([histories, torch.ones_like(histories[:, :1])], dim=1)
-    logits = incremental.model.logits(SRC.repeat_interleave(BEAM, 0), following)
+    logits = incremental.translation_model.logits(SRC.repeat_interleave(BEAM, 0), following)
     close(log_probs, logits[:, -1].log_softmax(-1))
 
 

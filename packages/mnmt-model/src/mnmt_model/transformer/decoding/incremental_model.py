@@ -23,7 +23,7 @@ class IncrementalModel:
     """
 
     def __init__(self, model: TranslationModel) -> None:
-        self.model = model.eval()
+        self.translation_model = model.eval()
 
     @torch.inference_mode()
     def encode(self, src: Tensor, padding_mask: Tensor) -> DecoderState:
@@ -34,13 +34,15 @@ class IncrementalModel:
             padding_mask: `(batch, src_len)` bool, True at padding.
         """
         sentences = _sentences(src, padding_mask)
-        return DecoderState.start(self.model.source_keys_values(sentences), sentences.padding_mask)
+        return DecoderState.start(
+            self.translation_model.source_keys_values(sentences), sentences.padding_mask
+        )
 
     @torch.inference_mode()
     def step(self, state: DecoderState, tokens: Tensor) -> tuple[Tensor, DecoderState]:
         """Return the log-probabilities `(rows, vocab_size)` after `tokens (rows,)`, and the next state."""
-        x = self.model.embed_targets(tokens, torch.full_like(tokens, state.length))
-        patterns = state.patterns(self.model.target_stack, x)
+        x = self.translation_model.embed_targets(tokens, torch.full_like(tokens, state.length))
+        patterns = state.patterns(self.translation_model.target_stack, x)
         return self._log_probs(x, patterns), state.after(patterns)
 
     @torch.inference_mode()
@@ -55,8 +57,8 @@ class IncrementalModel:
         """
         # Buffers grow step by step, so that short translations need no memory for long ones.
         sentences = _sentences(src, padding_mask)
-        cross = self.model.target_stack.has_cross_attention
-        sources = self.model.source_keys_values(sentences)
+        cross = self.translation_model.target_stack.has_cross_attention
+        sources = self.translation_model.source_keys_values(sentences)
         return FlatState.start(sources, sentences.padding_mask, beam=beam, cross=cross)
 
     @torch.inference_mode()
@@ -75,18 +77,18 @@ class IncrementalModel:
         Returns:
             `(batch, beam, vocab_size)` float32, and the state after `tokens`.
         """
-        x = self.model.embed_targets(tokens.flatten(), positions.flatten())
+        x = self.translation_model.embed_targets(tokens.flatten(), positions.flatten())
         state = state.before(ancestors, positions)
-        patterns = state.patterns(self.model.target_stack, ancestors, x)
+        patterns = state.patterns(self.translation_model.target_stack, ancestors, x)
         log_probs = self._log_probs(x, patterns).view(*tokens.shape, -1)
         return log_probs, state.after(patterns)
 
     def _log_probs(self, x: Tensor, patterns: Sequence[LayerPatterns]) -> Tensor:
         """Return `(num_tokens, vocab_size)` log-probabilities after embedded tokens `x`."""
-        stack = self.model.target_stack
+        stack = self.translation_model.target_stack
         for layer, pattern in zip(stack.layers, patterns, strict=True):
             x = layer(x, pattern.attention, pattern.cross_attention)
-        logits = self.model.output_logits(stack.finish(x)).float()
+        logits = self.translation_model.output_logits(stack.finish(x)).float()
         # In place: the logits are the largest tensor, and nothing else uses them.
         return torch.log_softmax(logits, -1, out=logits)
 
