@@ -35,6 +35,9 @@ from mnmt_model.distributed.world import on_every_rank, on_first_rank, rank_and_
 from mnmt_model.errors import RunError
 
 _Share = Mapping[str, tuple[Tensor, int]]
+"""{name of a tensor: (rows, number of the first)}."""
+
+_log = logging.getLogger(__name__)
 
 
 def save(
@@ -65,8 +68,8 @@ def save(
     on_first_rank(lambda: remove_leftovers(folder))
     needed = sum(on_every_rank(lambda: _num_bytes(shares)))
     with atomic_folder(final, needed=needed) as partial:
-        written = on_every_rank(lambda: _write_files(partial, shares))
-        files = {name: record for by_rank in written for name, record in by_rank.items()}
+        by_rank = on_every_rank(lambda: _write_files(partial, shares))
+        files = {name: record for records in by_rank for name, record in records.items()}
         on_first_rank(lambda: write_state(partial, State(progress=progress, files=files)))
     on_first_rank(lambda: _remove_old(folder, progress.step, keep, keep_best))
     return final
@@ -103,15 +106,12 @@ def _write_files(folder: Path, shares: Mapping[str, _Share]) -> dict[str, FileRe
 
 def _remove_old(folder: Path, step: int, newest: int, best: int) -> None:
     """Remove all but the `newest` and the `best` checkpoints up to `step`."""
-    saved = find_checkpoints(folder)
-    valid = [path for path in saved if step_of(path) <= step]
+    checkpoints = find_checkpoints(folder)
+    valid = [path for path in checkpoints if step_of(path) <= step]
     remaining = {*valid[-newest:], *(by_dev_loss(valid)[:best] if best else ())}
-    for path in saved:
+    for path in checkpoints:
         if path not in remaining:
             remove(path)
-
-
-_log = logging.getLogger(__name__)
 
 
 def restore_newest(folder: Path, model: nn.Module, optimizer: Optimizer) -> Progress | None:

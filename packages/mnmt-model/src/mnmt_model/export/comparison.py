@@ -72,7 +72,7 @@ def certify(
         raise RunError(f"{data.folder}: has no test set with pairs to compare")
     return Certificate(
         weights_sha256=checksum(folder / WEIGHTS),
-        changed_weights=_changed(model.state_dict(), read_hugging_face(folder)[2]),
+        changed_weights=_changed_weights(model.state_dict(), read_hugging_face(folder)[2]),
         vocabulary_sha256=checksum(data.folder / VOCABULARY),
         versions=versions(with_ctranslate2=ctranslate2 is not None),
         engines=tuple(scorers)[1:],
@@ -84,11 +84,8 @@ def certify(
 
 def _check_tokenizer(folder: Path, data: PreparedData, pairs: int) -> TokenizerCheck:
     """Compare the exported tokenizer's ids of both sides of the same pairs with those of the data."""
-    proto, encode, check = (
-        read_sentencepiece(data.folder / VOCABULARY),
-        tokenizer_ids(folder),
-        TokenizerCheck(),
-    )
+    proto, encode = read_sentencepiece(data.folder / VOCABULARY), tokenizer_ids(folder)
+    check = TokenizerCheck()
     for testset, task, rows in _rows(data, pairs):
         sides = zip(data.text(testset, task), data.shard(testset, task).gather(rows), strict=True)
         for lines, ids in sides:
@@ -144,7 +141,7 @@ def _token_differences(log_probs: Mapping[str, NDArray[np.float64]], number: int
     }
 
 
-def _changed(expected: Mapping[str, Tensor], exported: Mapping[str, Tensor]) -> tuple[str, ...]:
+def _changed_weights(expected: Mapping[str, Tensor], exported: Mapping[str, Tensor]) -> tuple[str, ...]:
     """Return the names of the weights that differ in any bit."""
     names = sorted(expected.keys() | exported.keys())
     return tuple(

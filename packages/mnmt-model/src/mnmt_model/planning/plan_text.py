@@ -18,6 +18,9 @@ PART_NAMES = {
     "scores": "attention scores",
 }
 
+STEP_TIMES = ("compute_seconds", "exchange_seconds", "sequential_seconds", "overlapped_seconds")
+"""Times of a step that follow from the rates."""
+
 
 def model_text(plan: ModelPlan) -> str:
     """Return a plan as sections of aligned rows."""
@@ -162,10 +165,6 @@ def _memory(plan: ModelPlan) -> str:
     shared = f" ({train.parallel})" if workload.devices > 1 else ""
     batch = f"batches of {train.batch_tokens:,} tokens, {workload.pairs(train):,} pairs at a time on each"
     return "\n".join([*table(rows), f"  {', '.join(filter(None, settings))}, {devices}{shared}; {batch}"])
-
-
-STEP_TIMES = ("compute_seconds", "exchange_seconds", "sequential_seconds", "overlapped_seconds")
-"""Times of a step that follow from the rates."""
 
 
 def _mixtures(config: ModelConfig) -> str:

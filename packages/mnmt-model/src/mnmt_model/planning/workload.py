@@ -9,6 +9,12 @@ from mnmt_model.errors import RunError
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
+FLOAT32 = 4
+"""Bytes of a number in float32."""
+
+STATE_BYTES = {"float32": FLOAT32, "bfloat16": 2}
+"""{precision: bytes of one element of a state}."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanConfig:
@@ -84,13 +90,6 @@ class PlanConfig:
             )
         except ValueError as error:
             raise RunError(str(error)) from None
-
-
-FLOAT32 = 4
-"""Bytes of a number in float32."""
-
-STATE_BYTES = {"float32": FLOAT32, "bfloat16": 2}
-"""{precision: bytes of one element of a state}."""
 
 
 @dataclass(frozen=True, kw_only=True)
