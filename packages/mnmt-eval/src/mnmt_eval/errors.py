@@ -1,5 +1,5 @@
-"""The package's one named exception."""
+"""The exception that mnmt-eval raises."""
 
 
 class EvalError(ValueError):
-    """An argument, file or model that cannot be evaluated; one line that names it and the remedy."""
+    """An argument, file or model that cannot be evaluated; the message is one line with the remedy."""

@@ -1,4 +1,4 @@
-"""Text files: a sentence a line."""
+"""Lines of text files and their checksums."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mnmt_eval.errors import EvalError
 
 
 def read_lines(path: Path) -> list[str]:
-    r"""The lines of a text file, which end with \n or \r\n and nothing else.
+    r"""Return the lines of a text file, which end with \n or \r\n and nothing else.
 
     Raises:
-        EvalError: Naming the line that is not UTF-8.
+        EvalError: If a line is not UTF-8; the message names the line.
         OSError: If the file cannot be read.
     """
     lines = path.read_bytes().split(b"\n")
@@ -24,15 +24,15 @@ def read_lines(path: Path) -> list[str]:
 
 
 def decode_line(line: bytes, *, name: str, number: int) -> str:
-    """The text of a line without its end; a byte order mark is left out of the first.
+    """Return the text of a line without its end, and without a byte order mark in the first line.
 
     Args:
-        line: As it is in the file.
-        name: What messages call the file.
-        number: Of the line, from 1.
+        line: The line's bytes.
+        name: The file's name in messages.
+        number: The line's number, from 1.
 
     Raises:
-        EvalError: If it is not UTF-8.
+        EvalError: If the line is not UTF-8.
     """
     content = line.removesuffix(b"\n").removesuffix(b"\r")
     try:
@@ -41,6 +41,6 @@ def decode_line(line: bytes, *, name: str, number: int) -> str:
         raise EvalError(f"{name}:{number}: not valid UTF-8; convert the text to UTF-8.") from None
 
 
-def digest(*texts: Sequence[str]) -> str:
-    """A checksum of texts, each some lines."""
+def checksum(*texts: Sequence[str]) -> str:
+    """Return the SHA-256 of one or more texts, each a sequence of lines."""
     return hashlib.sha256(json.dumps([list(lines) for lines in texts]).encode()).hexdigest()

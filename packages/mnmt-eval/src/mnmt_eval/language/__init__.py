@@ -1,6 +1,6 @@
-"""Languages: their codes, and which of them a sentence is in; no torch needed."""
+"""Language codes, and programs that identify a sentence's language; no torch needed."""
 
-from mnmt_eval.language.codes import base_language
-from mnmt_eval.language.identifier import IDENTIFIERS, Identifier, identifier
+from mnmt_eval.language.codes import base_language, languages_of
+from mnmt_eval.language.identifiers import IDENTIFIERS, Identifier, has_letters, load_identifier
 
-__all__ = ["IDENTIFIERS", "Identifier", "base_language", "identifier"]
+__all__ = ["IDENTIFIERS", "Identifier", "base_language", "has_letters", "languages_of", "load_identifier"]

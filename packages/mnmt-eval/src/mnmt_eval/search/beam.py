@@ -1,4 +1,4 @@
-"""Beam search over a whole batch at once, with caches that are reordered."""
+"""Beam search over a whole batch at once, with caches that are reordered or in a flat buffer."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mnmt_eval.search.beam_step import first_beam, grow, settle
+from mnmt_eval.search.beam_step import Beam, advance, take_finished
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.search.hypotheses import Hypothesis
-from mnmt_eval.search.next_tokens import begin, beginnings
-from mnmt_eval.search.protocol import PAD, Flat, FlatModel, State, TranslationModel
+from mnmt_eval.search.next_tokens import add_start, read_prefix
+from mnmt_eval.search.protocol import PAD, Flat, FlatSearchModel, SearchModel, State
 
 
 @torch.inference_mode()
 def beam_search(
-    model: TranslationModel[State], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
+    model: SearchModel[State], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
 ) -> list[list[Hypothesis]]:
-    """Find the best translations that a beam of `config.beam` hypotheses leads to.
+    """Find the best translations that a beam of `config.beam` hypotheses leads to, reordering the cache.
 
-    A sentence leaves the batch when it is done. What is found for it does not depend on the others, up to the
+    A sentence leaves the batch when it is done. Its result does not depend on the other sentences, up to the
     rounding of the model.
 
     Args:
-        model: What gives the log-probabilities.
+        model: The model that gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
-        config: How to search.
-        prefix: `(batch, prefix_len)` tokens that targets are forced to begin with; they count neither in
-            lengths nor in log-probabilities, and are no part of what is returned.
+        config: The search options.
+        prefix: `(batch, prefix_len)` tokens that targets are forced to begin with. They count neither in
+            lengths nor in log-probabilities, and are not part of the result.
 
     Returns:
         At most `config.n_best` hypotheses of each source, best score first.
@@ -36,59 +36,39 @@ def beam_search(
     Raises:
         EvalError: If `prefix` does not fit, or the model's log-probabilities are not finite.
     """
-    begun = beginnings(src, prefix)
+    prefix = add_start(src, prefix)
     if not len(src):
         return []
-    found: dict[int, list[Hypothesis]] = {}
-    beam = first_beam(src, begun, config)
-    state = begin(model, src, begun)
+    results: dict[int, list[Hypothesis]] = {}
+    beam = Beam.initial(src, prefix, config)
+    state = read_prefix(model, src, prefix)
     while len(beam.sentences):
         log_probs, state = model.step(state, beam.last.flatten())
-        grown = grow(beam, log_probs.view(*beam.parents.shape, -1), config)
-        done, kept = settle(grown, config)
-        found |= done
-        state = state.select((kept[:, None] * beam.width + grown.parents[kept]).flatten())
-        beam = grown.of(kept)
-    return [found[sentence] for sentence in range(len(src))]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Ancestors:
-    """Which slots of its sentence's buffer each hypothesis consists of."""
-
-    mask: Tensor
-    """`(b, beam, beam * steps)` bool, after so many steps."""
-
-    @property
-    def positions(self) -> Tensor:
-        """`(b, beam)` place of the last token of each, from 0."""
-        b, beam, slots = self.mask.shape
-        return torch.full((b, beam), slots // beam - 1, device=self.mask.device)
-
-    def with_own_slots(self) -> Ancestors:
-        """Each with the slot that the next step writes for it: slot `steps * beam + i` for hypothesis i."""
-        b, beam, _ = self.mask.shape
-        own = torch.eye(beam, dtype=torch.bool, device=self.mask.device)
-        return Ancestors(mask=torch.cat([self.mask, own.expand(b, -1, -1)], dim=2))
-
-    def branched(self, sentences: Tensor, parents: Tensor) -> Ancestors:
-        """What continuations of the hypotheses `parents (n, beam)` of `sentences (n,)` inherit from them."""
-        return Ancestors(mask=self.mask[sentences[:, None], parents])
+        next_beam = advance(beam, log_probs.view(*beam.parents.shape, -1), config)
+        finished, active = take_finished(next_beam, config)
+        results |= finished
+        state = state.select((active[:, None] * beam.width + next_beam.parents[active]).flatten())
+        beam = next_beam.select(active)
+    return [results[sentence] for sentence in range(len(src))]
 
 
 @torch.inference_mode()
 def flat_beam_search(
-    model: FlatModel[Flat], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
+    model: FlatSearchModel[Flat], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
 ) -> list[list[Hypothesis]]:
     """Find what `beam_search` finds, without reordering any keys and values.
+
+    Lepikhin et al. 2021 (GShard) decode so. Every step writes the keys and values of a sentence's hypotheses
+    into new slots, and a row of a mask says which slots a hypothesis consists of. Where two hypotheses
+    continue the same one, a row of the mask is copied in place of the keys and values of all layers.
 
     Attention runs over all slots, of which most are masked: up to `config.beam` times as many scores, for no
     copies of the cache.
 
     Args:
-        model: What gives the log-probabilities.
+        model: The model that gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
-        config: How to search.
+        config: The search options.
         prefix: `(batch, prefix_len)` tokens that targets are forced to begin with, see `beam_search`.
 
     Returns:
@@ -97,35 +77,59 @@ def flat_beam_search(
     Raises:
         EvalError: If `prefix` does not fit, or the model's log-probabilities are not finite.
     """
-    begun = beginnings(src, prefix)
+    prefix = add_start(src, prefix)
     if not len(src):
         return []
-    found: dict[int, list[Hypothesis]] = {}
-    beam = first_beam(src, begun, config)
-    state, ancestors = _begin(model, src, begun, config)
+    results: dict[int, list[Hypothesis]] = {}
+    beam = Beam.initial(src, prefix, config)
+    state, ancestors = _read_prefix_flat(model, src, prefix, config)
     while len(beam.sentences):
-        ancestors = ancestors.with_own_slots()
+        ancestors = ancestors.add_step()
         last = beam.last.expand(-1, config.beam)
         log_probs, state = model.step_flat(state, last, ancestors.mask, ancestors.positions)
         # Before the first step all hypotheses of a sentence are one.
-        grown = grow(beam, log_probs[:, : beam.width], config)
-        done, kept = settle(grown, config)
-        found |= done
-        state = state.keep(kept) if done else state
-        beam = grown.of(kept)
-        ancestors = ancestors.branched(kept, beam.parents)
-    return [found[sentence] for sentence in range(len(src))]
+        beam = advance(beam, log_probs[:, : beam.width], config)
+        finished, active = take_finished(beam, config)
+        results |= finished
+        state = state.keep(active) if finished else state
+        beam = beam.select(active)
+        ancestors = ancestors.branch(active, beam.parents)
+    return [results[sentence] for sentence in range(len(src))]
 
 
-def _begin(
-    model: FlatModel[Flat], src: Tensor, begun: Tensor, config: SearchConfig
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ancestors:
+    """The slots of its sentence's buffer that each hypothesis consists of."""
+
+    mask: Tensor
+    """`(b, beam, beam * steps)` bool, after so many steps."""
+
+    @property
+    def positions(self) -> Tensor:
+        """`(b, beam)` the position of the last token of each hypothesis, from 0."""
+        b, beam, slots = self.mask.shape
+        return torch.full((b, beam), slots // beam - 1, device=self.mask.device)
+
+    def add_step(self) -> Ancestors:
+        """Return each with the slot that the next step writes: slot `steps * beam + i` for hypothesis i."""
+        b, beam, _ = self.mask.shape
+        new_slots = torch.eye(beam, dtype=torch.bool, device=self.mask.device)
+        return Ancestors(mask=torch.cat([self.mask, new_slots.expand(b, -1, -1)], dim=2))
+
+    def branch(self, sentences: Tensor, parents: Tensor) -> Ancestors:
+        """Return the slots that continuations of `parents (n, beam)` of `sentences (n,)` inherit."""
+        return Ancestors(mask=self.mask[sentences[:, None], parents])
+
+
+def _read_prefix_flat(
+    model: FlatSearchModel[Flat], src: Tensor, prefix: Tensor, config: SearchConfig
 ) -> tuple[Flat, Ancestors]:
-    """The state before the last token of `begun`, and the slots of those before it."""
-    max_steps = begun.size(1) - 1 + int(config.max_length.of(src).max())
+    """Return the state before the last token of `prefix`, and the slots of the tokens before it."""
+    max_steps = prefix.size(1) - 1 + int(config.max_length.limits(src).max())
     state = model.start_flat(src, src == PAD, beam=config.beam, max_steps=max_steps)
     ancestors = Ancestors(mask=src.new_empty((len(src), config.beam, 0), dtype=torch.bool))
-    for tokens in begun[:, :-1].unbind(1):
-        ancestors = ancestors.with_own_slots()
+    for tokens in prefix[:, :-1].unbind(1):
+        ancestors = ancestors.add_step()
         tokens = tokens[:, None].expand(-1, config.beam)
         _, state = model.step_flat(state, tokens, ancestors.mask, ancestors.positions)
     return state, ancestors

@@ -1,4 +1,4 @@
-"""What a user sets of a search."""
+"""Search options: beam, length penalty, length limits and sampling."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.search.protocol import PAD
 
 LARGEST_ALPHA = 10
-"""Larger exponents would overflow for long translations."""
+"""The largest exponent; larger ones would overflow for long translations."""
 
 LARGEST_RATIO = 1000
+"""The largest number of target tokens per source token."""
 
 
-def written(number: float) -> str:
-    """A number in a signature: all its digits, and no more."""
+def format_number(number: float) -> str:
+    """Return a number as signatures write it: with all its digits and no more."""
     return repr(float(number)).removesuffix(".0")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LengthPenalty:
-    """Divisor of a hypothesis' log-probability; long ones gain the more, the larger `alpha` is.
+    """The divisor of a hypothesis' log-probability; a larger `alpha` favours longer hypotheses.
 
     `power`: len^alpha. `gnmt`: ((len + 5) / 6)^alpha (Wu et al. 2016, eq. 14).
 
@@ -33,10 +34,10 @@ class LengthPenalty:
     """
 
     kind: Literal["power", "gnmt"] = "gnmt"
-    """Formula."""
+    """The formula, `power` or `gnmt`."""
 
     alpha: float = 0.6
-    """Exponent; 0 turns the penalty off, and more than 10 is refused."""
+    """The exponent, from 0, which turns the penalty off, to 10."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("power", "gnmt"):
@@ -45,29 +46,29 @@ class LengthPenalty:
             raise EvalError(f"`alpha` must be from 0 to {LARGEST_ALPHA}, but is {self.alpha}.")
 
     def __str__(self) -> str:
-        return f"{self.kind}-{written(self.alpha)}"
+        return f"{self.kind}-{format_number(self.alpha)}"
 
-    def of(self, lengths: Tensor) -> Tensor:
-        """The divisors, float64, of hypotheses of `lengths` tokens, `</s>` included."""
+    def divisors(self, lengths: Tensor) -> Tensor:
+        """Return the divisors, float64, of hypotheses of `lengths` tokens, `</s>` included."""
         base = lengths.double() if self.kind == "power" else (lengths.double() + 5) / 6
         return base**self.alpha
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaxLength:
-    """How many tokens a hypothesis may have: ⌊ratio · source length + extra⌋, at least 1.
+    """The largest number of tokens of a hypothesis: ⌊ratio · source length + extra⌋, at least 1.
 
-    Both lengths count every token but padding: the source's tag, and `</s>`.
+    Both lengths count every token but padding, so the source's tag and `</s>` count too.
 
     Raises:
         EvalError: If a field is out of its range.
     """
 
     ratio: float = 2.0
-    """Target tokens a source token."""
+    """Target tokens per source token."""
 
     extra: int = 20
-    """Further target tokens."""
+    """Target tokens on top of those."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.ratio <= LARGEST_RATIO:
@@ -76,33 +77,33 @@ class MaxLength:
             raise EvalError(f"`extra` must be at least 0, but is {self.extra}.")
 
     def __str__(self) -> str:
-        return f"{written(self.ratio)}x+{self.extra}"
+        return f"{format_number(self.ratio)}x+{self.extra}"
 
-    def of(self, src: Tensor) -> Tensor:
-        """Maximal lengths `(batch,)` of the translations of `src (batch, src_len)`."""
+    def limits(self, src: Tensor) -> Tensor:
+        """Return the maximal lengths `(batch,)` of translations of `src (batch, src_len)`."""
         src_lengths = (src != PAD).sum(dim=1)
         return (self.ratio * src_lengths.double() + self.extra).floor().to(torch.int64).clamp(min=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampling:
-    """From what each token is drawn: the model's distribution, sharpened, then cut to its likeliest tokens.
+class SamplingConfig:
+    """The distribution that each token is drawn from: the model's, sharpened and cut to its likeliest tokens.
 
     Raises:
         EvalError: If a field is out of its range.
     """
 
     temperature: float = 1.0
-    """Divisor of the log-probabilities; below 1, likely tokens become likelier."""
+    """The divisor of the log-probabilities; below 1, likely tokens become likelier."""
 
     top_k: int | None = None
-    """Draw from that many of the likeliest tokens; all by default."""
+    """Draw from this many of the likeliest tokens; by default from all."""
 
     top_p: float = 1.0
     """Draw from the fewest likeliest tokens that together have this probability (Holtzman et al. 2020)."""
 
     seed: int = 0
-    """What is drawn depends on it, the source and the sample's number, and on nothing else."""
+    """The seed; a sample depends on it, on the source and on the sample's number, and on nothing else."""
 
     def __post_init__(self) -> None:
         if not 0 < self.temperature < float("inf"):
@@ -113,58 +114,50 @@ class Sampling:
             raise EvalError(f"`top_p` must be above 0 and at most 1, but is {self.top_p}.")
 
     def __str__(self) -> str:
-        kept = "" if self.top_k is None else f"-k{self.top_k}"
-        kept += "" if self.top_p == 1 else f"-p{written(self.top_p)}"
-        return f"t{written(self.temperature)}{kept}-seed{self.seed}"
-
-
-_CHOICES = {"early_stopping": ("exact", "filled"), "cache": ("flat", "reorder")}
+        cuts = "" if self.top_k is None else f"-k{self.top_k}"
+        cuts += "" if self.top_p == 1 else f"-p{format_number(self.top_p)}"
+        return f"t{format_number(self.temperature)}{cuts}-seed{self.seed}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
-    """How to search for translations.
+    """The options of a search.
 
     Raises:
         EvalError: If a field is out of its range, or contradicts another.
     """
 
     beam: int = 1
-    """Hypotheses kept at a time; 1 is greedy search."""
+    """Hypotheses kept at every step; 1 is greedy search."""
 
     n_best: int = 1
-    """Hypotheses to return of each sentence, at most `beam`; with `sampling`, how many to draw."""
+    """Hypotheses returned for each source, at most `beam`; with `sampling`, the number of samples."""
 
     length_penalty: LengthPenalty = field(default_factory=LengthPenalty)
-    """How hypotheses of different lengths are compared."""
+    """The divisor that makes hypotheses of different lengths comparable."""
 
     max_length: MaxLength = field(default_factory=MaxLength)
-    """Where hypotheses are cut off."""
+    """The length at which hypotheses are cut off."""
 
     min_length: int = 0
     """Fewest tokens of a hypothesis, `</s>` included."""
 
     no_repeat_ngram: int = 0
-    """Length of the n-grams that no hypothesis may hold twice; 0 allows all."""
+    """The length of n-grams that no hypothesis may contain twice; 0 allows all."""
 
     early_stopping: Literal["exact", "filled"] = "exact"
-    """When a sentence is done: `exact` when no live hypothesis can enter the n-best any more, which changes
-    nothing of what is found; `filled` as soon as `beam` hypotheses have ended, as most toolkits do."""
+    """When a sentence is done. `exact`: when no live hypothesis can enter the n-best any more, which never
+    changes the result. `filled`: as soon as `beam` hypotheses have ended, as most toolkits do."""
 
-    cache: Literal["flat", "reorder"] = "flat"
-    """How beam search keeps keys and values: `flat` never moves them, where the model offers that; `reorder`
-    copies them when hypotheses branch. Both find the same."""
-
-    sampling: Sampling | None = None
-    """Draw translations in place of searching for the best."""
+    sampling: SamplingConfig | None = None
+    """Draw translations at random instead of searching for the best."""
 
     def __post_init__(self) -> None:
         for name, least in {"beam": 1, "n_best": 1, "min_length": 0, "no_repeat_ngram": 0}.items():
             if getattr(self, name) < least:
                 raise EvalError(f"`{name}` must be at least {least}, but is {getattr(self, name)}.")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise EvalError(f"`{name}` must be {' or '.join(choices)}, but is {getattr(self, name)!r}.")
+        if self.early_stopping not in ("exact", "filled"):
+            raise EvalError(f"`early_stopping` must be exact or filled, but is {self.early_stopping!r}.")
         if self.sampling and self.beam != 1:
             raise EvalError(f"`beam` must be 1 with `sampling`, but is {self.beam}.")
         if not self.sampling and self.n_best > self.beam:
@@ -172,7 +165,7 @@ class SearchConfig:
 
     @property
     def signature(self) -> str:
-        """All that changes which translation is best, in a few letters, such as beam, penalty and lengths."""
+        """Every option that changes which translation is best, such as `beam:4|lp:gnmt-0.6|…`."""
         parts = {
             "beam": None if self.sampling else self.beam,
             "sample": self.sampling,

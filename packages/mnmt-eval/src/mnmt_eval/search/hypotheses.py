@@ -1,4 +1,4 @@
-"""Hypotheses, one by one and as tensors, and the n-best of every sentence."""
+"""Hypotheses: single ones, those of a batch as tensors, and the n-best of every sentence."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from mnmt_eval.search.protocol import EOS, PAD
 
 @dataclass(frozen=True, kw_only=True)
 class Hypothesis:
-    """One translation as token ids, after the prefix if one was forced."""
+    """One translation as token ids, without the prefix if one was forced."""
 
     tokens: tuple[int, ...]
-    """Target tokens, the final `</s>` included; without one, the maximal length cut it off."""
+    """Target tokens with the final `</s>`; without one, the maximal length cut the hypothesis off."""
 
     token_log_probs: tuple[float, ...]
-    """Log-probability of each token given the source, the prefix and the tokens before it, in nats."""
+    """The log-probability of each token given source, prefix and earlier tokens, in nats."""
 
     log_prob: float
-    """Their sum."""
+    """The sum of `token_log_probs`."""
 
     score: float
-    """`log_prob` divided by the length penalty; what hypotheses are ranked by."""
+    """`log_prob` divided by the length penalty; hypotheses are ranked by it."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether it ends with `</s>`."""
+        """Whether the hypothesis ends with `</s>`."""
         return self.tokens[-1] == EOS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Targets:
-    """As many hypotheses of each of b sentences; some places may be empty."""
+    """k hypotheses of each of b sentences as tensors; some may be empty places."""
 
     tokens: Tensor
     """`(b, k, length)`; padded where a hypothesis is shorter."""
@@ -45,23 +45,33 @@ class Targets:
     """`(b, k, length)` float64; 0 at padding."""
 
     log_probs: Tensor
-    """`(b, k)` float64, their sums; -∞ where there is no hypothesis."""
+    """`(b, k)` float64, the sums of `token_log_probs`; -∞ at empty places."""
+
+    @classmethod
+    def empty(cls, like: Tensor, count: int, *, log_prob: float) -> Targets:
+        """Return `count` targets without tokens, of one log-probability, for each sentence of `like (b, …)`."""
+        shape, device = (len(like), count), like.device
+        return cls(
+            tokens=torch.empty((*shape, 0), dtype=torch.int64, device=device),
+            token_log_probs=torch.empty((*shape, 0), dtype=torch.float64, device=device),
+            log_probs=torch.full(shape, log_prob, dtype=torch.float64, device=device),
+        )
 
     @property
     def length(self) -> int:
-        """Tokens of the longest."""
+        """The number of tokens of the longest hypothesis."""
         return self.tokens.size(2)
 
-    def of(self, sentences: Tensor) -> Targets:
-        """Those of some sentences `(n,)`."""
+    def select(self, sentences: Tensor) -> Targets:
+        """Return the hypotheses of the given sentences `(n,)`."""
         return Targets(
             tokens=self.tokens[sentences],
             token_log_probs=self.token_log_probs[sentences],
             log_probs=self.log_probs[sentences],
         )
 
-    def take(self, places: Tensor) -> Targets:
-        """Of each sentence, those at `places (b, n)`."""
+    def gather(self, places: Tensor) -> Targets:
+        """Return the hypotheses at `places (b, n)` of each sentence."""
         sentences = torch.arange(len(places), device=places.device)[:, None]
         return Targets(
             tokens=self.tokens[sentences, places],
@@ -69,16 +79,16 @@ class Targets:
             log_probs=self.log_probs[sentences, places],
         )
 
-    def continued(self, tokens: Tensor, token_log_probs: Tensor, log_probs: Tensor) -> Targets:
-        """Each with one more token; all arguments are `(b, k)`, and `log_probs` are the new sums."""
+    def append(self, tokens: Tensor, token_log_probs: Tensor, log_probs: Tensor) -> Targets:
+        """Return each hypothesis with one more token; arguments are `(b, k)`, `log_probs` the new sums."""
         return Targets(
             tokens=torch.cat([self.tokens, tokens[..., None]], dim=2),
             token_log_probs=torch.cat([self.token_log_probs, token_log_probs[..., None]], dim=2),
             log_probs=log_probs,
         )
 
-    def padded(self, length: int) -> Targets:
-        """The same, `length` wide."""
+    def pad(self, length: int) -> Targets:
+        """Return the hypotheses with their tokens padded to `length`."""
         missing = (0, length - self.length)
         return Targets(
             tokens=F.pad(self.tokens, missing, value=PAD),
@@ -86,77 +96,69 @@ class Targets:
             log_probs=self.log_probs,
         )
 
-
-def empty_targets(like: Tensor, count: int, *, log_prob: float) -> Targets:
-    """`count` targets without tokens for each sentence of `like (b, ...)`, all of one log-probability."""
-    shape, device = (len(like), count), like.device
-    return Targets(
-        tokens=torch.empty((*shape, 0), dtype=torch.int64, device=device),
-        token_log_probs=torch.empty((*shape, 0), dtype=torch.float64, device=device),
-        log_probs=torch.full(shape, log_prob, dtype=torch.float64, device=device),
-    )
-
-
-def joined(first: Targets, second: Targets) -> Targets:
-    """The hypotheses of both, sentence by sentence."""
-    length = max(first.length, second.length)
-    first, second = first.padded(length), second.padded(length)
-    return Targets(
-        tokens=torch.cat([first.tokens, second.tokens], dim=1),
-        token_log_probs=torch.cat([first.token_log_probs, second.token_log_probs], dim=1),
-        log_probs=torch.cat([first.log_probs, second.log_probs], dim=1),
-    )
+    def concatenate(self, other: Targets) -> Targets:
+        """Return the hypotheses of both, sentence by sentence."""
+        length = max(self.length, other.length)
+        first, second = self.pad(length), other.pad(length)
+        return Targets(
+            tokens=torch.cat([first.tokens, second.tokens], dim=1),
+            token_log_probs=torch.cat([first.token_log_probs, second.token_log_probs], dim=1),
+            log_probs=torch.cat([first.log_probs, second.log_probs], dim=1),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NBest:
-    """As many finished hypotheses of each of b sentences, best first; some places may be empty."""
+    """The n best finished hypotheses of each of b sentences, best first; some places may be empty."""
 
     targets: Targets
-    """`(b, n)` of them."""
+    """`(b, n)` hypotheses."""
 
     scores: Tensor
-    """`(b, n)` float64, what they are ranked by; -∞ where there is no hypothesis."""
+    """`(b, n)` float64; -∞ at empty places."""
 
-    def of(self, sentences: Tensor) -> NBest:
-        """Those of some sentences `(n,)`."""
-        return NBest(targets=self.targets.of(sentences), scores=self.scores[sentences])
+    @classmethod
+    def empty(cls, like: Tensor, count: int) -> NBest:
+        """Return `count` empty places for each sentence of `like (b, …)`."""
+        targets = Targets.empty(like, count, log_prob=-torch.inf)
+        return cls(targets=targets, scores=targets.log_probs)
 
-    def with_(self, ended: Targets, penalty: Tensor) -> NBest:
-        """The best of these and of newly `ended (b, k)` ones; of equal ones, those that ended first.
+    @classmethod
+    def rank(cls, targets: Targets, penalty: LengthPenalty) -> NBest:
+        """Return finished hypotheses `(b, k)`, best first."""
+        lengths = (targets.tokens != PAD).sum(dim=2)
+        scores = targets.log_probs / penalty.divisors(lengths)
+        best, places = scores.sort(dim=1, descending=True, stable=True)
+        return cls(targets=targets.gather(places), scores=best)
+
+    def select(self, sentences: Tensor) -> NBest:
+        """Return the n-best of the given sentences `(n,)`."""
+        return NBest(targets=self.targets.select(sentences), scores=self.scores[sentences])
+
+    def update(self, finished: Targets, divisor: Tensor) -> NBest:
+        """Return the n best of these and of newly `finished (b, k)` hypotheses.
+
+        Of hypotheses with equal scores, those that ended first come first.
 
         Args:
-            ended: Hypotheses of one length.
-            penalty: Its length penalty.
+            finished: Hypotheses of one length.
+            divisor: The length penalty's divisor for that length.
         """
-        scores = torch.cat([self.scores, ended.log_probs / penalty], dim=1)
+        scores = torch.cat([self.scores, finished.log_probs / divisor], dim=1)
         best, places = scores.sort(dim=1, descending=True, stable=True)
         count = self.scores.size(1)
-        return NBest(targets=joined(self.targets, ended).take(places[:, :count]), scores=best[:, :count])
+        targets = self.targets.concatenate(finished).gather(places[:, :count])
+        return NBest(targets=targets, scores=best[:, :count])
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """The hypotheses of each sentence, best first."""
-        found = self.targets
-        columns = (found.tokens, found.token_log_probs, found.log_probs, self.scores)
+        """Return the hypotheses of each sentence, best first."""
+        targets = self.targets
+        columns = (targets.tokens, targets.token_log_probs, targets.log_probs, self.scores)
         sentences = zip(*(column.tolist() for column in columns), strict=True)
         return [
             [_hypothesis(*place) for place in zip(*sentence, strict=True) if place[-1] > -torch.inf]
             for sentence in sentences
         ]
-
-
-def no_n_best(like: Tensor, count: int) -> NBest:
-    """`count` empty places for each sentence of `like (b, ...)`."""
-    targets = empty_targets(like, count, log_prob=-torch.inf)
-    return NBest(targets=targets, scores=targets.log_probs)
-
-
-def ranked(targets: Targets, penalty: LengthPenalty) -> NBest:
-    """Finished hypotheses `(b, k)`, best first."""
-    lengths = (targets.tokens != PAD).sum(dim=2)
-    scores = targets.log_probs / penalty.of(lengths)
-    best, places = scores.sort(dim=1, descending=True, stable=True)
-    return NBest(targets=targets.take(places), scores=best)
 
 
 def _hypothesis(tokens: list[int], token_log_probs: list[float], log_prob: float, score: float) -> Hypothesis:

@@ -1,4 +1,4 @@
-"""The tokens that a target begins with, and those that may come next."""
+"""Next tokens: those that a prefix forces, those that the options allow, and the most probable ones."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.config import SearchConfig
-from mnmt_eval.search.protocol import EOS, PAD, State, TranslationModel
+from mnmt_eval.search.protocol import EOS, PAD, SearchModel, State
+
+_FIRST = PAD + 1
+_BLOCK = 128
+"""The number of vocabulary tokens whose maximum is taken at once."""
 
 
-def beginnings(src: Tensor, prefix: Tensor | None) -> Tensor:
-    """`(batch, 1 + prefix_len)` the token every target starts from, and those forced after it.
+def add_start(src: Tensor, prefix: Tensor | None) -> Tensor:
+    """Return the token that every target starts from, with the forced prefix after it.
 
     Args:
         src: `(batch, src_len)` token ids.
-        prefix: `(batch, prefix_len)` token ids, if any are forced.
+        prefix: `(batch, prefix_len)` token ids, or None if no tokens are forced.
+
+    Returns:
+        `(batch, 1 + prefix_len)` token ids.
 
     Raises:
-        EvalError: If `prefix` is of another batch, or has padding or an end in it.
+        EvalError: If `prefix` is of another batch, or contains padding or `</s>`.
     """
     if prefix is None:
         return src.new_full((len(src), 1), PAD)
@@ -32,40 +39,40 @@ def beginnings(src: Tensor, prefix: Tensor | None) -> Tensor:
     return F.pad(prefix, (1, 0), value=PAD)
 
 
-def begin(model: TranslationModel[State], src: Tensor, begun: Tensor) -> State:
-    """The state before the last token of `begun (batch, n)`."""
+def read_prefix(model: SearchModel[State], src: Tensor, prefix: Tensor) -> State:
+    """Return the model's state before the last token of `prefix (batch, n)`."""
     state = model.encode(src, src == PAD)
-    for tokens in begun[:, :-1].unbind(1):
+    for tokens in prefix[:, :-1].unbind(1):
         _, state = model.step(state, tokens)
     return state
 
 
 def constrain(log_probs: Tensor, targets: Tensor, *, length: int, config: SearchConfig) -> Tensor:
-    """Log-probabilities, -∞ where `min_length` or `no_repeat_ngram` forbids a token, else as they are.
+    """Return log-probabilities that are -∞ where `min_length` or `no_repeat_ngram` forbids a token.
 
-    Where they forbid every token, `</s>` is allowed nevertheless, so that each hypothesis can end. Nothing is
-    done about `PAD`, which `best_tokens` and sampling leave out.
+    Where they forbid every token, `</s>` is allowed nevertheless, so that each hypothesis can end. `PAD` is
+    not changed; `best_tokens` and sampling leave it out.
 
     Args:
         log_probs: `(rows, vocab_size)`.
-        targets: `(rows, n)`, each target's tokens so far with all it was begun with.
-        length: Tokens of each so far, without those it was begun with.
-        config: Of which `min_length` and `no_repeat_ngram` count.
+        targets: `(rows, n)`, each target's tokens so far, prefix included.
+        length: The number of tokens of each so far, without the prefix.
+        config: The search options; only `min_length` and `no_repeat_ngram` count.
     """
     allowed = log_probs
     if length + 1 < config.min_length:
-        allowed = _without_end(allowed)
+        allowed = _forbid_end(allowed)
     if config.no_repeat_ngram:
-        allowed = _without_repeats(allowed, targets, config.no_repeat_ngram)
-    return allowed if allowed is log_probs else _with_a_way_out(allowed, log_probs)
+        allowed = _forbid_repeats(allowed, targets, config.no_repeat_ngram)
+    return allowed if allowed is log_probs else _allow_end_if_stuck(allowed, log_probs)
 
 
-def _without_end(log_probs: Tensor) -> Tensor:
+def _forbid_end(log_probs: Tensor) -> Tensor:
     return log_probs.index_fill(1, torch.tensor([EOS], device=log_probs.device), -torch.inf)
 
 
-def _without_repeats(log_probs: Tensor, targets: Tensor, n: int) -> Tensor:
-    """Forbid the last token of every n-gram whose others are those that `targets` ends with."""
+def _forbid_repeats(log_probs: Tensor, targets: Tensor, n: int) -> Tensor:
+    """Forbid the last token of every n-gram whose other tokens are those that `targets` ends with."""
     if targets.size(1) < n:
         return log_probs
     ngrams = targets.unfold(1, n, 1)
@@ -74,23 +81,18 @@ def _without_repeats(log_probs: Tensor, targets: Tensor, n: int) -> Tensor:
     return log_probs.scatter(1, ngrams[..., -1].where(repeats, PAD), -torch.inf)
 
 
-def _with_a_way_out(allowed: Tensor, log_probs: Tensor) -> Tensor:
+def _allow_end_if_stuck(allowed: Tensor, log_probs: Tensor) -> Tensor:
     stuck = allowed[:, PAD + 1 :].amax(dim=1) == -torch.inf
     ends = log_probs[:, EOS].where(stuck, allowed[:, EOS])
     return allowed.index_copy(1, torch.tensor([EOS], device=ends.device), ends[:, None])
 
 
-_FIRST = PAD + 1
-_BLOCK = 128
-"""Tokens of a vocabulary whose maximum is taken at once."""
-
-
 def best_tokens(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` most probable next tokens of every row, best first; never `PAD`.
+    """Return the `count` most probable next tokens of every row, best first, never `PAD`.
 
     Args:
         log_probs: `(rows, vocab_size)`.
-        count: How many; all of them if there are fewer.
+        count: The number of tokens; all of them are returned if there are fewer.
 
     Returns:
         Their log-probabilities, float64, and the tokens, both `(rows, count)`.
@@ -112,9 +114,9 @@ def check_finite(best: Tensor) -> None:
 
 
 def _largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest of each row and their places, as `topk`, which takes several times as long.
+    """Return what `x.topk(count)` returns, in a fraction of its time.
 
-    They lie in the blocks of the `count` largest maxima, or behind the last whole block.
+    The largest values lie in the blocks with the `count` largest maxima, or behind the last whole block.
     """
     num_blocks = x.size(1) // _BLOCK
     if num_blocks <= count:
@@ -122,10 +124,10 @@ def _largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
         return values, places
     blocks, rest = x[:, : num_blocks * _BLOCK], x[:, num_blocks * _BLOCK :]
     blocks = blocks.view(len(x), num_blocks, _BLOCK)
-    chosen = blocks.amax(dim=2).topk(count).indices
-    within = torch.arange(_BLOCK, device=x.device)
-    places = (chosen[..., None] * _BLOCK + within).flatten(1)
-    behind = torch.arange(num_blocks * _BLOCK, x.size(1), device=x.device).expand_as(rest)
+    best_blocks = blocks.amax(dim=2).topk(count).indices
+    offsets = torch.arange(_BLOCK, device=x.device)
+    places = (best_blocks[..., None] * _BLOCK + offsets).flatten(1)
+    rest_places = torch.arange(num_blocks * _BLOCK, x.size(1), device=x.device).expand_as(rest)
     rows = torch.arange(len(x), device=x.device)[:, None]
-    values, order = torch.cat([blocks[rows, chosen].flatten(1), rest], dim=1).topk(count)
-    return values, torch.cat([places, behind], dim=1).gather(1, order)
+    values, order = torch.cat([blocks[rows, best_blocks].flatten(1), rest], dim=1).topk(count)
+    return values, torch.cat([places, rest_places], dim=1).gather(1, order)

@@ -1,37 +1,34 @@
-"""What search and translation need of a model and of a vocabulary."""
+"""The protocols of models that can be searched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Protocol, Self, TypeVar, runtime_checkable
 
 from torch import Tensor
 
-from mnmt_data.store import Ragged
-
 PAD = 0
-"""Padding of sources, and the token every target starts from; never a target's token."""
+"""Padding of sources, and the token that every target starts from; never a token of a target."""
 
 EOS = 1
 """The token that ends a sentence."""
 
 
 class DecoderState(Protocol):
-    """What a model knows of sources and targets so far, a row a hypothesis."""
+    """A model's keys and values of sources and target prefixes, one row per hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
-        """The state of the given rows `(n,)` int64, which may repeat and leave out."""
+        """Return the state of the given rows `(n,)` int64; rows may be repeated or left out."""
         ...
 
 
 State = TypeVar("State", bound=DecoderState)
 
 
-class TranslationModel(Protocol[State]):
-    """A model that translates left to right."""
+class SearchModel(Protocol[State]):
+    """A model that scores targets from left to right."""
 
     def encode(self, src: Tensor, padding_mask: Tensor) -> State:
-        """The state before the first target token, a row a source.
+        """Return the state before the first target token, one row per source.
 
         Args:
             src: `(batch, src_len)` int64 token ids.
@@ -40,11 +37,11 @@ class TranslationModel(Protocol[State]):
         ...
 
     def step(self, state: State, tokens: Tensor) -> tuple[Tensor, State]:
-        """Log-probabilities of what comes next, and the state there.
+        """Append one token to every hypothesis, and score the tokens that may follow.
 
         Args:
-            state: Of every hypothesis.
-            tokens: `(rows,)` int64, the token each hypothesis is continued by; `PAD` at first.
+            state: The state of every hypothesis.
+            tokens: `(rows,)` int64, the token that each hypothesis is continued by; `PAD` at first.
 
         Returns:
             `(rows, vocab_size)` float32 log-probabilities, and the state after `tokens`.
@@ -53,15 +50,15 @@ class TranslationModel(Protocol[State]):
 
 
 class FlatState(Protocol):
-    """What a model knows of sources and of every hypothesis there ever was, a row a source.
+    """A model's keys and values of sources and of all their hypotheses, one row per source.
 
-    Keys and values lie in a buffer of `beam * max_steps` slots a source: step `t` writes those of its `beam`
-    tokens into slots `t * beam` to `(t + 1) * beam - 1`, and nothing is moved when hypotheses branch. What a
-    model keeps of slots that no hypothesis descends from is its own affair.
+    Keys and values lie in a buffer of `beam * max_steps` slots per source. Step `t` writes those of its `beam`
+    tokens into slots `t * beam` to `(t + 1) * beam - 1`, and nothing is moved when hypotheses branch. A model
+    may drop slots that no live hypothesis descends from.
     """
 
     def keep(self, rows: Tensor) -> Self:
-        """The state of the given sources `(n,)` int64, ascending; the others have left."""
+        """Return the state of the given sources `(n,)` int64, ascending; the others have left the batch."""
         ...
 
 
@@ -69,50 +66,35 @@ Flat = TypeVar("Flat", bound=FlatState)
 
 
 @runtime_checkable
-class FlatModel(Protocol[Flat]):
-    """A model that translates left to right without moving what it knows when hypotheses branch."""
+class FlatSearchModel(Protocol[Flat]):
+    """A model that scores targets from left to right without moving its cache when hypotheses branch."""
 
     def start_flat(self, src: Tensor, padding_mask: Tensor, *, beam: int, max_steps: int) -> Flat:
-        """The state before the first target token.
+        """Return the state before the first target token.
 
         Args:
             src: `(batch, src_len)` int64 token ids.
             padding_mask: `(batch, src_len)`, True at padding.
-            beam: Hypotheses of a source.
-            max_steps: How often `step_flat` is called at most.
+            beam: Hypotheses per source.
+            max_steps: The largest number of calls of `step_flat`.
         """
         ...
 
     def step_flat(
         self, state: Flat, tokens: Tensor, ancestors: Tensor, positions: Tensor
     ) -> tuple[Tensor, Flat]:
-        """Log-probabilities of what comes next, and the state there; the earlier one must not be used again.
+        """Append one token to every hypothesis, and score the tokens that may follow.
+
+        The state that is passed in must not be used again.
 
         Args:
-            state: Of every source.
-            tokens: `(batch, beam)` int64, the token each hypothesis is continued by; `PAD` at first.
-            ancestors: `(batch, beam, beam * steps)` bool with `steps` counting this one, the slots each
-                hypothesis consists of: its token's own, which this step writes, and those of tokens before.
-            positions: `(batch, beam)` int64, the place of each token in its hypothesis, from 0: how many
-                ancestors it has but itself.
+            state: The state of every source.
+            tokens: `(batch, beam)` int64, the token that each hypothesis is continued by; `PAD` at first.
+            ancestors: `(batch, beam, beam * steps)` bool, with `steps` counting this one: the slots that each
+                hypothesis consists of. They are the slot that this step writes and those of earlier tokens.
+            positions: `(batch, beam)` int64, the position of each token in its hypothesis, from 0.
 
         Returns:
             `(batch, beam, vocab_size)` float32 log-probabilities, and the state after `tokens`.
         """
-        ...
-
-
-class Vocabulary(Protocol):
-    """Text to token ids and back."""
-
-    def encode_sources(self, lines: Sequence[str], *, target: str) -> Ragged:
-        """Sources as the model was trained on them: the target language's tag in its place, `EOS` at the end.
-
-        Raises:
-            DataError: If there is no such target language.
-        """
-        ...
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """Text of token ids; special ids leave nothing."""
         ...

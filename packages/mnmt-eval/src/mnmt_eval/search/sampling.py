@@ -1,4 +1,4 @@
-"""Drawing translations at random."""
+"""Translations drawn at random, reproducibly."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import torch
 from torch import Tensor
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.search.config import Sampling, SearchConfig
-from mnmt_eval.search.greedy import left_to_right
-from mnmt_eval.search.hypotheses import Hypothesis, Targets, ranked
-from mnmt_eval.search.next_tokens import begin, beginnings, check_finite
-from mnmt_eval.search.protocol import PAD, State, TranslationModel
+from mnmt_eval.search.config import SamplingConfig, SearchConfig
+from mnmt_eval.search.greedy import decode
+from mnmt_eval.search.hypotheses import Hypothesis, NBest, Targets
+from mnmt_eval.search.next_tokens import add_start, check_finite, read_prefix
+from mnmt_eval.search.protocol import PAD, SearchModel, State
 
 
 @torch.inference_mode()
 def sample(
-    model: TranslationModel[State], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
+    model: SearchModel[State], src: Tensor, config: SearchConfig, *, prefix: Tensor | None = None
 ) -> list[list[Hypothesis]]:
     """Draw `config.n_best` translations of each source, token by token.
 
-    What is drawn depends on the seed, the source and the sample's number alone, not on batch-mates; equal
-    sources have equal samples. Log-probabilities are the model's, not those it was drawn with.
+    A sample depends on the seed, the source and the sample's number alone, not on batch-mates; equal sources
+    have equal samples. Log-probabilities are the model's, not those of the sharpened distribution.
 
     Args:
-        model: What gives the log-probabilities.
+        model: The model that gives the log-probabilities.
         src: `(batch, src_len)` int64 token ids, padded with 0.
-        config: How to draw: its `sampling`, and what bounds lengths and repeats.
+        config: The search options: `sampling`, and the bounds of lengths and repeats.
         prefix: `(batch, prefix_len)` tokens that targets are forced to begin with, see `beam_search`.
 
     Returns:
@@ -40,25 +40,25 @@ def sample(
     """
     if config.sampling is None:
         raise EvalError("`sampling` must be set to draw translations, but is None.")
-    begun = beginnings(src, prefix)
+    prefix = add_start(src, prefix)
     if not len(src):
         return []
-    n, limits = config.n_best, config.max_length.of(src)
+    n, limits = config.n_best, config.max_length.limits(src)
     rows = torch.arange(len(src), device=src.device).repeat_interleave(n)
     uniforms = _uniforms(src, n, int(limits.max()), config.sampling.seed)
     choose = partial(_draw, uniforms=uniforms, sampling=config.sampling)
-    state = begin(model, src, begun).select(rows)
-    drawn = left_to_right(model, state, begun[rows], limits[rows], config, choose)
+    state = read_prefix(model, src, prefix).select(rows)
+    samples = decode(model, state, prefix[rows], limits[rows], config, choose)
     by_sentence = Targets(
-        tokens=drawn.tokens.view(len(src), n, -1),
-        token_log_probs=drawn.token_log_probs.view(len(src), n, -1),
-        log_probs=drawn.log_probs.view(len(src), n),
+        tokens=samples.tokens.view(len(src), n, -1),
+        token_log_probs=samples.token_log_probs.view(len(src), n, -1),
+        log_probs=samples.log_probs.view(len(src), n),
     )
-    return ranked(by_sentence, config.length_penalty).hypotheses()
+    return NBest.rank(by_sentence, config.length_penalty).hypotheses()
 
 
 def _uniforms(src: Tensor, count: int, steps: int, seed: int) -> Tensor:
-    """`(batch * count, steps)` float64 numbers from 0 to 1, those of a sample by a generator of its own."""
+    """Return `(batch * count, steps)` float64 numbers from 0 to 1; each sample has a generator to itself."""
     sources = [row[row != PAD].tolist() for row in src.cpu()]
     names = [f"{seed} {number} {source}" for source in sources for number in range(count)]
     return torch.stack([_random_row(name, steps) for name in names]).to(src.device)
@@ -70,8 +70,10 @@ def _random_row(name: str, steps: int) -> Tensor:
     return torch.rand(steps, dtype=torch.float64, generator=generator)
 
 
-def _draw(log_probs: Tensor, rows: Tensor, length: int, *, uniforms: Tensor, sampling: Sampling) -> Tensor:
-    """The token at which the cumulative probability, likeliest first, passes the random number."""
+def _draw(
+    log_probs: Tensor, rows: Tensor, length: int, *, uniforms: Tensor, sampling: SamplingConfig
+) -> Tensor:
+    """Return the token at which the cumulative probability, likeliest first, passes the random number."""
     log_probs = log_probs[:, PAD + 1 :].double()
     best = log_probs.amax(dim=1, keepdim=True)
     check_finite(best)
