@@ -1,4 +1,4 @@
-"""Which files of a folder are translated, and what their translations are called."""
+"""Inputs of a translation command: which files are translated into which."""
 
 from __future__ import annotations
 
@@ -10,84 +10,82 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.language.codes import languages_of
 
 
-def sources_of(folder: Path, pair: str) -> dict[str, Path]:
-    """The sources of a pair in a folder, by the names of their translations.
-
-    Of en-de, `NAME.en` and `NAME.en-de.en` are sources, and the translation of either is `NAME.en-de.de`;
-    `NAME.de-en.en` and `NAME.en-fr.en` are of other pairs.
-
-    Raises:
-        EvalError: If `pair` is none, there is no source, or two have translations of one name.
-    """
-    src, tgt = languages_of(pair)
-    found: dict[str, Path] = {}
-    for path in sorted(folder.glob(f"*.{src}")):
-        name, dot, of_pair = path.stem.rpartition(".")
-        if dot and src in of_pair.split("-") and of_pair.count("-") == 1:
-            if of_pair != pair:
-                continue
-        else:
-            name = path.stem
-        translation = f"{name}.{pair}.{tgt}"
-        if translation in found:
-            raise EvalError(
-                f"{path}: its translation would be {translation}, as that of {found[translation].name} is; "
-                "remove one of them."
-            )
-        found[translation] = path
-    if not found:
-        raise EvalError(f"{folder}: holds neither NAME.{src} nor NAME.{pair}.{src} to translate.")
-    return found
-
-
 @dataclass(frozen=True, kw_only=True)
-class Transfer:
-    """One input and the output of its translations."""
+class TranslationJob:
+    """One input, its task, and the output for its translations."""
 
-    pair: str | None
-    """Language pair of all lines; None where each line names its own."""
+    task: str | None
+    """The task of all lines; None if each line names its task."""
     source: Path | None
-    """A file, or stdin."""
-    output: Path | None
-    """A file, or stdout."""
+    """A file, or None for stdin."""
+    out: Path | None
+    """A file, or None for stdout."""
 
     @property
     def name(self) -> str:
-        """What messages call the input."""
+        """The input's name in messages."""
         return "stdin" if self.source is None else str(self.source)
 
 
-def find_transfers(
-    pairs: Sequence[str], *, tagged: bool, source: Path | None, output: Path | None
-) -> list[Transfer]:
-    """What is translated into what.
+def plan_jobs(
+    tasks: Sequence[str], *, tagged: bool, source: Path | None, out: Path | None
+) -> list[TranslationJob]:
+    """Return the inputs that options name, each with its output.
 
     Args:
-        pairs: Language pairs.
-        tagged: Whether every line names its pair.
-        source: A file or folder; stdin if None.
-        output: A file, or a folder if `source` is one; stdout if None.
+        tasks: Tasks such as `en-de`.
+        tagged: Whether every line names its task.
+        source: A file or folder, or None for stdin.
+        out: A file, or a folder if `source` is one, or None for stdout.
 
     Raises:
-        EvalError: If these do not fit together, a pair is none, or a folder holds nothing to translate.
+        EvalError: If these contradict each other, a task is no language pair, or a folder has no sources.
     """
-    if tagged == bool(pairs):
+    if tagged == bool(tasks):
         raise EvalError(
-            "translate takes either `--pair SRC-TGT`, or `--tagged` where every line names its pair."
+            "translate takes either `--task SRC-TGT`, or `--tagged` where every line names its task."
         )
     if source is not None and source.is_dir():
-        if tagged or output is None:
-            raise EvalError(
-                f"{source}: a folder takes `--pair` and, for the translations, `--output FOLDER`."
-            )
+        if tagged or out is None:
+            raise EvalError(f"{source}: a folder takes `--task` and, for the translations, `--out FOLDER`.")
         return [
-            Transfer(pair=pair, source=path, output=output / name)
-            for pair in dict.fromkeys(pairs)
-            for name, path in sources_of(source, pair).items()
+            TranslationJob(task=task, source=path, out=out / name)
+            for task in dict.fromkeys(tasks)
+            for name, path in sources_of(source, task).items()
         ]
-    if len(pairs) > 1:
+    if len(tasks) > 1:
         raise EvalError(
-            f"one text cannot be of several pairs ({', '.join(pairs)}): give folders as `--input` and "
-            "`--output`, or lines that name their pair, with `--tagged`."
+            f"one text cannot be of several tasks ({', '.join(tasks)}): give folders as `--input` and "
+            "`--out`, or lines that name their task, with `--tagged`."
         )
-    return [Transfer(pair=None if tagged else pairs[0], source=source, output=output)]
+    return [TranslationJob(task=None if tagged else tasks[0], source=source, out=out)]
+
+
+def sources_of(folder: Path, task: str) -> dict[str, Path]:
+    """Return the sources of a task in a folder, by the names of their translations.
+
+    Of en-de, `NAME.en` and `NAME.en-de.en` are sources, and the translation of either is `NAME.en-de.de`;
+    `NAME.de-en.en` and `NAME.en-fr.en` belong to other tasks.
+
+    Raises:
+        EvalError: If `task` is no language pair, there is no source, or two have translations of one name.
+    """
+    src, tgt = languages_of(task)
+    sources: dict[str, Path] = {}
+    for path in sorted(folder.glob(f"*.{src}")):
+        name, dot, tag = path.stem.rpartition(".")
+        if dot and src in tag.split("-") and tag.count("-") == 1:
+            if tag != task:
+                continue
+        else:
+            name = path.stem
+        translation = f"{name}.{task}.{tgt}"
+        if translation in sources:
+            raise EvalError(
+                f"{path}: its translation would be {translation}, as that of {sources[translation].name} is; "
+                "remove one of them."
+            )
+        sources[translation] = path
+    if not sources:
+        raise EvalError(f"{folder}: holds neither NAME.{src} nor NAME.{task}.{src} to translate.")
+    return sources

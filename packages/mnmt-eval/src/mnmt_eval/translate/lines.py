@@ -1,62 +1,102 @@
-"""Source text as lines."""
+"""Source lines, how they are read, and the vocabulary that encodes them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from mnmt_data.errors import DataError
+from mnmt_data import DataError, Ragged
 from mnmt_eval.errors import EvalError
 from mnmt_eval.text import decode_line
-from mnmt_eval.translate.window import Line
 
 TargetOf = Callable[[str], str]
-"""Target language of a pair such as `en-de`; raises EvalError or DataError if it cannot be translated."""
+"""The target language of a task such as `en-de`; raises EvalError or DataError if it cannot be translated."""
 
 
-def read_lines(stream: Iterable[bytes], *, name: str, target: str) -> Iterator[Line]:
-    r"""Line of UTF-8 that all go into one language; each ends with \n or \r\n and nothing else.
+class Vocabulary(Protocol):
+    """A vocabulary that turns text into token ids and back."""
 
-    Args:
-        stream: The lines as bytes.
-        name: What messages call it.
-        target: The language.
+    def encode_sources(self, lines: Sequence[str], *, target: str) -> Ragged:
+        """Encode sources as in training, with the target language's tag in its place and `EOS` at the end.
 
-    Raises:
-        EvalError: Naming the line that is not UTF-8.
-    """
-    for number, text, digest in _decoded(stream, name):
+        Raises:
+            DataError: If there is no such target language.
+        """
+        ...
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of token ids; special ids have no text."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """A source line."""
+
+    text: str
+    """The line without its end."""
+    target: str
+    """The language to translate it into."""
+    number: int = 0
+    """The line's number in its file, from 1."""
+    digest: str = ""
+    """A checksum of this line and all lines before it."""
+
+
+def number_lines(texts: Iterable[str], *, target: str) -> Iterator[Line]:
+    """Yield lines of text that all go into one language, with their numbers and digests."""
+    for number, text, digest in _number(texts):
         yield Line(text=text, target=target, number=number, digest=digest)
 
 
-def read_tagged_lines(stream: Iterable[bytes], *, name: str, target_of: TargetOf) -> Iterator[Line]:
-    """Lines that each begin with their pair and a tab: `en-de<TAB>text`.
+def source_lines(stream: Iterable[bytes], *, name: str, target: str) -> Iterator[Line]:
+    r"""Yield lines of UTF-8 that all go into one language; each ends with \n or \r\n and nothing else.
 
     Args:
         stream: The lines as bytes.
-        name: What messages call it.
-        target_of: Tells the target language of a pair.
+        name: The stream's name in messages.
+        target: The target language.
 
     Raises:
-        EvalError: Naming the line that is not UTF-8, has no pair, or has one that cannot be translated.
+        EvalError: If a line is not UTF-8; the message names the line.
+    """
+    return number_lines(_decode(stream, name), target=target)
+
+
+def tagged_source_lines(stream: Iterable[bytes], *, name: str, target_of: TargetOf) -> Iterator[Line]:
+    """Yield lines that each begin with their task and a tab: `en-de<TAB>text`.
+
+    Args:
+        stream: The lines as bytes.
+        name: The stream's name in messages.
+        target_of: Returns the target language of a task.
+
+    Raises:
+        EvalError: If a line is not UTF-8, or has no task that can be translated; the message names the line.
     """
     targets: dict[str, str] = {}
-    for number, tagged, digest in _decoded(stream, name):
-        pair, tab, text = tagged.partition("\t")
+    for number, tagged, digest in _number(_decode(stream, name)):
+        task, tab, text = tagged.partition("\t")
         if not tab:
-            raise EvalError(f"{name}:{number}: must begin with its pair and a tab, such as `en-de<TAB>text`.")
-        if pair not in targets:
+            raise EvalError(f"{name}:{number}: must begin with its task and a tab, such as `en-de<TAB>text`.")
+        if task not in targets:
             try:
-                targets[pair] = target_of(pair)
+                targets[task] = target_of(task)
             except (EvalError, DataError) as error:
                 raise EvalError(f"{name}:{number}: {error}") from None
-        yield Line(text=text, target=targets[pair], number=number, digest=digest)
+        yield Line(text=text, target=targets[task], number=number, digest=digest)
 
 
-def _decoded(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, str, str]]:
-    """Number from 1, text and digest of each line."""
+def _number(texts: Iterable[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield each text with its number from 1, and a digest of all texts up to it."""
     digest = hashlib.blake2b(digest_size=16)
-    for number, line in enumerate(stream, start=1):
-        text = decode_line(line, name=name, number=number)
+    for number, text in enumerate(texts, start=1):
         digest.update(text.encode() + b"\n")
         yield number, text, digest.hexdigest()
+
+
+def _decode(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    for number, line in enumerate(stream, start=1):
+        yield decode_line(line, name=name, number=number)

@@ -1,4 +1,4 @@
-"""What a reader of translations should know of some of them."""
+"""Outputs of translations: a stream, or a file that an interrupted command resumes."""
 
 from __future__ import annotations
 
@@ -11,85 +11,82 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
 
-from mnmt_data.store import write_json
-from mnmt_eval.errors import EvalError
-from mnmt_eval.exclusive import hold
-from mnmt_eval.translate.translation import FORMATS, Format, Translation
-from mnmt_eval.translate.window import Line
+from mnmt_data.store import file_lock, write_json
 
-_NAMED = 20
-"""Lines that a remark names; of others it says how many."""
+from mnmt_eval.errors import EvalError
+from mnmt_eval.translate.lines import Line
+from mnmt_eval.translate.translation import FORMATS, Format, Translation
+
+TranslatedLines = Sequence[tuple[Line, Translation]]
+
+_MAX_LISTED = 20
+"""The number of lines that a remark lists; it counts the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SomeLines:
-    """Lines of a text, of which the first are known by number: there may be millions."""
+class LineNumbers:
+    """The first of some line numbers, and their count: there may be millions."""
 
     first: Sequence[int] = ()
-    """Numbers of the first of them."""
+    """The first numbers."""
 
     count: int = 0
-    """How many there are."""
+    """The number of lines."""
 
-    def and_also(self, numbers: Sequence[int]) -> SomeLines:
-        """These and further ones, that come after them."""
-        return SomeLines(first=[*self.first, *numbers][:_NAMED], count=self.count + len(numbers))
+    def extend(self, numbers: Sequence[int]) -> LineNumbers:
+        """Return these and further numbers, which come after them."""
+        return LineNumbers(first=[*self.first, *numbers][:_MAX_LISTED], count=self.count + len(numbers))
 
     def __str__(self) -> str:
         more = self.count - len(self.first)
-        named = ", ".join(map(str, self.first))
-        return f"line{'s' * (self.count > 1)} {named}" + (f" and {more:,} more" if more else "")
+        listed = ", ".join(map(str, self.first))
+        return f"line{'s' * (self.count > 1)} {listed}" + (f" and {more:,} more" if more else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remarks:
-    """Lines that were not translated as others are."""
+    """The lines that were not translated as others are."""
 
-    in_parts: SomeLines = field(default_factory=SomeLines)
+    in_parts: LineNumbers = field(default_factory=LineNumbers)
     """Lines that were too long and translated in parts."""
 
-    truncated: SomeLines = field(default_factory=SomeLines)
+    truncated: LineNumbers = field(default_factory=LineNumbers)
     """Lines whose translation the maximal length cut off."""
 
     @classmethod
-    def read(cls, content: Mapping[str, Mapping[str, Any]]) -> Self:
-        """What `asdict` made of some."""
-        return cls(**{name: SomeLines(**lines) for name, lines in content.items()})
+    def from_dict(cls, content: Mapping[str, Mapping[str, Any]]) -> Self:
+        """Return the remarks that `asdict` turned into `content`."""
+        return cls(**{name: LineNumbers(**lines) for name, lines in content.items()})
 
-    def after(self, group: Iterable[tuple[Line, Translation]]) -> Remarks:
-        """These, and those on further translations."""
-        pairs = list(group)
+    def extend(self, lines: Iterable[tuple[Line, Translation]]) -> Remarks:
+        """Return these remarks and those on further translations."""
+        pairs = list(lines)
         in_parts = [line.number for line, translation in pairs if translation.parts > 1]
         truncated = [line.number for line, translation in pairs if translation.truncated]
-        return Remarks(
-            in_parts=self.in_parts.and_also(in_parts), truncated=self.truncated.and_also(truncated)
-        )
+        return Remarks(in_parts=self.in_parts.extend(in_parts), truncated=self.truncated.extend(truncated))
 
-    def told(self, *, max_source: int | None) -> Iterator[str]:
-        """The remarks, a line each."""
+    def messages(self, *, max_source: int | None) -> Iterator[str]:
+        """Yield a message for each kind of remark."""
         if self.in_parts.count:
             yield f"longer than {max_source} tokens, so translated in parts: {self.in_parts}"
         if self.truncated.count:
             yield f"cut off at its maximal length, the translation of {self.truncated}"
 
 
-Group = Sequence[tuple[Line, Translation]]
-
-
 class Output(Protocol):
-    """Where translations go."""
+    """A place that translations are written to."""
 
     @property
     def remarks(self) -> Remarks:
-        """On all translations that are there."""
+        """The remarks on all translations that were written."""
         ...
 
-    def remaining(self, lines: Iterator[Line]) -> Iterator[Line]:
-        """Those of `lines` of which the translations are not there yet."""
+    def skip_written(self, lines: Iterator[Line]) -> Iterator[Line]:
+        """Return the rest of `lines`, after those whose translations are written already."""
         ...
 
-    def write(self, group: Group) -> None:
-        """Add translations; once this returns, nothing that happens to the process can lose them."""
+    def write(self, lines: TranslatedLines) -> None:
+        """Write translations; once this returns, nothing that happens to the process can lose them."""
         ...
 
 
@@ -97,97 +94,99 @@ class StreamOutput:
     """A stream such as stdout.
 
     Args:
-        stream: Takes bytes.
-        form: How translations are written.
-        name: What messages call it.
+        stream: A stream of bytes.
+        form: The format of translations.
+        name: The stream's name in messages.
     """
 
     def __init__(self, stream: BinaryIO, form: Format, *, name: str) -> None:
         self._stream, self._form, self._name = stream, FORMATS[form], name
         self.remarks = Remarks()
 
-    def remaining(self, lines: Iterator[Line]) -> Iterator[Line]:
-        """All of them."""
+    def skip_written(self, lines: Iterator[Line]) -> Iterator[Line]:
+        """Return all lines."""
         return lines
 
-    def write(self, group: Group) -> None:
+    def write(self, lines: TranslatedLines) -> None:
         """Write translations and flush them.
 
         Raises:
-            OSError: Naming the stream; a BrokenPipeError if nobody reads it any more.
+            OSError: If the stream cannot be written; a BrokenPipeError if nobody reads it any more.
         """
-        with _naming(self._name):
-            self._stream.write(_written(group, self._form))
+        with _name_in_errors(self._name):
+            self._stream.write(_encode(lines, self._form))
             self._stream.flush()
-        self.remarks = self.remarks.after(group)
+        self.remarks = self.remarks.extend(lines)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputRecord:
-    """What `OUTPUT.record.json` says: how the output was made, and how far it has come."""
+    """The contents of `OUTPUT.record.json`: the settings of the output, and how far it has come."""
 
     made_with: Mapping[str, Any]
-    """All that decides what a line's translation is, and how it is written."""
+    """Every setting that decides what a line's translation is, and how it is written."""
 
     lines: int = 0
-    """Source lines of which the translations are there."""
+    """The number of source lines whose translations are written."""
 
     digest: str = ""
-    """Of those lines."""
+    """The digest of those lines."""
 
     bytes: int = 0
-    """Length of the output; what comes after it was being written when the process was killed."""
+    """The length of the output; what comes after it was being written when the process was killed."""
 
     remarks: Remarks = field(default_factory=Remarks)
 
 
 class FileOutput:
-    """A file, and beside it a record that tells how far it has come and of which input.
+    """A file of translations, and beside it a record of how far it has come and of which input.
+
+    Translations are on the disk before the record counts them, so that an interrupted command resumes after
+    the last that was counted. No other process may write the file at the same time, see `open_file_output`.
 
     Args:
-        path: The file; what is there is kept, if its record says that it was made in the same way.
-        form: How translations are written.
-        made_with: What decides what a line's translation is.
+        path: The file; its contents stay if its record has the same settings.
+        form: The format of translations.
+        made_with: Every setting that decides what a line's translation is.
 
     Raises:
-        EvalError: If there is something that was not made in the same way, or another process writes it.
+        EvalError: If the file was made with other settings.
         OSError: If the file cannot be written.
     """
 
     def __init__(self, path: Path, form: Format, made_with: Mapping[str, Any]) -> None:
         self._path, self._form = path, FORMATS[form]
-        self._record_path = path.with_name(path.name + ".record.json")
-        self._file = _opened(path)
+        self._record_path = record_path(path)
+        self._file = _open(path)
         try:
-            hold(self._file, str(path))
-            self._record = self._begun({**made_with, "format": form})
+            self._record = self._resume({**made_with, "format": form})
         except BaseException:
             self._file.close()
             raise
         self._file.truncate(self._record.bytes)
         self._file.seek(self._record.bytes)
-        self._keep(self._record)
+        self._save(self._record)
 
     def close(self) -> None:
-        """Close the file, without lines that an interruption kept from being counted."""
+        """Close the file, without lines that an interruption left uncounted."""
         with closing(self._file):
             self._file.truncate(self._record.bytes)
 
     @property
     def remarks(self) -> Remarks:
-        """On all translations that are there."""
+        """The remarks on all translations that were written."""
         return self._record.remarks
 
     @property
     def lines(self) -> int:
-        """How many source lines have their translations there."""
+        """The number of source lines whose translations are written."""
         return self._record.lines
 
-    def remaining(self, lines: Iterator[Line]) -> Iterator[Line]:
-        """Those of `lines` of which the translations are not there yet.
+    def skip_written(self, lines: Iterator[Line]) -> Iterator[Line]:
+        """Return the rest of `lines`, after those whose translations are written already.
 
         Raises:
-            EvalError: If the others are not those that the file was made of.
+            EvalError: If the file was made of other lines.
         """
         last = Line(text="", target="")
         for line in islice(lines, self._record.lines):
@@ -199,33 +198,33 @@ class FileOutput:
             )
         return lines
 
-    def write(self, group: Group) -> None:
-        """Add translations, on the disk before the record counts them."""
-        if not group:
+    def write(self, lines: TranslatedLines) -> None:
+        """Write translations to the disk, and then count them in the record."""
+        if not lines:
             return
-        content = _written(group, self._form)
-        with _naming(str(self._path)):
+        content = _encode(lines, self._form)
+        with _name_in_errors(str(self._path)):
             self._file.write(content)
             self._file.flush()
             os.fsync(self._file.fileno())
-        last, _ = group[-1]
-        self._keep(
+        last, _ = lines[-1]
+        self._save(
             replace(
                 self._record,
                 lines=last.number,
                 digest=last.digest,
                 bytes=self._record.bytes + len(content),
-                remarks=self.remarks.after(group),
+                remarks=self.remarks.extend(lines),
             )
         )
 
-    def _keep(self, record: OutputRecord) -> None:
+    def _save(self, record: OutputRecord) -> None:
         # Interrupted in between, the record on the disk counts less than the file has, never more.
         self._record = record
         write_json(self._record_path, asdict(record))
 
-    def _begun(self, made_with: Mapping[str, Any]) -> OutputRecord:
-        """The record of what is there, or of nothing."""
+    def _resume(self, made_with: Mapping[str, Any]) -> OutputRecord:
+        """Return the record of what the file holds, or of nothing."""
         if not self._path.stat().st_size:
             return OutputRecord(made_with=made_with)
         record = self._read_record()
@@ -242,7 +241,7 @@ class FileOutput:
     def _read_record(self) -> OutputRecord:
         try:
             content = json.loads(self._record_path.read_text(encoding="utf-8"))
-            return OutputRecord(**{**content, "remarks": Remarks.read(content["remarks"])})
+            return OutputRecord(**{**content, "remarks": Remarks.from_dict(content["remarks"])})
         except FileNotFoundError:
             raise EvalError(
                 f"{self._path}: exists, and no {self._record_path.name} beside it says how it was made; "
@@ -254,21 +253,47 @@ class FileOutput:
             ) from None
 
 
-def _opened(path: Path) -> BinaryIO:
-    """The file, made if need be, with what it holds."""
+@contextmanager
+def open_file_output(path: Path, form: Format, made_with: Mapping[str, Any]) -> Iterator[FileOutput]:
+    """Open a file output, and keep other processes from opening it until the block ends.
+
+    Args:
+        path: The file.
+        form: The format of translations.
+        made_with: Every setting that decides what a line's translation is.
+
+    Raises:
+        EvalError: If the file was made with other settings, or another process writes it.
+        OSError: If the file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        file_lock(path.with_name(f".{path.name}.lock"), name=path, error=EvalError),
+        closing(FileOutput(path, form, made_with)) as output,
+    ):
+        yield output
+
+
+def record_path(path: Path) -> Path:
+    """Return the path of a file output's record."""
+    return path.with_name(path.name + ".record.json")
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open the file with its contents; create it if it does not exist."""
     if path.exists() and not path.is_file():
-        raise EvalError(f"{path}: is not a regular file; leave `--output` out and redirect stdout to it.")
+        raise EvalError(f"{path}: is not a regular file; leave `--out` out and redirect stdout to it.")
     path.parent.mkdir(parents=True, exist_ok=True)
     return path.open("r+b" if path.exists() else "xb")
 
 
-def _written(group: Group, form: Callable[[Line, Translation], str]) -> bytes:
-    return "".join(form(line, translation) for line, translation in group).encode("utf-8")
+def _encode(lines: TranslatedLines, form: Callable[[Line, Translation], str]) -> bytes:
+    return "".join(form(line, translation) for line, translation in lines).encode("utf-8")
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Put a name into what the system says of a failure."""
+def _name_in_errors(name: str) -> Iterator[None]:
+    """Name the output in the system's errors."""
     try:
         yield
     except OSError as error:

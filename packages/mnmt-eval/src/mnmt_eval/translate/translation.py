@@ -1,4 +1,4 @@
-"""What translating a line gives."""
+"""The translation of a line, and the formats in which it is written."""
 
 from __future__ import annotations
 
@@ -8,38 +8,40 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from mnmt_eval.language.codes import base_language
-from mnmt_eval.translate.window import Line
+from mnmt_eval.translate.lines import Line
 
 _WITHOUT_SPACES = ("zh", "zho", "cmn", "yue", "wuu", "ja", "jpn")
-"""Languages that put no space between sentences. Thai and Khmer put one there, though none between words."""
+"""Languages that put no space between sentences. Thai and Khmer do, though not between words."""
+
+Format = Literal["text", "table", "json"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One translation of a line."""
+    """One translation of a line, or of a part of one."""
 
     text: str
-    """Without line breaks."""
+    """The translation without line breaks."""
 
     score: float
-    """What candidates are ranked by: the log-probability divided by the length penalty."""
+    """The log-probability divided by the length penalty; candidates are ranked by it."""
 
     log_prob: float
-    """Sum of its tokens' log-probabilities, in nats."""
+    """The sum of the tokens' log-probabilities, in nats."""
 
     complete: bool = True
-    """Whether it ends by itself; if not, the maximal length cut it off."""
+    """Whether the model ended the translation; if not, the maximal length cut it off."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Translation:
-    """The translations found of one line."""
+    """The candidates for the translation of a line."""
 
     n_best: tuple[Candidate, ...]
-    """Best score first; at least one."""
+    """At least one candidate, best score first."""
 
     parts: int = 1
-    """In how many parts the line was translated: several of one that is too long, 0 of a blank one."""
+    """The number of parts that were translated apart: several of a line that is too long, 0 of a blank one."""
 
     @property
     def text(self) -> str:
@@ -48,7 +50,7 @@ class Translation:
 
     @property
     def score(self) -> float:
-        """Score of the best translation."""
+        """The score of the best translation."""
         return self.n_best[0].score
 
     @property
@@ -61,24 +63,24 @@ BLANK = Translation(n_best=(Candidate(text="", score=0.0, log_prob=0.0),), parts
 """The translation of a blank line."""
 
 
-def joined(parts: Sequence[tuple[Candidate, ...]], *, target: str) -> Translation:
-    """The translation of a line from those of its parts, of which there is at least one.
+def join_parts(parts: Sequence[tuple[Candidate, ...]], *, target: str) -> Translation:
+    """Return the translation of a line from those of its parts, of which there is at least one.
 
     The i-th best of a line is the i-th best of each part, one after the other, for as many as every part has.
     Its score is the mean of the parts' scores, its log-probability the sum.
 
     Args:
         parts: The candidates of each part, best first.
-        target: Their language, which says whether sentences have a space between them.
+        target: Their language, which decides whether sentences have a space between them.
     """
     if len(parts) == 1:
         return Translation(n_best=parts[0])
     space = "" if base_language(target) in _WITHOUT_SPACES else " "
-    n_best = tuple(_concatenated(candidates, space) for candidates in zip(*parts, strict=False))
+    n_best = tuple(_concatenate(candidates, space) for candidates in zip(*parts, strict=False))
     return Translation(n_best=n_best, parts=len(parts))
 
 
-def _concatenated(candidates: Sequence[Candidate], space: str) -> Candidate:
+def _concatenate(candidates: Sequence[Candidate], space: str) -> Candidate:
     return Candidate(
         text=space.join(candidate.text for candidate in candidates if candidate.text),
         score=sum(candidate.score for candidate in candidates) / len(candidates),
@@ -87,23 +89,20 @@ def _concatenated(candidates: Sequence[Candidate], space: str) -> Candidate:
     )
 
 
-Format = Literal["text", "table", "json"]
-
-
 def as_text(line: Line, translation: Translation) -> str:
-    """The best translation as a line."""
+    """Format the best translation as a line."""
     return f"{translation.text}\n"
 
 
 def as_table(line: Line, translation: Translation) -> str:
-    """A line a candidate, best first: number of the source line, score, text, with tabs between them."""
-    rows = ((line.number, f"{found.score:.6f}", found.text) for found in translation.n_best)
+    """Format a line per candidate, best first: number of the source line, score and text, tab-separated."""
+    rows = ((line.number, f"{candidate.score:.6f}", candidate.text) for candidate in translation.n_best)
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
 
 def as_json(line: Line, translation: Translation) -> str:
-    """All that is known of a translation, as one line of JSON."""
-    known = {
+    """Format a translation with all its numbers as one line of JSON."""
+    content = {
         "line": line.number,
         "target": line.target,
         "text": translation.text,
@@ -112,7 +111,7 @@ def as_json(line: Line, translation: Translation) -> str:
         "parts": translation.parts,
         "n_best": [asdict(candidate) for candidate in translation.n_best],
     }
-    return json.dumps(known, ensure_ascii=False) + "\n"
+    return json.dumps(content, ensure_ascii=False) + "\n"
 
 
 FORMATS: Mapping[Format, Callable[[Line, Translation], str]] = {
@@ -120,4 +119,4 @@ FORMATS: Mapping[Format, Callable[[Line, Translation], str]] = {
     "table": as_table,
     "json": as_json,
 }
-"""By their names."""
+"""The functions that format a translation, by name."""

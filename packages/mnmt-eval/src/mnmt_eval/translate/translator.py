@@ -1,4 +1,4 @@
-"""A model, its vocabulary and how to search, applied to lines."""
+"""Translation of lines with a model, its vocabulary and the options of a search."""
 
 from __future__ import annotations
 
@@ -11,52 +11,55 @@ from typing import Generic
 import torch
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.search import Hypothesis, SearchConfig
+from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.search.dispatch import search
-from mnmt_eval.search.protocol import State, TranslationModel, Vocabulary
+from mnmt_eval.search.hypotheses import Hypothesis
+from mnmt_eval.search.protocol import SearchModel, State
+from mnmt_eval.translate.lines import Line, Vocabulary
 from mnmt_eval.translate.translation import Candidate, Translation
-from mnmt_eval.translate.window import BATCH_TOKENS, Found, Line, Sources, Window
+from mnmt_eval.translate.window import BATCH_TOKENS, CandidateList, Sources, Window
 
 WINDOW_LINES = 1024
-"""Lines read ahead and sorted by length, where nothing else is said."""
+"""The default number of lines that are read ahead and sorted by length."""
 
 WINDOW_CHARACTERS = 2**22
-"""Where a window of long lines ends before it has all its lines, to bound memory."""
+"""The characters after which a window of long lines ends early, to bound memory."""
 
 LEAST_MAX_SOURCE = 8
 """Room for a tag, `</s>`, and any one character, in bytes if need be."""
 
 OnLines = Callable[[int], object]
-"""Is told how many more lines are translated, be they ready to be given in their order or not."""
+"""A function that is called with the number of lines that were translated since the last call."""
 
-SearchAll = Callable[[Iterable[Sources]], Iterator[list[Found]]]
-"""What searches batches of sources, and gives what it found in their order."""
+SearchBatches = Callable[[Iterable[Sources]], Iterator[list[CandidateList]]]
+"""A function that searches batches of sources, and yields their results in order."""
 
 _LINE_BREAKS = str.maketrans("\n\r", "  ")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Translator(Generic[State]):
-    """What translates lines.
+    """A model with its vocabulary and the options of a search, ready to translate lines.
 
     Raises:
         EvalError: If a field is out of its range.
     """
 
-    model: TranslationModel[State]
-    """What gives the log-probabilities."""
+    model: SearchModel[State]
+    """The model that gives the log-probabilities."""
     vocab: Vocabulary
-    """The vocabulary it was trained with, which knows where sources have their target tag."""
+    """The vocabulary that the model was trained with; it knows where sources have their target tag."""
     config: SearchConfig
-    """How to search."""
+    """The options of the search."""
     max_source: int | None = None
-    """Most tokens of a source, its tag and `</s>` included; longer lines are translated in parts."""
+    """The largest number of tokens of a source, its tag and `</s>` included; longer lines are translated in
+    parts."""
     batch_tokens: int = BATCH_TOKENS
-    """Source tokens searched at a time, padding included."""
+    """The source tokens searched at a time, padding included."""
     window_lines: int = WINDOW_LINES
-    """Lines read, and sorted by length, before the first is translated."""
+    """The lines that are read, and sorted by length, before the first is translated."""
     device: str = "cpu"
-    """Where the model is."""
+    """The device that the model is on."""
 
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "window_lines"):
@@ -65,8 +68,8 @@ class Translator(Generic[State]):
         if self.max_source is not None and self.max_source < LEAST_MAX_SOURCE:
             raise EvalError(f"`max_source` must be at least {LEAST_MAX_SOURCE}, but is {self.max_source}.")
 
-    def search(self, sources: Sources) -> list[Found]:
-        """Search a batch of sources, or its halves where memory does not suffice for all at a time.
+    def search(self, sources: Sources) -> list[CandidateList]:
+        """Search a batch of sources, or its halves one after the other if memory does not suffice for all.
 
         Raises:
             EvalError: If the model has diverged, or there is no memory for a single source.
@@ -76,7 +79,7 @@ class Translator(Generic[State]):
         try:
             n_bests = search(self.model, torch.from_numpy(sources).to(self.device), self.config)
         except RuntimeError as error:
-            if not _wants_memory(error):
+            if not _is_out_of_memory(error):
                 raise
             middle = len(sources) // 2
             if not middle:
@@ -92,15 +95,15 @@ class Translator(Generic[State]):
         self,
         lines: Iterable[Line],
         *,
-        search_all: SearchAll | None = None,
+        search_batches: SearchBatches | None = None,
         on_lines: OnLines = lambda lines: None,
     ) -> Iterator[list[tuple[Line, Translation]]]:
         """Translate lines, window by window.
 
         Args:
-            lines: Where the next is asked for once there is no more to do with those before.
-            search_all: What searches; by default `search`, here, a batch at a time.
-            on_lines: Called after each batch.
+            lines: The lines; the next is read once there is no more to do with those before.
+            search_batches: The function that searches; by default `search`, in this process, batch by batch.
+            on_lines: A function that is called after each batch.
 
         Yields:
             Lines in their order with their translations, as they get ready.
@@ -111,17 +114,19 @@ class Translator(Generic[State]):
             Exception: What `lines` raises, after all lines before.
         """
         windows: deque[Window] = deque()
-        searched = (search_all or partial(map, self.search))(self._batches(lines, windows))
-        for found in searched:
-            on_lines(windows[0].add(found))
+        search_batches = search_batches or partial(map, self.search)
+        for results in search_batches(self._batches(lines, windows)):
+            on_lines(windows[0].add(results))
             yield windows[0].take()
             if windows[0].is_done:
                 windows.popleft()
 
     def _batches(self, lines: Iterable[Line], windows: deque[Window]) -> Iterator[Sources]:
-        """The batches of all windows, each of which is put into `windows` when its turn has come."""
-        for chosen in _cut_windows(lines, self.window_lines):
-            window = Window(self.vocab, chosen, batch_tokens=self.batch_tokens, max_source=self.max_source)
+        """Yield the batches of all windows, each of which is put into `windows` when its turn has come."""
+        for window_lines in _make_windows(lines, self.window_lines):
+            window = Window(
+                self.vocab, window_lines, batch_tokens=self.batch_tokens, max_source=self.max_source
+            )
             windows.append(window)
             yield from window.batches()
 
@@ -135,7 +140,7 @@ class Translator(Generic[State]):
 
 
 def translate(
-    model: TranslationModel[State],
+    model: SearchModel[State],
     vocab: Vocabulary,
     lines: Sequence[str],
     *,
@@ -149,18 +154,19 @@ def translate(
     """Translate lines into one language.
 
     Args:
-        model: What translates.
-        vocab: The vocabulary it was trained with, which knows where sources have their target tag.
+        model: The model that gives the log-probabilities.
+        vocab: The vocabulary that the model was trained with; it knows where sources have their target tag.
         lines: Source sentences; a blank one has an empty translation.
         target: The target language, such as `de`.
-        config: How to search.
-        max_source: Most tokens of a source; longer lines are translated in parts. None: no such limit.
-        batch_tokens: Source tokens searched at a time; sentences of similar length go together.
-        device: Where the model is.
-        on_lines: Called after each batch.
+        config: The options of the search.
+        max_source: The largest number of tokens of a source; longer lines are translated in parts. None: no
+            such limit.
+        batch_tokens: The source tokens searched at a time; sentences of similar length go together.
+        device: The device that the model is on.
+        on_lines: A function that is called after each batch.
 
     Returns:
-        A translation a line, in the order of the lines; line breaks within one become spaces.
+        A translation per line, in the order of the lines; line breaks within one become spaces.
 
     Raises:
         EvalError: If an argument is out of its range, or the model has diverged.
@@ -175,20 +181,20 @@ def translate(
         window_lines=max(1, len(lines)),
         device=device,
     )
-    vocab.encode_sources([], target=target)  # tells a wrong language though there be no line
+    vocab.encode_sources([], target=target)  # refuses an unknown language even if there is no line
 
     sources = (Line(text=line, target=target) for line in lines)
-    ready = translator.translate(sources, on_lines=on_lines)
-    return [translation for group in ready for _, translation in group]
+    groups = translator.translate(sources, on_lines=on_lines)
+    return [translation for group in groups for _, translation in group]
 
 
-def _wants_memory(error: RuntimeError) -> bool:
-    """Whether memory did not suffice; on a CPU, torch has no exception of its own for that."""
+def _is_out_of_memory(error: RuntimeError) -> bool:
+    """Return whether memory did not suffice; on a CPU, torch raises no specific exception."""
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
-def _cut_windows(lines: Iterable[Line], window_lines: int) -> Iterator[list[Line]]:
-    """Lines in windows; what was read before `lines` fails comes before its exception."""
+def _make_windows(lines: Iterable[Line], window_lines: int) -> Iterator[list[Line]]:
+    """Divide lines into windows; if `lines` raises, the lines before it are yielded first."""
     window: list[Line] = []
     failure: Exception | None = None
     characters = 0

@@ -1,4 +1,4 @@
-"""Jobs that are taken from where they come while others are done."""
+"""Processes that search batches side by side."""
 
 from __future__ import annotations
 
@@ -15,23 +15,110 @@ from typing import Any, Generic, Self, TypeVar
 from mnmt_eval.errors import EvalError
 
 Job = TypeVar("Job")
+Result = TypeVar("Result")
 
-_PATIENCE_SECONDS = 1.0
+_AHEAD = 4
+"""Jobs per process that may wait, be under way, or have results that wait for those of earlier jobs."""
+
+_STOP_SECONDS = 1.0
+"""How long the end of the thread that takes jobs is awaited."""
 
 
-class Taking(Generic[Job]):
-    """Takes jobs in a thread, so that results need not wait for a job that is yet to come.
+class Workers(Generic[Job, Result]):
+    """Processes forked from this one, so that a model that is loaded here is in memory once.
+
+    They leave Ctrl-C to this process, and end when it does, for whatever reason.
 
     Args:
-        jobs: Where they come from; taken from in that thread only.
-        ahead: Jobs that may be taken before the first is finished.
+        count: The number of processes.
+        start: A function that is called once in each process, with its number from 0, and returns the
+            function that does the jobs.
+    """
+
+    def __init__(self, count: int, start: Callable[[int], Callable[[Job], Result]]) -> None:
+        context = get_context("fork")
+        self._idle: list[Connection] = []
+        self._busy: dict[Connection, int] = {}
+        self._processes: list[ForkProcess] = []
+        self._queue: JobQueue[Job] | None = None
+        for number in range(count):
+            ours, theirs = context.Pipe()
+            self._idle.append(ours)
+            arguments = (start, number, theirs, list(self._idle))
+            process = context.Process(target=_work, args=arguments, daemon=True)
+            process.start()
+            theirs.close()
+            self._processes.append(process)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._queue is not None:
+            self._queue.stop()
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.join()
+
+    def map(self, jobs: Iterable[Job]) -> Iterator[Result]:
+        """Yield the result of each job, in the jobs' order.
+
+        Raises:
+            EvalError: If a process was killed.
+            Exception: What a job raised; or what `jobs` raised, after all results of the jobs before.
+        """
+        results: dict[int, Result] = {}
+        num_sent = num_yielded = 0
+        more = True
+        with JobQueue(jobs, ahead=_AHEAD * len(self._processes)) as queue:
+            self._queue = queue
+            while more or num_yielded < num_sent:
+                awaited = [*self._busy, queue.bell] if more and self._idle else [*self._busy]
+                for ready in wait(awaited):
+                    if isinstance(ready, Connection) and ready in self._busy:
+                        results.update(self._receive(ready))
+                    elif (job := queue.next()) is not None:
+                        self._send(num_sent, job)
+                        num_sent += 1
+                    else:
+                        more = False
+                while num_yielded in results:
+                    yield results.pop(num_yielded)
+                    queue.release()
+                    num_yielded += 1
+        if queue.failure is not None:
+            raise queue.failure
+
+    def _send(self, number: int, job: Job) -> None:
+        pipe = self._idle.pop()
+        pipe.send(job)
+        self._busy[pipe] = number
+
+    def _receive(self, pipe: Connection) -> dict[int, Result]:
+        """Return the result that has arrived, by the number of its job."""
+        result, error = _answer(pipe)
+        if error is not None:
+            raise error
+        self._idle.append(pipe)
+        return {self._busy.pop(pipe): result}
+
+
+class JobQueue(Generic[Job]):
+    """Jobs that a thread takes ahead of time, so that results need not wait for a job that is yet to come.
+
+    Args:
+        jobs: The jobs; only the thread iterates over them.
+        ahead: The number of jobs that may be taken before the first is released.
     """
 
     def __init__(self, jobs: Iterable[Job], *, ahead: int) -> None:
         self.bell, self._ringer = Pipe(duplex=False)
-        """Can be read once for each job, and once more at the end."""
+        """A pipe that can be read once for each job, and once more at the end."""
         self.failure: Exception | None = None
-        """What ended the jobs, if it was that."""
+        """The exception that `jobs` ended with, if any."""
         self._jobs: deque[Job] = deque()
         self._room = Semaphore(ahead)
         self._stopped = False
@@ -54,14 +141,14 @@ class Taking(Generic[Job]):
         """
         self._stopped = True
         self._room.release()
-        self._thread.join(timeout=_PATIENCE_SECONDS)
+        self._thread.join(timeout=_STOP_SECONDS)
 
     def next(self) -> Job | None:
-        """The next job, once for each time that `bell` can be read; None at the end."""
+        """Return the next job, once for each time that `bell` can be read; None at the end."""
         self.bell.recv_bytes()
         return self._jobs.popleft() if self._jobs else None
 
-    def finished(self) -> None:
+    def release(self) -> None:
         """Make room for another job."""
         self._room.release()
 
@@ -78,93 +165,6 @@ class Taking(Generic[Job]):
         self._ringer.send_bytes(b"end")
 
 
-Result = TypeVar("Result")
-
-_AHEAD = 4
-"""Jobs a process that may wait, be under way, or have results that wait for those of earlier jobs."""
-
-
-class Workers(Generic[Job, Result]):
-    """Processes forked from this one, so that a model that is loaded here is in memory once.
-
-    They leave Ctrl-C to this process, and end when it does, however that is.
-
-    Args:
-        count: How many.
-        start: Called once in each process, with its number from 0; gives what does the jobs.
-    """
-
-    def __init__(self, count: int, start: Callable[[int], Callable[[Job], Result]]) -> None:
-        context = get_context("fork")
-        self._idle: list[Connection] = []
-        self._busy: dict[Connection, int] = {}
-        self._processes: list[ForkProcess] = []
-        self._taking: Taking[Job] | None = None
-        for number in range(count):
-            ours, theirs = context.Pipe()
-            self._idle.append(ours)
-            arguments = (start, number, theirs, list(self._idle))
-            process = context.Process(target=_work, args=arguments, daemon=True)
-            process.start()
-            theirs.close()
-            self._processes.append(process)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._taking is not None:
-            self._taking.stop()
-        for process in self._processes:
-            process.terminate()
-        for process in self._processes:
-            process.join()
-
-    def map(self, jobs: Iterable[Job]) -> Iterator[Result]:
-        """What comes of each job, in their order.
-
-        Raises:
-            EvalError: If a process was killed.
-            Exception: What a job raised; or what `jobs` raised, after all results of the jobs before.
-        """
-        found: dict[int, Result] = {}
-        sent = given = 0
-        more = True
-        with Taking(jobs, ahead=_AHEAD * len(self._processes)) as taking:
-            self._taking = taking
-            while more or given < sent:
-                awaited = [*self._busy, taking.bell] if more and self._idle else [*self._busy]
-                for ready in wait(awaited):
-                    if isinstance(ready, Connection) and ready in self._busy:
-                        found.update(self._receive(ready))
-                    elif (job := taking.next()) is not None:
-                        self._send(sent, job)
-                        sent += 1
-                    else:
-                        more = False
-                while given in found:
-                    yield found.pop(given)
-                    taking.finished()
-                    given += 1
-        if taking.failure is not None:
-            raise taking.failure
-
-    def _send(self, number: int, job: Job) -> None:
-        pipe = self._idle.pop()
-        pipe.send(job)
-        self._busy[pipe] = number
-
-    def _receive(self, pipe: Connection) -> dict[int, Result]:
-        """The result that is there, by the number of its job."""
-        result, error = _answer(pipe)
-        if error is not None:
-            raise error
-        self._idle.append(pipe)
-        return {self._busy.pop(pipe): result}
-
-
 def _answer(pipe: Connection) -> Any:
     try:
         return pipe.recv()
@@ -178,7 +178,7 @@ def _answer(pipe: Connection) -> Any:
 def _work(
     start: Callable[[int], Callable[[Any], Any]], number: int, pipe: Connection, others: Sequence[Connection]
 ) -> None:
-    """Do what comes through `pipe` until it is closed, by the end of the process that holds its other end."""
+    """Do the jobs that come through `pipe` until the process at its other end closes it or ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for other in others:
         other.close()  # or none of them would ever close
