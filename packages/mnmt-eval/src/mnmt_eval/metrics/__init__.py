@@ -2,9 +2,9 @@
 
 from mnmt_eval.metrics.bleurt import Bleurt
 from mnmt_eval.metrics.comet import Comet
-from mnmt_eval.metrics.config import BleurtOptions, CometOptions, LanguageOptions, MetricOptions
+from mnmt_eval.metrics.config import BleurtConfig, CometConfig, LanguageConfig, MetricConfig
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
-from mnmt_eval.metrics.metric import Metric, Score
+from mnmt_eval.metrics.metric import Floats, Metric, Score
 from mnmt_eval.metrics.registry import METRICS, metric
 from mnmt_eval.metrics.resampling import ConfidenceInterval, bootstrap
 from mnmt_eval.metrics.sacrebleu_metrics import Bleu, Chrf, Ter
@@ -14,15 +14,16 @@ __all__ = [
     "METRICS",
     "Bleu",
     "Bleurt",
-    "BleurtOptions",
+    "BleurtConfig",
     "Chrf",
     "Comet",
-    "CometOptions",
+    "CometConfig",
     "ConfidenceInterval",
+    "Floats",
     "LanguageAccuracy",
-    "LanguageOptions",
+    "LanguageConfig",
     "Metric",
-    "MetricOptions",
+    "MetricConfig",
     "PairedTest",
     "Score",
     "Ter",

@@ -1,4 +1,4 @@
-"""BLEURT."""
+"""BLEURT, a learned metric."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.config import BleurtOptions
-from mnmt_eval.metrics.metric import MeanMetric, signature
+from mnmt_eval.metrics.config import BleurtConfig
+from mnmt_eval.metrics.metric import MeanMetric, make_signature
 
 if TYPE_CHECKING:
-    from mnmt_eval.metrics.bleurt_model import BleurtScorer
+    from mnmt_eval.metrics.bleurt_model import BleurtModel
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
@@ -26,16 +26,16 @@ class Bleurt(MeanMetric):
     confined to them. Texts longer than the model's positions are cut at the end, the longer of the two first.
     """
 
-    def __init__(self, options: BleurtOptions) -> None:
-        """BLEURT with a checkpoint; the model is loaded when the first sentences are scored.
+    def __init__(self, config: BleurtConfig) -> None:
+        """Check the checkpoint; the model is loaded when the first sentences are scored.
 
         Raises:
-            EvalError: If no checkpoint is named or none is there, or the extra is not installed.
+            EvalError: If no checkpoint is named, the named one is missing, or the extra is not installed.
         """
         super().__init__(num_references=1)
-        self._options = options
-        self._version = _version()
-        self._checkpoint, self._weights = _find_weights(options.checkpoint)
+        self._config = config
+        self._version = _installed_version()
+        self._checkpoint, self._weights = _find_weights(config.checkpoint)
 
     @property
     def name(self) -> str:
@@ -46,24 +46,23 @@ class Bleurt(MeanMetric):
     def signature(self) -> str:
         """The checkpoint's folder, the first digits of its weights' SHA-256, and bleurt-pytorch's version."""
         digest = _digest(self._weights, self._weights.stat().st_mtime_ns)
-        return signature(
+        return make_signature(
             nrefs=1, model=self._checkpoint.name, sha256=digest, version=f"bleurt-pytorch-{self._version}"
         )
 
     def _scores(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
     ) -> Sequence[float]:
-        options = self._options
-        scorer = _load(self._checkpoint, options.batch_sentences, options.device)
-        return scorer.score(hypotheses, references[0])
+        model = _load(self._checkpoint, self._config.batch_sentences, self._config.device)
+        return model.score(hypotheses, references[0])
 
 
 # A model serves all systems and texts of a command.
 @lru_cache(maxsize=1)
-def _load(checkpoint: Path, batch_sentences: int, device: str) -> BleurtScorer:
-    from mnmt_eval.metrics.bleurt_model import BleurtScorer
+def _load(checkpoint: Path, batch_sentences: int, device: str) -> BleurtModel:
+    from mnmt_eval.metrics.bleurt_model import BleurtModel
 
-    return BleurtScorer(checkpoint, batch_sentences=batch_sentences, device=device)
+    return BleurtModel(checkpoint, batch_sentences=batch_sentences, device=device)
 
 
 @lru_cache(maxsize=1)
@@ -72,7 +71,7 @@ def _digest(weights: Path, modified: int) -> str:
         return file_digest(file, "sha256").hexdigest()[:12]
 
 
-def _version() -> str:
+def _installed_version() -> str:
     try:
         major = int(version("transformers").partition(".")[0])
         installed = version("bleurt-pytorch")
@@ -91,9 +90,9 @@ def _version() -> str:
 def _find_weights(checkpoint: Path | None) -> tuple[Path, Path]:
     if checkpoint is None:
         raise EvalError("bleurt: must have a `checkpoint`, the folder of a model such as BLEURT-20.")
-    found = [path for path in (checkpoint / name for name in _WEIGHTS) if path.is_file()]
-    if not found or not (checkpoint / "config.json").is_file():
+    weights = [path for path in (checkpoint / name for name in _WEIGHTS) if path.is_file()]
+    if not weights or not (checkpoint / "config.json").is_file():
         raise EvalError(
             f"{checkpoint}: no BLEURT checkpoint, which has config.json and {' or '.join(_WEIGHTS)}."
         )
-    return checkpoint.resolve(), found[0]
+    return checkpoint.resolve(), weights[0]

@@ -1,4 +1,4 @@
-"""BLEURT's model."""
+"""BLEURT's model; needs torch and the extra `bleurt`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from safetensors import SafetensorError
 from mnmt_eval.errors import EvalError
 
 
-class BleurtScorer:
+class BleurtModel:
     """A BLEURT checkpoint, ready to score."""
 
     def __init__(self, checkpoint: Path, *, batch_sentences: int, device: str) -> None:
-        """Load it from its folder; nothing is downloaded.
+        """Load the checkpoint from its folder; nothing is downloaded.
 
         Args:
             checkpoint: A folder with config.json, weights, and spm.model or vocab.txt.
             batch_sentences: Sentences scored at a time.
-            device: Where to.
+            device: The device to load it to.
 
         Raises:
             EvalError: If the folder holds no whole checkpoint, or there is no such device.
@@ -34,7 +34,7 @@ class BleurtScorer:
         except (OSError, ValueError, TypeError, RuntimeError, SafetensorError) as error:
             reason = str(error).strip().partition("\n")[0]
             raise EvalError(f"{checkpoint}: the BLEURT checkpoint cannot be loaded: {reason}") from None
-        # Weights that are not there would be drawn at random.
+        # Missing weights would be drawn at random.
         if missing := loading["missing_keys"]:
             raise EvalError(
                 f"{checkpoint}: the BLEURT checkpoint lacks {len(missing)} weights, such as {min(missing)}."
@@ -49,13 +49,13 @@ class BleurtScorer:
 
     @torch.inference_mode()
     def score(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-        """The model's score of each hypothesis against its reference."""
+        """Return the model's score of each hypothesis against its reference."""
         by_length = sorted(range(len(hypotheses)), key=lambda i: len(hypotheses[i]) + len(references[i]))
         scores = [0.0] * len(hypotheses)
         for start in range(0, len(by_length), self._batch_sentences):
             batch = by_length[start : start + self._batch_sentences]
-            made = self._score_batch([hypotheses[i] for i in batch], [references[i] for i in batch])
-            for i, score in zip(batch, made, strict=True):
+            batch_scores = self._score_batch([hypotheses[i] for i in batch], [references[i] for i in batch])
+            for i, score in zip(batch, batch_scores, strict=True):
                 scores[i] = score
         return scores
 

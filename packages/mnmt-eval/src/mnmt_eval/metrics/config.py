@@ -1,4 +1,4 @@
-"""How metrics are configured, beyond the target language."""
+"""Options of metrics, beyond the target language."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mnmt_eval.errors import EvalError
 
 
 @dataclass(frozen=True, kw_only=True)
-class BleurtOptions:
-    """BLEURT's model.
+class BleurtConfig:
+    """Options of BLEURT.
 
     Raises:
         EvalError: If a field is out of its range.
@@ -23,7 +23,7 @@ class BleurtOptions:
     """Sentences scored at a time."""
 
     device: str = "cpu"
-    """Where the model is: `cpu`, `cuda`, `cuda:1`."""
+    """Device of the model: `cpu`, `cuda`, `cuda:1`."""
 
     def __post_init__(self) -> None:
         if self.batch_sentences < 1:
@@ -31,11 +31,11 @@ class BleurtOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CometOptions:
-    """Where COMET's scores come from: a file, or `comet-score` in another environment.
+class CometConfig:
+    """The source of COMET's scores: a file, or `comet-score` in another environment.
 
     Raises:
-        EvalError: If a field is out of its range, or both ways are chosen.
+        EvalError: If a field is out of its range, or both sources are given.
     """
 
     scores: Path | None = None
@@ -45,7 +45,7 @@ class CometOptions:
     """The Python of an environment in which unbabel-comet is installed."""
 
     model: str | None = None
-    """COMET's model. If none is named, `Unbabel/wmt22-comet-da` is run, and that of a file is `unstated`."""
+    """COMET's model. By default `Unbabel/wmt22-comet-da` is run, and the model of a file is `unstated`."""
 
     gpus: int = 0
     """GPUs that `comet-score` uses."""
@@ -63,33 +63,38 @@ class CometOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageOptions:
-    """How languages are identified."""
+class LanguageConfig:
+    """Options of language accuracy."""
 
     candidates: tuple[str, ...] = ()
     """The languages that outputs may be in: those of the study. There is no default."""
 
     identifier: str = "py3langid"
-    """`py3langid`, or `lingua` as a cross-check."""
+    """The program that identifies languages: `py3langid`, or `lingua` as a cross-check."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetricOptions:
-    """The options of all metrics.
+class MetricConfig:
+    """Options of all metrics.
 
     Raises:
         EvalError: If a field is out of its range.
     """
 
     num_references: int = 1
-    """References of every sentence; 0 suits a COMET model that needs none, and `language`."""
+    """References per sentence; 0 suits `language`, and a COMET model that needs none."""
 
     tokenizer: str | None = None
-    """One of sacreBLEU's tokenizers, for BLEU; if none is named, the target language chooses."""
+    """BLEU's tokenizer, one of sacreBLEU's; by default the target language decides."""
 
-    bleurt: BleurtOptions = field(default_factory=BleurtOptions)
-    comet: CometOptions = field(default_factory=CometOptions)
-    language: LanguageOptions = field(default_factory=LanguageOptions)
+    bleurt: BleurtConfig = field(default_factory=BleurtConfig)
+    """Options of `bleurt`."""
+
+    comet: CometConfig = field(default_factory=CometConfig)
+    """Options of `comet`."""
+
+    language: LanguageConfig = field(default_factory=LanguageConfig)
+    """Options of `language`."""
 
     def __post_init__(self) -> None:
         if self.num_references < 0:

@@ -1,4 +1,4 @@
-"""A metric's value together with all that makes it reproducible."""
+"""The protocol of metrics, their scores, signatures and scales."""
 
 from __future__ import annotations
 
@@ -12,57 +12,26 @@ from numpy.typing import NDArray
 
 from mnmt_eval.errors import EvalError
 
+Floats: TypeAlias = NDArray[np.float64]
+
+_FOUR_DECIMALS = ("bleurt", "comet", "loss")
+_LOWER_IS_BETTER = ("ter", "loss")
+_MAX_LISTED = 5
+"""The number of lines that a message lists."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """The value of a metric on a corpus."""
+    """The value of a metric on a corpus, with everything that makes it reproducible."""
 
     name: str
     """The metric's name, such as `chrf++`."""
 
     value: float
-    """On the metric's own scale: from 0 to 100 but for `bleurt` and `comet`; `ter` may exceed 100."""
+    """The value on the metric's scale: from 0 to 100 but for `bleurt` and `comet`; `ter` may exceed 100."""
 
     signature: str
     """The metric's signature."""
-
-
-def signature(*, nrefs: int, **settings: str) -> str:
-    """The signature of a metric that is not sacreBLEU's, in sacreBLEU's form."""
-    return "|".join([f"nrefs:{nrefs}", *(f"{key}:{value}" for key, value in settings.items())])
-
-
-def resampled_signature(metric: str, **settings: int) -> str:
-    """A metric's signature with how was resampled, where sacreBLEU puts it: after the references."""
-    nrefs, *rest = metric.split("|")
-    return "|".join([nrefs, *(f"{key}:{value}" for key, value in settings.items()), *rest])
-
-
-_SMALL_NUMBERS = ("bleurt", "comet", "loss")
-_LOWER_IS_BETTER = ("ter", "loss")
-
-
-def higher_is_better(metric: str) -> bool:
-    """Whether better translations have higher values of a metric, or of a run's `loss`."""
-    return metric not in _LOWER_IS_BETTER
-
-
-def titled(metric: str) -> str:
-    """A metric's name, and that lower is better where it is."""
-    return metric if higher_is_better(metric) else f"{metric} (lower is better)"
-
-
-def decimals(metric: str) -> int:
-    """How many decimals of a metric's values are worth reading."""
-    return 4 if metric in _SMALL_NUMBERS else 2
-
-
-def shown(value: float, metric: str, *, sign: str = "") -> str:
-    """A value, or with `sign="+"` a difference, with as many decimals."""
-    return f"{value:{sign}.{decimals(metric)}f}"
-
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class Metric(Protocol):
@@ -75,12 +44,12 @@ class Metric(Protocol):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Its name in the registry."""
+        """The metric's name in the registry."""
 
     @property
     @abstractmethod
     def signature(self) -> str:
-        """All that is needed to compute the same value again: `nrefs:1|…`."""
+        """Everything that is needed to compute the same value again: `nrefs:1|…`."""
 
     @property
     def higher_is_better(self) -> bool:
@@ -91,12 +60,12 @@ class Metric(Protocol):
     def sentence_statistics(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] = ()
     ) -> Floats:
-        """What the metric must know of each sentence, (sentences, k).
+        """Return the statistics of each sentence, (sentences, k).
 
         Args:
             hypotheses: A system's output.
             references: The sentences of the first reference, those of the second, …
-            sources: What was translated, for metrics that look at it.
+            sources: The source sentences, for metrics that look at them.
 
         Raises:
             EvalError: If these do not belong together.
@@ -104,23 +73,23 @@ class Metric(Protocol):
 
     @abstractmethod
     def values(self, totals: Floats) -> Floats:
-        """Values of corpora whose statistics sum to `totals`, (…, k); of shape (…)."""
+        """Return the values of corpora whose statistics sum to `totals`, (…, k); of shape (…)."""
 
     def sentence_scores(self, statistics: Floats) -> Floats:
-        """The value of each sentence alone, (sentences,)."""
+        """Return the value of each sentence alone, (sentences,)."""
         return self.values(statistics)
 
     def corpus(self, statistics: Floats) -> Score:
-        """The value of the corpus whose sentences have these statistics, (sentences, k)."""
-        return self._scored(float(self.values(statistics.sum(axis=0))))
+        """Return the value of the corpus whose sentences have these statistics, (sentences, k)."""
+        return self._score(float(self.values(statistics.sum(axis=0))))
 
     def score(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] = ()
     ) -> Score:
-        """The value of a system's output; arguments as of `sentence_statistics`."""
+        """Return the value of a system's output; for the arguments see `sentence_statistics`."""
         return self.corpus(self.sentence_statistics(hypotheses, references, sources))
 
-    def _scored(self, value: float) -> Score:
+    def _score(self, value: float) -> Score:
         return Score(name=self.name, value=value, signature=self.signature)
 
 
@@ -137,12 +106,12 @@ class MeanMetric(Metric):
     def _scores(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
     ) -> Sequence[float]:
-        """A score for each sentence."""
+        """Return a score for each sentence."""
 
     def sentence_statistics(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] = ()
     ) -> Floats:
-        """The score, and 1, as in `Metric`."""
+        """Return the score, and 1, of each sentence; see `Metric`."""
         check_alignment(self.name, hypotheses, references, sources, num_references=self._num_references)
         scores = np.asarray(self._scores(hypotheses, references, sources), dtype=np.float64)
         if not np.isfinite(scores).all():
@@ -153,11 +122,33 @@ class MeanMetric(Metric):
         return np.column_stack([scores, np.ones_like(scores)])
 
     def values(self, totals: Floats) -> Floats:
-        """The mean of the scores, as in `Metric`."""
+        """Return the mean of the scores; see `Metric`."""
         return np.asarray(totals[..., 0] / totals[..., 1])
 
 
-_NAMED_LINES = 5
+def make_signature(*, nrefs: int, **settings: str) -> str:
+    """Return the signature of a metric that is not sacreBLEU's, in sacreBLEU's form: `nrefs:1|key:value|…`."""
+    return "|".join([f"nrefs:{nrefs}", *(f"{key}:{value}" for key, value in settings.items())])
+
+
+def higher_is_better(metric: str) -> bool:
+    """Return whether better translations have higher values of a metric, or of a run's `loss`."""
+    return metric not in _LOWER_IS_BETTER
+
+
+def column_title(metric: str) -> str:
+    """Return a metric's name, with a note if lower is better."""
+    return metric if higher_is_better(metric) else f"{metric} (lower is better)"
+
+
+def decimals(metric: str) -> int:
+    """Return the number of decimals of a metric's values that are worth reading."""
+    return 4 if metric in _FOUR_DECIMALS else 2
+
+
+def format_value(value: float, metric: str, *, sign: str = "") -> str:
+    """Format a value of a metric, or with `sign="+"` a difference of values."""
+    return f"{value:{sign}.{decimals(metric)}f}"
 
 
 def check_alignment(
@@ -168,17 +159,17 @@ def check_alignment(
     *,
     num_references: int,
 ) -> None:
-    """Refuse texts that a metric would only seem to measure.
+    """Refuse hypotheses, references and sources that do not belong together line by line.
 
     A blank line is a sentence like any other; but where its source (without sources, its hypothesis) is not
     blank, one of its references must not be blank either.
 
     Args:
-        metric: Its name, for the message.
+        metric: The metric's name, for the message.
         hypotheses: A system's output.
         references: The sentences of the first reference, those of the second, …
-        sources: What was translated; may be empty.
-        num_references: How many references there must be.
+        sources: The source sentences; may be empty.
+        num_references: The expected number of references.
 
     Raises:
         EvalError: If there is no sentence, the numbers differ, or sentences have no reference.
@@ -194,8 +185,8 @@ def check_alignment(
         raise EvalError(
             f"{metric}: must have {num_references} reference(s) a sentence, but has {len(references)}."
         )
-    named = [(f"sentences in reference {i}", reference) for i, reference in enumerate(references, start=1)]
-    for what, sentences in [*named, ("sources", sources or hypotheses)]:
+    texts = [(f"sentences in reference {i}", reference) for i, reference in enumerate(references, start=1)]
+    for what, sentences in [*texts, ("sources", sources or hypotheses)]:
         if len(sentences) != len(hypotheses):
             raise EvalError(
                 f"{metric}: must have as many {what} as hypotheses ({len(hypotheses)}), "
@@ -212,8 +203,8 @@ def _check_references(metric: str, references: Sequence[Sequence[str]], sources:
         if source.strip() and not any(map(str.strip, translations))
     ]
     if missing:
-        more = f" and {len(missing) - _NAMED_LINES} more" if len(missing) > _NAMED_LINES else ""
+        more = f" and {len(missing) - _MAX_LISTED} more" if len(missing) > _MAX_LISTED else ""
         raise EvalError(
             f"{metric}: must have a reference for every sentence, but has none in line(s) "
-            f"{', '.join(missing[:_NAMED_LINES])}{more}."
+            f"{', '.join(missing[:_MAX_LISTED])}{more}."
         )

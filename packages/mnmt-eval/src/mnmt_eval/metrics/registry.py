@@ -9,111 +9,111 @@ from pathlib import Path
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language.codes import languages_of
 from mnmt_eval.metrics.bleurt import Bleurt
-from mnmt_eval.metrics.comet import Comet, names_outputs
-from mnmt_eval.metrics.config import MetricOptions
+from mnmt_eval.metrics.comet import Comet, contains_outputs
+from mnmt_eval.metrics.config import MetricConfig
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
 from mnmt_eval.metrics.metric import Metric
 from mnmt_eval.metrics.sacrebleu_metrics import Bleu, Chrf, Ter
 
-_DEFAULT_OPTIONS = MetricOptions()
+_DEFAULT_CONFIG = MetricConfig()
 
-_MAKERS: dict[str, Callable[[str, MetricOptions], Metric]] = {
-    "bleu": lambda target, options: Bleu(
-        target, tokenizer=options.tokenizer, num_references=options.num_references
+_CONSTRUCTORS: dict[str, Callable[[str, MetricConfig], Metric]] = {
+    "bleu": lambda target, config: Bleu(
+        target, tokenizer=config.tokenizer, num_references=config.num_references
     ),
-    "chrf": lambda target, options: Chrf(num_references=options.num_references),
-    "chrf++": lambda target, options: Chrf(word_order=2, num_references=options.num_references),
-    "ter": lambda target, options: Ter(num_references=options.num_references),
-    "bleurt": lambda target, options: Bleurt(options.bleurt),
-    "comet": lambda target, options: Comet(options.comet, num_references=options.num_references),
-    "language": lambda target, options: LanguageAccuracy(target, options.language),
+    "chrf": lambda target, config: Chrf(num_references=config.num_references),
+    "chrf++": lambda target, config: Chrf(word_order=2, num_references=config.num_references),
+    "ter": lambda target, config: Ter(num_references=config.num_references),
+    "bleurt": lambda target, config: Bleurt(config.bleurt),
+    "comet": lambda target, config: Comet(config.comet, num_references=config.num_references),
+    "language": lambda target, config: LanguageAccuracy(target, config.language),
 }
 
-METRICS = tuple(_MAKERS)
-"""Their names."""
+METRICS = tuple(_CONSTRUCTORS)
+"""The names of all metrics."""
+
+DEFAULT_METRICS = ("bleu", "chrf")
+"""The metrics that are computed by default."""
 
 
-def metric(name: str, *, target: str, options: MetricOptions = _DEFAULT_OPTIONS) -> Metric:
-    """The metric called `name`.
+def metric(name: str, *, target: str, config: MetricConfig = _DEFAULT_CONFIG) -> Metric:
+    """Return the metric called `name`.
 
     Args:
         name: One of `METRICS`.
         target: The target language, such as `de` or `zh_CN`.
-        options: How the metrics are configured; each looks only at its own.
+        config: The options of all metrics; each looks only at its own.
 
     Raises:
-        EvalError: If there is none of that name, or what it needs is missing: an extra, a model, an option.
+        EvalError: If `name` is unknown, or what the metric needs is missing: an extra, a model, an option.
     """
-    if name not in _MAKERS:
+    if name not in _CONSTRUCTORS:
         raise EvalError(f"unknown metric {name!r}; must be one of {', '.join(METRICS)}.")
-    return _MAKERS[name](target, options)
-
-
-DEFAULT_METRICS = ("bleu", "chrf")
-"""The metrics that are computed where none is named."""
+    return _CONSTRUCTORS[name](target, config)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetricChoice:
-    """Metrics by name, with their options for every text.
+class MetricSet:
+    """Metrics by name, with options that suit every system and text.
 
     Raises:
-        EvalError: If a name is none of a metric's.
+        EvalError: If a name is unknown.
     """
 
     names: tuple[str, ...] = DEFAULT_METRICS
+    """The names, each one of `METRICS`."""
 
-    options: MetricOptions = field(default_factory=MetricOptions)
-    """In the path of COMET's scores, `{system}`, `{testset}` and `{task}` stand for what is measured."""
+    config: MetricConfig = field(default_factory=MetricConfig)
+    """The options. In the path of COMET's scores, `{system}`, `{testset}` and `{task}` are placeholders."""
 
     def __post_init__(self) -> None:
         for name in self.names or ("",):
             if name not in METRICS:
-                raise EvalError(f"`metrics` must be of {', '.join(METRICS)}, but has {name!r}.")
+                raise EvalError(f"`metric` must be of {', '.join(METRICS)}, but has {name!r}.")
 
-    def of(
+    def metrics(
         self, *, system: str, testset: str, task: str, tasks: Iterable[str], num_references: int = 1
     ) -> list[Metric]:
-        """The metrics of one system's translations of one text.
+        """Return the metrics of one system's translations of one text.
 
         Args:
-            system: Its name.
+            system: The system's name.
             testset: The test set.
             task: The language pair.
-            tasks: All pairs of the study: translations may be in their languages, if options name none.
-            num_references: References of every sentence.
+            tasks: All tasks of the study. Translations may be in their languages, unless options name others.
+            num_references: The number of references per sentence.
 
         Raises:
             EvalError: If a metric needs an extra or an option.
         """
         _, target = languages_of(task)
-        languages = dict.fromkeys(language for pair in tasks for language in languages_of(pair))
-        spoken = replace(
-            self.options.language, candidates=self.options.language.candidates or tuple(languages)
+        languages = dict.fromkeys(language for name in tasks for language in languages_of(name))
+        language = replace(
+            self.config.language, candidates=self.config.language.candidates or tuple(languages)
         )
-        comet = replace(self.options.comet, scores=self._comet_scores(system, testset, task))
-        options = replace(self.options, num_references=num_references, language=spoken, comet=comet)
-        return [metric(name, target=target, options=options) for name in self.names]
-
-    def _comet_scores(self, system: str, testset: str, task: str) -> Path | None:
-        if self.options.comet.scores is None:
-            return None
-        places = {"{system}": system, "{testset}": testset, "{task}": task}
-        path = str(self.options.comet.scores)
-        for place, name in places.items():
-            path = path.replace(place, name)
-        return Path(path)
+        comet = replace(self.config.comet, scores=self._comet_scores(system, testset, task))
+        config = replace(self.config, num_references=num_references, language=language, comet=comet)
+        return [metric(name, target=target, config=config) for name in self.names]
 
     def check_systems(self, systems: Sequence[str], *, testset: str, task: str) -> None:
-        """Refuse a file of scores that would be taken for those of several systems.
+        """Refuse a file of scores of one system that would be read for several.
 
         Raises:
             EvalError: If COMET's scores would be the same for all.
         """
         paths = [self._comet_scores(system, testset, task) for system in systems]
         shared = next((path for path in paths if path and paths.count(path) > 1), None)
-        if "comet" in self.names and shared is not None and not names_outputs(shared):
+        if "comet" in self.names and shared is not None and not contains_outputs(shared):
             raise EvalError(
                 f"{shared}: a score a line is of one system, but there are {len(systems)}; write {{system}} "
                 "where their names differ, or name what `comet-score --to_json` wrote."
             )
+
+    def _comet_scores(self, system: str, testset: str, task: str) -> Path | None:
+        if self.config.comet.scores is None:
+            return None
+        placeholders = {"{system}": system, "{testset}": testset, "{task}": task}
+        path = str(self.config.comet.scores)
+        for placeholder, name in placeholders.items():
+            path = path.replace(placeholder, name)
+        return Path(path)

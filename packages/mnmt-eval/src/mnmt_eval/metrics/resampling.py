@@ -1,4 +1,4 @@
-"""Sums of statistics over resampled sentences."""
+"""Resampled sentences: sums of their statistics, and confidence intervals by the bootstrap."""
 
 from __future__ import annotations
 
@@ -9,25 +9,97 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.metric import Floats, Metric, resampled_signature
+from mnmt_eval.metrics.metric import Floats, Metric
+
+BOOTSTRAP_SAMPLES = 1000
+"""The default number of resamples, as in sacreBLEU."""
+
+SEED = 12345
+"""The default seed, as in sacreBLEU."""
 
 _CHUNK_DRAWS = 2**22
 # Draws of whole 32-bit words, so that those of several chunks are those of one call.
 _CHUNK_SAMPLES = 32
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConfidenceInterval:
+    """A value with the 95% interval around the mean of its resamples."""
+
+    value: float
+    """The value on the sentences themselves."""
+
+    mean: float
+    """The mean over the resamples."""
+
+    lower: float
+    """The lower end; 2.5% of the resamples are below."""
+
+    upper: float
+    """The upper end; 2.5% of the resamples are above."""
+
+    signature: str
+    """The metric's signature, with number and seed of the resamples."""
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval; sacreBLEU prints `μ = mean ± half_width`."""
+        return (self.upper - self.lower) / 2
+
+
+def bootstrap(
+    metric: Metric, statistics: Floats, *, samples: int = BOOTSTRAP_SAMPLES, seed: int = SEED
+) -> ConfidenceInterval:
+    """Compute how much a value depends on the choice of sentences in the test set (Koehn 2004).
+
+    With the same seed the resamples are those of `sacrebleu --confidence`, which computes in single
+    precision: the two intervals agree to about six digits.
+
+    Args:
+        metric: The metric.
+        statistics: The sentences' statistics, (sentences, k).
+        samples: The number of resamples.
+        seed: The seed of the draws.
+
+    Raises:
+        EvalError: If `samples` is not positive.
+    """
+    (totals,) = bootstrap_totals([statistics], samples=samples, seed=seed)
+    signature = resampled_signature(metric.signature, bs=samples, seed=seed)
+    return interval_of(metric.values(totals), value=metric.corpus(statistics).value, signature=signature)
+
+
+def interval_of(resampled: Floats, *, value: float, signature: str) -> ConfidenceInterval:
+    """Return the interval of all but the lowest and the highest 40th of the resampled values, (samples,)."""
+    ordered = np.sort(resampled)
+    outside = len(ordered) // 40
+    return ConfidenceInterval(
+        value=value,
+        mean=float(ordered.mean()),
+        lower=float(ordered[outside]),
+        upper=float(ordered[-1 - outside]),
+        signature=signature,
+    )
+
+
+def resampled_signature(metric: str, **settings: int) -> str:
+    """Return a metric's signature with the resampling's settings after the references, as sacreBLEU does."""
+    nrefs, *rest = metric.split("|")
+    return "|".join([nrefs, *(f"{key}:{value}" for key, value in settings.items()), *rest])
+
+
 def bootstrap_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> list[Floats]:
-    """Sum over as many sentences as there are, drawn with replacement: the same sentences for each system.
+    """Sum statistics over as many sentences as there are, drawn with replacement, the same for each system.
 
     The draws are those of sacreBLEU with the same seed.
 
     Args:
-        systems: Statistics of each system, (sentences, k).
-        samples: Resamples.
-        seed: Of the draws.
+        systems: The statistics of each system, (sentences, k).
+        samples: The number of resamples.
+        seed: The seed of the draws.
 
     Returns:
-        For each system the sums, (samples, k).
+        The sums for each system, (samples, k).
 
     Raises:
         EvalError: If the systems' statistics are not of the same sentences, or `samples` is not positive.
@@ -43,15 +115,18 @@ def bootstrap_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> l
 
 
 def permutation_totals(baseline: Floats, system: Floats, *, samples: int, seed: int) -> tuple[Floats, Floats]:
-    """Sum after exchanging the two systems' outputs of each sentence with probability ½, both (samples, k).
+    """Sum statistics after exchanging the two systems' outputs of each sentence with probability ½.
 
     The draws are those of sacreBLEU with the same seed.
 
     Args:
-        baseline: Statistics of one system, (sentences, k).
-        system: Statistics of the other, (sentences, k).
-        samples: Random exchanges.
-        seed: Of the draws.
+        baseline: The statistics of one system, (sentences, k).
+        system: The statistics of the other, (sentences, k).
+        samples: The number of random exchanges.
+        seed: The seed of the draws.
+
+    Returns:
+        The sums for the two systems, both (samples, k).
 
     Raises:
         EvalError: If the two are not of the same sentences, or `samples` is not positive.
@@ -61,9 +136,9 @@ def permutation_totals(baseline: Floats, system: Floats, *, samples: int, seed: 
     rng = np.random.default_rng(seed)
     first, second = [], []
     for rows in _chunks(samples, sentences):
-        kept = rng.integers(2, size=(rows, sentences), dtype=bool).astype(np.float64)
-        first.append(kept @ baseline + (1.0 - kept) @ system)
-        second.append((1.0 - kept) @ baseline + kept @ system)
+        stays = rng.integers(2, size=(rows, sentences), dtype=bool).astype(np.float64)
+        first.append(stays @ baseline + (1.0 - stays) @ system)
+        second.append((1.0 - stays) @ baseline + stays @ system)
     return np.concatenate(first), np.concatenate(second)
 
 
@@ -78,81 +153,14 @@ def _side_by_side(systems: Sequence[Floats], samples: int) -> Floats:
 
 
 def _chunks(samples: int, sentences: int) -> Iterator[int]:
-    """How many samples to draw at a time."""
+    """Yield the number of samples to draw at a time."""
     rows = max(_CHUNK_DRAWS // sentences // _CHUNK_SAMPLES, 1) * _CHUNK_SAMPLES
     for start in range(0, samples, rows):
         yield min(rows, samples - start)
 
 
-def _counts(drawn: NDArray[np.int64]) -> Floats:
-    """How often each sentence was drawn, (samples, sentences)."""
-    samples, sentences = drawn.shape
-    places = drawn + sentences * np.arange(samples)[:, None]
-    return np.bincount(places.ravel(), minlength=drawn.size).reshape(samples, sentences).astype(np.float64)
-
-
-BOOTSTRAP_SAMPLES = 1000
-"""Resamples, unless said otherwise; as in sacreBLEU."""
-
-SEED = 12345
-"""sacreBLEU's."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConfidenceInterval:
-    """A value with the 95% interval around the mean of its resamples."""
-
-    value: float
-    """On the sentences themselves."""
-
-    mean: float
-    """Over the resamples."""
-
-    lower: float
-    """2.5% of the resamples are below."""
-
-    upper: float
-    """2.5% of the resamples are above."""
-
-    signature: str
-    """The metric's, with number and seed of the resamples."""
-
-    @property
-    def half_width(self) -> float:
-        """What sacreBLEU prints as `μ = mean ± half_width`."""
-        return (self.upper - self.lower) / 2
-
-
-def bootstrap(
-    metric: Metric, statistics: Floats, *, samples: int = BOOTSTRAP_SAMPLES, seed: int = SEED
-) -> ConfidenceInterval:
-    """How much a value depends on which sentences happen to be in the test set (Koehn 2004).
-
-    With the same seed the resamples are those of `sacrebleu --confidence`, which goes on in single precision:
-    the two intervals agree to about six digits.
-
-    Args:
-        metric: The metric.
-        statistics: Of the sentences, (sentences, k).
-        samples: Resamples.
-        seed: Of the draws.
-
-    Raises:
-        EvalError: If `samples` is not positive.
-    """
-    (totals,) = bootstrap_totals([statistics], samples=samples, seed=seed)
-    signature = resampled_signature(metric.signature, bs=samples, seed=seed)
-    return interval_of(metric.values(totals), value=metric.corpus(statistics).value, signature=signature)
-
-
-def interval_of(resampled: Floats, *, value: float, signature: str) -> ConfidenceInterval:
-    """The interval that holds all but the lowest and the highest 40th of the resampled values, (samples,)."""
-    ordered = np.sort(resampled)
-    beyond = len(ordered) // 40
-    return ConfidenceInterval(
-        value=value,
-        mean=float(ordered.mean()),
-        lower=float(ordered[beyond]),
-        upper=float(ordered[-1 - beyond]),
-        signature=signature,
-    )
+def _counts(draws: NDArray[np.int64]) -> Floats:
+    """Return how often each sentence was drawn, (samples, sentences)."""
+    samples, sentences = draws.shape
+    places = draws + sentences * np.arange(samples)[:, None]
+    return np.bincount(places.ravel(), minlength=draws.size).reshape(samples, sentences).astype(np.float64)

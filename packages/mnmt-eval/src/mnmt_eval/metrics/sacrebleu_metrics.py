@@ -1,4 +1,4 @@
-"""What the metrics of sacreBLEU have in common."""
+"""BLEU, chrF and TER, with sacreBLEU's statistics and values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,17 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.language.codes import base_language
 from mnmt_eval.metrics.metric import Floats, Metric, Score, check_alignment
 
+_ORDERS = 4
+_BETA = 2
 
-def blank_references(number: int) -> list[list[str]]:
-    """What sacreBLEU must have seen before it can give the signature of a metric with `number` references."""
-    return [[""]] * number
+_TOKENIZERS = {
+    "zh": ("zh", "zho", "cmn", "yue", "wuu"),
+    "ja-mecab": ("ja", "jpn"),
+    "ko-mecab": ("ko", "kor"),
+    # No spaces between words: Thai, Lao, Khmer, Burmese, Shan, Tibetan, Dzongkha.
+    "flores200": ("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "shn", "bo", "bod", "dz", "dzo"),
+}
+_EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 
 
 class SacrebleuMetric(Metric):
@@ -38,71 +45,24 @@ class SacrebleuMetric(Metric):
 
     @property
     def name(self) -> str:
-        """Its name in the registry."""
+        """The metric's name in the registry."""
         return self._name
 
     @property
     def signature(self) -> str:
-        """As sacreBLEU gives it."""
+        """The signature that sacreBLEU gives."""
         return self._signature
 
     def sentence_statistics(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] = ()
     ) -> Floats:
-        """The statistics of sacreBLEU, as in `Metric`."""
+        """Return sacreBLEU's statistics of each sentence; see `Metric`."""
         check_alignment(self.name, hypotheses, references, sources, num_references=self._num_references)
         return np.array(self._scorer._extract_corpus_statistics(hypotheses, references), dtype=np.float64)
 
     def corpus(self, statistics: Floats) -> Score:
-        """The value in sacreBLEU's own arithmetic, to be its own to the last bit."""
-        return self._scored(float(self._scorer._aggregate_and_compute(statistics.tolist()).score))
-
-
-_BY_LANGUAGE = {
-    "zh": ("zh", "zho", "cmn", "yue", "wuu"),
-    "ja-mecab": ("ja", "jpn"),
-    "ko-mecab": ("ko", "kor"),
-    # No spaces between words: Thai, Lao, Khmer, Burmese, Shan, Tibetan, Dzongkha.
-    "flores200": ("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "shn", "bo", "bod", "dz", "dzo"),
-}
-_EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
-
-
-def tokenizer_of(target: str) -> str:
-    """The tokenizer of sacreBLEU for a target language: `13a` where words stand between spaces."""
-    language = base_language(target)
-    return next((name for name, languages in _BY_LANGUAGE.items() if language in languages), "13a")
-
-
-def check_tokenizer(tokenizer: str, target: str) -> None:
-    """Refuse a tokenizer that is unknown or would have to be downloaded.
-
-    Raises:
-        EvalError: Saying where its model belongs, or which there are.
-    """
-    if tokenizer not in BLEU.TOKENIZERS:
-        raise EvalError(f"`tokenizer` must be one of {', '.join(BLEU.TOKENIZERS)}, but is {tokenizer!r}.")
-    if tokenizer not in SPM_MODELS:
-        return
-    model = Path(sacrebleu_utils.SACREBLEU_DIR) / "models" / Path(SPM_MODELS[tokenizer]["url"]).name
-    if not model.is_file():
-        raise EvalError(
-            f"bleu: {target} needs the tokenizer {tokenizer}, whose model is missing; "
-            f"`sacrebleu --tokenize {tokenizer}` downloads it to {model}. "
-            "Or choose another `tokenizer`, such as char."
-        )
-
-
-def missing_tokenizer(tokenizer: str, target: str) -> EvalError:
-    """What to say where a tokenizer's packages are missing."""
-    extra = _EXTRAS[tokenizer]
-    return EvalError(
-        f"bleu: the tokenizer {tokenizer} for {target} is missing; "
-        f"`pip install 'mnmt-eval[{extra}]'` installs it."
-    )
-
-
-_ORDERS = 4
+        """Return the value in sacreBLEU's arithmetic, so that it equals sacreBLEU's to the last bit."""
+        return self._score(float(self._scorer._aggregate_and_compute(statistics.tolist()).score))
 
 
 class Bleu(SacrebleuMetric):
@@ -116,49 +76,34 @@ class Bleu(SacrebleuMetric):
     """
 
     def __init__(self, target: str, *, tokenizer: str | None = None, num_references: int = 1) -> None:
-        """BLEU for a target language.
+        """Choose the tokenizer for a target language.
 
         Args:
-            target: The target language, which chooses the tokenizer; of `zh_CN` only `zh` counts.
-            tokenizer: Another of sacreBLEU's tokenizers.
-            num_references: Of every sentence.
+            target: The target language; of `zh_CN` only `zh` counts.
+            tokenizer: One of sacreBLEU's tokenizers, to override the language's.
+            num_references: The number of references per sentence.
 
         Raises:
             EvalError: If there is no such tokenizer, or its packages or model are missing.
         """
-        tokenizer = tokenizer or tokenizer_of(target)
-        check_tokenizer(tokenizer, target)
+        tokenizer = tokenizer or default_tokenizer(target)
+        _check_tokenizer(tokenizer, target)
         try:
-            scorer = BLEU(tokenize=tokenizer, force=True, references=blank_references(num_references))
+            scorer = BLEU(tokenize=tokenizer, force=True, references=_blank_references(num_references))
         except RuntimeError:
-            raise missing_tokenizer(tokenizer, target) from None
+            raise EvalError(
+                f"bleu: the tokenizer {tokenizer} for {target} is missing; "
+                f"`pip install 'mnmt-eval[{_EXTRAS[tokenizer]}]'` installs it."
+            ) from None
         super().__init__("bleu", scorer, num_references=num_references)
 
     def values(self, totals: Floats) -> Floats:
-        """BLEU of corpora, as in `Metric`."""
+        """Return BLEU of corpora; see `Metric`."""
         return _bleu(totals, orders=np.full(totals.shape[:-1], _ORDERS))
 
     def sentence_scores(self, statistics: Floats) -> Floats:
-        """BLEU of each sentence, over the orders that its hypothesis is long enough for (`eff:yes`)."""
+        """Return BLEU of each sentence, over the orders that its hypothesis is long enough for (`eff:yes`)."""
         return _bleu(statistics, orders=(statistics[..., -_ORDERS:] > 0).sum(axis=-1))
-
-
-def _bleu(totals: Floats, *, orders: NDArray[np.int_]) -> Floats:
-    """BLEU from statistics (…, 10), the geometric mean being over the first `orders`, (…)."""
-    hypothesis_length, reference_length = totals[..., 0], totals[..., 1]
-    matches, ngrams = totals[..., 2 : 2 + _ORDERS], totals[..., 2 + _ORDERS :]
-    unmatched = (ngrams > 0) & (matches == 0)
-    smoothed = np.where(unmatched, 0.5 ** np.cumsum(unmatched, axis=-1), matches)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_precisions = np.log(smoothed / ngrams)
-        log_brevity = np.minimum(0.0, 1.0 - reference_length / hypothesis_length)
-        counted = np.arange(_ORDERS) < orders[..., None]
-        mean = np.where(counted, log_precisions, 0.0).sum(axis=-1) / orders
-    long_enough = (ngrams > 0).sum(axis=-1) >= orders
-    return np.where(matches.any(axis=-1) & long_enough, 100.0 * np.exp(log_brevity + mean), 0.0)
-
-
-_BETA = 2
 
 
 class Chrf(SacrebleuMetric):
@@ -173,22 +118,22 @@ class Chrf(SacrebleuMetric):
     """
 
     def __init__(self, *, word_order: int = 0, num_references: int = 1) -> None:
-        """Make it chrF.
+        """Choose between chrF and chrF++.
 
         Args:
-            word_order: Longest word n-grams; 0 for chrF, 2 for chrF++.
-            num_references: Of every sentence.
+            word_order: The length of the longest word n-grams; 0 for chrF, 2 for chrF++.
+            num_references: The number of references per sentence.
         """
-        scorer = CHRF(word_order=word_order, beta=_BETA, references=blank_references(num_references))
+        scorer = CHRF(word_order=word_order, beta=_BETA, references=_blank_references(num_references))
         super().__init__("chrf" + "+" * word_order, scorer, num_references=num_references)
 
     def values(self, totals: Floats) -> Floats:
-        """The F-score of corpora, as in `Metric`."""
+        """Return the F-score of corpora; see `Metric`."""
         in_hypothesis, in_reference, matches = np.moveaxis(totals.reshape(*totals.shape[:-1], -1, 3), -1, 0)
-        counted = (in_hypothesis > 0) & (in_reference > 0)
-        orders = np.maximum(counted.sum(axis=-1), 1)
-        precision = (matches / np.where(counted, in_hypothesis, np.inf)).sum(axis=-1) / orders
-        recall = (matches / np.where(counted, in_reference, np.inf)).sum(axis=-1) / orders
+        valid = (in_hypothesis > 0) & (in_reference > 0)
+        orders = np.maximum(valid.sum(axis=-1), 1)
+        precision = (matches / np.where(valid, in_hypothesis, np.inf)).sum(axis=-1) / orders
+        recall = (matches / np.where(valid, in_reference, np.inf)).sum(axis=-1) / orders
         weighted = _BETA**2 * precision + recall
         score = (1 + _BETA**2) * precision * recall / np.where(weighted > 0, weighted, 1)
         return np.asarray(100 * score)
@@ -197,19 +142,58 @@ class Chrf(SacrebleuMetric):
 class Ter(SacrebleuMetric):
     """Translation edit rate (Snover et al. 2006) as `sacrebleu -m ter` computes it; lower is better.
 
-    100 · edits / words of the references, an edit being a word inserted, deleted or substituted, or a phrase
-    moved.
+    100 · edits / words of the references. An edit inserts, deletes or substitutes a word, or moves a phrase.
 
     Statistics: the fewest edits to any reference, the mean length of the references.
     """
 
     def __init__(self, *, num_references: int = 1) -> None:
-        """TER with `num_references` for every sentence."""
-        super().__init__(
-            "ter", TER(references=blank_references(num_references)), num_references=num_references
-        )
+        """Set the number of references per sentence."""
+        scorer = TER(references=_blank_references(num_references))
+        super().__init__("ter", scorer, num_references=num_references)
 
     def values(self, totals: Floats) -> Floats:
-        """The rate of corpora, as in `Metric`; 100 where only the hypotheses have words."""
+        """Return the rate of corpora; 100 where only the hypotheses have words; see `Metric`."""
         edits, length = totals[..., 0], totals[..., 1]
         return 100.0 * np.where(length > 0, edits / np.where(length > 0, length, 1.0), edits > 0)
+
+
+def default_tokenizer(target: str) -> str:
+    """Return sacreBLEU's tokenizer for a target language: `13a` where spaces separate words."""
+    language = base_language(target)
+    return next((name for name, languages in _TOKENIZERS.items() if language in languages), "13a")
+
+
+def _check_tokenizer(tokenizer: str, target: str) -> None:
+    """Refuse a tokenizer that is unknown or would have to be downloaded."""
+    if tokenizer not in BLEU.TOKENIZERS:
+        raise EvalError(f"`tokenizer` must be one of {', '.join(BLEU.TOKENIZERS)}, but is {tokenizer!r}.")
+    if tokenizer not in SPM_MODELS:
+        return
+    model = Path(sacrebleu_utils.SACREBLEU_DIR) / "models" / Path(SPM_MODELS[tokenizer]["url"]).name
+    if not model.is_file():
+        raise EvalError(
+            f"bleu: {target} needs the tokenizer {tokenizer}, whose model is missing; "
+            f"`sacrebleu --tokenize {tokenizer}` downloads it to {model}. "
+            "Or choose another `tokenizer`, such as char."
+        )
+
+
+def _blank_references(number: int) -> list[list[str]]:
+    """Return the references that sacreBLEU needs before it gives a metric's signature."""
+    return [[""]] * number
+
+
+def _bleu(totals: Floats, *, orders: NDArray[np.int_]) -> Floats:
+    """Return BLEU of statistics (…, 10), with the geometric mean over the first `orders`, (…)."""
+    hypothesis_length, reference_length = totals[..., 0], totals[..., 1]
+    matches, ngrams = totals[..., 2 : 2 + _ORDERS], totals[..., 2 + _ORDERS :]
+    unmatched = (ngrams > 0) & (matches == 0)
+    smoothed = np.where(unmatched, 0.5 ** np.cumsum(unmatched, axis=-1), matches)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_precisions = np.log(smoothed / ngrams)
+        log_brevity = np.minimum(0.0, 1.0 - reference_length / hypothesis_length)
+        included = np.arange(_ORDERS) < orders[..., None]
+        mean = np.where(included, log_precisions, 0.0).sum(axis=-1) / orders
+    long_enough = (ngrams > 0).sum(axis=-1) >= orders
+    return np.where(matches.any(axis=-1) & long_enough, 100.0 * np.exp(log_brevity + mean), 0.0)

@@ -1,4 +1,4 @@
-"""Whether two systems differ by more than chance: paired tests on the same sentences."""
+"""Paired tests of whether two systems differ by more than chance, on the same sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mnmt_eval.metrics.metric import Floats, Metric, resampled_signature
+from mnmt_eval.metrics.metric import Floats, Metric
 from mnmt_eval.metrics.resampling import (
     BOOTSTRAP_SAMPLES,
     SEED,
@@ -14,15 +14,16 @@ from mnmt_eval.metrics.resampling import (
     bootstrap_totals,
     interval_of,
     permutation_totals,
+    resampled_signature,
 )
 
 PERMUTATION_SAMPLES = 10_000
-"""Random exchanges, unless said otherwise; as in sacreBLEU."""
+"""The default number of random exchanges, as in sacreBLEU."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """A system against a baseline."""
+    """The result of testing a system against a baseline."""
 
     baseline: float
     """The baseline's value."""
@@ -31,16 +32,16 @@ class PairedTest:
     """The system's value."""
 
     p_value: float
-    """How probable so large a difference, in either direction, would be if the systems were equally good.
+    """The probability of so large a difference, in either direction, if the systems were equally good.
 
-    As in sacreBLEU; but no difference at all has 1, where sacreBLEU gives 1 / (samples + 1).
+    As in sacreBLEU; but without any difference it is 1, where sacreBLEU gives 1 / (samples + 1).
     """
 
     interval: ConfidenceInterval | None
-    """Of the difference system − baseline; None after a test that does not resample sentences."""
+    """The interval of the difference system − baseline; None if the test does not resample sentences."""
 
     signature: str
-    """The metric's, with number and seed of the samples."""
+    """The metric's signature, with number and seed of the samples."""
 
     @property
     def difference(self) -> float:
@@ -56,23 +57,23 @@ def paired_bootstrap(
     samples: int = BOOTSTRAP_SAMPLES,
     seed: int = SEED,
 ) -> PairedTest:
-    """Paired bootstrap resampling (Koehn 2004), two-sided: `sacrebleu --paired-bs`.
+    """Test by paired bootstrap resampling (Koehn 2004), two-sided, as `sacrebleu --paired-bs` does.
 
     p = (1 + #{abs(d_i) − m > abs(d)}) / (1 + samples), d being the difference on all sentences, d_i that on
     the i-th resample and m the mean of all abs(d_i). With the same seed the p-value is sacreBLEU's.
 
     Args:
         metric: The metric.
-        baseline: Statistics of one system, (sentences, k).
-        system: Statistics of the other on the same sentences, (sentences, k).
-        samples: Resamples.
-        seed: Of the draws.
+        baseline: The statistics of one system, (sentences, k).
+        system: The statistics of the other on the same sentences, (sentences, k).
+        samples: The number of resamples.
+        seed: The seed of the draws.
 
     Raises:
         EvalError: If the two are not of the same sentences, or `samples` is not positive.
     """
-    of_baseline, of_system = bootstrap_totals([baseline, system], samples=samples, seed=seed)
-    differences = metric.values(of_system) - metric.values(of_baseline)
+    baseline_totals, system_totals = bootstrap_totals([baseline, system], samples=samples, seed=seed)
+    differences = metric.values(system_totals) - metric.values(baseline_totals)
     sizes = np.abs(differences)
     signature = resampled_signature(metric.signature, bs=samples, seed=seed)
     return _test(metric, baseline, system, sizes - sizes.mean(), signature, differences)
@@ -86,17 +87,17 @@ def paired_permutation(
     samples: int = PERMUTATION_SAMPLES,
     seed: int = SEED,
 ) -> PairedTest:
-    """Approximate randomisation (Riezler and Maxwell 2005), two-sided: `sacrebleu --paired-ar`.
+    """Test by approximate randomisation (Riezler and Maxwell 2005), two-sided: `sacrebleu --paired-ar`.
 
     p = (1 + #{abs(d_i) > abs(d)}) / (1 + samples), d being the difference and d_i that after the i-th random
     exchange of the two systems' outputs. With the same seed the p-value is sacreBLEU's.
 
     Args:
         metric: The metric.
-        baseline: Statistics of one system, (sentences, k).
-        system: Statistics of the other on the same sentences, (sentences, k).
-        samples: Random exchanges.
-        seed: Of the draws.
+        baseline: The statistics of one system, (sentences, k).
+        system: The statistics of the other on the same sentences, (sentences, k).
+        samples: The number of random exchanges.
+        seed: The seed of the draws.
 
     Raises:
         EvalError: If the two are not of the same sentences, or `samples` is not positive.
@@ -116,16 +117,16 @@ def _test(
     signature: str,
     differences: Floats | None = None,
 ) -> PairedTest:
-    """The test whose statistic has the values `by_chance`, (samples,), if the systems are equally good."""
-    of_baseline, of_system = metric.corpus(baseline).value, metric.corpus(system).value
+    """Return the test whose statistic is `by_chance`, (samples,), if the systems are equally good."""
+    baseline_value, system_value = metric.corpus(baseline).value, metric.corpus(system).value
     # Compared with what `values` gives, as `by_chance` is, so that ties are ties.
     observed = np.abs(np.subtract(*metric.values(np.stack([baseline.sum(axis=0), system.sum(axis=0)]))))
     interval = None
     if differences is not None:
-        interval = interval_of(differences, value=of_system - of_baseline, signature=signature)
+        interval = interval_of(differences, value=system_value - baseline_value, signature=signature)
     return PairedTest(
-        baseline=of_baseline,
-        system=of_system,
+        baseline=baseline_value,
+        system=system_value,
         p_value=_p_value(by_chance, float(observed)),
         interval=interval,
         signature=signature,
