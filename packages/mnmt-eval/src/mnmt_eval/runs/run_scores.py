@@ -1,4 +1,4 @@
-"""What a run's record says of its quality and cost."""
+"""The quality and cost that a run's record states."""
 
 from __future__ import annotations
 
@@ -9,58 +9,65 @@ from pathlib import Path
 from mnmt_eval.errors import EvalError
 from mnmt_model.runs import Eval, open_data, read_evals, read_run
 
-LOSS = "loss"
 LANGUAGE = "language"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunScores:
-    """The measurements of a run's newest model that count: the last of each task, test set and metric."""
+    """The latest measurements of a run's newest model, and what is needed to analyse them."""
 
     name: str
+    """The run's name."""
+
     mixture: Mapping[str, float]
+    """{task: weight} of the tasks that it was trained on."""
+
     evals: tuple[Eval, ...]
+    """The last measurement of each task, test set and metric."""
+
     wall_seconds: float | None
+    """The duration of training; None if the record does not state it."""
 
     training_pairs: Mapping[str, int]
-    """{task: pairs in the data} of the tasks it was trained on."""
+    """{task: pairs in the data} of the tasks that it was trained on."""
 
     zero_shot: tuple[str, ...]
     """Tasks with test sets that it was not trained on."""
 
     def values(self, testset: str, metric: str) -> dict[str, float]:
-        """{task: value} of a metric on a test set."""
-        return {
-            made.task: made.value for made in self.evals if (made.testset, made.metric) == (testset, metric)
-        }
+        """Return {task: value} of a metric on a test set."""
+        return {each.task: each.value for each in self._evals(testset, metric)}
 
     def signatures(self, testset: str, metric: str) -> dict[str, str]:
-        """{task: how `values` were measured}."""
-        wanted = (testset, metric)
-        return {made.task: made.signature for made in self.evals if (made.testset, made.metric) == wanted}
+        """Return {task: signature of the value}."""
+        return {each.task: each.signature for each in self._evals(testset, metric)}
 
     def cost(self, unit: str) -> float:
-        """Training FLOPs (`flops`), or seconds of training (`seconds`).
+        """Return training FLOPs (`flops`), or seconds of training (`seconds`).
 
         Raises:
-            EvalError: If the record does not say.
+            EvalError: If the record does not state them.
         """
         if unit == "flops":
-            return float(max((made.flops for made in self.evals), default=0))
+            return float(max((each.flops for each in self.evals), default=0))
         if self.wall_seconds is None:
             raise EvalError(f"{self.name}: its record does not say how long training took.")
         return self.wall_seconds
+
+    def _evals(self, testset: str, metric: str) -> list[Eval]:
+        return [each for each in self.evals if (each.testset, each.metric) == (testset, metric)]
 
 
 def read_run_scores(folder: Path, *, name: str | None = None) -> RunScores:
     """Read a run's record, and the numbers of training pairs from its data.
 
     Args:
-        folder: The run's.
-        name: What to call it; by default as its record does.
+        folder: The run's folder.
+        name: The run's name; by default the one in its record.
 
     Raises:
-        RunError, DataError: If record or data cannot be read.
+        RunError: If the record cannot be read.
+        DataError: If the data cannot be read.
     """
     record = read_run(folder)
     data = open_data(folder)
@@ -76,15 +83,15 @@ def read_run_scores(folder: Path, *, name: str | None = None) -> RunScores:
     )
 
 
-def _of_newest_model(evals: list[Eval]) -> tuple[Eval, ...]:
-    newest = max((made.step for made in evals), default=0)
-    return tuple(made for made in counting(evals) if made.step == newest)
-
-
-def counting(evals: Iterable[Eval]) -> list[Eval]:
-    """Those that no later one of the same step, task, test set and metric replaces.
+def latest_evals(evals: Iterable[Eval]) -> list[Eval]:
+    """Return the measurements that no later one of the same step, task, test set and metric replaces.
 
     Args:
-        evals: In the order in which they were made.
+        evals: The measurements, in the order in which they were made.
     """
-    return list({(made.step, made.task, made.testset, made.metric): made for made in evals}.values())
+    return list({(each.step, each.task, each.testset, each.metric): each for each in evals}.values())
+
+
+def _of_newest_model(evals: list[Eval]) -> tuple[Eval, ...]:
+    newest = max((each.step for each in evals), default=0)
+    return tuple(each for each in latest_evals(evals) if each.step == newest)

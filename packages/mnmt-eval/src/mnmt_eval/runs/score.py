@@ -1,4 +1,4 @@
-"""What to measure of every run."""
+"""Scoring of trained runs on test sets, with the metrics written into their records."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mnmt_data.store import file_lock
+
 from mnmt_eval.errors import EvalError
-from mnmt_eval.exclusive import hold
-from mnmt_eval.metrics import Metric
-from mnmt_eval.metrics.metric import Floats
-from mnmt_eval.metrics.registry import MetricChoice
-from mnmt_eval.runs.run_scores import counting
+from mnmt_eval.metrics.metric import Floats, Metric
+from mnmt_eval.metrics.registry import MetricSet
+from mnmt_eval.runs.run_scores import latest_evals
 from mnmt_eval.runs.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
-from mnmt_eval.runs.texts import ParallelText
+from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.runs.trained_run import TrainedRun
-from mnmt_eval.runs.translations import SENTENCES, KeptTranslations, translations_path
-from mnmt_eval.search import SearchConfig
-from mnmt_eval.text import digest, read_lines
-from mnmt_eval.translate import BATCH_TOKENS, OnLines, translate
-from mnmt_model.runs import RUN, Eval, append_evals, read_evals
+from mnmt_eval.runs.translations import SENTENCES, StoredTranslations, translations_path
+from mnmt_eval.search.config import SearchConfig
+from mnmt_eval.text import checksum, read_lines
+from mnmt_eval.translate.translation import Translation
+from mnmt_eval.translate.translator import OnLines, translate
+from mnmt_eval.translate.window import BATCH_TOKENS
+from mnmt_model.runs.run_record import Eval, append_evals, read_evals
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scoring:
-    """What to measure of every run.
+class ScoreConfig:
+    """The options of scoring runs.
 
     Raises:
         EvalError: If a field is out of its range.
@@ -33,14 +35,15 @@ class Scoring:
     testsets: tuple[str, ...] = ()
     """Test sets; all of them if none is named."""
 
-    metrics: MetricChoice = field(default_factory=MetricChoice)
-    """Metrics."""
+    metrics: MetricSet = field(default_factory=MetricSet)
+    """The metrics to compute."""
 
     search: SearchConfig = field(default_factory=SearchConfig)
-    """How to translate."""
+    """The search that translates."""
 
     max_source: int | None = None
-    """Most tokens of a source; longer ones are translated in parts. By default as many as in training."""
+    """The largest number of tokens of a source; longer ones are translated in parts. By default as in
+    training."""
 
     max_sentences: int | None = None
     """Sentences of each test set, from its start; all by default."""
@@ -49,7 +52,7 @@ class Scoring:
     """Source tokens translated at a time, padding included."""
 
     device: str = "cpu"
-    """Where to translate."""
+    """The device to translate on."""
 
     def __post_init__(self) -> None:
         if self.max_sentences is not None and self.max_sentences < 1:
@@ -58,129 +61,130 @@ class Scoring:
             raise EvalError(f"`batch_tokens` must be at least 1, but is {self.batch_tokens}.")
 
     def signature(self, run: TrainedRun) -> str:
-        """All beyond a metric's own signature that changes its value: `beam:1|…|maxsrc:128|sentences:200`."""
+        """Return all that changes a metric beyond its signature: `beam:1|…|maxsrc:128|sentences:200`."""
         sentences = "all" if self.max_sentences is None else self.max_sentences
         return f"{self.search.signature}|maxsrc:{self.max_source_of(run)}|{SENTENCES}:{sentences}"
 
     def max_source_of(self, run: TrainedRun) -> int:
-        """Most tokens of a source that the run translates in one."""
+        """Return the largest number of tokens of a source that the run translates in one."""
         return run.max_length if self.max_source is None else self.max_source
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestSetScores:
+class TextScores:
     """The metrics of one run, task and test set."""
 
     evals: Sequence[Eval]
+    """The measurements, one per metric."""
     computed: int
-    """How many of them were computed now."""
+    """The number of metrics that were computed now."""
 
 
 def score_run(
     run: TrainedRun,
-    texts: Sequence[ParallelText],
-    scoring: Scoring,
+    texts: Sequence[ReferenceText],
+    config: ScoreConfig,
     *,
     on_lines: OnLines = lambda lines: None,
-) -> Iterator[TestSetScores]:
-    """Measure a run on test sets and append what is new to its evals.jsonl, one test set after the other.
+) -> Iterator[TextScores]:
+    """Score a run on test sets and append what is new to its evals.jsonl, one test set after the other.
 
-    What `scores/` holds already, of the same step, signature and text, is not computed again. Where another
-    signature has replaced it in the record since, it is appended once more: the last asked for counts.
-    Translations go to `translations/TESTSET.TASK.txt`, what each metric found in each sentence to
-    `scores/TESTSET.TASK.METRIC.npz`. Each file is on the disk before what is made from it, so a run killed at
-    any moment loses at most the chunk of sentences in hand.
+    What `scores/` holds already, of the same step, signature and text, is not computed again. If the record
+    has another signature since, it is appended once more: the last requested counts. Translations go to
+    `translations/TESTSET.TASK.txt`, the statistics of each sentence to `scores/TESTSET.TASK.METRIC.npz`. Each
+    file is on the disk before what is made from it, so a run killed at any moment loses at most one chunk of
+    sentences.
 
     Args:
         run: The run.
         texts: The test sets.
-        scoring: What to measure.
-        on_lines: Called after each batch, or at once with all lines that need no translating.
+        config: The options.
+        on_lines: A function that is called after each batch, or at once with all lines that need no
+            translating.
 
     Yields:
         The metrics of a test set, once they are written.
 
     Raises:
-        EvalError: If a metric's extra is missing, the model has diverged, or another process measures
-            the run.
+        EvalError: If a metric's extra is missing, the model has diverged, or another process scores the run.
         RunError: If evals.jsonl is broken.
     """
-    run.loaded.model.translation_model.to(scoring.device)
-    with (run.folder / RUN).open("rb") as record:
-        hold(record, str(run.folder))
-        there = counting(read_evals(run.folder))
+    run.loaded.model.model.to(config.device)
+    with file_lock(run.folder / ".score.lock", name=run.folder, error=EvalError):
+        existing = latest_evals(read_evals(run.folder))
         for text in texts:
-            scores = _TestSet(run=run, text=text, scoring=scoring).measure(on_lines)
-            append_evals(run.folder, [made for made in scores.evals if made not in there])
+            scores = _TextScorer(run=run, text=text, config=config).score(on_lines)
+            append_evals(run.folder, [each for each in scores.evals if each not in existing])
             yield scores
 
 
 @dataclass(frozen=True, kw_only=True)
-class _TestSet:
-    """A test set of a run, to be measured."""
+class _TextScorer:
+    """A run and a test set to score it on."""
 
     run: TrainedRun
-    text: ParallelText
-    scoring: Scoring
+    text: ReferenceText
+    config: ScoreConfig
 
-    def measure(self, on_lines: OnLines) -> TestSetScores:
-        """The metrics, from the run's folder where it holds them."""
-        metrics = self.scoring.metrics.of(
+    def score(self, on_lines: OnLines) -> TextScores:
+        """Return the metrics, from the run's folder if it holds them."""
+        metrics = self.config.metrics.metrics(
             system=self.run.folder.name,
             testset=self.text.testset,
             task=self.text.task,
             tasks=self.run.data.evaluated,
         )
-        kept = {m.name: found for m in metrics if (found := self._read(m)) is not None}
-        missing = [m for m in metrics if m.name not in kept]
+        statistics = {m.name: stored for m in metrics if (stored := self._read(m)) is not None}
+        missing = [m for m in metrics if m.name not in statistics]
         hypotheses = self._translate(on_lines) if missing else []
         if not missing:
-            on_lines(len(self.text.src))
-        kept |= {m.name: self._write(m, hypotheses) for m in missing}
-        evals = [self._eval(m, kept[m.name]) for m in metrics]
-        return TestSetScores(evals=evals, computed=len(missing))
+            on_lines(len(self.text))
+        statistics |= {m.name: self._compute(m, hypotheses) for m in missing}
+        evals = [self._eval(m, statistics[m.name]) for m in metrics]
+        return TextScores(evals=evals, computed=len(missing))
 
     def _translate(self, on_lines: OnLines) -> list[str]:
-        """Translations, kept in the run's folder."""
-        kept = KeptTranslations(folder=self.run.folder, text=self.text, step=self._step, search=self._search)
+        """Return translations, and store them in the run's folder."""
+        stored = StoredTranslations(
+            folder=self.run.folder, text=self.text, step=self._step, search=self._search
+        )
 
-        def translate_lines(lines: Sequence[str]) -> list[str]:
-            translations = translate(
+        def translate_lines(lines: Sequence[str]) -> list[Translation]:
+            return translate(
                 self.run.loaded.model,
                 self.run.data.vocab,
                 lines,
                 target=self.text.target,
-                config=self.scoring.search,
-                max_source=self.scoring.max_source_of(self.run),
-                batch_tokens=self.scoring.batch_tokens,
-                device=self.scoring.device,
+                config=self.config.search,
+                max_source=self.config.max_source_of(self.run),
+                batch_tokens=self.config.batch_tokens,
+                device=self.config.device,
                 on_lines=on_lines,
             )
-            return [translation.text for translation in translations]
 
-        return kept.get(translate_lines, on_kept=on_lines)
+        return stored.get(translate_lines, on_existing=on_lines)
 
     def _read(self, metric: Metric) -> Floats | None:
-        """What `scores/` holds of a metric, if it was made with these settings."""
-        kept = read_scores(self._path(metric))
-        made_with = (metric.signature, self._step, self._search, self.text.digest)
-        if kept is None or (kept.metric, kept.step, kept.search, kept.text) != made_with:
+        """Return a metric's statistics from `scores/` if they were made with these settings."""
+        stored = read_scores(self._path(metric))
+        settings = (metric.signature, self._step, self._search, self.text.checksum)
+        if stored is None or (stored.metric, stored.step, stored.search, stored.text) != settings:
             return None
-        there = translations_path(self.run.folder, self.text.testset, self.text.task)
-        if there.is_file() and digest(read_lines(there)) != kept.translations:
-            return None  # or what is measured would not be what is there to be read
-        return kept.statistics
+        path = translations_path(self.run.folder, self.text.testset, self.text.task)
+        if path.is_file() and checksum(read_lines(path)) != stored.translations:
+            return None  # or the metrics would not be those of the translations that the folder holds
+        return stored.statistics
 
-    def _write(self, metric: Metric, hypotheses: Sequence[str]) -> Floats:
-        """What a metric finds in each sentence, kept in `scores/`."""
-        statistics = metric.sentence_statistics(hypotheses, [self.text.references], self.text.src)
+    def _compute(self, metric: Metric, hypotheses: Sequence[str]) -> Floats:
+        """Return a metric's statistics of each sentence, and store them in `scores/`."""
+        statistics = metric.sentence_statistics(hypotheses, self.text.references, self.text.src)
         scores = SentenceScores(
             statistics=statistics,
             metric=metric.signature,
             step=self._step,
             search=self._search,
-            translations=digest(hypotheses),
-            text=self.text.digest,
+            translations=checksum(hypotheses),
+            text=self.text.checksum,
         )
         write_scores(self._path(metric), scores)
         return statistics
@@ -188,25 +192,22 @@ class _TestSet:
     def _eval(self, metric: Metric, statistics: Floats) -> Eval:
         return Eval(
             step=self._step,
-            tokens=self.run.loaded.progress.tokens,
-            flops=self.run.loaded.progress.flops,
+            tokens=self.run.loaded.record.tokens,
+            flops=self.run.loaded.record.flops,
             task=self.text.task,
             testset=self.text.testset,
             metric=metric.name,
             value=metric.corpus(statistics).value,
-            signature=self._signature(metric),
+            signature=f"{metric.signature}|{self._search}",
         )
 
     def _path(self, metric: Metric) -> Path:
         return scores_path(self.run.folder, self.text.testset, self.text.task, metric.name)
 
-    def _signature(self, metric: Metric) -> str:
-        return f"{metric.signature}|{self._search}"
-
     @property
     def _search(self) -> str:
-        return self.scoring.signature(self.run)
+        return self.config.signature(self.run)
 
     @property
     def _step(self) -> int:
-        return self.run.loaded.progress.step
+        return self.run.loaded.record.step

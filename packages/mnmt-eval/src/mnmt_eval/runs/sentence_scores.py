@@ -1,4 +1,4 @@
-"""Per-sentence statistics of metrics, kept beside a run's translations."""
+"""Metrics' statistics of every sentence, stored beside a run's translations."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-
 from mnmt_data.store import atomic_file
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceScores:
-    """What a metric found in each sentence, with all that it depends on."""
+    """A metric's statistics of every sentence, with everything that they depend on."""
 
     statistics: NDArray[np.float64]
     """(sentences, k): what the metric needs of each sentence to score any set of them."""
@@ -22,25 +21,25 @@ class SentenceScores:
     """The metric's signature."""
 
     step: int
-    """Of the model that translated."""
+    """The step of the model that translated."""
 
     search: str
-    """Signature of the search and of which sentences were translated."""
+    """The signature of the search and of which sentences were translated."""
 
     translations: str
-    """Checksum of the translations."""
+    """The checksum of the translations."""
 
     text: str
-    """Checksum of sources and references."""
+    """The checksum of sources and references."""
 
 
 def scores_path(folder: Path, testset: str, task: str, metric: str) -> Path:
-    """Where a run's statistics of a test set are."""
+    """Return the path of a run's statistics of a test set."""
     return folder / "scores" / f"{testset}.{task}.{metric}.npz"
 
 
 def write_scores(path: Path, scores: SentenceScores) -> None:
-    """Write the statistics, as a file that appears whole."""
+    """Write the statistics as a file that appears complete or not at all."""
     path.parent.mkdir(exist_ok=True)
     with atomic_file(path) as file:
         np.savez_compressed(
@@ -55,18 +54,18 @@ def write_scores(path: Path, scores: SentenceScores) -> None:
 
 
 def read_scores(path: Path) -> SentenceScores | None:
-    """What `write_scores` wrote; None where there is nothing, or nothing that can be read."""
+    """Read what `write_scores` wrote; return None if the file is missing or damaged."""
     if not path.is_file():
         return None
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return SentenceScores(
-                statistics=np.asarray(kept["statistics"], dtype=np.float64),
-                metric=str(kept["metric"]),
-                step=int(kept["step"]),
-                search=str(kept["search"]),
-                translations=str(kept["translations"]),
-                text=str(kept["text"]),
+                statistics=np.asarray(arrays["statistics"], dtype=np.float64),
+                metric=str(arrays["metric"]),
+                step=int(arrays["step"]),
+                search=str(arrays["search"]),
+                translations=str(arrays["translations"]),
+                text=str(arrays["text"]),
             )
     except Exception:  # whatever numpy, zipfile and zlib make of damaged bytes
         return None

@@ -1,4 +1,4 @@
-"""The test sets of prepared data, as text."""
+"""Source and reference text of a test set: in prepared data, or in plain files."""
 
 from __future__ import annotations
 
@@ -7,20 +7,37 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mnmt_data.store import PreparedData
+
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language.codes import languages_of
-from mnmt_eval.text import digest, read_lines
-from mnmt_model.runs import open_data
+from mnmt_eval.text import checksum, read_lines
+from mnmt_model.runs.run_data import open_data
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParallelText:
-    """Source sentences of one task and test set with their references."""
+class ReferenceText:
+    """References of one task and test set, with sources if they are known."""
 
     testset: str
+    """The test set's name."""
+
     task: str
-    src: Sequence[str]
-    references: Sequence[str]
+    """The language pair."""
+
+    references: Sequence[Sequence[str]]
+    """The sentences of the first reference, those of the second, …"""
+
+    tasks: Sequence[str] = ()
+    """All tasks of the study, in whose languages translations may be; empty if unknown."""
+
+    src: Sequence[str] = ()
+    """Source sentences; empty if unknown."""
+
+    origins: Sequence[str] | None = None
+    """The language that each pair was written in; None if unknown."""
+
+    def __len__(self) -> int:
+        return len(self.references[0])
 
     @property
     def target(self) -> str:
@@ -28,68 +45,12 @@ class ParallelText:
         return languages_of(self.task)[1]
 
     @property
-    def digest(self) -> str:
-        """A checksum of sources and references."""
-        return digest(self.src, self.references)
+    def checksum(self) -> str:
+        """The checksum of sources and references."""
+        return checksum(self.src, *self.references)
 
-
-def read_testsets(
-    data: PreparedData, *, testsets: Sequence[str], max_sentences: int | None
-) -> list[ParallelText]:
-    """The text of all tasks and test sets.
-
-    Args:
-        data: Where they are.
-        testsets: Names of test sets; all of them if none is named.
-        max_sentences: Sentences of each, from its start; all by default.
-
-    Raises:
-        EvalError: If a test set is named that no task has.
-        DataError: If text is missing or broken, or its two sides differ in length.
-    """
-    existing = [(task, testset) for task in data.evaluated for testset in data.testsets(task)]
-    names = dict.fromkeys(testset for _, testset in existing)
-    for testset in testsets:
-        if testset not in names:
-            choices = ", ".join(names) or "none"
-            raise EvalError(f"{data.folder}: has no test set {testset!r}; its test sets are {choices}.")
-    wanted = testsets or list(names)
-    found = []
-    for task, testset in existing:
-        if testset in wanted:
-            src, references = (side[:max_sentences] for side in data.text(testset, task))
-            found.append(ParallelText(testset=testset, task=task, src=src, references=references))
-    return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReferenceText:
-    """References of one task and test set, and what else is known of each sentence."""
-
-    testset: str
-    task: str
-    references: Sequence[Sequence[str]]
-    """The sentences of the first reference, those of the second, …"""
-
-    tasks: Sequence[str]
-    """All language pairs of the study, for the languages that translations may be in; none where unknown."""
-
-    src: Sequence[str] = ()
-    """Sources; empty where they are not known."""
-
-    origins: Sequence[str] | None = None
-    """The language that each pair was written in; None where nobody knows."""
-
-    def __len__(self) -> int:
-        return len(self.references[0])
-
-    @property
-    def digest(self) -> str:
-        """A checksum of sources and references."""
-        return digest(self.src, *self.references)
-
-    def first(self, count: int) -> ReferenceText:
-        """Its first sentences."""
+    def head(self, count: int | None) -> ReferenceText:
+        """Return the first `count` sentences; all of them if it is None."""
         return replace(
             self,
             references=[lines[:count] for lines in self.references],
@@ -98,26 +59,108 @@ class ReferenceText:
         )
 
 
+def read_testsets(
+    data: PreparedData, *, testsets: Sequence[str], max_sentences: int | None
+) -> list[ReferenceText]:
+    """Read the test sets of all tasks.
+
+    Args:
+        data: The prepared data.
+        testsets: Names of test sets; all of them if none is named.
+        max_sentences: The number of sentences of each, from its start; all by default.
+
+    Raises:
+        EvalError: If a test set is named that no task has.
+        DataError: If text is missing or broken, or its two sides differ in length.
+    """
+    available = [(task, testset) for task in data.evaluated for testset in data.testsets(task)]
+    names = dict.fromkeys(testset for _, testset in available)
+    for testset in testsets:
+        if testset not in names:
+            choices = ", ".join(names) or "none"
+            raise EvalError(f"{data.folder}: has no test set {testset!r}; its test sets are {choices}.")
+    selected = testsets or list(names)
+    return [
+        _read_prepared(data, testset, task).head(max_sentences)
+        for task, testset in available
+        if testset in selected
+    ]
+
+
+def run_text(runs: Sequence[Path], testset: str, task: str) -> ReferenceText:
+    """Read a test set of a task from the data of some runs, with its sentences' origins.
+
+    Raises:
+        EvalError: If the data have no such test set or task, or two runs have different text.
+        DataError: If it cannot be read.
+    """
+    folders = _data_of(runs)
+    texts = [_read_prepared(data, testset, task) for data in folders]
+    for data, text in zip(folders, texts, strict=True):
+        if text.checksum != texts[0].checksum:
+            raise EvalError(f"{testset} {task}: {folders[0].folder} and {data.folder} hold different text.")
+    groups = folders[0].groups(testset, task)
+    return replace(texts[0], origins=None if groups is None else groups.origins)
+
+
+def tasks_of_run(run: Path, testset: str) -> list[str]:
+    """Return the tasks that have a test set in a run's data.
+
+    Raises:
+        RunError: If the run's record cannot be read.
+        DataError: If its data cannot be read.
+    """
+    return _tasks_with(open_data(run), testset)
+
+
+def tasks_of_runs(runs: Sequence[Path]) -> tuple[str, ...]:
+    """Return all tasks of some runs' data.
+
+    Raises:
+        RunError: If a run's record cannot be read.
+        DataError: If its data cannot be read.
+    """
+    return tuple(dict.fromkeys(task for data in _data_of(runs) for task in data.evaluated))
+
+
+def _data_of(runs: Sequence[Path]) -> list[PreparedData]:
+    """Open the data of some runs, each folder once."""
+    return list({data.folder: data for data in map(open_data, runs)}.values())
+
+
+def _tasks_with(data: PreparedData, testset: str) -> list[str]:
+    return [task for task in data.evaluated if testset in data.testsets(task)]
+
+
+def _read_prepared(data: PreparedData, testset: str, task: str) -> ReferenceText:
+    tasks = _tasks_with(data, testset)
+    if task not in tasks:
+        raise EvalError(f"{data.folder}: has no {testset} {task}; it has {', '.join(tasks) or 'none'}.")
+    src, references = data.text(testset, task)
+    return ReferenceText(testset=testset, task=task, tasks=data.evaluated, references=[references], src=src)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextFiles:
     """A text in plain files, a sentence a line."""
 
-    pair: str
+    task: str
     """The language pair, such as `en-de`."""
 
     references: tuple[Path, ...]
     """A file, or several with a reference each."""
 
     source: Path | None = None
+    """A file of sources, or None if they are not known."""
 
     def read(self, testset: str) -> ReferenceText:
-        """The text, under the name of a test set.
+        """Read the text, under the name of a test set.
 
         Raises:
             EvalError: If there are no lines, files differ in their number, or they are not UTF-8.
             OSError: If a file is missing.
         """
-        languages_of(self.pair)
+        languages_of(self.task)
         first = self.references[0]
         references = [read_lines(path) for path in self.references]
         if not references[0]:
@@ -129,70 +172,19 @@ class TextFiles:
         for path, lines in sides:
             if len(lines) != count:
                 raise EvalError(f"{path}: must have as many lines as {first}, {count}, but has {len(lines)}.")
-        return ReferenceText(testset=testset, task=self.pair, tasks=(), references=references, src=src)
+        return ReferenceText(testset=testset, task=self.task, references=references, src=src)
 
 
-def text_files(*, references: Sequence[Path], source: Path | None, pair: str | None) -> TextFiles | None:
-    """The text that options name; None if they name no reference.
+def text_files(*, references: Sequence[Path], source: Path | None, task: str | None) -> TextFiles | None:
+    """Return the text that options name; None if they name no reference.
 
     Raises:
-        EvalError: If a source is named without a reference, or references without their pair.
+        EvalError: If a source is named without a reference, or references without their task.
     """
     if not references:
         if source is not None:
             raise EvalError(f"{source}: a source is of use only with references; name them with --reference.")
         return None
-    if pair is None:
-        raise EvalError("references need their language pair; name it with --pair, as in --pair en-de.")
-    return TextFiles(pair=pair, references=tuple(references), source=source)
-
-
-def run_texts(runs: Sequence[Path], testset: str, task: str) -> ReferenceText:
-    """The text of a task in the data of some runs.
-
-    Raises:
-        EvalError: If the data have no such test set or task, or two runs have different text.
-        DataError: If it cannot be read.
-    """
-    opened = _data_of(runs)
-    texts = [_prepared_text(data, testset, task) for data in opened]
-    for data, text in zip(opened, texts, strict=True):
-        if text.digest != texts[0].digest:
-            raise EvalError(f"{testset} {task}: {opened[0].folder} and {data.folder} hold different text.")
-    return texts[0]
-
-
-def tasks_of_run(run: Path, testset: str) -> list[str]:
-    """Tasks that a run's data have in a test set.
-
-    Raises:
-        RunError, DataError: If its record or data cannot be read.
-    """
-    data = open_data(run)
-    return [task for task in data.evaluated if testset in data.testsets(task)]
-
-
-def tasks_of_runs(runs: Sequence[Path]) -> tuple[str, ...]:
-    """All language pairs of some runs' data.
-
-    Raises:
-        RunError, DataError: If a record or data cannot be read.
-    """
-    return tuple(dict.fromkeys(task for data in _data_of(runs) for task in data.evaluated))
-
-
-def _data_of(runs: Sequence[Path]) -> list[PreparedData]:
-    """The data of some runs, each once."""
-    return list({data.folder: data for data in map(open_data, runs)}.values())
-
-
-def _prepared_text(data: PreparedData, testset: str, task: str) -> ReferenceText:
-    known = [name for name in data.evaluated if testset in data.testsets(name)]
-    if task not in known:
-        raise EvalError(f"{data.folder}: has no {testset} {task}; it has {', '.join(known) or 'none'}.")
-    src, references = data.text(testset, task)
-    groups = data.groups(testset, task)
-    origins = None if groups is None else groups.origins
-    return ReferenceText(
-        testset=testset, task=task, tasks=data.evaluated, references=[references], src=src, origins=origins
-    )
+    if task is None:
+        raise EvalError("references need their task; name it with --task, as in --task en-de.")
+    return TextFiles(task=task, references=tuple(references), source=source)
