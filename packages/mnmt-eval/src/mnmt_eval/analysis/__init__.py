@@ -1,6 +1,5 @@
-"""The papers' analyses of scores, as functions of plain numbers, and of scored runs."""
+"""The papers' analyses of scores, as functions of plain numbers; numpy alone is needed."""
 
-from mnmt_eval.analysis.correlation import Interval, MetricLine, metric_line
 from mnmt_eval.analysis.cost import QualityAtCost, SystemCost, quality_at_cost
 from mnmt_eval.analysis.multilingual import (
     RelativeTransfer,
@@ -14,8 +13,6 @@ from mnmt_eval.analysis.multilingual import (
 )
 
 __all__ = [
-    "Interval",
-    "MetricLine",
     "QualityAtCost",
     "RelativeTransfer",
     "ResourceScore",
@@ -23,7 +20,6 @@ __all__ = [
     "SystemCost",
     "ZeroShot",
     "ZeroShotDirection",
-    "metric_line",
     "quality_at_cost",
     "relative_transfer",
     "resource_scores",

@@ -1,4 +1,4 @@
-"""Quality over baselines against what it costs: the M4 table of the GShard slides."""
+"""Quality against cost: the M4 table of the GShard slides."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ class SystemCost:
     """A system's quality on each task, and what it cost."""
 
     name: str
+    """The system's name."""
     values: Mapping[str, float]
     """{task: metric}."""
 
     cost: float
-    """In whatever unit all systems share: training FLOPs, seconds, or weights."""
+    """The cost in a unit that all systems share: training FLOPs, seconds, or weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,30 +26,33 @@ class QualityAtCost:
     """A row of the table."""
 
     name: str
+    """The system's name."""
+
     value: float
-    """Mean of the metric over the tasks."""
+    """The mean of the metric over the tasks."""
 
     difference: float
-    """Mean over the tasks of the metric less the baseline's; the slides' ΔBLEU."""
+    """The mean over the tasks of the metric less the baseline's; the slides' ΔBLEU."""
 
     cost: float
+    """The system's cost."""
 
     efficient: bool
-    """Whether no other system is at least as good at no more cost, and better in one of the two."""
+    """Whether no other system is at least as good and as cheap, and better in one of the two."""
 
 
 def quality_at_cost(
     systems: Sequence[SystemCost], baselines: Mapping[str, float], *, higher_is_better: bool = True
 ) -> tuple[QualityAtCost, ...]:
-    """Mean quality, mean gain over the tasks' baselines, and cost of each system.
+    """Compute mean quality, mean gain over the tasks' baselines, and cost of each system.
 
     Args:
-        systems: What is compared.
-        baselines: {task: metric of the baseline}; tasks are those of the baselines.
+        systems: The systems.
+        baselines: {task: metric of the baseline}; only these tasks count.
         higher_is_better: Whether better systems have higher values.
 
     Returns:
-        A row a system, in their order.
+        A row per system, in their order.
 
     Raises:
         ValueError: If there is no baseline, or a system has no value of a baseline's task.

@@ -1,4 +1,4 @@
-"""Averages over language pairs with much, some and little training data."""
+"""Analyses of multilingual models: by amount of training data, zero-shot directions, and transfer."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """Which tasks have much and little data; by default OPUS-100's groups (Zhang et al. 2022, table 3).
+    """Thresholds of high and low resource; by default OPUS-100's (Zhang et al. 2022, table 3).
 
     Raises:
         ValueError: If a threshold is out of its range.
     """
 
     high: int = 900_000
-    """Tasks with more training pairs than these are High."""
+    """Tasks with more training pairs are High."""
 
     low: int = 100_000
-    """Tasks with fewer training pairs than these are Low; all others are Med."""
+    """Tasks with fewer training pairs are Low; all others are Med."""
 
     def __post_init__(self) -> None:
         if self.low < 0:
@@ -29,7 +29,7 @@ class Resources:
             raise ValueError(f"`high` must be at least `low` ({self.low}), but is {self.high}.")
 
     def group(self, pairs: int) -> str:
-        """`High`, `Med` or `Low`, of a task with so many training pairs."""
+        """Return `High`, `Med` or `Low` for a number of training pairs."""
         if pairs > self.high:
             return "High"
         return "Low" if pairs < self.low else "Med"
@@ -43,21 +43,24 @@ class ResourceScore:
     """`High`, `Med`, `Low` or `All`."""
 
     tasks: tuple[str, ...]
+    """The tasks of the group."""
+
     value: float
+    """The mean."""
 
 
 def resource_scores(
     values: Mapping[str, float], pairs: Mapping[str, int], *, resources: Resources | None = None
 ) -> tuple[ResourceScore, ...]:
-    """Means of a metric, or of differences of it, over tasks with much, some and little data, and over all.
+    """Average a metric, or differences of it, over tasks with much, some and little data, and over all.
 
     Args:
         values: {task: value}.
-        pairs: {task: training pairs}; tasks that are not in it, such as zero-shot ones, are left out.
+        pairs: {task: training pairs}; other tasks, such as zero-shot ones, are left out.
         resources: The thresholds; by default OPUS-100's.
 
     Returns:
-        High, Med, Low, as far as they have tasks, and All; nothing if no task is left.
+        High, Med and Low, if they have tasks, and All; nothing if no task is left.
     """
     thresholds = resources or Resources()
     groups: dict[str, list[str]] = {"High": [], "Med": [], "Low": [], "All": []}
@@ -74,14 +77,16 @@ def resource_scores(
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroShotDirection:
-    """One direction without training pairs."""
+    """A direction without training pairs."""
 
     task: str
+    """The language pair."""
+
     value: float
     """The metric."""
 
     language_accuracy: float | None
-    """Share of the translations that are in the target language, in percent; None if it was not measured."""
+    """The share of translations that are in the target language, in percent; None if it was not measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,23 +94,29 @@ class ZeroShot:
     """All directions without training pairs, and their means, as in Zhang et al. 2022, table 3."""
 
     directions: tuple[ZeroShotDirection, ...]
+    """The directions."""
+
     mean_value: float
+    """The mean of the metric."""
+
     mean_language_accuracy: float | None
-    """None unless it was measured for every direction."""
+    """The mean of the language accuracy; None unless it was measured for every direction."""
 
 
 def zero_shot(
     values: Mapping[str, float], accuracies: Mapping[str, float], *, tasks: Iterable[str]
 ) -> ZeroShot | None:
-    """Zero-shot quality with language accuracy: a low metric may be bad translation, or the wrong language.
+    """Average zero-shot quality and language accuracy.
+
+    A low metric may mean bad translation or the wrong language, so the two belong together.
 
     Args:
         values: {task: metric}.
         accuracies: {task: language accuracy in percent}.
-        tasks: The zero-shot ones; those without a value are left out.
+        tasks: The zero-shot tasks; those without a value are left out.
 
     Returns:
-        None if no zero-shot task has a value.
+        The averages; None if no zero-shot task has a value.
     """
     directions = tuple(
         ZeroShotDirection(task=task, value=values[task], language_accuracy=accuracies.get(task))
@@ -114,11 +125,11 @@ def zero_shot(
     )
     if not directions:
         return None
-    known = [d.language_accuracy for d in directions if d.language_accuracy is not None]
+    accuracy = [d.language_accuracy for d in directions if d.language_accuracy is not None]
     return ZeroShot(
         directions=directions,
         mean_value=float(np.mean([direction.value for direction in directions])),
-        mean_language_accuracy=float(np.mean(known)) if len(known) == len(directions) else None,
+        mean_language_accuracy=float(np.mean(accuracy)) if len(accuracy) == len(directions) else None,
     )
 
 
@@ -127,24 +138,29 @@ class RelativeTransfer:
     """A task's quality in a multilingual and in a bilingual model."""
 
     task: str
+    """The language pair."""
+
     multilingual: float
+    """The metric of the multilingual model."""
+
     bilingual: float
+    """The metric of the bilingual model."""
 
     difference: float
     """Multilingual less bilingual (Zhang et al. 2022, fig. 16): above 0 where the other tasks help.
 
-    Of a metric of which lower is better, such as TER, it is below 0 there.
+    If lower values are better, as for TER, it is below 0 there.
     """
 
 
 def relative_transfer(
     multilingual: Mapping[str, float], bilingual: Mapping[str, float]
 ) -> tuple[RelativeTransfer, ...]:
-    """Relative transfer of every task that both sides have, in the order of `multilingual`.
+    """Return the relative transfer of every task that both models have, in the order of `multilingual`.
 
     Args:
-        multilingual: {task: metric} of one model of many tasks.
-        bilingual: {task: metric}, each of a model of that task alone.
+        multilingual: {task: metric} of one model for many tasks.
+        bilingual: {task: metric}, each of a model for that task alone.
     """
     return tuple(
         RelativeTransfer(

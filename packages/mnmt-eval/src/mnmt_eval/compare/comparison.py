@@ -1,4 +1,4 @@
-"""Comparing systems on one text: every metric with its interval, and significance against a baseline."""
+"""A comparison of systems on one text: every metric with its interval, and significance against a baseline."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mnmt_eval.compare.groups import GroupScore, group_sentences, score_groups
-from mnmt_eval.compare.systems import TranslatedText, Translations
+from mnmt_eval.compare.systems import SystemOutput, TranslatedText
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics import Metric
-from mnmt_eval.metrics.metric import Floats
-from mnmt_eval.metrics.registry import MetricChoice
+from mnmt_eval.metrics.metric import Floats, Metric
+from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.metrics.resampling import BOOTSTRAP_SAMPLES, SEED, ConfidenceInterval, bootstrap
 from mnmt_eval.metrics.significance import (
     PERMUTATION_SAMPLES,
@@ -20,21 +19,23 @@ from mnmt_eval.metrics.significance import (
 )
 from mnmt_eval.runs.sentence_scores import read_scores, scores_path
 from mnmt_eval.runs.texts import ReferenceText
-from mnmt_eval.text import digest
+from mnmt_eval.text import checksum
 
 TESTS = ("permutation", "bootstrap")
 """Tests of significance: approximate randomisation (Riezler and Maxwell 2005), and Koehn 2004."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparing:
-    """How systems are compared.
+class CompareConfig:
+    """The options of a comparison.
 
     Raises:
         EvalError: If a field is out of its range.
     """
 
-    metrics: MetricChoice = field(default_factory=MetricChoice)
+    metrics: MetricSet = field(default_factory=MetricSet)
+    """The metrics to compute."""
+
     test: str = "permutation"
     """The test of significance, one of `TESTS`; the bootstrap's p-values are too small for some metrics."""
 
@@ -45,8 +46,10 @@ class Comparing:
     """Random exchanges of the permutation test."""
 
     seed: int = SEED
+    """The seed of both."""
+
     grouping: str | None = None
-    """How sentences are grouped to be scored apart, one of `GROUPINGS`."""
+    """How sentences are grouped to be scored apart, one of `GROUPINGS`; by default not at all."""
 
     def __post_init__(self) -> None:
         if self.test not in TESTS:
@@ -57,15 +60,16 @@ class Comparing:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measured:
-    """What a metric finds in one system's translations."""
+class Measurement:
+    """A metric's statistics of one system's translations."""
 
     metric: Metric
+    """The metric."""
     statistics: Floats
     """(sentences, k)."""
 
     def interval(self, *, samples: int = BOOTSTRAP_SAMPLES, seed: int = SEED) -> ConfidenceInterval:
-        """The value with its 95% bootstrap interval."""
+        """Return the value with its 95% bootstrap interval."""
         return bootstrap(self.metric, self.statistics, samples=samples, seed=seed)
 
 
@@ -74,19 +78,25 @@ class SystemScore:
     """One metric of one system."""
 
     system: str
+    """The system's name."""
+
     signature: str
-    """The metric's; COMET's holds the file of this system's scores."""
+    """The metric's signature; COMET's contains the file of this system's scores."""
 
     value: float
+    """The metric's value."""
+
     lower: float
-    """Of the 95% bootstrap interval."""
+    """The lower end of the 95% bootstrap interval."""
 
     upper: float
+    """The upper end of the 95% bootstrap interval."""
+
     test: PairedTest | None
-    """Against the baseline; None for the baseline itself, or without one."""
+    """The test against the baseline; None for the baseline itself, or without one."""
 
     groups: tuple[GroupScore, ...]
-    """The metric of each group of sentences; empty where none are asked for."""
+    """The metric of each group of sentences; empty if no grouping was requested."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,13 +104,16 @@ class MetricComparison:
     """One metric of all systems."""
 
     metric: str
+    """The metric's name."""
     higher_is_better: bool
+    """Whether better systems have higher values."""
     scores: tuple[SystemScore, ...]
+    """A score per system."""
 
     @property
     def signatures(self) -> dict[str, list[str]]:
-        """{signature: the systems it is of}; mostly one."""
-        return by_value({score.system: score.signature for score in self.scores})
+        """{signature: its systems}; mostly there is one signature."""
+        return group_by_value({score.system: score.signature for score in self.scores})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,36 +121,37 @@ class Comparison:
     """Systems side by side on one text."""
 
     testset: str
-    task: str
-    sentences: int
-    baseline: str | None
-    """The system that differences are from; None where there is only one system."""
+    """The test set."""
 
-    comparing: Comparing
+    task: str
+    """The language pair."""
+
+    sentences: int
+    """The number of sentences."""
+
+    baseline: str | None
+    """The system that the others are tested against; None if there is only one system."""
+
+    config: CompareConfig
+    """The options."""
+
     searches: Mapping[str, str]
-    """{system: signature of its search}, of runs."""
+    """{system: signature of its search} of runs."""
 
     metrics: tuple[MetricComparison, ...]
-
-
-def by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
-    """{value: the names that have it}."""
-    found: dict[str, list[str]] = {}
-    for name, value in values.items():
-        found.setdefault(value, []).append(name)
-    return found
+    """A comparison per metric."""
 
 
 def compare_systems(
-    translated: TranslatedText, comparing: Comparing, *, baseline: str | None = None
+    translated: TranslatedText, config: CompareConfig, *, baseline: str | None = None
 ) -> Comparison:
     """Compare systems on one text.
 
-    Statistics that a run keeps of exactly these translations and references are used again.
+    Statistics that a run has stored for exactly these translations and references are used again.
 
     Args:
         translated: The text, and the systems' translations.
-        comparing: How.
+        config: The options.
         baseline: The system that others are tested against; by default the first.
 
     Raises:
@@ -146,42 +160,49 @@ def compare_systems(
     names = translated.names
     if baseline is not None and baseline not in names:
         raise EvalError(f"the baseline must be one of {', '.join(names)}, but is {baseline!r}.")
-    chosen = (baseline or names[0]) if len(names) > 1 else None
-    groups = None if comparing.grouping is None else group_sentences(translated.text, comparing.grouping)
-    measured = measure_systems(translated, comparing.metrics)
+    baseline = (baseline or names[0]) if len(names) > 1 else None
+    groups = None if config.grouping is None else group_sentences(translated.text, config.grouping)
+    measurements = measure_systems(translated, config.metrics)
     return Comparison(
         testset=translated.text.testset,
         task=translated.text.task,
         sentences=len(translated.text),
-        baseline=chosen,
-        comparing=comparing,
+        baseline=baseline,
+        config=config,
         searches=translated.searches,
-        metrics=tuple(_compare(systems, comparing, chosen, groups) for systems in measured),
+        metrics=tuple(_compare(systems, config, baseline, groups) for systems in measurements),
     )
 
 
-def measure_systems(translated: TranslatedText, choice: MetricChoice) -> list[dict[str, Measured]]:
-    """For each metric chosen, {system: what it finds}, taken from runs that keep it.
+def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[dict[str, Measurement]]:
+    """Return {system: measurement} for each metric; runs may have stored the statistics.
 
     Raises:
         EvalError: If a metric lacks what it needs.
     """
-    text, made = translated.text, translated.translations
-    metrics = [_metrics(translated, system, choice) for system in made]
-    choice.check_systems(translated.names, testset=text.testset, task=text.task)
+    text, outputs = translated.text, translated.outputs
+    by_system = [_metrics_of(output, text, metrics) for output in outputs]
+    metrics.check_systems(translated.names, testset=text.testset, task=text.task)
     return [
         {
-            system.system.name: Measured(metric=m, statistics=_statistics(m, system, text))
-            for m, system in zip(of_one_name, made, strict=True)
+            output.system.name: Measurement(metric=m, statistics=_statistics(m, output, text))
+            for m, output in zip(same_metric, outputs, strict=True)
         }
-        for of_one_name in zip(*metrics, strict=True)
+        for same_metric in zip(*by_system, strict=True)
     ]
 
 
-def _metrics(translated: TranslatedText, made: Translations, choice: MetricChoice) -> list[Metric]:
-    text = translated.text
-    return choice.of(
-        system=made.system.name,
+def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return {value: the names that have it}."""
+    groups: dict[str, list[str]] = {}
+    for name, value in values.items():
+        groups.setdefault(value, []).append(name)
+    return groups
+
+
+def _metrics_of(output: SystemOutput, text: ReferenceText, metrics: MetricSet) -> list[Metric]:
+    return metrics.metrics(
+        system=output.system.name,
         testset=text.testset,
         task=text.task,
         tasks=text.tasks,
@@ -189,54 +210,59 @@ def _metrics(translated: TranslatedText, made: Translations, choice: MetricChoic
     )
 
 
-def _statistics(metric: Metric, made: Translations, text: ReferenceText) -> Floats:
-    if made.system.is_run:
-        kept = read_scores(scores_path(made.system.path, text.testset, text.task, metric.name))
-        measured = (metric.signature, digest(made.lines), text.digest)
-        if kept and (kept.metric, kept.translations, kept.text) == measured:
-            return kept.statistics
-    return metric.sentence_statistics(made.lines, text.references, text.src)
+def _statistics(metric: Metric, output: SystemOutput, text: ReferenceText) -> Floats:
+    if output.system.is_run:
+        stored = read_scores(scores_path(output.system.path, text.testset, text.task, metric.name))
+        settings = (metric.signature, checksum(output.lines), text.checksum)
+        if stored and (stored.metric, stored.translations, stored.text) == settings:
+            return stored.statistics
+    return metric.sentence_statistics(output.lines, text.references, text.src)
 
 
 def _compare(
-    systems: Mapping[str, Measured], comparing: Comparing, baseline: str | None, groups: Sequence[str] | None
+    systems: Mapping[str, Measurement],
+    config: CompareConfig,
+    baseline: str | None,
+    groups: Sequence[str] | None,
 ) -> MetricComparison:
     metric = next(iter(systems.values())).metric
     return MetricComparison(
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
-        scores=tuple(_score(name, systems, comparing, baseline, groups) for name in systems),
+        scores=tuple(_score(name, systems, config, baseline, groups) for name in systems),
     )
 
 
 def _score(
     name: str,
-    systems: Mapping[str, Measured],
-    comparing: Comparing,
+    systems: Mapping[str, Measurement],
+    config: CompareConfig,
     baseline: str | None,
     groups: Sequence[str] | None,
 ) -> SystemScore:
-    own, value = systems[name], systems[name].metric.corpus
+    system, value = systems[name], systems[name].metric.corpus
     test = None
     if baseline is not None and baseline != name:
-        test = _test(own.metric, systems[baseline].statistics, own.statistics, comparing)
-    interval = own.interval(samples=comparing.samples, seed=comparing.seed)
+        test = _test(system.metric, systems[baseline].statistics, system.statistics, config)
+    interval = system.interval(samples=config.samples, seed=config.seed)
+    group_scores: tuple[GroupScore, ...] = ()
+    if groups is not None:
+        group_scores = score_groups(lambda rows: value(rows).value, system.statistics, groups)
     return SystemScore(
         system=name,
-        signature=own.metric.signature,
+        signature=system.metric.signature,
         value=interval.value,
         lower=interval.lower,
         upper=interval.upper,
         test=test,
-        groups=() if groups is None else score_groups(lambda rows: value(rows).value, own.statistics, groups),
+        groups=group_scores,
     )
 
 
-def _test(metric: Metric, baseline: Floats, system: Floats, comparing: Comparing) -> PairedTest:
-    """The test asked for, with the bootstrap's interval of the difference."""
-    seed = comparing.seed
-    resampled = paired_bootstrap(metric, baseline, system, samples=comparing.samples, seed=seed)
-    if comparing.test == "bootstrap":
+def _test(metric: Metric, baseline: Floats, system: Floats, config: CompareConfig) -> PairedTest:
+    """Return the requested test, with the bootstrap's interval of the difference."""
+    resampled = paired_bootstrap(metric, baseline, system, samples=config.samples, seed=config.seed)
+    if config.test == "bootstrap":
         return resampled
-    exchanged = paired_permutation(metric, baseline, system, samples=comparing.permutations, seed=seed)
-    return replace(exchanged, interval=resampled.interval)
+    permuted = paired_permutation(metric, baseline, system, samples=config.permutations, seed=config.seed)
+    return replace(permuted, interval=resampled.interval)

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from mnmt_data.store import count_lengths
 from numpy.typing import NDArray
 
-from mnmt_data.store import count_lengths
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language.codes import languages_of
 from mnmt_eval.runs.texts import ReferenceText
+
+GROUPINGS = ("origin", "length", "thirds")
+"""Ways to group sentences: by the side written first, by ranges of source length, in thirds by length."""
 
 SOURCE_ORIGINAL = "source-original"
 TARGET_ORIGINAL = "target-original"
 OTHER_ORIGINAL = "other-original"
 UNKNOWN = "unknown"
-GROUPINGS = ("origin", "length", "thirds")
-"""What sentences can be grouped by: the side written first, ranges of source length, thirds by length."""
-
 _ORIGINS = (SOURCE_ORIGINAL, TARGET_ORIGINAL, OTHER_ORIGINAL, UNKNOWN)
 _THIRDS = ("short", "medium", "long")
 
@@ -30,8 +30,29 @@ class GroupScore:
     """A metric of the sentences of one group."""
 
     group: str
+    """The group's name."""
     sentences: int
+    """The number of its sentences."""
     value: float
+    """The metric's value."""
+
+
+def group_sentences(text: ReferenceText, grouping: str) -> list[str]:
+    """Return the group of each sentence of a text.
+
+    Raises:
+        EvalError: If the grouping is none of `GROUPINGS`, or the text lacks what it needs.
+    """
+    if grouping == "origin":
+        if text.origins is None:
+            raise EvalError(f"{text.testset} {text.task}: where its pairs were written is not known.")
+        return origin_groups(text.origins, task=text.task)
+    if grouping not in GROUPINGS:
+        raise EvalError(f"sentences are grouped by {', '.join(GROUPINGS)}, but not by {grouping!r}.")
+    if not text.src:
+        raise EvalError(f"groups by {grouping} need the sources; name them with --source.")
+    lengths, bounds = count_lengths(text.src, language=languages_of(text.task)[0])
+    return length_thirds(lengths) if grouping == "thirds" else length_groups(lengths, bounds=bounds)
 
 
 def origin_groups(origins: Sequence[str], *, task: str) -> list[str]:
@@ -40,7 +61,7 @@ def origin_groups(origins: Sequence[str], *, task: str) -> list[str]:
     Translated text is plainer than text that was written in a language, so such pairs are easier.
 
     Args:
-        origins: The language that each pair was written in; `""` where nobody knows.
+        origins: The language that each pair was written in; `""` if unknown.
         task: The language pair, such as `en-de`.
 
     Returns:
@@ -55,15 +76,15 @@ def length_groups(lengths: Sequence[int], *, bounds: Sequence[int]) -> list[str]
     """Name the range that each length is in: with bounds 0, 10 and 20 `0-9`, `10-19` or `20+`.
 
     Args:
-        lengths: Of the sources, in what the bounds are in.
-        bounds: The least length of each group, ascending from 0.
+        lengths: The lengths of the sources.
+        bounds: The smallest length of each group, ascending from 0.
 
     Raises:
         ValueError: If the bounds do not ascend from 0.
     """
     if not bounds or bounds[0] != 0 or any(low >= high for low, high in pairwise(bounds)):
         raise ValueError(f"`bounds` must ascend from 0, but are {tuple(bounds)}.")
-    names = _length_names(bounds)
+    names = [*(f"{low}-{high - 1}" for low, high in pairwise(bounds)), f"{bounds[-1]}+"]
     return [names[place] for place in np.searchsorted(bounds, lengths, side="right") - 1]
 
 
@@ -80,11 +101,11 @@ def length_thirds(lengths: Sequence[int]) -> list[str]:
 def score_groups(
     value: Callable[[NDArray[np.float64]], float], statistics: NDArray[np.float64], groups: Sequence[str]
 ) -> tuple[GroupScore, ...]:
-    """A metric of each group, as if the group's sentences were the test set.
+    """Compute a metric of each group, as if the group's sentences were the test set.
 
     Args:
-        value: The metric of sentences with these statistics.
-        statistics: (sentences, k), of all sentences.
+        value: A function from statistics of sentences to the metric's value.
+        statistics: (sentences, k), the statistics of all sentences.
         groups: The group of each sentence.
 
     Returns:
@@ -97,36 +118,14 @@ def score_groups(
         raise ValueError(f"`groups` must be as many as sentences ({len(statistics)}), but are {len(groups)}.")
     labels = np.asarray(groups)
     return tuple(
-        GroupScore(group=name, sentences=int(here.sum()), value=value(statistics[here]))
+        GroupScore(group=name, sentences=int(mask.sum()), value=value(statistics[mask]))
         for name in sorted(set(groups), key=_order)
-        for here in [labels == name]
+        for mask in [labels == name]
     )
 
 
-def group_sentences(text: ReferenceText, grouping: str) -> list[str]:
-    """The group of each sentence.
-
-    Raises:
-        EvalError: If the grouping is none of `GROUPINGS`, or not known of this text.
-    """
-    if grouping == "origin":
-        if text.origins is None:
-            raise EvalError(f"{text.testset} {text.task}: where its pairs were written is not known.")
-        return origin_groups(text.origins, task=text.task)
-    if grouping not in GROUPINGS:
-        raise EvalError(f"sentences are grouped by {', '.join(GROUPINGS)}, but not by {grouping!r}.")
-    if not text.src:
-        raise EvalError(f"groups by {grouping} need the sources; name them with --source.")
-    lengths, bounds = count_lengths(text.src, language=languages_of(text.task)[0])
-    return length_thirds(lengths) if grouping == "thirds" else length_groups(lengths, bounds=bounds)
-
-
-def _length_names(bounds: Sequence[int]) -> list[str]:
-    return [*(f"{low}-{high - 1}" for low, high in pairwise(bounds)), f"{bounds[-1]}+"]
-
-
 def _order(group: str) -> tuple[int, int, str]:
-    """Origins and thirds in their order, lengths by their number, other names by the alphabet."""
+    """Return a sort key: origins and thirds in their order, lengths by number, other names by the alphabet."""
     for known in (_ORIGINS, _THIRDS):
         if group in known:
             return 0, known.index(group), group

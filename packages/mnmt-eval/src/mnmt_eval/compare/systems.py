@@ -1,4 +1,4 @@
-"""Systems to be compared: trained runs, or plain files of translations, whatever made them."""
+"""Systems to compare: trained runs, or plain files of translations, whatever made them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_texts, tasks_of_run, tasks_of_runs
+from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
 from mnmt_eval.runs.translations import read_description, scored_sentences, translations_path
 from mnmt_eval.text import read_lines
 from mnmt_model.runs import RUN, find_runs
@@ -16,9 +16,10 @@ from mnmt_model.runs import RUN, find_runs
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """Where one system's translations are."""
+    """A system and the place of its translations."""
 
     name: str
+    """The system's name."""
     path: Path
     """A run's folder, or a file with a translation a line."""
 
@@ -28,53 +29,58 @@ class System:
         return (self.path / RUN).is_file()
 
     def translations_path(self, testset: str, task: str) -> Path:
-        """The file with its translations of a text."""
+        """Return the file with its translations of a text."""
         return translations_path(self.path, testset, task) if self.is_run else self.path
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translations:
+class SystemOutput:
     """One system's translations of one text."""
 
     system: System
+    """The system."""
+
     lines: Sequence[str]
+    """A translation a line."""
 
     search: str | None = None
-    """Signature of a run's search; None where nobody says."""
+    """The signature of a run's search; None if unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslatedText:
-    """What several systems made of one text."""
+    """A text with several systems' translations."""
 
     text: ReferenceText
-    translations: tuple[Translations, ...]
+    """The text."""
+    outputs: tuple[SystemOutput, ...]
+    """The translations, a system each."""
 
     @property
     def names(self) -> list[str]:
-        """Of the systems."""
-        return [made.system.name for made in self.translations]
+        """The systems' names."""
+        return [output.system.name for output in self.outputs]
 
     @property
     def searches(self) -> dict[str, str]:
-        """{system: signature of its search}, of runs that say so."""
-        return {made.system.name: made.search for made in self.translations if made.search is not None}
+        """{system: signature of its search} of the runs that state it."""
+        return {output.system.name: output.search for output in self.outputs if output.search is not None}
 
 
 def name_systems(arguments: Sequence[str]) -> list[System]:
-    """Systems as they are named on a command line.
+    """Return the systems that a command line names.
 
     Args:
-        arguments: Each a file, a run, a folder of runs, or a named file or run: `ours=out.de`.
+        arguments: Each is a file, a run, a folder of runs, or a named file or run: `ours=out.de`.
 
     Returns:
-        The systems; those without a name are called after their path, as little of it as tells them apart.
+        The systems; those without a name are called after the shortest end of their path that is unique.
 
     Raises:
-        EvalError: If something is neither, or two systems have one name.
+        EvalError: If an argument is neither, or two systems have one name.
     """
-    given = [_split_name(argument) for argument in arguments]
-    paths = [(name, path) for name, place in given for path in _systems_at(place, named=bool(name))]
+    pairs = [_split_name(argument) for argument in arguments]
+    paths = [(name, path) for name, place in pairs for path in _systems_at(place, named=bool(name))]
     shortest = iter(_shortest_names([path for name, path in paths if not name]))
     systems = [System(name=name or next(shortest), path=path) for name, path in paths]
     for name, count in Counter(system.name for system in systems).items():
@@ -85,14 +91,14 @@ def name_systems(arguments: Sequence[str]) -> list[System]:
 
 
 def open_systems(
-    systems: Sequence[System], *, testset: str, pair: str | None = None, files: TextFiles | None = None
+    systems: Sequence[System], *, testset: str, task: str | None = None, files: TextFiles | None = None
 ) -> list[TranslatedText]:
-    """What the systems made of each text.
+    """Read the systems' translations of each text.
 
     Args:
-        systems: What to open.
+        systems: The systems.
         testset: The runs' test set.
-        pair: One task of the runs; by default all tasks that every run has translated.
+        task: One task of the runs; by default all tasks that every run has translated.
         files: Sources and references; by default those of the runs' data.
 
     Raises:
@@ -104,38 +110,38 @@ def open_systems(
     if files is not None:
         return [_open(replace(files.read(testset), tasks=tasks_of_runs(runs)), systems)]
     if not any(system.is_run for system in systems):
-        raise EvalError("plain files are compared with references; name them with --reference and --pair.")
-    if pair is None and not all(system.is_run for system in systems):
-        raise EvalError("a plain file is of one task; name it with --pair, as in --pair en-de.")
-    tasks = [pair] if pair is not None else _common_tasks(runs, testset)
-    return [_open(run_texts(runs, testset, task), systems) for task in tasks]
+        raise EvalError("plain files are compared with references; name them with --reference and --task.")
+    if task is None and not all(system.is_run for system in systems):
+        raise EvalError("a plain file is of one task; name it with --task, as in --task en-de.")
+    tasks = [task] if task is not None else _common_tasks(runs, testset)
+    return [_open(run_text(runs, testset, name), systems) for name in tasks]
 
 
 def _open(text: ReferenceText, systems: Sequence[System]) -> TranslatedText:
-    translations = tuple(
-        Translations(
+    outputs = tuple(
+        SystemOutput(
             system=system,
             lines=_read(system, text.testset, text.task),
             search=_search(system, text.testset, text.task),
         )
         for system in systems
     )
-    scored = {scored_sentences(made.search) for made in translations}
+    scored = {scored_sentences(output.search) for output in outputs}
     if len(scored) > 1 and all(system.is_run for system in systems):
         raise EvalError(
             f"{text.testset} {text.task}: the runs were scored on different sentences; score them with the "
             "same --max-sentences."
         )
     if len(scored) == 1 and (count := scored.pop()) is not None:
-        text = text.first(count)
-    for made in translations:
-        if len(made.lines) != len(text):
-            path = made.system.translations_path(text.testset, text.task)
+        text = text.head(count)
+    for output in outputs:
+        if len(output.lines) != len(text):
+            path = output.system.translations_path(text.testset, text.task)
             raise EvalError(
                 f"{path}: must have as many lines as there are references ({len(text)}), "
-                f"but has {len(made.lines)}."
+                f"but has {len(output.lines)}."
             )
-    return TranslatedText(text=text, translations=translations)
+    return TranslatedText(text=text, outputs=outputs)
 
 
 def _read(system: System, testset: str, task: str) -> list[str]:
@@ -151,7 +157,7 @@ def _search(system: System, testset: str, task: str) -> str | None:
 
 
 def _common_tasks(runs: Sequence[Path], testset: str) -> list[str]:
-    """Tasks that every run has translated, in the order of the first run's data."""
+    """Return the tasks that every run has translated, in the order of the first run's data."""
     tasks = [
         task
         for task in tasks_of_run(runs[0], testset)
@@ -183,7 +189,7 @@ def _systems_at(path: Path, *, named: bool) -> list[Path]:
 
 
 def _shortest_names(paths: Sequence[Path]) -> list[str]:
-    """For each path its last parts, as few as tell all of them apart."""
+    """Return the last parts of each path, as few as keep all of them different."""
     parts = [path.absolute().parts for path in paths]
     depth = 1
     while depth < max(map(len, parts), default=0) and len({p[-depth:] for p in parts}) < len(set(parts)):

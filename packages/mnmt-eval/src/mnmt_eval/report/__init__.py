@@ -1,6 +1,16 @@
-"""A page to read translations in: sources, references and what systems made of them, worst cases first."""
+"""A page to read translations in: sources, references and systems' translations, worst cases first."""
 
-from mnmt_eval.report.document import Document, ReportedSystem, ReportedText, Reporting, document
+from mnmt_eval.report.document import Report, ReportConfig, ReportedSystem, ReportedText, make_report
 from mnmt_eval.report.page import write_report
+from mnmt_eval.report.symptoms import SYMPTOMS, symptoms
 
-__all__ = ["Document", "ReportedSystem", "ReportedText", "Reporting", "document", "write_report"]
+__all__ = [
+    "SYMPTOMS",
+    "Report",
+    "ReportConfig",
+    "ReportedSystem",
+    "ReportedText",
+    "make_report",
+    "symptoms",
+    "write_report",
+]

@@ -1,4 +1,4 @@
-"""What a report holds: of each text the sentences that some system translated worst."""
+"""The contents of a report: for each text the sentences that some system translated worst."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_eval.compare.comparison import Measured, measure_systems
+from mnmt_eval.compare.comparison import Measurement, measure_systems
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics import LanguageAccuracy
+from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
 from mnmt_eval.metrics.metric import decimals
-from mnmt_eval.metrics.registry import MetricChoice
+from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.report.symptoms import symptoms
 
 WRONG_LANGUAGE = "wrong language"
-"""A symptom that the metric `language` tells."""
+"""The symptom of translations that the metric `language` finds off-target."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reporting:
-    """What to report.
+class ReportConfig:
+    """The options of a report.
 
     Raises:
         EvalError: If a field is out of its range.
     """
 
-    metrics: MetricChoice = field(default_factory=MetricChoice)
-    """Metrics of whole texts, and that which sentences are sorted by."""
+    metrics: MetricSet = field(default_factory=MetricSet)
+    """The metrics of whole texts; sentences are sorted by one of them."""
 
     worst_by: str = "chrf"
-    """The metric that says which translations are worst, one of `metrics`."""
+    """The metric that sentences are sorted by, one of `metrics`."""
 
     sentences: int = 200
     """Sentences of each text; those that some system translated worst."""
@@ -46,7 +46,7 @@ class Reporting:
 
     @property
     def place(self) -> int:
-        """Of `worst_by` among the metrics."""
+        """The place of `worst_by` among the metrics."""
         return self.metrics.names.index(self.worst_by)
 
 
@@ -55,24 +55,31 @@ class ReportedScore:
     """A metric of one system on a whole text, with its 95% interval."""
 
     value: float
+    """The metric's value."""
     lower: float
+    """The lower end of the interval."""
     upper: float
+    """The upper end of the interval."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportedSystem:
-    """One system's translations of the sentences that are reported."""
+    """One system's translations of the reported sentences."""
 
     name: str
+    """The system's name."""
+
     scores: Mapping[str, ReportedScore]
     """{metric: its value on all sentences}."""
 
     translations: Sequence[str]
+    """A translation per reported sentence."""
+
     sentence_scores: Sequence[float | None]
-    """Of each translation by the metric that sentences are sorted by; None where it is rightly blank."""
+    """The score of each translation by `worst_by`; None where a blank translation is right."""
 
     symptoms: Sequence[Sequence[str]]
-    """What each translation shows of `SYMPTOMS`; and `WRONG_LANGUAGE`, if languages are measured."""
+    """The symptoms of each translation, of `SYMPTOMS` and `WRONG_LANGUAGE`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,101 +87,116 @@ class ReportedText:
     """The reported sentences of one text."""
 
     testset: str
+    """The test set."""
+
     task: str
+    """The language pair."""
+
     total: int
-    """Sentences of the text."""
+    """The number of all sentences of the text."""
 
     numbers: Sequence[int]
-    """Places of the reported sentences in the text, from 1."""
+    """The numbers of the reported sentences in the text, from 1."""
 
     sources: Sequence[str]
-    """Empty where they are not known."""
+    """Source sentences; empty if unknown."""
 
     references: Sequence[Sequence[str]]
     """The sentences of the first reference, those of the second, …"""
 
     systems: Sequence[ReportedSystem]
+    """The systems' translations."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document:
-    """All that a page shows."""
+class Report:
+    """Everything that a page shows."""
 
     metrics: Sequence[str]
+    """The metrics' names."""
+
     signatures: Mapping[str, Sequence[str]]
-    """{metric: its signatures, which may differ with the target language, and COMET's with the system}."""
+    """{metric: its signatures}; they may differ with the target language, and COMET's with the system."""
 
     searches: Sequence[str]
-    """Signatures of the runs' searches."""
+    """The signatures of the runs' searches."""
 
     decimals: Mapping[str, int]
     """{metric: decimals of its values that are worth reading}."""
 
     worst_by: str
+    """The metric that sentences are sorted by."""
+
     higher_is_better: bool
-    """Of `worst_by`."""
+    """Whether better sentences have higher values of `worst_by`."""
 
     texts: Sequence[ReportedText]
+    """The texts."""
 
 
-def document(translated: Sequence[TranslatedText], reporting: Reporting) -> Document:
-    """Measure what systems made of texts, and choose the sentences to show.
+def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> Report:
+    """Score systems' translations of texts, and select the sentences to report.
 
     Args:
         translated: The texts.
-        reporting: What to report.
+        config: The options.
 
     Raises:
         EvalError: If a metric lacks what it needs.
     """
-    measured = [measure_systems(each, reporting.metrics) for each in translated]
-    (first, *_) = measured[0][reporting.place].values()
-    return Document(
-        metrics=reporting.metrics.names,
+    measurements = [measure_systems(each, config.metrics) for each in translated]
+    (first, *_) = measurements[0][config.place].values()
+    return Report(
+        metrics=config.metrics.names,
         signatures={
-            name: _signatures(of_text[place] for of_text in measured)
-            for place, name in enumerate(reporting.metrics.names)
+            name: _signatures(by_metric[place] for by_metric in measurements)
+            for place, name in enumerate(config.metrics.names)
         },
         searches=list(dict.fromkeys(search for each in translated for search in each.searches.values())),
-        decimals={name: decimals(name) for name in reporting.metrics.names},
-        worst_by=reporting.worst_by,
+        decimals={name: decimals(name) for name in config.metrics.names},
+        worst_by=config.worst_by,
         higher_is_better=first.metric.higher_is_better,
-        texts=[_text(each, of_text, reporting) for each, of_text in zip(translated, measured, strict=True)],
+        texts=[
+            _report_text(each, by_metric, config)
+            for each, by_metric in zip(translated, measurements, strict=True)
+        ],
     )
 
 
-def _signatures(measured: Iterable[Mapping[str, Measured]]) -> list[str]:
-    """All different ones of a metric, over texts and systems."""
-    return list(dict.fromkeys(made.metric.signature for of_text in measured for made in of_text.values()))
+def _signatures(measurements: Iterable[Mapping[str, Measurement]]) -> list[str]:
+    """Return the different signatures of a metric over texts and systems."""
+    return list(
+        dict.fromkeys(each.metric.signature for by_system in measurements for each in by_system.values())
+    )
 
 
 def worst_rows(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """The sentences that some system did worst on.
+    """Return the sentences that some system translated worst.
 
     Args:
         badness: (systems, sentences), higher where a translation is worse.
-        count: How many.
+        count: The number of sentences.
 
     Returns:
-        Rows in ascending order, chosen by each sentence's best place on any system's list of its worst.
+        Rows in ascending order, selected by each sentence's best place on any system's list of its worst.
     """
     places = np.argsort(np.argsort(-badness, axis=1, kind="stable"), axis=1, kind="stable")
-    chosen = np.argsort(places.min(axis=0), kind="stable")[:count]
-    return np.sort(chosen)
+    rows = np.argsort(places.min(axis=0), kind="stable")[:count]
+    return np.sort(rows)
 
 
-def _text(
+def _report_text(
     translated: TranslatedText,
-    measured: Sequence[Mapping[str, Measured]],
-    reporting: Reporting,
+    measurements: Sequence[Mapping[str, Measurement]],
+    config: ReportConfig,
 ) -> ReportedText:
     text = translated.text
-    sorting = [measured[reporting.place][name] for name in translated.names]
-    scores = np.stack([made.metric.sentence_scores(made.statistics) for made in sorting])
+    sorting = [measurements[config.place][name] for name in translated.names]
+    scores = np.stack([each.metric.sentence_scores(each.statistics) for each in sorting])
     scores[_rightly_blank(translated)] = np.nan  # to which metrics give no fair score
     badness = -scores if sorting[0].metric.higher_is_better else scores
-    rows = worst_rows(np.nan_to_num(badness, nan=-np.inf), reporting.sentences)
-    kept = scores[:, rows].round(decimals(reporting.worst_by))
+    rows = worst_rows(np.nan_to_num(badness, nan=-np.inf), config.sentences)
+    row_scores = scores[:, rows].round(decimals(config.worst_by))
     return ReportedText(
         testset=text.testset,
         task=text.task,
@@ -183,55 +205,56 @@ def _text(
         sources=_take(text.src, rows),
         references=[_take(lines, rows) for lines in text.references],
         systems=[
-            _system(translated, place, kept[place], rows, measured) for place in range(len(translated.names))
+            _report_system(translated, place, row_scores[place], rows, measurements)
+            for place in range(len(translated.names))
         ],
     )
 
 
 def _rightly_blank(translated: TranslatedText) -> NDArray[np.bool_]:
-    """Which translations are blank as their references are, (systems, sentences)."""
+    """Return which translations are blank as their references are, (systems, sentences)."""
     references = [any(map(str.strip, lines)) for lines in zip(*translated.text.references, strict=True)]
-    lines = [[bool(line.strip()) for line in made.lines] for made in translated.translations]
+    lines = [[bool(line.strip()) for line in output.lines] for output in translated.outputs]
     return np.logical_not(np.logical_or(lines, references))
 
 
-def _system(
+def _report_system(
     translated: TranslatedText,
     place: int,
     scores: NDArray[np.float64],
     rows: NDArray[np.int64],
-    measured: Sequence[Mapping[str, Measured]],
+    measurements: Sequence[Mapping[str, Measurement]],
 ) -> ReportedSystem:
     name, text = translated.names[place], translated.text
-    lines = _take(translated.translations[place].lines, rows)
+    lines = _take(translated.outputs[place].lines, rows)
     sources = _take(text.src, rows) or [""] * len(rows)
     references = zip(*(_take(lines, rows) for lines in text.references), strict=True)
-    is_wrong = _in_wrong_language(name, measured, len(text))[rows].tolist()
-    signs = [
-        (*symptoms(source, meant, line), *[WRONG_LANGUAGE] * wrong)
-        for source, meant, line, wrong in zip(sources, references, lines, is_wrong, strict=True)
+    is_wrong = _in_wrong_language(name, measurements, len(text))[rows].tolist()
+    line_symptoms = [
+        (*symptoms(source, expected, line), *[WRONG_LANGUAGE] * wrong)
+        for source, expected, line, wrong in zip(sources, references, lines, is_wrong, strict=True)
     ]
     return ReportedSystem(
         name=name,
-        scores={of_metric[name].metric.name: _score(of_metric[name]) for of_metric in measured},
+        scores={by_system[name].metric.name: _report_score(by_system[name]) for by_system in measurements},
         translations=lines,
         sentence_scores=[None if np.isnan(score) else float(score) for score in scores],
-        symptoms=signs,
+        symptoms=line_symptoms,
     )
 
 
 def _in_wrong_language(
-    name: str, measured: Sequence[Mapping[str, Measured]], sentences: int
+    name: str, measurements: Sequence[Mapping[str, Measurement]], sentences: int
 ) -> NDArray[np.bool_]:
-    """Which outputs, (sentences,), are in another language than the target; none where none is identified."""
-    for made in (systems[name] for systems in measured):
-        if isinstance(made.metric, LanguageAccuracy):
-            return np.asarray(made.statistics.any(axis=1) & (made.metric.values(made.statistics) == 0))
+    """Return which outputs, (sentences,), are in another language; none if languages are not measured."""
+    for each in (by_system[name] for by_system in measurements):
+        if isinstance(each.metric, LanguageAccuracy):
+            return np.asarray(each.statistics.any(axis=1) & (each.metric.values(each.statistics) == 0))
     return np.zeros(sentences, dtype=bool)
 
 
-def _score(made: Measured) -> ReportedScore:
-    interval = made.interval()
+def _report_score(measurement: Measurement) -> ReportedScore:
+    interval = measurement.interval()
     return ReportedScore(value=interval.value, lower=interval.lower, upper=interval.upper)
 
 

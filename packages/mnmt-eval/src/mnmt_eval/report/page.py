@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing from outside."""
+"""The page of a report: one HTML file that needs nothing from outside."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from importlib.resources import files
 from pathlib import Path
 
 import jinja2
-
 from mnmt_data.store import atomic_file
+
 from mnmt_eval.metrics.resampling import BOOTSTRAP_SAMPLES
-from mnmt_eval.report.document import WRONG_LANGUAGE, Document
+from mnmt_eval.report.document import WRONG_LANGUAGE, Report
 from mnmt_eval.report.symptoms import SYMPTOMS
 
 SCRIPTS = ("words.js", "page.js")
 
 
-def write_report(document: Document, out: Path) -> Path:
-    """Write `index.html` into a folder, which is made if need be.
+def write_report(report: Report, out: Path) -> Path:
+    """Write `index.html` into a folder, which is created if need be.
 
     Returns:
         The page's path.
@@ -26,12 +26,12 @@ def write_report(document: Document, out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     index = out / "index.html"
     with atomic_file(index) as file:
-        file.write(render(document).encode("utf-8"))
+        file.write(render(report).encode("utf-8"))
     return index
 
 
-def render(document: Document) -> str:
-    """The page as HTML; text of any kind in it is shown as it is and never run."""
+def render(report: Report) -> str:
+    """Return the page as HTML; text of any kind is displayed as it is and never run."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mnmt_eval", "report"),
         autoescape=True,
@@ -40,20 +40,20 @@ def render(document: Document) -> str:
         undefined=jinja2.StrictUndefined,
     )
     return environment.get_template("page.html.j2").render(
-        document=document,
-        data=asdict(document),
-        systems=[system.name for system in document.texts[0].systems],
+        report=report,
+        data=asdict(report),
+        systems=[system.name for system in report.texts[0].systems],
         samples=BOOTSTRAP_SAMPLES,
-        symptoms=_symptoms(document),
+        symptoms=_symptoms(report),
         style=_read("page.css"),
         script="\n".join(map(_read, SCRIPTS)),
         version=version("mnmt-eval"),
     )
 
 
-def _symptoms(document: Document) -> tuple[str, ...]:
-    """What can be chosen from."""
-    return (*SYMPTOMS, WRONG_LANGUAGE) if "language" in document.metrics else SYMPTOMS
+def _symptoms(report: Report) -> tuple[str, ...]:
+    """Return the symptoms that a reader can choose from."""
+    return (*SYMPTOMS, WRONG_LANGUAGE) if "language" in report.metrics else SYMPTOMS
 
 
 def _read(name: str) -> str:

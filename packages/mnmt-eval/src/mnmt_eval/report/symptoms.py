@@ -1,4 +1,4 @@
-"""Signs, without a metric, that a translation went wrong."""
+"""Symptoms of bad translations that need no metric."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 SYMPTOMS = ("empty", "copy", "repetition", "too short", "too long")
-"""What `symptoms` finds."""
+"""The names of all symptoms."""
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """From where on a sign counts."""
+    """The thresholds from which something is a symptom."""
 
     repeats: int = 4
-    """Times that the same two words must follow each other, and more often than in the reference."""
+    """How often the same two words follow each other, at least and more often than in the reference."""
 
     ratio: float = 2.0
-    """Characters of translation and reference, the longer over the shorter, plus `slack`."""
+    """Characters of translation and reference, the longer over the shorter."""
 
     slack: int = 10
-    """Characters that may be missing or too many in any sentence."""
+    """Characters that may be missing or too many in any sentence, on top of the ratio."""
 
 
 _DEFAULT = Thresholds()
@@ -34,30 +34,32 @@ _DEFAULT = Thresholds()
 def symptoms(
     source: str, references: Sequence[str], translation: str, *, thresholds: Thresholds = _DEFAULT
 ) -> tuple[str, ...]:
-    """The signs that one translation shows, against each of its references.
+    """Return the symptoms that a translation shows against every one of its references.
 
-    `empty`: nothing, where the source has something. `copy`: the source, where no reference is. `repetition`:
-    the same two words again and again. `too short`, `too long`: against the reference.
+    `empty`: it is blank, but the source is not. `copy`: it is the source, but no reference is. `repetition`:
+    the same two words recur again and again. `too short`, `too long`: compared with the reference.
     """
     if not translation.strip():
         return ("empty",) if source.strip() else ()
-    found = [_signs(source.strip(), line.strip(), translation.strip(), thresholds) for line in references]
-    return tuple(name for name in SYMPTOMS if all(name in signs for signs in found))
+    by_reference = [
+        _symptoms(source.strip(), line.strip(), translation.strip(), thresholds) for line in references
+    ]
+    return tuple(name for name in SYMPTOMS if all(name in names for names in by_reference))
 
 
-def _signs(source: str, reference: str, translation: str, thresholds: Thresholds) -> set[str]:
+def _symptoms(source: str, reference: str, translation: str, thresholds: Thresholds) -> set[str]:
     length, expected = len(translation), len(reference)
-    signs = {
+    tests = {
         "copy": translation == source != reference,
         "repetition": _repeats(translation) >= max(thresholds.repeats, _repeats(reference) + 1),
         "too short": length * thresholds.ratio + thresholds.slack < expected,
         "too long": length > expected * thresholds.ratio + thresholds.slack,
     }
-    return {name for name, shown in signs.items() if shown}
+    return {name for name, positive in tests.items() if positive}
 
 
 def _repeats(text: str) -> int:
-    """How often the most frequent two neighbouring words occur; characters where words are not spaced."""
+    """Return the count of the most frequent two neighbouring words; characters without spaced words."""
     words = _WORD.findall(text)
     if len(words) <= 2:
         words = list(text.replace(" ", ""))
