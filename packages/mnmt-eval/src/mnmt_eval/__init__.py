@@ -1,4 +1,8 @@
-"""Search, translation and metrics for translation models.
+"""Search, translation and metrics for translation models; the metrics need no torch."""
 
-`mnmt_eval.metrics` needs no torch; `mnmt_eval.search` and `mnmt_eval.translate` do.
-"""
+from importlib.metadata import version
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__version__ = version("mnmt-eval")

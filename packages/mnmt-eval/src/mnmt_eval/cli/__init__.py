@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.metadata import version
 from typing import NoReturn
 
+from cyclopts import App
+
+from mnmt_data import DataError
 from mnmt_data.console import run_app
-from mnmt_data.errors import DataError
-from mnmt_eval.cli import analyse, compare, report, score, translate  # noqa: F401 - each adds its command
-from mnmt_eval.cli.options import app
+from mnmt_eval.cli import analyse, compare, report, score, translate
 from mnmt_eval.errors import EvalError
 from mnmt_model import RunError
 
 __all__ = ["app", "main"]
 
+app = App(
+    name="mnmt-eval",
+    help="Translate with trained runs, and score, compare and read translations.",
+    version=version("mnmt-eval"),
+)
+for _command in (analyse.analyse, compare.compare, report.report, score.score, translate.translate):
+    app.command(_command)
+
+_OLD_NAMES = {"--baselines": "--baseline", "--metrics": "--metric", "--output": "--out", "--pair": "--task"}
+"""Old names of options, which still work."""
+
 
 def main() -> NoReturn:
     """Run the command line."""
+    sys.argv[1:] = [_current_name(argument) for argument in sys.argv[1:]]
     run_app(app, prog="mnmt-eval", errors=(EvalError, RunError, DataError))
+
+
+def _current_name(argument: str) -> str:
+    name, equals, value = argument.partition("=")
+    return _OLD_NAMES.get(name, name) + equals + value

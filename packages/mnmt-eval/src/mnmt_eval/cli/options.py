@@ -1,50 +1,49 @@
-"""The command line `mnmt-eval`: its commands are in the other modules of this package."""
+"""Options that several commands have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import App, Parameter, Token
+from cyclopts import Parameter, Token
 
-from mnmt_eval.metrics.config import BleurtOptions, CometOptions, LanguageOptions, MetricOptions
-from mnmt_eval.metrics.registry import DEFAULT_METRICS, MetricChoice
-from mnmt_eval.search import LengthPenalty, MaxLength, Sampling, SearchConfig
+from mnmt_eval.metrics.config import BleurtConfig, CometConfig, LanguageConfig, MetricConfig
+from mnmt_eval.metrics.registry import DEFAULT_METRICS, MetricSet
+from mnmt_eval.search.config import LengthPenalty, MaxLength, SamplingConfig, SearchConfig
 
-app = App(
-    name="mnmt-eval",
-    help="Translate with trained runs, and measure their translations.",
-    version=version("mnmt-eval"),
-)
+DEFAULT_BEAM = 4
 
 Json = Annotated[bool, Parameter("--json", negative="")]
+Flag = Annotated[bool, Parameter(negative="")]
+Paths = Annotated[list[Path] | None, Parameter(negative="", consume_multiple=True)]
+Systems = Annotated[list[str], Parameter(negative="")]
 
 
 def _split_at_commas(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for token in tokens for name in map(str.strip, token.value.split(","))))
 
 
-def _with_commas(names: Sequence[str]) -> str:
+def _join_with_commas(names: Sequence[str]) -> str:
     return ",".join(names) or "all"
 
 
 Names = Annotated[
-    tuple[str, ...], Parameter(converter=_split_at_commas, negative="", show_default=_with_commas)
+    tuple[str, ...], Parameter(converter=_split_at_commas, negative="", show_default=_join_with_commas)
 ]
-"""Names divided by commas, or given one by one."""
+"""Names with commas between them, or one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageFlags:
-    """How languages are identified."""
+    """Options of language accuracy."""
 
     candidates: Names = ()
     """The languages that outputs may be in; by default those of all tasks."""
 
-    identifier: str = LanguageOptions.identifier
-    """`py3langid`, or `lingua` as a cross-check."""
+    identifier: str = LanguageConfig.identifier
+    """The program that identifies languages: `py3langid`, or `lingua` as a cross-check."""
 
 
 @Parameter(name="*")
@@ -52,62 +51,58 @@ class LanguageFlags:
 class MetricFlags:
     """Metrics and their options."""
 
-    metrics: Names = DEFAULT_METRICS
-    """Of bleu, chrf, chrf++, ter, language, bleurt and comet."""
+    metric: Names = DEFAULT_METRICS
+    """Metrics: bleu, chrf, chrf++, ter, language, bleurt, comet."""
 
     tokenizer: str | None = None
-    """BLEU's, one of sacreBLEU's; by default the target language chooses."""
+    """BLEU's tokenizer, one of sacreBLEU's; by default the target language decides."""
 
-    bleurt: BleurtOptions = field(default_factory=BleurtOptions)
-    comet: CometOptions = field(default_factory=CometOptions)
+    bleurt: BleurtConfig = field(default_factory=BleurtConfig)
+    comet: CometConfig = field(default_factory=CometConfig)
     language: LanguageFlags = field(default_factory=LanguageFlags)
 
     @property
-    def choice(self) -> MetricChoice:
-        """The metrics chosen.
+    def metrics(self) -> MetricSet:
+        """The requested metrics.
 
         Raises:
             EvalError: If one is unknown.
         """
-        language = LanguageOptions(candidates=self.language.candidates, identifier=self.language.identifier)
-        options = MetricOptions(
+        language = LanguageConfig(candidates=self.language.candidates, identifier=self.language.identifier)
+        config = MetricConfig(
             tokenizer=self.tokenizer, bleurt=self.bleurt, comet=self.comet, language=language
         )
-        return MetricChoice(names=self.metrics, options=options)
+        return MetricSet(names=self.metric, config=config)
 
 
-NO_FLAGS = MetricFlags()
-"""The defaults of all."""
-
-
-DEFAULT_BEAM = 4
+DEFAULT_METRIC_FLAGS = MetricFlags()
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """How the best translation is searched."""
+class SearchFlags:
+    """Options of the search for the best translation."""
 
     beam: int | None = None
-    """Hypotheses kept at a time; 1 is greedy search. 4 by default."""
+    """Hypotheses kept at every step; 1 is greedy search. 4 by default."""
 
     length_penalty: LengthPenalty = field(default_factory=LengthPenalty)
-    """How hypotheses of different lengths are compared."""
+    """The divisor that makes hypotheses of different lengths comparable."""
 
     max_length: MaxLength = field(default_factory=MaxLength)
-    """Where translations are cut off."""
+    """The length at which translations are cut off."""
 
     min_length: int = 0
     """Fewest tokens of a translation, `</s>` included."""
 
     no_repeat_ngram: int = 0
-    """Length of the n-grams that no translation may hold twice; 0 allows all."""
+    """The length of n-grams that no translation may contain twice; 0 allows all."""
 
     max_source: int | None = None
-    """Tokens of the longest source; longer lines are translated in parts. As in training by default."""
+    """Most tokens of a source; longer lines are translated in parts. By default as in training."""
 
     @property
     def config(self) -> SearchConfig:
-        """The same for the search itself.
+        """The options as a search takes them.
 
         Raises:
             EvalError: If an option is out of its range.
@@ -122,22 +117,22 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationOptions(SearchOptions):
-    """Which translations are found, or drawn."""
+class TranslationFlags(SearchFlags):
+    """Options of the search for one or several translations, or of samples."""
 
     n_best: int = 1
     """Translations of each line."""
 
-    sampling: Sampling | None = None
-    """Draw translations in place of searching for the best."""
+    sampling: SamplingConfig | None = None
+    """Draw translations at random instead of searching for the best."""
 
     @property
     def config(self) -> SearchConfig:
-        """The same for the search itself.
+        """The options as a search takes them.
 
         Raises:
             EvalError: If an option contradicts another.
         """
-        found = super().config
-        beam = 1 if self.sampling and self.beam is None else found.beam
-        return replace(found, beam=beam, n_best=self.n_best, sampling=self.sampling)
+        config = super().config
+        beam = 1 if self.sampling and self.beam is None else config.beam
+        return replace(config, beam=beam, n_best=self.n_best, sampling=self.sampling)

@@ -1,4 +1,4 @@
-"""How far scoring has come: a bar on a terminal, plain lines in a log."""
+"""Progress of scoring and translating: a bar on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -11,46 +11,51 @@ from typing import BinaryIO, Self
 
 from tqdm import tqdm
 
-from mnmt_eval.metrics.metric import shown
-from mnmt_eval.runs.score import TestSetScores
+from mnmt_eval.metrics.metric import format_value
+from mnmt_eval.runs.score import TextScores
+
+LINE_SECONDS = 60
+"""Seconds between two lines in a log."""
+
+_BLOCK = 2**20
 
 
 class ScoreProgress:
-    """Counts runs, and the sentences translated of each."""
+    """Progress over runs, and over the sentences of each."""
 
     def __init__(self, runs: int) -> None:
         self._runs = runs
-        self._begun = 0
+        self._number = 0
         self._place = ""
         self._bar = tqdm(total=0, unit="sentence", disable=not sys.stderr.isatty())
 
-    def begin(self, run: str) -> None:
-        """Say that the next run has its turn."""
-        self._begun += 1
-        self._place = f"[{self._begun:{len(str(self._runs))}}/{self._runs}] {run}"
+    def start_run(self, run: str) -> None:
+        """Start the next run."""
+        self._number += 1
+        self._place = f"[{self._number:{len(str(self._runs))}}/{self._runs}] {run}"
 
     def skip(self, reason: str) -> None:
-        """Say why the run is not scored."""
+        """Print why the run is not scored."""
         self._write(f"skipped: {reason}")
 
-    def expect(self, sentences: int) -> None:
-        """Say how many sentences of the run are to be translated."""
+    def start_translating(self, sentences: int) -> None:
+        """Start the bar over the sentences of the run."""
         self._bar.set_description(self._place)
         self._bar.reset(sentences)
 
     def advance(self, sentences: int) -> None:
-        """Say that so many more are translated."""
+        """Count sentences that were translated."""
         self._bar.update(sentences)
 
-    def measured(self, measured: TestSetScores) -> None:
-        """Say what was measured."""
-        first = measured.evals[0]
-        values = ", ".join(f"{made.metric} {shown(made.value, made.metric)}" for made in measured.evals)
-        again = "" if measured.computed else " (measured before)"
+    def report(self, scores: TextScores) -> None:
+        """Print the metrics of a test set."""
+        first = scores.evals[0]
+        values = ", ".join(f"{each.metric} {format_value(each.value, each.metric)}" for each in scores.evals)
+        again = "" if scores.computed else " (measured before)"
         self._write(f"{first.testset} {first.task}: {values}{again}")
 
     def close(self) -> None:
-        """Take the bar off the terminal."""
+        """Remove the bar from the terminal."""
         self._bar.close()
 
     def _write(self, text: str) -> None:
@@ -58,18 +63,13 @@ class ScoreProgress:
         sys.stderr.flush()
 
 
-LINE_SECONDS = 60
-
-_BLOCK = 2**20
-
-
 class TranslateProgress:
-    """Counts the lines translated."""
+    """Progress over the lines to translate."""
 
     def __init__(self) -> None:
         self._bar = tqdm(total=0, unit=" lines", disable=not sys.stderr.isatty())
         self._lines = 0
-        self._started = self._told = time.monotonic()
+        self._start = self._last_print = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -79,43 +79,43 @@ class TranslateProgress:
     ) -> None:
         self._bar.close()
         if kind is None:
-            self.say(f"translated {self._counted}")
+            self.print(f"translated {self._summary}")
 
-    def begin(self, stream: BinaryIO, name: str) -> None:
-        """Say what is translated next, and count its lines where they can be seen."""
+    def start_input(self, stream: BinaryIO, name: str) -> None:
+        """Start the next input, and count its lines if it is a regular file."""
         if not self._bar.disable:
             self._bar.set_description(name)
             total = _count_lines(stream)
             self._bar.total = None if total is None or self._bar.total is None else self._bar.total + total
 
     def skip(self, lines: int) -> None:
-        """Say that so many lines were translated before."""
+        """Count lines that an earlier command translated."""
         if lines:
             self._bar.update(lines)
-            self.say(f"{lines:,} lines were translated before")
+            self.print(f"{lines:,} lines were translated before")
 
     def advance(self, lines: int) -> None:
-        """Say that so many more lines are translated."""
+        """Count lines that were translated."""
         self._lines += lines
         self._bar.update(lines)
-        if self._bar.disable and time.monotonic() - self._told > LINE_SECONDS:
-            self.say(self._counted)
-            self._told = time.monotonic()
+        if self._bar.disable and time.monotonic() - self._last_print > LINE_SECONDS:
+            self.print(self._summary)
+            self._last_print = time.monotonic()
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """Print a line without disturbing the bar."""
         self._bar.write(text, file=sys.stderr)
         sys.stderr.flush()
 
     @property
-    def _counted(self) -> str:
-        seconds = time.monotonic() - self._started
+    def _summary(self) -> str:
+        seconds = time.monotonic() - self._start
         lines = f"{self._lines:,} line{'s' * (self._lines != 1)}"
         return f"{lines} in {seconds:.0f} s ({self._lines / seconds:.1f} lines/s)"
 
 
 def _count_lines(stream: BinaryIO) -> int | None:
-    """The lines of a regular file from where it stands, which it does not change; None of anything else."""
+    """Return the lines of a regular file from its position, which does not change; None of other streams."""
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         return None
     start, lines = stream.tell(), 0

@@ -7,29 +7,29 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mnmt_eval.cli.options import NO_FLAGS, MetricFlags, app
+from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, MetricFlags, Paths, Systems
 from mnmt_eval.compare.systems import name_systems, open_systems
-from mnmt_eval.report import Reporting, document, write_report
+from mnmt_eval.report.document import ReportConfig, make_report
+from mnmt_eval.report.page import write_report
 from mnmt_eval.runs.texts import text_files
 
 
-@app.command
 def report(
-    systems: Annotated[list[str], Parameter(negative="")],
+    systems: Systems,
     /,
     *,
-    out: Path,
-    reference: Annotated[list[Path] | None, Parameter(negative="", consume_multiple=True)] = None,
+    out: Annotated[Path, Parameter(alias="-o")],
+    reference: Paths = None,
     source: Path | None = None,
-    pair: str | None = None,
+    task: str | None = None,
     testset: str = "test",
-    metric: MetricFlags = NO_FLAGS,
+    metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
     worst_by: str = "chrf",
     sentences: int = 200,
 ) -> None:
     """Write a page to read translations in, with sources and references, worst cases first.
 
-    Systems are files with a translation a line, or runs that `mnmt-eval score` has measured.
+    Systems are files with a translation a line, or runs that `mnmt-eval score` has scored.
     `NAME=FILE` gives one a name.
 
     Args:
@@ -37,13 +37,13 @@ def report(
         out: Folder for the page, index.html.
         reference: A file with a reference a line, or several; by default the references of the runs' data.
         source: A file with a source sentence a line.
-        pair: The language pair, such as `en-de`; of runs all pairs by default.
+        task: The language pair, such as `en-de`; for runs by default every pair.
         testset: The runs' test set.
-        metric: Metrics and their options.
-        worst_by: The metric that says which translations are worst.
+        metrics: Metrics and their options.
+        worst_by: The metric that sentences are sorted by.
         sentences: Sentences of each text: those that some system translated worst.
     """
-    files = text_files(references=reference or (), source=source, pair=pair)
-    opened = open_systems(name_systems(systems), testset=testset, pair=pair, files=files)
-    reporting = Reporting(metrics=metric.choice, worst_by=worst_by, sentences=sentences)
-    print(write_report(document(opened, reporting), out))
+    files = text_files(references=reference or (), source=source, task=task)
+    translated = open_systems(name_systems(systems), testset=testset, task=task, files=files)
+    config = ReportConfig(metrics=metrics.metrics, worst_by=worst_by, sentences=sentences)
+    print(write_report(make_report(translated, config), out))

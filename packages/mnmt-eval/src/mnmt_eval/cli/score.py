@@ -10,48 +10,46 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mnmt_eval.cli.options import NO_FLAGS, Json, MetricFlags, Names, SearchOptions, app
+from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, Json, MetricFlags, Names, SearchFlags
 from mnmt_eval.cli.progress import ScoreProgress
-from mnmt_eval.runs.score import Scoring, TestSetScores, score_run
+from mnmt_eval.runs.score import ScoreConfig, TextScores, score_run
 from mnmt_eval.runs.texts import read_testsets
-from mnmt_eval.runs.trained_run import open_run, run_status
-from mnmt_eval.runs.translator import find_devices
-from mnmt_eval.translate import BATCH_TOKENS
-from mnmt_model.runs import find_runs
+from mnmt_eval.runs.trained_run import find_devices, open_run, run_status
+from mnmt_eval.translate.window import BATCH_TOKENS
+from mnmt_model.runs.run_record import find_runs
 
-_DEFAULT_SEARCH = SearchOptions()
+_DEFAULT_SEARCH = SearchFlags()
 
 
-@app.command
 def score(
     runs: Annotated[list[Path], Parameter(negative="")],
     /,
     *,
     testset: Names = (),
-    metric: MetricFlags = NO_FLAGS,
-    search: Annotated[SearchOptions, Parameter("*")] = _DEFAULT_SEARCH,
+    metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
+    search: Annotated[SearchFlags, Parameter("*")] = _DEFAULT_SEARCH,
     max_sentences: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
     device: str | None = None,
     as_json: Json = False,
 ) -> None:
-    """Measure every finished run on its test sets and append the metrics to its evals.jsonl.
+    """Score every finished run on its test sets, and append the metrics to its evals.jsonl.
 
-    What is there already, made with the same options, is not computed again.
+    Metrics that were computed before with the same options are not computed again.
 
     Args:
         runs: Runs, or folders of runs.
         testset: Test sets, as `test` or `test,debian`; all by default.
-        metric: Metrics and their options.
-        search: How to search.
+        metrics: Metrics and their options.
+        search: Options of the search.
         max_sentences: Sentences of each test set, from its start; all by default.
         batch_tokens: Source tokens translated at a time, padding included.
-        device: `cpu`, `cuda` or `cuda:0`, …; the first GPU, or the CPU, by default.
+        device: `cpu`, `cuda` or `cuda:0`, …; by default the first GPU, or the CPU if there is none.
         as_json: Print the metrics as JSON.
     """
-    scoring = Scoring(
+    config = ScoreConfig(
         testsets=testset,
-        metrics=metric.choice,
+        metrics=metrics.metrics,
         search=search.config,
         max_source=search.max_source,
         max_sentences=max_sentences,
@@ -59,28 +57,28 @@ def score(
         device=find_devices(device)[0],
     )
     rows, computed = [], 0
-    for folder, measured in _score_finished(find_runs(runs), scoring):
-        rows += [{"run": folder.name, **asdict(made)} for made in measured.evals]
-        computed += measured.computed
+    for folder, scores in _score_finished(find_runs(runs), config):
+        rows += [{"run": folder.name, **asdict(each)} for each in scores.evals]
+        computed += scores.computed
     if as_json:
         print(json.dumps({"evals": rows}, ensure_ascii=False))
     else:
         print(f"scored: {computed} metrics computed, {len(rows) - computed} there before")
 
 
-def _score_finished(folders: Sequence[Path], scoring: Scoring) -> Iterator[tuple[Path, TestSetScores]]:
+def _score_finished(folders: Sequence[Path], config: ScoreConfig) -> Iterator[tuple[Path, TextScores]]:
     progress = ScoreProgress(len(folders))
     try:
         for folder in folders:
-            progress.begin(folder.name)
+            progress.start_run(folder.name)
             if (status := run_status(folder)) != "finished":
                 progress.skip(f"is {status}")
                 continue
             run = open_run(folder)
-            texts = read_testsets(run.data, testsets=scoring.testsets, max_sentences=scoring.max_sentences)
-            progress.expect(sum(len(text.src) for text in texts))
-            for measured in score_run(run, texts, scoring, on_lines=progress.advance):
-                progress.measured(measured)
-                yield folder, measured
+            texts = read_testsets(run.data, testsets=config.testsets, max_sentences=config.max_sentences)
+            progress.start_translating(sum(map(len, texts)))
+            for scores in score_run(run, texts, config, on_lines=progress.advance):
+                progress.report(scores)
+                yield folder, scores
     finally:
         progress.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -13,23 +13,22 @@ from typing import Annotated, BinaryIO
 import torch
 from cyclopts import Parameter
 
-from mnmt_eval.cli.options import Json, Names, TranslationOptions, app
+from mnmt_eval.cli.options import Flag, Json, Names, TranslationFlags
 from mnmt_eval.cli.progress import TranslateProgress
 from mnmt_eval.errors import EvalError
-from mnmt_eval.runs.translator import RunTranslator, find_devices, open_translator, searching
-from mnmt_eval.translate import BATCH_TOKENS, WINDOW_LINES, Line
-from mnmt_eval.translate.inputs import Transfer, find_transfers
-from mnmt_eval.translate.lines import read_lines, read_tagged_lines
-from mnmt_eval.translate.outputs import FileOutput, Output, StreamOutput
+from mnmt_eval.runs.trained_run import find_devices
+from mnmt_eval.runs.translator import RunTranslator, open_translator, search_in_parallel
+from mnmt_eval.translate.inputs import TranslationJob, plan_jobs
+from mnmt_eval.translate.lines import Line, source_lines, tagged_source_lines
+from mnmt_eval.translate.outputs import Output, StreamOutput, open_file_output
 from mnmt_eval.translate.translation import Format
-from mnmt_eval.translate.translator import SearchAll
-
-Flag = Annotated[bool, Parameter(negative="")]
+from mnmt_eval.translate.translator import WINDOW_LINES, SearchBatches
+from mnmt_eval.translate.window import BATCH_TOKENS
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkOptions:
-    """How the work is done, which changes no translation."""
+class WorkFlags:
+    """Options that change the speed, but no translation."""
 
     batch_tokens: int = BATCH_TOKENS
     """Source tokens searched at a time, padding included."""
@@ -37,123 +36,121 @@ class WorkOptions:
     window_lines: int = WINDOW_LINES
     """Lines read, and sorted by length, before the first is translated; 1 answers each at once."""
 
-    jobs: int | None = None
-    """Processes that search; each has one core, or one GPU. By default one for each GPU, or one in all."""
+    jobs: Annotated[int | None, Parameter(alias="-j")] = None
+    """Processes that search; each has one core, or one GPU. By default one per GPU, or one in all."""
 
     device: str | None = None
-    """Where to search, such as `cpu` or `cuda`; every GPU that is there, or the CPU, by default."""
+    """The device to search on, such as `cpu` or `cuda`; by default every GPU, or the CPU if there is none."""
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
             raise EvalError(f"`jobs` must be at least 1, but is {self.jobs}.")
 
 
-@app.command
 def translate(
     *,
     run: Annotated[Path, Parameter(("--run", "--checkpoint"))],
-    pair: Annotated[Names, Parameter(show_default=False)] = (),
+    task: Annotated[Names, Parameter(show_default=False)] = (),
     tagged: Flag = False,
     source: Annotated[Path | None, Parameter("--input")] = None,
-    output: Path | None = None,
+    out: Annotated[Path | None, Parameter(alias="-o")] = None,
     scores: Flag = False,
     as_json: Json = False,
-    search: Annotated[TranslationOptions, Parameter("*")] = TranslationOptions(),  # noqa: B008 - it is frozen
-    work: Annotated[WorkOptions, Parameter("*")] = WorkOptions(),
+    search: Annotated[TranslationFlags, Parameter("*")] = TranslationFlags(),  # noqa: B008 - it is frozen
+    work: Annotated[WorkFlags, Parameter("*")] = WorkFlags(),
 ) -> None:
-    """Translate text, a sentence a line, with a trained run: stdin to stdout, or files.
+    """Translate text, a sentence a line, with a trained run: from stdin to stdout, or files.
 
     Args:
-        run: Its folder, for the newest checkpoint; or a checkpoint of it, or an average of some.
-        pair: The language pair, such as `en-de`; several with folders.
-        tagged: Every line names its pair itself: `en-de<TAB>text`.
+        run: The run's folder, for its newest checkpoint; or a checkpoint, or an average of checkpoints.
+        task: The language pair, such as `en-de`; several with folders.
+        tagged: Every line names its task: `en-de<TAB>text`.
         source: A file; or a folder, of which every NAME.en and NAME.en-de.en is translated.
-        output: A file, which an interrupted command takes up again; or a folder of such, if the input is one.
-        scores: Write a table: number of the line, score, translation; `--n-best` writes one too.
-        as_json: Write an object a line, with all that is known of the translation.
-        search: How to search.
-        work: How the work is done.
+        out: A file, which an interrupted command resumes; or a folder of files, if the input is one.
+        scores: Write a table of line number, score and translation, as `--n-best` does too.
+        as_json: Write a JSON object a line, with every candidate and its scores.
+        search: Options of the search.
+        work: Options that change the speed, but no translation.
     """
     config, devices = search.config, find_devices(work.device)
-    transfers = find_transfers(pair, tagged=tagged, source=source, output=output)
-    jobs = len(devices) if work.jobs is None else work.jobs
-    if jobs > 1:
+    jobs = plan_jobs(task, tagged=tagged, source=source, out=out)
+    num_processes = len(devices) if work.jobs is None else work.jobs
+    if num_processes > 1:
         torch.set_num_threads(1)  # OpenMP's threads would not survive the fork
-    opened = open_translator(
+    translator = open_translator(
         run,
         config=config,
         max_source=search.max_source,
         batch_tokens=work.batch_tokens,
         window_lines=work.window_lines,
     )
-    for name in pair:
-        opened.target_of(name)
+    for name in task:
+        translator.target_of(name)
     form: Format = "json" if as_json else "table" if scores or config.n_best > 1 else "text"
     with (
-        searching(opened.translator, jobs=jobs, devices=devices) as search_all,
+        search_in_parallel(translator.translator, jobs=num_processes, devices=devices) as search_batches,
         TranslateProgress() as progress,
     ):
-        for transfer in transfers:
-            _transfer(opened, transfer, form, search_all, progress)
+        for job in jobs:
+            _translate(translator, job, form, search_batches, progress)
 
 
-def _transfer(
-    opened: RunTranslator,
-    transfer: Transfer,
+def _translate(
+    translator: RunTranslator,
+    job: TranslationJob,
     form: Format,
-    search_all: SearchAll,
+    search_batches: SearchBatches,
     progress: TranslateProgress,
 ) -> None:
-    with _open_input(transfer) as stream, _open_output(opened, transfer, form, progress) as output:
-        progress.begin(stream, transfer.name)
-        lines = output.remaining(_read(opened, transfer, stream))
-        ready = opened.translator.translate(lines, search_all=search_all, on_lines=progress.advance)
-        for group in ready:
+    with _open_input(job) as stream, _open_output(translator, job, form, progress) as output:
+        progress.start_input(stream, job.name)
+        lines = output.skip_written(_read(translator, job, stream))
+        for group in translator.translator.translate(
+            lines, search_batches=search_batches, on_lines=progress.advance
+        ):
             output.write(group)
-        for remark in output.remarks.told(max_source=opened.translator.max_source):
-            progress.say(f"{transfer.name}: {remark}")
+        for message in output.remarks.messages(max_source=translator.translator.max_source):
+            progress.print(f"{job.name}: {message}")
 
 
-def _read(opened: RunTranslator, transfer: Transfer, stream: BinaryIO) -> Iterator[Line]:
-    if transfer.pair is None:
-        return read_tagged_lines(stream, name=transfer.name, target_of=opened.target_of)
-    return read_lines(stream, name=transfer.name, target=opened.target_of(transfer.pair))
+def _read(translator: RunTranslator, job: TranslationJob, stream: BinaryIO) -> Iterator[Line]:
+    if job.task is None:
+        return tagged_source_lines(stream, name=job.name, target_of=translator.target_of)
+    return source_lines(stream, name=job.name, target=translator.target_of(job.task))
 
 
 @contextmanager
-def _open_input(transfer: Transfer) -> Iterator[BinaryIO]:
-    if transfer.source is None:
+def _open_input(job: TranslationJob) -> Iterator[BinaryIO]:
+    if job.source is None:
         if sys.stdin is None:
             raise EvalError("stdin is closed; name a file with `--input`.")
         yield sys.stdin.buffer
     else:
-        with transfer.source.open("rb") as stream:
+        with job.source.open("rb") as stream:
             yield stream
 
 
 @contextmanager
 def _open_output(
-    opened: RunTranslator, transfer: Transfer, form: Format, progress: TranslateProgress
+    translator: RunTranslator, job: TranslationJob, form: Format, progress: TranslateProgress
 ) -> Iterator[Output]:
-    if transfer.output is None:
-        with _leaving_failed_stdout():
+    if job.out is None:
+        with _silence_closing_stdout():
             yield StreamOutput(sys.stdout.buffer, form, name="stdout")
         return
-    made_with = {"pair": transfer.pair or "tagged", **opened.made_with}
-    with closing(FileOutput(transfer.output, form, made_with)) as output:
+    made_with = {"pair": job.task or "tagged", **translator.made_with}
+    with open_file_output(job.out, form, made_with) as output:
         progress.skip(output.lines)
         try:
             yield output
         except KeyboardInterrupt:
-            progress.say(
-                f"{transfer.output}: has {output.lines:,} lines; the same command goes on after them."
-            )
+            progress.print(f"{job.out}: has {output.lines:,} lines; the same command goes on after them.")
             raise
 
 
 @contextmanager
-def _leaving_failed_stdout() -> Iterator[None]:
-    """Where stdout cannot be written, Python would complain once more on closing it."""
+def _silence_closing_stdout() -> Iterator[None]:
+    """Keep Python from complaining once more when it closes an stdout that cannot be written."""
     try:
         yield
     except OSError as error:
