@@ -8,16 +8,10 @@ from itertools import chain
 import pytest
 import torch
 
-from mnmt_eval.search import Hypothesis, LengthPenalty, MaxLength, Sampling, SearchConfig
-from mnmt_model.transformer import (
-    ARCHITECTURES,
-    VASWANI,
-    Architecture,
-    IncrementalModel,
-    ModelConfig,
-    build_model,
-    initialise,
-)
+from mnmt_eval.search import Hypothesis, LengthPenalty, MaxLength, SamplingConfig, SearchConfig
+from mnmt_model.transformer.build import build_model, initialise
+from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
+from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, head_dim=6, d_ff=24)
 PARTS = {"t5": T5, "vanilla": replace(T5, **VASWANI), "mixture of experts": replace(T5, num_experts=4)}
@@ -38,9 +32,8 @@ MODELS: dict[tuple[str, str], IncrementalModel] = {}
 
 SEARCHES = {
     **CONFIGS,
-    "reorder": replace(CONFIGS["gnmt"], cache="reorder"),
     "greedy": SearchConfig(max_length=MaxLength(ratio=1, extra=9)),
-    "sampling": SearchConfig(sampling=Sampling(top_p=0.9), n_best=2),
+    "sampling": SearchConfig(sampling=SamplingConfig(top_p=0.9), n_best=2),
 }
 
 all_models = pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -200,13 +201,12 @@ def certain(model: TableModel, source: int, targets: list[int]) -> None:
         model.table[source, position, :, token] = -1e-6
 
 
-@pytest.mark.parametrize(("cache", "rows"), [("reorder", [2, 2, 2]), ("flat", [4, 2, 2])])
-def test_finished_sentences_leave_the_batch(cache: str, rows: list[int]) -> None:
+@pytest.mark.parametrize(("algorithm", "rows"), [(beam_search, [2, 2, 2]), (flat_beam_search, [4, 2, 2])])
+def test_finished_sentences_leave_the_batch(algorithm: Callable[..., object], rows: list[int]) -> None:
     model = FlatTableModel(seed=0)
     certain(model, 2, [EOS])
     certain(model, 3, [2, 3, EOS])
-    config = replace(configure(beam=2, alpha=0.0, extra=7), cache=cache)
-    search(model, padded([[2], [3]]), config)
+    algorithm(model, padded([[2], [3]]), configure(beam=2, alpha=0.0, extra=7))
     # Two sentences at first, then two hypotheses of one of them, and none after its end.
     assert model.rows_per_step == rows
 

@@ -8,7 +8,7 @@ import pytest
 from corpora import GERMAN
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics import CometOptions, Metric, MetricOptions, metric
+from mnmt_eval.metrics import CometConfig, Metric, MetricConfig, metric
 
 VERSION = "2.2.7"
 
@@ -76,8 +76,8 @@ def python(tmp_path: Path) -> Path:
 
 
 def comet(num_references: int = 1, **options: object) -> Metric:
-    made = CometOptions(**options)  # type: ignore[arg-type]
-    return metric("comet", target="de", options=MetricOptions(num_references=num_references, comet=made))
+    config = CometConfig(**options)  # type: ignore[arg-type]
+    return metric("comet", target="de", config=MetricConfig(num_references=num_references, comet=config))
 
 
 def expected(*columns: list[str]) -> list[float]:

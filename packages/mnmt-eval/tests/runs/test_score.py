@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command_line import CommandLine
 
-from mnmt_eval.exclusive import hold
+from mnmt_data.store import file_lock
 from mnmt_eval.metrics import metric
 from mnmt_eval.runs import score
 from mnmt_eval.runs.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
@@ -24,7 +24,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_what_each_metric_found_in_each_sentence_is_kept(command_line: CommandLine, tiny_run: Path) -> None:
-    rows = command_line.scored(tiny_run, "--metrics", "bleu,chrf++,ter")
+    rows = command_line.scored(tiny_run, "--metric", "bleu,chrf++,ter")
     for row in rows:
         name, task = str(row["metric"]), str(row["task"])
         kept = read_scores(scores_path(tiny_run, "test", task, name))
@@ -39,11 +39,11 @@ def test_what_each_metric_found_in_each_sentence_is_kept(command_line: CommandLi
 def test_a_metric_more_needs_no_translating(
     command_line: CommandLine, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command_line.scored(tiny_run, "--metrics", "bleu")
+    command_line.scored(tiny_run, "--metric", "bleu")
     translations = files(tiny_run / "translations")
     with monkeypatch.context() as patched:
         patched.setattr(score, "translate", None)
-        rows = command_line.scored(tiny_run, "--metrics", "bleu,chrf")
+        rows = command_line.scored(tiny_run, "--metric", "bleu,chrf")
     assert [row["metric"] for row in rows] == ["bleu", "chrf"] * 2
     assert files(tiny_run / "translations") == translations
 
@@ -51,12 +51,12 @@ def test_a_metric_more_needs_no_translating(
 def test_other_references_are_measured_without_translating_again(
     command_line: CommandLine, results: Path, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command_line.scored(tiny_run, "--metrics", "chrf")
+    command_line.scored(tiny_run, "--metric", "chrf")
     shutil.copy(tiny_run / "translations" / "test.xx-aa.txt", results / "data" / "text" / "test.xx-aa.aa")
     with monkeypatch.context() as patched:
         patched.setattr(score, "translate", None)
         patched.setattr("mnmt_data.store.PreparedData.check_sizes", lambda self: None)
-        rows = command_line.scored(tiny_run, "--metrics", "chrf")
+        rows = command_line.scored(tiny_run, "--metric", "chrf")
     assert {row["task"]: row["value"] for row in rows}["xx-aa"] == 100
     assert [made.task for made in read_evals(tiny_run) if made.metric == "chrf"] == [
         "xx-aa",
@@ -69,12 +69,12 @@ def test_long_sources_are_translated_as_by_translate(
     command_line: CommandLine, results: Path, tiny_run: Path
 ) -> None:
     whole, parts = (
-        command_line.scored(tiny_run, "--metrics", "chrf", "--max-source", size) for size in ("128", "8")
+        command_line.scored(tiny_run, "--metric", "chrf", "--max-source", size) for size in ("128", "8")
     )
     assert whole != parts
     out = tiny_run / "out"
     text = results / "data" / "text" / "test.xx-aa.xx"
-    arguments = ("--pair", "xx-aa", "--input", text, "--output", out, "--max-source", "8")
+    arguments = ("--task", "xx-aa", "--input", text, "--out", out, "--max-source", "8")
     assert command_line.run("translate", "--run", tiny_run, *arguments).status == 0
     assert out.read_bytes() == (tiny_run / "translations" / "test.xx-aa.txt").read_bytes()
 
@@ -134,17 +134,16 @@ def test_rows_of_an_older_version_get_their_sentence_scores_and_no_row_twice(
 
 
 def test_what_is_measured_is_what_is_there_to_be_read(command_line: CommandLine, tiny_run: Path) -> None:
-    first = command_line.scored(tiny_run, "--metrics", "chrf")
+    first = command_line.scored(tiny_run, "--metric", "chrf")
     translations = files(tiny_run / "translations")
-    command_line.scored(tiny_run, "--metrics", "bleu", "--beam", "1", "--max-length.extra", "0")
+    command_line.scored(tiny_run, "--metric", "bleu", "--beam", "1", "--max-length.extra", "0")
     assert files(tiny_run / "translations") != translations
-    assert command_line.scored(tiny_run, "--metrics", "chrf") == first
+    assert command_line.scored(tiny_run, "--metric", "chrf") == first
     assert files(tiny_run / "translations") == translations
 
 
 def test_two_do_not_measure_a_run_at_once(command_line: CommandLine, tiny_run: Path) -> None:
-    with (tiny_run / "run.json").open("rb") as record:
-        hold(record, "run")
+    with file_lock(tiny_run / ".score.lock", name="run"):
         done = command_line.run("score", tiny_run)
     assert done.status == 2
     assert done.stderr.endswith("tiny-run: another process is writing it; wait for it or stop it.\n")
@@ -152,12 +151,12 @@ def test_two_do_not_measure_a_run_at_once(command_line: CommandLine, tiny_run: P
 
 
 def test_a_metric_named_twice_is_measured_once(command_line: CommandLine, tiny_run: Path) -> None:
-    rows = command_line.scored(tiny_run, "--metrics", "chrf, chrf", "--metrics", "chrf")
+    rows = command_line.scored(tiny_run, "--metric", "chrf, chrf", "--metric", "chrf")
     assert [row["task"] for row in rows] == ["xx-aa", "xx-bb"]
 
 
 def test_damaged_statistics_are_never_taken(command_line: CommandLine, tiny_run: Path) -> None:
-    command_line.scored(tiny_run, "--metrics", "bleu")
+    command_line.scored(tiny_run, "--metric", "bleu")
     path = scores_path(tiny_run, "test", "xx-aa", "bleu")
     whole, content = read_scores(path), path.read_bytes()
     assert whole is not None
@@ -168,13 +167,13 @@ def test_damaged_statistics_are_never_taken(command_line: CommandLine, tiny_run:
 
 
 def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, tiny_run: Path) -> None:
-    command_line.scored(tiny_run, "--metrics", "bleu")
+    command_line.scored(tiny_run, "--metric", "bleu")
     path = scores_path(tiny_run, "test", "xx-aa", "bleu")
     whole, content = read_scores(path), path.read_bytes()
     for broken in (b"", b"no numbers", content[:-30]):
         path.write_bytes(broken)
         assert read_scores(path) is None
-        command_line.scored(tiny_run, "--metrics", "bleu")
+        command_line.scored(tiny_run, "--metric", "bleu")
         again = read_scores(path)
         assert whole is not None
         assert again is not None

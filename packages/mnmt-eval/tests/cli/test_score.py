@@ -92,9 +92,9 @@ def test_other_options_measure_anew(
 
 
 def test_the_measurement_last_asked_for_counts(command_line: CommandLine, tiny_run: Path) -> None:
-    all_sentences = command_line.scored(tiny_run, "--metrics", "chrf")
-    command_line.scored(tiny_run, "--metrics", "chrf", "--max-sentences", "3")
-    assert command_line.scored(tiny_run, "--metrics", "chrf") == all_sentences
+    all_sentences = command_line.scored(tiny_run, "--metric", "chrf")
+    command_line.scored(tiny_run, "--metric", "chrf", "--max-sentences", "3")
+    assert command_line.scored(tiny_run, "--metric", "chrf") == all_sentences
     counting = {made.task: made for made in read_evals(tiny_run) if made.metric == "chrf"}
     assert [vars(made) | {"run": "tiny-run"} for made in counting.values()] == all_sentences
 
@@ -111,7 +111,7 @@ def test_runs_that_have_not_finished_are_skipped(
     for status in ("running", "failed"):
         set_status(Path(shutil.copytree(tiny_run, tiny_run.with_name(status))), status)
     before = (tiny_run.with_name("failed") / "evals.jsonl").read_bytes()
-    done = command_line.run("score", results / "runs", "--metrics", "bleu", "--testset", "test")
+    done = command_line.run("score", results / "runs", "--metric", "bleu", "--testset", "test")
     assert done.status == 0
     assert done.stdout.decode() == "scored: 2 metrics computed, 0 there before\n"
     told = done.stderr.splitlines()
@@ -166,7 +166,7 @@ def unchanged(results: Path) -> None:
     [
         (unchanged, ["score", "{results}/nothing"], "nothing: no run here"),
         (unchanged, ["score"], "requires an argument"),
-        (unchanged, ["score", "{runs}", "--metrics", "bleu,rouge"], "but has 'rouge'."),
+        (unchanged, ["score", "{runs}", "--metric", "bleu,rouge"], "but has 'rouge'."),
         (unchanged, ["score", "{runs}", "--testset", "news"], "no test set 'news'; its test sets are test."),
         (unchanged, ["score", "{runs}", "--beam", "0"], "`beam` must be at least 1, but is 0."),
         (

@@ -11,21 +11,21 @@ from table_model import TableModel, all_targets
 from torch import Tensor
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.search import MaxLength, Sampling, SearchConfig, greedy_search, sample, search
+from mnmt_eval.search import MaxLength, SamplingConfig, SearchConfig, greedy_search, sample, search
 from mnmt_eval.search.protocol import PAD
 
-SHORT = SearchConfig(sampling=Sampling(), max_length=MaxLength(ratio=0, extra=2))
+SHORT = SearchConfig(sampling=SamplingConfig(), max_length=MaxLength(ratio=0, extra=2))
 SRC = torch.tensor([[2, 3]])
 
 
-def sampled(model: TableModel, sampling: Sampling, n: int) -> Counter[tuple[int, ...]]:
+def sampled(model: TableModel, sampling: SamplingConfig, n: int) -> Counter[tuple[int, ...]]:
     (drawn,) = search(model, SRC, replace(SHORT, n_best=n, sampling=sampling))
     return Counter(h.tokens for h in drawn)
 
 
 def test_samples_are_distributed_as_the_model_says() -> None:
     model, n = TableModel(seed=1, vocab_size=4), 4000
-    counts = sampled(model, Sampling(), n)
+    counts = sampled(model, SamplingConfig(), n)
     # What is left to padding, which is never drawn, makes the others likelier token by token.
     model.table = model.table.index_fill(-1, torch.tensor([PAD]), -torch.inf).log_softmax(-1)
     targets = {tokens: float(torch.tensor(p).exp()) for p, tokens in all_targets(model, SRC[0], SHORT)}
@@ -37,9 +37,11 @@ def test_samples_are_distributed_as_the_model_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "sampling", [Sampling(top_k=1), Sampling(top_p=1e-9), Sampling(temperature=1e-4)], ids=str
+    "sampling",
+    [SamplingConfig(top_k=1), SamplingConfig(top_p=1e-9), SamplingConfig(temperature=1e-4)],
+    ids=str,
 )
-def test_the_coldest_sampling_is_greedy_search(sampling: Sampling) -> None:
+def test_the_coldest_sampling_is_greedy_search(sampling: SamplingConfig) -> None:
     model = TableModel(seed=5)
     src = torch.tensor([[2, 3], [4, PAD], [6, 6]])
     config = SearchConfig(sampling=sampling)
@@ -51,17 +53,17 @@ def test_the_coldest_sampling_is_greedy_search(sampling: Sampling) -> None:
 @pytest.mark.parametrize(
     ("sampling", "drawn"),
     [
-        (Sampling(top_k=2), {2, 3}),
-        (Sampling(top_p=0.5), {2}),
-        (Sampling(top_p=0.51), {2, 3}),
-        (Sampling(top_p=0.79), {2, 3}),
-        (Sampling(top_p=0.81), {2, 3, 4}),
-        (Sampling(top_k=2, top_p=0.9), {2, 3}),
-        (Sampling(top_k=9), {1, 2, 3, 4}),
+        (SamplingConfig(top_k=2), {2, 3}),
+        (SamplingConfig(top_p=0.5), {2}),
+        (SamplingConfig(top_p=0.51), {2, 3}),
+        (SamplingConfig(top_p=0.79), {2, 3}),
+        (SamplingConfig(top_p=0.81), {2, 3, 4}),
+        (SamplingConfig(top_k=2, top_p=0.9), {2, 3}),
+        (SamplingConfig(top_k=9), {1, 2, 3, 4}),
     ],
     ids=str,
 )
-def test_only_the_likeliest_tokens_are_drawn(sampling: Sampling, drawn: set[int]) -> None:
+def test_only_the_likeliest_tokens_are_drawn(sampling: SamplingConfig, drawn: set[int]) -> None:
     model = TableModel(seed=0)
     model.table[:] = torch.tensor([0.0, 0.08, 0.5, 0.3, 0.12]).log()
     config = replace(SHORT, sampling=sampling, n_best=300, max_length=MaxLength(ratio=0, extra=1))
@@ -76,7 +78,9 @@ def test_only_the_likeliest_tokens_are_drawn(sampling: Sampling, drawn: set[int]
 )
 def test_neither_batch_mates_nor_padding_change_a_sample(seed: int, rows: list[list[int]], n: int) -> None:
     model = TableModel(seed=3)
-    config = SearchConfig(sampling=Sampling(seed=seed), n_best=n, max_length=MaxLength(ratio=3, extra=2))
+    config = SearchConfig(
+        sampling=SamplingConfig(seed=seed), n_best=n, max_length=MaxLength(ratio=3, extra=2)
+    )
 
     def padded(width: int, row: list[int]) -> list[int]:
         return row + [PAD] * (width - len(row))
@@ -89,10 +93,10 @@ def test_neither_batch_mates_nor_padding_change_a_sample(seed: int, rows: list[l
 
 def test_seeds_and_numbers_draw_anew() -> None:
     model = TableModel(seed=2, vocab_size=16)
-    config = SearchConfig(sampling=Sampling(), n_best=20, max_length=MaxLength(ratio=0, extra=8))
+    config = SearchConfig(sampling=SamplingConfig(), n_best=20, max_length=MaxLength(ratio=0, extra=8))
     (first,) = search(model, SRC, config)
     (again,) = search(model, SRC, config)
-    (other,) = search(model, SRC, replace(config, sampling=Sampling(seed=1)))
+    (other,) = search(model, SRC, replace(config, sampling=SamplingConfig(seed=1)))
     (fewer,) = search(model, SRC, replace(config, n_best=7))
     assert first == again
     assert set(fewer) <= set(first)
@@ -103,7 +107,7 @@ def test_seeds_and_numbers_draw_anew() -> None:
 def test_log_probabilities_are_the_models_whatever_the_temperature() -> None:
     model = TableModel(seed=2)
     config = SearchConfig(
-        sampling=Sampling(temperature=2.0, top_k=3), n_best=5, max_length=MaxLength(ratio=0, extra=6)
+        sampling=SamplingConfig(temperature=2.0, top_k=3), n_best=5, max_length=MaxLength(ratio=0, extra=6)
     )
     for h in search(model, SRC, config, prefix=torch.tensor([[4]]))[0]:
         assert list(h.token_log_probs) == model.token_log_probs(SRC[0], h.tokens, (4,))

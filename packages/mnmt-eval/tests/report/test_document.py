@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_eval.metrics import metric
-from mnmt_eval.report import document as report_document
+from mnmt_eval.report import page
 from mnmt_eval.report.document import worst_rows
 
 HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)>'
-WORDS = Path(report_document.__code__.co_filename).with_name("words.js")
+WORDS = Path(page.__file__).with_name("words.js")
 
 
 class References(HTMLParser):
@@ -56,7 +56,7 @@ def page(command_line: CommandLine, tmp_path: Path) -> str:
         "report",
         *(f"<one>={write(tmp_path / 'one', one)}", write(tmp_path / "two", two)),
         *("--reference", write(tmp_path / "ref", [*GERMAN.references[0], "Gut."])),
-        *("--source", write(tmp_path / "src", [*GERMAN.sources, "Good."]), "--pair", "en-de"),
+        *("--source", write(tmp_path / "src", [*GERMAN.sources, "Good."]), "--task", "en-de"),
         *("--out", tmp_path / "new" / "report", "--sentences", "4"),
     )
     assert done.status == 0, done.stderr
@@ -103,7 +103,7 @@ def test_runs_are_reported_with_all_their_tasks(
     shutil.copytree(tiny_run, tiny_run.with_name("other"))
     command_line.scored(tiny_run.parent, "--max-length.extra", "0")
     done = command_line.run(
-        "report", tiny_run.parent, "--out", tmp_path / "r", "--metrics", "ter", "--worst-by", "ter"
+        "report", tiny_run.parent, "--out", tmp_path / "r", "--metric", "ter", "--worst-by", "ter"
     )
     assert done.status == 0, done.stderr
     data = data_of((tmp_path / "r" / "index.html").read_text(encoding="utf-8"))
@@ -144,7 +144,7 @@ def test_a_mistake_is_one_line(
 ) -> None:
     one = write(tmp_path / "one", ["a"])
     done = command_line.run(
-        "report", one, "--reference", one, "--pair", "en-de", "--out", tmp_path / "r", *options
+        "report", one, "--reference", one, "--task", "en-de", "--out", tmp_path / "r", *options
     )
     assert (done.status, done.stderr) == (2, f"mnmt-eval: {message}\n")
     assert not (tmp_path / "r").exists()
@@ -202,10 +202,10 @@ def test_translations_into_another_language_are_marked_where_languages_are_measu
     ref = ["Der Hund schläft heute im Garten.", "Der Hund schläft heute im Garten.", "", "Gut."]
     arguments = (
         *("report", write(tmp_path / "out", out), "--reference", write(tmp_path / "ref", ref)),
-        *("--pair", "en-de", "--out", tmp_path / "report"),
+        *("--task", "en-de", "--out", tmp_path / "report"),
     )
     for metrics, expected in (("chrf", []), ("chrf,language", [1])):
-        flags = ("--metrics", metrics, "--language.candidates", "de,en")
+        flags = ("--metric", metrics, "--language.candidates", "de,en")
         assert command_line.run(*arguments, *flags).status == 0
         page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
         signs = data_of(page)["texts"][0]["systems"][0]["symptoms"]

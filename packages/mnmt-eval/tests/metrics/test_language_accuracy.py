@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language import IDENTIFIERS, base_language, identifier
-from mnmt_eval.language.identifier import _load
-from mnmt_eval.metrics import LanguageAccuracy, LanguageOptions, MetricOptions, bootstrap, metric
+from mnmt_eval.language import IDENTIFIERS, base_language, load_identifier
+from mnmt_eval.language.identifiers import _load
+from mnmt_eval.metrics import LanguageAccuracy, LanguageConfig, MetricConfig, bootstrap, metric
 
 STUDY = ("de", "en", "fr", "zh_CN")
 SENTENCES = {
@@ -25,15 +25,15 @@ WITHOUT_LETTERS = ["", " ", "3.5", "— 12:30 —", "😀"]
 
 
 def accuracy(target: str = "de", name: str = "py3langid") -> LanguageAccuracy:
-    options = LanguageOptions(candidates=STUDY, identifier=name)
-    made = metric("language", target=target, options=MetricOptions(language=options))
+    config = LanguageConfig(candidates=STUDY, identifier=name)
+    made = metric("language", target=target, config=MetricConfig(language=config))
     assert isinstance(made, LanguageAccuracy)
     return made
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS)
 def test_sentences_are_identified(name: str) -> None:
-    made = identifier(name, STUDY)
+    made = load_identifier(name, STUDY)
     assert made.candidates == ("de", "en", "fr", "zh")
     for language, sentences in SENTENCES.items():
         assert made.identify(sentences) == [language] * len(sentences)
@@ -42,7 +42,7 @@ def test_sentences_are_identified(name: str) -> None:
 
 @pytest.mark.parametrize("name", IDENTIFIERS)
 def test_only_candidates_are_found(name: str) -> None:
-    found = identifier(name, ["de", "fr"]).identify([*SENTENCES["en"], *SENTENCES["zh"]])
+    found = load_identifier(name, ["de", "fr"]).identify([*SENTENCES["en"], *SENTENCES["zh"]])
     assert set(found) <= {"de", "fr", ""}
 
 
@@ -96,27 +96,26 @@ def test_statistics_add_up_to_rows_of_a_confusion_table() -> None:
     ],
 )
 def test_wrong_options_are_told(target: str, candidates: tuple[str, ...], name: str, message: str) -> None:
-    options = LanguageOptions(candidates=candidates, identifier=name)
+    config = LanguageConfig(candidates=candidates, identifier=name)
     with pytest.raises(EvalError, match=message):
-        metric("language", target=target, options=MetricOptions(language=options))
+        metric("language", target=target, config=MetricConfig(language=config))
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS)
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     _load.cache_clear()
-    monkeypatch.delitem(sys.modules, f"mnmt_eval.language.{name}_identifier", raising=False)
     for module in (name, f"{name}.langid"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(
         EvalError, match=rf"language: {name} is missing; `pip install 'mnmt-eval\[language\]'`"
     ):
-        identifier(name, STUDY)
+        load_identifier(name, STUDY)
 
 
 def test_norwegian_has_one_code_for_both() -> None:
     sentence = "Jeg vet ikke hvor boken er, men jeg skal lete etter den i morgen."
     for name in IDENTIFIERS:
-        assert identifier(name, ["no", "en"]).identify([sentence]) == ["no"]
+        assert load_identifier(name, ["no", "en"]).identify([sentence]) == ["no"]
 
 
 @pytest.mark.parametrize(

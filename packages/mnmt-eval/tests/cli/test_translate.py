@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -13,8 +12,6 @@ from typing import Any
 import pytest
 from command_line import CommandLine
 
-from mnmt_eval.errors import EvalError
-from mnmt_eval.runs.translator import find_devices
 from mnmt_eval.translate.workers import Workers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -35,50 +32,18 @@ def translated(command_line: CommandLine, run: Path, *arguments: object, stdin: 
 def test_a_line_for_a_line_as_score_translates_them(
     command_line: CommandLine, results: Path, tiny_run: Path
 ) -> None:
-    command_line.scored(tiny_run, "--beam", "4", "--metrics", "chrf")
+    command_line.scored(tiny_run, "--beam", "4", "--metric", "chrf")
     stdin = b"\n  \n" + source_of(results).replace(b"\n", b"\r\n").removesuffix(b"\r\n")
-    lines = translated(command_line, tiny_run, "--pair", "xx-bb", "--window-lines", 3, stdin=stdin)
+    lines = translated(command_line, tiny_run, "--task", "xx-bb", "--window-lines", 3, stdin=stdin)
     expected = (tiny_run / "translations" / "test.xx-bb.txt").read_text(encoding="utf-8").splitlines()
     assert lines == ["", "", *expected]
     assert any(expected)
 
 
-@pytest.mark.parametrize(
-    ("gpus", "name", "expected"),
-    [
-        (0, None, ("cpu",)),
-        (2, None, ("cuda:0", "cuda:1")),
-        (2, "cuda", ("cuda:0", "cuda:1")),
-        (2, "cuda:1", ("cuda:1",)),
-        (2, "cpu", ("cpu",)),
-    ],
-)
-def test_every_gpu_that_is_there_is_used(
-    monkeypatch: pytest.MonkeyPatch, gpus: int, name: str | None, expected: tuple[str, ...]
-) -> None:
-    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
-    assert find_devices(name) == expected
-
-
-@pytest.mark.parametrize(
-    ("gpus", "name", "message"),
-    [
-        (1, "cuda:1", "`device` must be one of cpu, cuda, cuda:0, but is 'cuda:1'."),
-        (0, "cuda", "`device` must be one of cpu, but is 'cuda'."),
-    ],
-)
-def test_a_device_that_is_not_there_is_told(
-    monkeypatch: pytest.MonkeyPatch, gpus: int, name: str, message: str
-) -> None:
-    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
-    with pytest.raises(EvalError, match=f"^{re.escape(message)}$"):
-        find_devices(name)
-
-
 def test_each_device_has_a_process(
     command_line: CommandLine, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ("translate", "--run", tiny_run, "--pair", "xx-aa")
+    arguments = ("translate", "--run", tiny_run, "--task", "xx-aa")
     alone = command_line.run(*arguments, stdin=b"a\nb\nc\n")
     counts = []
 
@@ -99,7 +64,7 @@ def test_each_device_has_a_process(
 def test_jobs_and_batches_change_nothing(
     command_line: CommandLine, results: Path, tiny_run: Path, options: list[str]
 ) -> None:
-    arguments = ("--pair", "xx-aa", "--n-best", "3", "--json")
+    arguments = ("--task", "xx-aa", "--n-best", "3", "--json")
     alone = translated(command_line, tiny_run, *arguments, stdin=source_of(results))
     together = translated(command_line, tiny_run, *arguments, *options, stdin=source_of(results))
     for one, other in zip(map(json.loads, alone), map(json.loads, together), strict=True):
@@ -109,12 +74,12 @@ def test_jobs_and_batches_change_nothing(
 
 def test_the_forms_of_what_is_written_agree(command_line: CommandLine, results: Path, tiny_run: Path) -> None:
     stdin = b"\n" + source_of(results)
-    text = translated(command_line, tiny_run, "--pair", "xx-aa", stdin=stdin)
-    scores = translated(command_line, tiny_run, "--pair", "xx-aa", "--scores", stdin=stdin)
+    text = translated(command_line, tiny_run, "--task", "xx-aa", stdin=stdin)
+    scores = translated(command_line, tiny_run, "--task", "xx-aa", "--scores", stdin=stdin)
     assert [row.split("\t")[0] for row in scores] == [str(number + 1) for number in range(len(text))]
     assert [row.split("\t")[2] for row in scores] == text
-    n_best = translated(command_line, tiny_run, "--pair", "xx-aa", "--n-best", 3, stdin=stdin)
-    objects = translated(command_line, tiny_run, "--pair", "xx-aa", "--n-best", 3, "--json", stdin=stdin)
+    n_best = translated(command_line, tiny_run, "--task", "xx-aa", "--n-best", 3, stdin=stdin)
+    objects = translated(command_line, tiny_run, "--task", "xx-aa", "--n-best", 3, "--json", stdin=stdin)
     assert [row.split("\t") for row in n_best] == [
         [str(line["line"]), f"{found['score']:.6f}", found["text"]]
         for line in map(json.loads, objects)
@@ -126,7 +91,7 @@ def test_the_forms_of_what_is_written_agree(command_line: CommandLine, results: 
 def test_a_checkpoint_can_be_named_and_drawn_from(
     command_line: CommandLine, results: Path, tiny_run: Path
 ) -> None:
-    arguments = ["--pair", "xx-aa", "--sampling.seed", "3"]
+    arguments = ["--task", "xx-aa", "--sampling.seed", "3"]
     drawn = translated(command_line, tiny_run, *arguments, stdin=source_of(results))
     checkpoint = tiny_run / "checkpoints" / "step-00000040"
     done = command_line.run(
@@ -139,7 +104,7 @@ def test_lines_that_name_their_pair(command_line: CommandLine, results: Path, ti
     src = source_of(results).decode().splitlines()
     tagged = "".join(f"xx-{'ab'[i % 2] * 2}\t{line}\n" for i, line in enumerate(src))
     expected = {
-        pair: translated(command_line, tiny_run, "--pair", pair, stdin=source_of(results))
+        pair: translated(command_line, tiny_run, "--task", pair, stdin=source_of(results))
         for pair in ("xx-aa", "xx-bb")
     }
     lines = translated(command_line, tiny_run, "--tagged", stdin=tagged.encode())
@@ -151,12 +116,12 @@ def test_a_folder_of_many_pairs(
     command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
 ) -> None:
     text, out = results / "data" / "text", tmp_path / "new" / "out"
-    arguments = ["--pair", "xx-aa", "--pair", "xx-bb", "--input", text, "--output", out]
+    arguments = ["--task", "xx-aa", "--task", "xx-bb", "--input", text, "--out", out]
     assert translated(command_line, tiny_run, *arguments, stdin=b"") == []
     assert sorted(path.name for path in out.iterdir() if path.suffix != ".json") == [
         f"{testset}.xx-{language}.{language}" for testset in ("dev", "test") for language in ("aa", "bb")
     ]
-    expected = translated(command_line, tiny_run, "--pair", "xx-bb", stdin=source_of(results))
+    expected = translated(command_line, tiny_run, "--task", "xx-bb", stdin=source_of(results))
     assert (out / "test.xx-bb.bb").read_text(encoding="utf-8").splitlines() == expected
     done = command_line.run("translate", "--run", tiny_run, *arguments, "--json")
     assert (done.status, done.stdout) == (2, b"")
@@ -168,7 +133,7 @@ def test_a_line_of_a_hundred_thousand_tokens_loses_nothing(
 ) -> None:
     word = source_of(results).split()[0]
     stdin = source_of(results) + (word + b" ") * 100_000 + b"\n" + source_of(results)
-    arguments = ("translate", "--run", tiny_run, "--pair", "xx-aa", "--beam", "1", "--json")
+    arguments = ("translate", "--run", tiny_run, "--task", "xx-aa", "--beam", "1", "--json")
     done = command_line.run(*arguments, stdin=stdin)
     assert done.status == 0
     assert "stdin: longer than 128 tokens, so translated in parts: line 21\n" in done.stderr
@@ -182,7 +147,7 @@ def test_an_output_that_is_complete_is_left_as_it_is(
     command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.bb"
-    arguments = ("--pair", "xx-bb", "--output", out)
+    arguments = ("--task", "xx-bb", "--out", out)
     assert translated(command_line, tiny_run, *arguments, stdin=source_of(results)) == []
     written = out.read_bytes()
     done = command_line.run("translate", "--run", tiny_run, *arguments, stdin=source_of(results))
@@ -198,7 +163,7 @@ def test_an_output_is_not_gone_on_with_another_n_best(
     command_line: CommandLine, tiny_run: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    arguments = ("translate", "--run", tiny_run, "--pair", "xx-aa", "--output", out, "--scores", "--n-best")
+    arguments = ("translate", "--run", tiny_run, "--task", "xx-aa", "--out", out, "--scores", "--n-best")
     assert command_line.run(*arguments, "2", stdin=b"a\nb\n").status == 0
     before = out.read_bytes()
     done = command_line.run(*arguments, "3", stdin=b"a\nb\nc\n")
@@ -209,34 +174,34 @@ def test_an_output_is_not_gone_on_with_another_n_best(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--pair", "de"], "must be SRC-TGT, such as en-de"),
-        (["--pair", "xxaa", "--input", "{tmp}", "--output", "{tmp}/o"], "must be SRC-TGT, such as en-de"),
-        (["--pair", "xx-cc"], "has no tag <2cc>"),
-        (["--pair", "qq-aa"], "has no task of qq; its languages are aa, bb, xx."),
-        ([], "takes either `--pair SRC-TGT`, or `--tagged`"),
-        (["--pair", "xx-aa", "--tagged"], "takes either `--pair SRC-TGT`, or `--tagged`"),
-        (["--pair", "xx-aa,xx-bb"], "one text cannot be of several pairs (xx-aa, xx-bb)"),
+        (["--task", "de"], "must be SRC-TGT, such as en-de"),
+        (["--task", "xxaa", "--input", "{tmp}", "--out", "{tmp}/o"], "must be SRC-TGT, such as en-de"),
+        (["--task", "xx-cc"], "has no tag <2cc>"),
+        (["--task", "qq-aa"], "has no task of qq; its languages are aa, bb, xx."),
+        ([], "takes either `--task SRC-TGT`, or `--tagged`"),
+        (["--task", "xx-aa", "--tagged"], "takes either `--task SRC-TGT`, or `--tagged`"),
+        (["--task", "xx-aa,xx-bb"], "one text cannot be of several tasks (xx-aa, xx-bb)"),
         (
-            ["--pair", "xx-aa", "--input", "{tmp}"],
-            "a folder takes `--pair` and, for the translations, `--output",
+            ["--task", "xx-aa", "--input", "{tmp}"],
+            "a folder takes `--task` and, for the translations, `--out",
         ),
         (
-            ["--pair", "xx-aa", "--input", "{tmp}", "--output", "{tmp}/o"],
+            ["--task", "xx-aa", "--input", "{tmp}", "--out", "{tmp}/o"],
             "holds neither NAME.xx nor NAME.xx-aa.xx",
         ),
-        (["--pair", "xx-aa", "--input", "{tmp}/none"], "none: No such file or directory"),
-        (["--pair", "xx-aa", "--output", "{tmp}/file/out"], "file"),
-        (["--pair", "xx-aa", "--output", "{tmp}"], "is not a regular file"),
-        (["--pair", "xx-aa", "--output", "{tmp}/file"], "exists, and no file.record.json beside it says"),
+        (["--task", "xx-aa", "--input", "{tmp}/none"], "none: No such file or directory"),
+        (["--task", "xx-aa", "--out", "{tmp}/file/out"], "file"),
+        (["--task", "xx-aa", "--out", "{tmp}"], "is not a regular file"),
+        (["--task", "xx-aa", "--out", "{tmp}/file"], "exists, and no file.record.json beside it says"),
         (
-            ["--pair", "xx-aa", "--beam", "2", "--n-best", "3"],
+            ["--task", "xx-aa", "--beam", "2", "--n-best", "3"],
             "`n_best` must be at most `beam` (2), but is 3.",
         ),
-        (["--pair", "xx-aa", "--jobs", "0"], "`jobs` must be at least 1, but is 0."),
-        (["--pair", "xx-aa", "--max-source", "3"], "`max_source` must be at least 8, but is 3."),
-        (["--pair", "xx-aa", "--device", "cuda:99"], "`device` must be one of cpu"),
-        (["--pair", "xx-aa", "--run", "{tmp}"], "holds no checkpoint"),
-        (["--pair", "xx-aa", "--run", "{tmp}/none"], "none: no such run or checkpoint"),
+        (["--task", "xx-aa", "--jobs", "0"], "`jobs` must be at least 1, but is 0."),
+        (["--task", "xx-aa", "--max-source", "3"], "`max_source` must be at least 8, but is 3."),
+        (["--task", "xx-aa", "--device", "cuda:99"], "`device` must be one of cpu"),
+        (["--task", "xx-aa", "--run", "{tmp}"], "holds no checkpoint"),
+        (["--task", "xx-aa", "--run", "{tmp}/none"], "none: no such run or checkpoint"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(
@@ -259,7 +224,7 @@ def test_a_mistake_is_one_line_and_status_2(
 @pytest.mark.parametrize(
     ("arguments", "last", "message"),
     [
-        (["--pair", "xx-aa"], b"\xff", "stdin:21: not valid UTF-8; convert the text to UTF-8."),
+        (["--task", "xx-aa"], b"\xff", "stdin:21: not valid UTF-8; convert the text to UTF-8."),
         (["--tagged"], b"xx-cc\ta", "stdin:21: the vocabulary has no tag <2cc>; prepare a task into cc."),
     ],
 )
@@ -303,8 +268,8 @@ def test_ctrl_c_leaves_what_the_next_command_goes_on_from(
     command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
 ) -> None:
     out, source = tmp_path / "out.aa", source_of(results)
-    arguments = ("--pair", "xx-aa", "--output", out, "--jobs", "2", "--window-lines", "3")
-    expected = translated(command_line, tiny_run, "--pair", "xx-aa", stdin=source)
+    arguments = ("--task", "xx-aa", "--out", out, "--jobs", "2", "--window-lines", "3")
+    expected = translated(command_line, tiny_run, "--task", "xx-aa", stdin=source)
     with start(tiny_run, *arguments) as process:
         assert process.stdin is not None
         process.stdin.write(b"".join(source.splitlines(keepends=True)[:10]))
@@ -327,7 +292,7 @@ def test_ctrl_c_leaves_what_the_next_command_goes_on_from(
 
 
 def test_a_reader_that_goes_ends_the_command_quietly(results: Path, tiny_run: Path) -> None:
-    with start(tiny_run, "--pair", "xx-aa", "--window-lines", "1", "--jobs", "2") as process:
+    with start(tiny_run, "--task", "xx-aa", "--window-lines", "1", "--jobs", "2") as process:
         assert process.stdout is not None
         process.stdout.close()
         process.stdout = None
@@ -338,6 +303,6 @@ def test_a_reader_that_goes_ends_the_command_quietly(results: Path, tiny_run: Pa
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_one_line(results: Path, tiny_run: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        process = start(tiny_run, "--pair", "xx-aa", stdout=full)
+        process = start(tiny_run, "--task", "xx-aa", stdout=full)
         _, told = process.communicate(source_of(results))
     assert (process.returncode, told) == (2, b"mnmt-eval: stdout: No space left on device\n")

@@ -16,7 +16,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics import METRICS, Bleu, Chrf, Metric, MetricOptions, Score, Ter, metric
+from mnmt_eval.metrics import METRICS, Bleu, Chrf, Metric, MetricConfig, Score, Ter, metric
 
 SACREBLEUS = ("bleu", "chrf", "chrf++", "ter")
 TOKENIZERS = {"de": "13a", "zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "aa": "13a"}
@@ -24,7 +24,7 @@ DIGITS = 15
 
 
 def of_sacrebleu(name: str, target: str, references: int) -> Metric:
-    return metric(name, target=target, options=MetricOptions(num_references=references))
+    return metric(name, target=target, config=MetricConfig(num_references=references))
 
 
 def write_lines(path: Path, lines: list[str]) -> str:
@@ -120,8 +120,8 @@ def test_the_target_language_chooses_the_tokenizer(target: str, tokenizer: str) 
 
 
 def test_another_tokenizer_can_be_chosen() -> None:
-    options = MetricOptions(tokenizer="char")
-    assert "|tok:char|" in metric("bleu", target="zh", options=options).signature
+    config = MetricConfig(tokenizer="char")
+    assert "|tok:char|" in metric("bleu", target="zh", config=config).signature
 
 
 def test_languages_without_spaces_use_flores200(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_an_unknown_metric_is_told() -> None:
 )
 def test_wrong_options_are_told(tokenizer: str | None, references: int, message: str) -> None:
     with pytest.raises(EvalError, match=message):
-        metric("bleu", target="de", options=MetricOptions(tokenizer=tokenizer, num_references=references))
+        metric("bleu", target="de", config=MetricConfig(tokenizer=tokenizer, num_references=references))
 
 
 def test_metrics_need_no_torch() -> None:

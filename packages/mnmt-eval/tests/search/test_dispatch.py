@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from small_models import CONFIGS, PREFIX, SRC, all_configs, all_models, all_searches, close, model
 from torch import Tensor
 
-from mnmt_eval.search import Hypothesis, SearchConfig, search
-from mnmt_eval.search.protocol import EOS, PAD, FlatModel
-from mnmt_model.transformer import Architecture, IncrementalModel
+from mnmt_eval.search import Hypothesis, SearchConfig, beam_search, search
+from mnmt_eval.search.protocol import EOS, PAD, FlatSearchModel
+from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
+from mnmt_model.transformer.model_config import Architecture
 
 
 @all_models
@@ -20,9 +19,9 @@ def test_a_flat_buffer_finds_what_reordered_caches_find(
     architecture: Architecture, parts: str, config: SearchConfig
 ) -> None:
     found = model(architecture, parts)
-    assert isinstance(found, FlatModel)
+    assert isinstance(found, FlatSearchModel)
     flat = search(found, SRC, config, prefix=PREFIX)
-    close(flat, search(found, SRC, replace(config, cache="reorder"), prefix=PREFIX))
+    close(flat, beam_search(found, SRC, config, prefix=PREFIX))
 
 
 @all_models

@@ -13,7 +13,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest as SacrebleuTest
 from sacrebleu.significance import Result
 
-from mnmt_eval.metrics import MetricOptions, metric
+from mnmt_eval.metrics import MetricConfig, metric
 
 
 def write(path: Path, lines: list[str]) -> Path:
@@ -59,7 +59,7 @@ def test_plain_files_get_the_values_and_p_values_of_sacrebleu(
     (ours,) = compared(
         command_line,
         *(tmp_path / "one.txt", tmp_path / "two.txt", "--reference", tmp_path / "ref"),
-        *("--source", tmp_path / "src", "--pair", f"en-{corpus.target}"),
+        *("--source", tmp_path / "src", "--task", f"en-{corpus.target}"),
         *("--test", test, "--samples", "300", "--permutations", "300"),
     )
     assert ours["baseline"] == "one.txt"
@@ -77,13 +77,11 @@ def test_several_references_are_taken_together(command_line: CommandLine, german
     (ours,) = compared(
         command_line,
         german / "one.txt",
-        *("--reference", german / "ref", "--reference", german / "ref2", "--pair", "en-de"),
+        *("--reference", german / "ref", "--reference", german / "ref2", "--task", "en-de"),
     )
-    options = MetricOptions(num_references=2)
+    config = MetricConfig(num_references=2)
     for made in ours["metrics"]:
-        score = metric(made["metric"], target="de", options=options).score(
-            GERMAN.hypotheses, GERMAN.references
-        )
+        score = metric(made["metric"], target="de", config=config).score(GERMAN.hypotheses, GERMAN.references)
         (system,) = made["systems"]
         assert (system["signature"], system["value"]) == (score.signature, score.value)
         assert "nrefs:2" in score.signature
@@ -98,10 +96,10 @@ def test_the_table_names_systems_intervals_and_signatures(command_line: CommandL
             german / "two.txt",
             "--reference",
             german / "ref",
-            "--pair",
+            "--task",
             "en-de",
         ),
-        *("--source", german / "src", "--baseline", "two.txt", "--metrics", "chrf,ter", "--samples", "200"),
+        *("--source", german / "src", "--baseline", "two.txt", "--metric", "chrf,ter", "--samples", "200"),
     )
     head, _, columns, first, second, *rest = done.stdout.decode().splitlines()
     assert head == "test en-de, 7 sentences"
@@ -115,8 +113,8 @@ def test_the_table_names_systems_intervals_and_signatures(command_line: CommandL
 
 
 def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Path) -> None:
-    files = (german / "one.txt", "--reference", german / "ref", "--source", german / "src", "--pair", "en-de")
-    (ours,) = compared(command_line, *files, "--by", "length", "--metrics", "chrf")
+    files = (german / "one.txt", "--reference", german / "ref", "--source", german / "src", "--task", "en-de")
+    (ours,) = compared(command_line, *files, "--by", "length", "--metric", "chrf")
     groups = ours["metrics"][0]["systems"][0]["groups"]
     assert [(group["group"], group["sentences"]) for group in groups] == [("0-9", 6), ("10-19", 1)]
     long = [row for row, line in enumerate(GERMAN.sources) if len(line.split()) >= 10]
@@ -124,7 +122,7 @@ def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Pa
         [GERMAN.hypotheses[row] for row in long], [[GERMAN.references[0][row] for row in long]]
     )
     assert groups[1]["value"] == alone.value
-    (thirds,) = compared(command_line, *files, "--by", "thirds", "--metrics", "chrf")
+    (thirds,) = compared(command_line, *files, "--by", "thirds", "--metric", "chrf")
     sizes = [group["sentences"] for group in thirds["metrics"][0]["systems"][0]["groups"]]
     assert sizes == [3, 2, 2]
 
@@ -149,7 +147,7 @@ def test_a_run_and_a_plain_file_are_compared_on_the_runs_references(
 ) -> None:
     command_line.scored(tiny_run)
     references = results / "data" / "text" / "test.xx-aa.aa"
-    (ours,) = compared(command_line, tiny_run, f"perfect={references}", "--pair", "xx-aa")
+    (ours,) = compared(command_line, tiny_run, f"perfect={references}", "--task", "xx-aa")
     assert [score["system"] for score in ours["metrics"][0]["systems"]] == ["tiny-run", "perfect"]
     assert ours["metrics"][1]["systems"][1]["value"] == 100
     assert ours["metrics"][1]["systems"][1]["against_baseline"]["p_value"] < 0.05
@@ -167,7 +165,7 @@ def test_what_a_run_keeps_is_not_taken_for_scores_against_other_references(
 ) -> None:
     command_line.scored(tiny_run)
     other = write(tmp_path / "ref", ["nothing alike"] * 20)
-    options = ("--reference", other, "--pair", "xx-aa", "--metrics", "chrf")
+    options = ("--reference", other, "--task", "xx-aa", "--metric", "chrf")
     shutil.copy(tiny_run / "translations" / "test.xx-aa.txt", tmp_path / "same.txt")
     (run,), (file,) = (
         compared(command_line, system, *options) for system in (tiny_run, tmp_path / "same.txt")
@@ -192,7 +190,7 @@ def test_comet_scores_of_several_systems_are_told_apart(
         path.write_text(json.dumps(segments), encoding="utf-8")
     arguments = (
         *(german / "one.txt", german / "two.txt", "--reference", german / "ref"),
-        *("--source", german / "src", "--pair", "en-de", "--metrics", "comet", "--comet.scores", path),
+        *("--source", german / "src", "--task", "en-de", "--metric", "comet", "--comet.scores", path),
     )
     (ours,) = compared(command_line, *arguments)
     systems = ours["metrics"][0]["systems"]
@@ -210,7 +208,7 @@ def test_comet_scores_of_several_systems_are_told_apart(
 
 
 def test_languages_are_named_with_commas_or_one_by_one(command_line: CommandLine, german: Path) -> None:
-    files = (german / "one.txt", "--reference", german / "ref", "--pair", "en-de", "--metrics", "language")
+    files = (german / "one.txt", "--reference", german / "ref", "--task", "en-de", "--metric", "language")
     flag = "--language.candidates"
     for options in ((flag, "de,fr,en"), (flag, "de", flag, "fr,en")):
         (ours,) = compared(command_line, *files, *options)
@@ -222,7 +220,7 @@ def test_edited_translations_are_measured_anew(
 ) -> None:
     command_line.scored(tiny_run)
     shutil.copy(results / "data" / "text" / "test.xx-aa.aa", tiny_run / "translations" / "test.xx-aa.txt")
-    (ours,) = compared(command_line, tiny_run, "--pair", "xx-aa", "--metrics", "chrf")
+    (ours,) = compared(command_line, tiny_run, "--task", "xx-aa", "--metric", "chrf")
     assert ours["metrics"][0]["systems"][0]["value"] == 100
 
 
@@ -230,7 +228,7 @@ def test_runs_tell_how_they_searched(command_line: CommandLine, tiny_run: Path) 
     other = Path(shutil.copytree(tiny_run, tiny_run.with_name("other")))
     command_line.scored(tiny_run)
     command_line.scored(other, "--beam", "1")
-    arguments = (tiny_run, other, "--pair", "xx-aa", "--metrics", "chrf")
+    arguments = (tiny_run, other, "--task", "xx-aa", "--metric", "chrf")
     (ours,) = compared(command_line, *arguments)
     signatures = ours["searches"]
     assert [signatures[name].partition("|")[0] for name in ("tiny-run", "other")] == ["beam:4", "beam:1"]
@@ -242,7 +240,7 @@ def test_a_translation_that_has_lost_lines_is_refused(command_line: CommandLine,
     command_line.scored(tiny_run, "--max-sentences", "5")
     path = tiny_run / "translations" / "test.xx-aa.txt"
     path.write_bytes(path.read_bytes().partition(b"\n")[2])
-    done = command_line.run("compare", tiny_run, "--pair", "xx-aa")
+    done = command_line.run("compare", tiny_run, "--task", "xx-aa")
     assert done.status == 2
     assert "must have as many lines as there are references (5), but has 4." in done.stderr
 
@@ -259,7 +257,7 @@ def test_runs_scored_on_different_sentences_are_told(command_line: CommandLine, 
 def test_languages_of_plain_files_are_those_of_the_runs_or_must_be_named(
     command_line: CommandLine, results: Path, tiny_run: Path, german: Path
 ) -> None:
-    files = (german / "one.txt", "--reference", german / "ref", "--pair", "en-de", "--metrics", "language")
+    files = (german / "one.txt", "--reference", german / "ref", "--task", "en-de", "--metric", "language")
     done = command_line.run("compare", *files)
     assert done.status == 2
     assert "must have at least 2 `candidates`, all the languages that outputs may be in" in done.stderr
@@ -267,7 +265,7 @@ def test_languages_of_plain_files_are_those_of_the_runs_or_must_be_named(
     reference = results / "data" / "text" / "test.xx-aa.aa"
     done = command_line.run(
         *("compare", tiny_run, f"perfect={reference}", "--reference", reference),
-        *("--pair", "xx-aa", "--metrics", "language"),
+        *("--task", "xx-aa", "--metric", "language"),
     )
     assert "languages, but not aa, bb, xx." in done.stderr
 
@@ -281,25 +279,25 @@ def test_systems_of_one_file_name_are_told_apart_by_their_folders(
     (ours,) = compared(
         command_line,
         *(german / "a" / "out.txt", german / "b" / "out.txt"),
-        *("--reference", german / "ref", "--pair", "en-de"),
+        *("--reference", german / "ref", "--task", "en-de"),
     )
     assert [score["system"] for score in ours["metrics"][0]["systems"]] == ["a/out.txt", "b/out.txt"]
     assert ours["metrics"][0]["systems"][1]["against_baseline"]["difference"] == 0
 
 
-REF = ("--reference", "{folder}/ref", "--pair", "en-de")
+REF = ("--reference", "{folder}/ref", "--task", "en-de")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["{folder}/none.txt", *REF], "none.txt: no such file or run."),
-        (["{folder}/one.txt"], "name them with --reference and --pair"),
-        (["{folder}/one.txt", "--reference", "{folder}/ref"], "name it with --pair, as in --pair en-de"),
-        (["{folder}/one.txt", "--source", "{folder}/src", "--pair", "en-de"], "only with references"),
-        (["{folder}/one.txt", "--reference", "{folder}/nothing", "--pair", "en-de"], "nothing: No such file"),
+        (["{folder}/one.txt"], "name them with --reference and --task"),
+        (["{folder}/one.txt", "--reference", "{folder}/ref"], "name it with --task, as in --task en-de"),
+        (["{folder}/one.txt", "--source", "{folder}/src", "--task", "en-de"], "only with references"),
+        (["{folder}/one.txt", "--reference", "{folder}/nothing", "--task", "en-de"], "nothing: No such file"),
         (
-            ["{folder}/one.txt", "--reference", "{folder}/empty", "--pair", "en-de"],
+            ["{folder}/one.txt", "--reference", "{folder}/empty", "--task", "en-de"],
             "must have at least one line",
         ),
         (["{folder}/one.txt", *REF[:3], "german"], "must be SRC-TGT, such as en-de, but is 'german'"),
@@ -311,7 +309,7 @@ REF = ("--reference", "{folder}/ref", "--pair", "en-de")
             ["{folder}/one.txt", *REF, "--source", "{folder}/short.txt"],
             "short.txt: must have as many lines as",
         ),
-        (["{folder}/one.txt", *REF, "--metrics", "bleu,rouge"], "but has 'rouge'."),
+        (["{folder}/one.txt", *REF, "--metric", "bleu,rouge"], "but has 'rouge'."),
         (["{folder}/one.txt", *REF, "--baseline", "three"], "must be one of one.txt, but is 'three'"),
         (
             ["{folder}/one.txt", *REF, "--test", "t"],
@@ -326,13 +324,13 @@ REF = ("--reference", "{folder}/ref", "--pair", "en-de")
         (["{folder}", *REF], "no run here"),
         (["{folder}/latin", *REF], "latin:1: not valid UTF-8"),
         (
-            ["{folder}/one.txt", "{folder}/two.txt", *REF, "--metrics", "comet", "--comet.scores", "s"],
+            ["{folder}/one.txt", "{folder}/two.txt", *REF, "--metric", "comet", "--comet.scores", "s"],
             "s: no such file of COMET scores.",
         ),
         (
             [
                 *("{folder}/one.txt", "{folder}/two.txt", *REF),
-                "--metrics",
+                "--metric",
                 "comet",
                 "--comet.scores",
                 "{folder}/lines",
@@ -359,8 +357,8 @@ def test_a_mistake_is_one_line_and_status_2(
     ("arguments", "message"),
     [
         (["{run}"], "no task of test set 'test' is translated by every run"),
-        (["{run}", "--pair", "xx-aa"], "no translations yet; run `mnmt-eval score"),
-        (["{run}", "--pair", "xx-zz"], "has no test xx-zz; it has xx-aa, xx-bb."),
+        (["{run}", "--task", "xx-aa"], "no translations yet; run `mnmt-eval score"),
+        (["{run}", "--task", "xx-zz"], "has no test xx-zz; it has xx-aa, xx-bb."),
         (["{run}", "{results}/data/text/test.xx-aa.aa"], "a plain file is of one task"),
         (["a={results}/runs"], "holds 2 runs, so one name is not enough"),
     ],

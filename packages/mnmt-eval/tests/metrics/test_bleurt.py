@@ -7,14 +7,15 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
+import bleurt_pytorch
 import pytest
 import torch
-from bleurt_pytorch import BleurtConfig, BleurtForSequenceClassification, BleurtTokenizer
+from bleurt_pytorch import BleurtForSequenceClassification, BleurtTokenizer
 from safetensors.torch import load_file, save_file
 from sentencepiece import SentencePieceTrainer
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics import BleurtOptions, Metric, MetricOptions, bootstrap, metric
+from mnmt_eval.metrics import BleurtConfig, Metric, MetricConfig, bootstrap, metric
 
 HYPOTHESES = ["the dog sleeps", "it rains", "", "the cat and the dog and the cat sleep here " * 9, "no"]
 REFERENCES = ["a dog sleeps", "it has rained for days", "fine", "the cats and dogs sleep", "no"]
@@ -59,7 +60,7 @@ def checkpoint(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     folder.mkdir()
     size = save_vocabulary(folder, request.param)
     torch.manual_seed(1)
-    config = BleurtConfig(
+    config = bleurt_pytorch.BleurtConfig(
         vocab_size=size,
         hidden_size=16,
         num_hidden_layers=2,
@@ -73,8 +74,8 @@ def checkpoint(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def bleurt(checkpoint: Path | None, batch_sentences: int = 2) -> Metric:
-    options = BleurtOptions(checkpoint=checkpoint, batch_sentences=batch_sentences)
-    return metric("bleurt", target="de", options=MetricOptions(bleurt=options))
+    config = BleurtConfig(checkpoint=checkpoint, batch_sentences=batch_sentences)
+    return metric("bleurt", target="de", config=MetricConfig(bleurt=config))
 
 
 def one_at_a_time(checkpoint: Path) -> list[float]:
@@ -149,9 +150,9 @@ def test_a_broken_checkpoint_is_told(checkpoint: Path, change: object, message: 
 
 
 def test_a_missing_device_is_told(checkpoint: Path) -> None:
-    options = MetricOptions(bleurt=BleurtOptions(checkpoint=checkpoint, device="abacus"))
+    config = MetricConfig(bleurt=BleurtConfig(checkpoint=checkpoint, device="abacus"))
     with pytest.raises(EvalError, match=r"bleurt: `device` 'abacus' cannot be used: "):
-        metric("bleurt", target="de", options=options).score(HYPOTHESES, [REFERENCES])
+        metric("bleurt", target="de", config=config).score(HYPOTHESES, [REFERENCES])
 
 
 def test_a_missing_checkpoint_is_told(tmp_path: Path) -> None:
@@ -201,9 +202,9 @@ def test_torch_is_imported_when_the_first_sentences_are_scored(checkpoint: Path)
     program = f"""
 import sys
 from pathlib import Path
-from mnmt_eval.metrics import BleurtOptions, MetricOptions, metric
-options = MetricOptions(bleurt=BleurtOptions(checkpoint=Path({str(checkpoint)!r})))
-metric("bleurt", target="de", options=options).signature
+from mnmt_eval.metrics import BleurtConfig, MetricConfig, metric
+config = MetricConfig(bleurt=BleurtConfig(checkpoint=Path({str(checkpoint)!r})))
+metric("bleurt", target="de", config=config).signature
 assert "torch" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)

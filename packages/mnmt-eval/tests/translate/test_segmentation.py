@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from letters import LetterVocabulary
 
-from mnmt_eval.translate.segmentation import encode_parts, halves, sentences
-from mnmt_eval.translate.translation import Candidate, joined
+from mnmt_eval.translate.segmentation import encode_parts, split_in_half, split_sentences
 
 VOCAB = LetterVocabulary()
 
@@ -34,7 +33,7 @@ def test_parts_have_all_the_tokens_and_none_is_too_long(text: str, max_source: i
     ],
 )
 def test_a_text_is_cut_where_sentences_end(cut: str) -> None:
-    assert "|".join(sentences(cut.replace("|", ""))) == cut
+    assert "|".join(split_sentences(cut.replace("|", ""))) == cut
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_a_text_is_cut_where_sentences_end(cut: str) -> None:
     ],
 )
 def test_a_sentence_is_cut_in_two_where_a_clause_or_a_word_ends(cut: str) -> None:
-    assert "|".join(halves(cut.replace("|", ""))) == cut
+    assert "|".join(split_in_half(cut.replace("|", ""))) == cut
 
 
 @pytest.mark.parametrize(
@@ -63,43 +62,12 @@ def test_a_sentence_is_cut_in_two_where_a_clause_or_a_word_ends(cut: str) -> Non
     ],
 )
 def test_sentences_end_as_their_script_ends_them(text: str) -> None:
-    assert "|".join(sentences(text.replace("|", ""))) == text
+    assert "|".join(split_sentences(text.replace("|", ""))) == text
 
 
 @given(text=st.text("ab.。, \u2028", min_size=2, max_size=30))
 def test_both_halves_have_something(text: str) -> None:
-    left, right = halves(text)
+    left, right = split_in_half(text)
     assert left
     assert right
     assert left + right == text
-
-
-@pytest.mark.parametrize(
-    ("target", "text"),
-    [
-        ("de", "eins zwei"),
-        ("zh", "einszwei"),
-        ("zh_TW", "einszwei"),
-        ("ja-JP", "einszwei"),
-        ("th", "eins zwei"),
-        ("ko", "eins zwei"),
-    ],
-)
-def test_parts_are_joined_as_the_language_joins_sentences(target: str, text: str) -> None:
-    parts = [(candidate("eins"),), (candidate(""),), (candidate("zwei"),)]
-    assert joined(parts, target=target).text == text
-
-
-def candidate(text: str, score: float = -1.0, *, complete: bool = True) -> Candidate:
-    return Candidate(text=text, score=score, log_prob=2 * score, complete=complete)
-
-
-def test_the_n_best_of_parts_are_joined_place_by_place() -> None:
-    first = (candidate("a", -1.0), candidate("b", -3.0), candidate("c", -4.0))
-    second = (candidate("d", -2.0), candidate("e", -2.5, complete=False))
-    line = joined([first, second], target="de")
-    assert [(c.text, c.score, c.log_prob, c.complete) for c in line.n_best] == [
-        ("a d", -1.5, -6.0, True),
-        ("b e", -2.75, -11.0, False),
-    ]
-    assert (line.parts, line.truncated) == (2, False)

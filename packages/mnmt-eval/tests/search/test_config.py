@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.search import LengthPenalty, MaxLength, Sampling, SearchConfig
+from mnmt_eval.search import LengthPenalty, MaxLength, SamplingConfig, SearchConfig
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from mnmt_eval.search import LengthPenalty, MaxLength, Sampling, SearchConfig
     ],
 )
 def test_length_penalty(penalty: LengthPenalty, length: int, divisor: float) -> None:
-    assert penalty.of(torch.tensor([length])).tolist() == pytest.approx([divisor])
+    assert penalty.divisors(torch.tensor([length])).tolist() == pytest.approx([divisor])
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_length_penalty(penalty: LengthPenalty, length: int, divisor: float) -> 
     ],
 )
 def test_max_length_counts_all_but_padding(limit: MaxLength, lengths: list[int]) -> None:
-    assert limit.of(torch.tensor([[3, 5, 1, 0], [1, 0, 0, 0]])).tolist() == lengths
+    assert limit.limits(torch.tensor([[3, 5, 1, 0], [1, 0, 0, 0]])).tolist() == lengths
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,17 @@ def test_max_length_counts_all_but_padding(limit: MaxLength, lengths: list[int])
             "`early_stopping` must be exact or filled, but is 'never'.",
         ),
         (
-            lambda: SearchConfig(cache="static"),  # type: ignore[arg-type]
-            "`cache` must be flat or reorder, but is 'static'.",
-        ),
-        (
-            lambda: SearchConfig(beam=4, sampling=Sampling()),
+            lambda: SearchConfig(beam=4, sampling=SamplingConfig()),
             "`beam` must be 1 with `sampling`, but is 4.",
         ),
-        (lambda: Sampling(temperature=0.0), "`temperature` must be above 0 and finite, but is 0.0."),
-        (lambda: Sampling(temperature=float("nan")), "`temperature` must be above 0 and finite, but is nan."),
-        (lambda: Sampling(top_k=0), "`top_k` must be at least 1, but is 0."),
-        (lambda: Sampling(top_p=0.0), "`top_p` must be above 0 and at most 1, but is 0.0."),
-        (lambda: Sampling(top_p=1.5), "`top_p` must be above 0 and at most 1, but is 1.5."),
+        (lambda: SamplingConfig(temperature=0.0), "`temperature` must be above 0 and finite, but is 0.0."),
+        (
+            lambda: SamplingConfig(temperature=float("nan")),
+            "`temperature` must be above 0 and finite, but is nan.",
+        ),
+        (lambda: SamplingConfig(top_k=0), "`top_k` must be at least 1, but is 0."),
+        (lambda: SamplingConfig(top_p=0.0), "`top_p` must be above 0 and at most 1, but is 0.0."),
+        (lambda: SamplingConfig(top_p=1.5), "`top_p` must be above 0 and at most 1, but is 1.5."),
         (lambda: LengthPenalty(alpha=-0.1), "`alpha` must be from 0 to 10, but is -0.1."),
         (lambda: LengthPenalty(alpha=float("nan")), "`alpha` must be from 0 to 10, but is nan."),
         (
@@ -84,11 +83,11 @@ def test_what_is_out_of_range_is_told(make: Callable[[], object], message: str) 
         (SearchConfig(), "beam:1|maxlen:2x+20"),
         (SearchConfig(length_penalty=LengthPenalty(alpha=1.0)), "beam:1|maxlen:2x+20"),
         (SearchConfig(beam=4), "beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20"),
-        (SearchConfig(beam=4, n_best=2, cache="reorder"), "beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20"),
+        (SearchConfig(beam=4, n_best=2), "beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20"),
         (SearchConfig(min_length=3, no_repeat_ngram=2), "beam:1|maxlen:2x+20|minlen:3|norepeat:2"),
-        (SearchConfig(sampling=Sampling()), "sample:t1-seed0|maxlen:2x+20"),
+        (SearchConfig(sampling=SamplingConfig()), "sample:t1-seed0|maxlen:2x+20"),
         (
-            SearchConfig(n_best=3, sampling=Sampling(temperature=0.7, top_k=9, top_p=0.9, seed=4)),
+            SearchConfig(n_best=3, sampling=SamplingConfig(temperature=0.7, top_k=9, top_p=0.9, seed=4)),
             "sample:t0.7-k9-p0.9-seed4|of:3|lp:gnmt-0.6|maxlen:2x+20",
         ),
         (

@@ -17,7 +17,14 @@ import torch
 from torch import Tensor
 
 from mnmt_data.store import Vocabulary, train_vocabulary
-from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
+from mnmt_eval.search import (
+    LengthPenalty,
+    MaxLength,
+    SearchConfig,
+    beam_search,
+    flat_beam_search,
+    search,
+)
 from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_model.export import export_hugging_face
 from mnmt_model.transformer import IncrementalModel, ModelConfig, build_model, initialise
@@ -82,8 +89,8 @@ def tokens_of(sequences: Tensor, begun: int = 1) -> list[tuple[int, ...]]:
 
 def same_hypotheses(ours: IncrementalModel, theirs: Any, config: SearchConfig, **options: Any) -> None:
     expected = generate(theirs, config, **options)
-    for cache in ("flat", "reorder"):
-        found = search(ours, SRC, replace(config, cache=cache))
+    for algorithm in (flat_beam_search, beam_search):
+        found = algorithm(ours, SRC, config)
         assert [h.tokens for n_best in found for h in n_best] == tokens_of(expected.sequences)
         scores = [h.score for n_best in found for h in n_best]
         assert scores == pytest.approx(expected.sequences_scores.tolist(), rel=1e-4)

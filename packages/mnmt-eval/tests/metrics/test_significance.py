@@ -19,7 +19,7 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics import (
     ConfidenceInterval,
     Metric,
-    MetricOptions,
+    MetricConfig,
     PairedTest,
     Score,
     bootstrap,
@@ -57,7 +57,7 @@ def texts(sentences: int, *, references: int = 1) -> tuple[list[str], list[str],
 
 def measured(name: str, sentences: int, references: int = 1) -> tuple[Metric, Floats, Floats]:
     baseline, system, refs = texts(sentences, references=references)
-    made = metric(name, target="de", options=MetricOptions(num_references=references))
+    made = metric(name, target="de", config=MetricConfig(num_references=references))
     return made, made.sentence_statistics(baseline, refs), made.sentence_statistics(system, refs)
 
 
@@ -137,7 +137,7 @@ def test_intervals_are_sacrebleus(target: str) -> None:
     corpus = CORPORA[target]
     scorer = BLEU(trg_lang=target)
     expected = scorer.corpus_score(corpus.hypotheses, corpus.references, n_bootstrap=500)
-    made = metric("bleu", target=target, options=MetricOptions(num_references=2))
+    made = metric("bleu", target=target, config=MetricConfig(num_references=2))
     statistics = made.sentence_statistics(corpus.hypotheses, corpus.references, corpus.sources)
     interval = bootstrap(made, statistics, samples=500)
     assert interval.value == expected.score

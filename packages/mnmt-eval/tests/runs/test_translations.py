@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mnmt_eval.errors import EvalError
 from mnmt_eval.runs import translations
-from mnmt_eval.runs.texts import ParallelText
-from mnmt_eval.runs.translations import KeptTranslations
+from mnmt_eval.runs.texts import ReferenceText
+from mnmt_eval.runs.translations import StoredTranslations
 from mnmt_eval.text import read_lines
+from mnmt_eval.translate import Candidate, Translation
 
 SRC = [f"s{number}" for number in range(10)]
 EXPECTED = [f"T {line}" for line in SRC]
@@ -26,11 +26,12 @@ class Translator:
         self.chunks = chunks
         self.lines: list[str] = []
 
-    def __call__(self, lines: Sequence[str]) -> list[str]:
+    def __call__(self, lines: Sequence[str]) -> list[Translation]:
         if self.chunks is not None and len(self.lines) >= 4 * self.chunks:
             raise Killed
         self.lines += lines
-        return [f"T {line}" for line in lines]
+        candidates = (Candidate(text=f"T {line}", score=0.0, log_prob=0.0) for line in lines)
+        return [Translation(n_best=(candidate,)) for candidate in candidates]
 
 
 @pytest.fixture(autouse=True)
@@ -38,11 +39,11 @@ def chunks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translations, "CHUNK", 4)
 
 
-def kept(
+def stored(
     folder: Path, *, step: int = 7, search: str = "beam:1", src: Sequence[str] = SRC
-) -> KeptTranslations:
-    text = ParallelText(testset="test", task="en-de", src=src, references=src)
-    return KeptTranslations(folder=folder, text=text, step=step, search=search)
+) -> StoredTranslations:
+    text = ReferenceText(testset="test", task="en-de", src=src, references=[src])
+    return StoredTranslations(folder=folder, text=text, step=step, search=search)
 
 
 def names(folder: Path) -> list[str]:
@@ -51,8 +52,8 @@ def names(folder: Path) -> list[str]:
 
 def test_translations_are_written_once_and_read_again(tmp_path: Path) -> None:
     progress: list[int] = []
-    assert kept(tmp_path).get(Translator()) == EXPECTED
-    assert kept(tmp_path).get(Translator(chunks=0), on_kept=progress.append) == EXPECTED
+    assert stored(tmp_path).get(Translator()) == EXPECTED
+    assert stored(tmp_path).get(Translator(chunks=0), on_existing=progress.append) == EXPECTED
     assert progress == [10]
     assert names(tmp_path) == ["test.en-de.json", "test.en-de.txt"]
     assert read_lines(tmp_path / "translations" / "test.en-de.txt") == EXPECTED
@@ -61,30 +62,41 @@ def test_translations_are_written_once_and_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("chunks", [0, 1, 2])
 def test_what_was_translated_before_a_kill_is_not_translated_again(tmp_path: Path, chunks: int) -> None:
     with pytest.raises(Killed):
-        kept(tmp_path).get(Translator(chunks))
+        stored(tmp_path).get(Translator(chunks))
     again = Translator()
     progress: list[int] = []
-    assert kept(tmp_path).get(again, on_kept=progress.append) == EXPECTED
+    assert stored(tmp_path).get(again, on_existing=progress.append) == EXPECTED
     assert again.lines == SRC[4 * chunks :]
     assert progress == [4 * chunks]
     assert names(tmp_path) == ["test.en-de.json", "test.en-de.txt"]
 
 
-@pytest.mark.parametrize("cut", [1, 3, 4, 7])
-def test_a_chunk_that_was_half_written_is_translated_again(tmp_path: Path, cut: int) -> None:
+@pytest.mark.parametrize("half", ["T", "T s4\n", "T s4\nT s5\nT s6\nT s7\n"])
+def test_a_chunk_that_was_half_written_is_translated_again(tmp_path: Path, half: str) -> None:
     with pytest.raises(Killed):
-        kept(tmp_path).get(Translator(2))
-    (partial,) = (tmp_path / "translations").iterdir()
-    partial.write_bytes(partial.read_bytes()[:-cut])
+        stored(tmp_path).get(Translator(1))
+    (partial,) = (tmp_path / "translations").glob("*.partial")
+    with partial.open("a", encoding="utf-8") as file:
+        file.write(half)  # as if killed before the record counted it
     again = Translator()
-    assert kept(tmp_path).get(again) == EXPECTED
+    assert stored(tmp_path).get(again) == EXPECTED
     assert again.lines == SRC[4:]
+
+
+def test_a_partial_file_of_an_older_version_is_made_again(tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        stored(tmp_path).get(Translator(1))
+    (record,) = (tmp_path / "translations").glob("*.record.json")
+    record.unlink()
+    again = Translator()
+    assert stored(tmp_path).get(again) == EXPECTED
+    assert again.lines == SRC
 
 
 def test_a_kill_between_description_and_translations_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept(tmp_path, search="beam:4").get(Translator())
+    stored(tmp_path, search="beam:4").get(Translator())
     replace = Path.replace
 
     def killed_at_the_end(path: Path, target: Path) -> Path:
@@ -95,8 +107,8 @@ def test_a_kill_between_description_and_translations_loses_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", killed_at_the_end)
         with pytest.raises(Killed):
-            kept(tmp_path).get(Translator())
-    assert kept(tmp_path).get(Translator(chunks=0)) == EXPECTED
+            stored(tmp_path).get(Translator())
+    assert stored(tmp_path).get(Translator(chunks=0)) == EXPECTED
     assert names(tmp_path) == ["test.en-de.json", "test.en-de.txt"]
 
 
@@ -104,43 +116,22 @@ def test_a_kill_between_description_and_translations_loses_nothing(
     "other", [{"step": 8}, {"search": "beam:4"}, {"src": [*SRC[:-1], "other"]}, {"src": SRC[:-1]}]
 )
 def test_translations_made_otherwise_are_not_taken(tmp_path: Path, other: dict[str, object]) -> None:
-    kept(tmp_path).get(Translator())
+    stored(tmp_path).get(Translator())
     with pytest.raises(Killed):
-        kept(tmp_path, search="beam:9").get(Translator(1))
+        stored(tmp_path, search="beam:9").get(Translator(1))
     again = Translator()
-    changed = kept(tmp_path, **other)  # type: ignore[arg-type]
+    changed = stored(tmp_path, **other)  # type: ignore[arg-type]
     assert changed.get(again) == [f"T {line}" for line in changed.text.src]
     assert again.lines == list(changed.text.src)
     assert names(tmp_path) == ["test.en-de.json", "test.en-de.txt"]
 
 
 def test_translations_that_were_edited_are_made_again(tmp_path: Path) -> None:
-    kept(tmp_path).get(Translator())
+    stored(tmp_path).get(Translator())
     (tmp_path / "translations" / "test.en-de.txt").write_text("mine\n" * 10, encoding="utf-8")
-    assert kept(tmp_path).get(Translator()) == EXPECTED
+    assert stored(tmp_path).get(Translator()) == EXPECTED
 
 
 def test_no_sentences_have_no_translations(tmp_path: Path) -> None:
-    assert kept(tmp_path, src=[]).get(Translator()) == []
-    assert kept(tmp_path, src=[]).get(Translator(chunks=0)) == []
-
-
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        (b"", []),
-        (b"a\nb\n", ["a", "b"]),
-        (b"a\r\nb", ["a", "b"]),
-        (b"\xef\xbb\xbfa\n\n", ["a", ""]),
-        ("a\u2028b\x0bc\x85\n".encode(), ["a\u2028b\x0bc\x85"]),
-    ],
-)
-def test_lines_end_with_line_feeds_alone(tmp_path: Path, content: bytes, lines: list[str]) -> None:
-    (tmp_path / "text").write_bytes(content)
-    assert read_lines(tmp_path / "text") == lines
-
-
-def test_text_that_is_not_utf8_is_told_with_its_line(tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes(b"a\n\xff\n")
-    with pytest.raises(EvalError, match=r"text:2: not valid UTF-8"):
-        read_lines(tmp_path / "text")
+    assert stored(tmp_path, src=[]).get(Translator()) == []
+    assert stored(tmp_path, src=[]).get(Translator(chunks=0)) == []

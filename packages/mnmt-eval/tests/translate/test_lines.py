@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnmt_data import DataError
+from mnmt_eval.errors import EvalError
+from mnmt_eval.translate import Line
+from mnmt_eval.translate.lines import source_lines, tagged_source_lines
+
+
+def lines_of(content: bytes) -> list[Line]:
+    return list(source_lines(io.BytesIO(content), name="stdin", target="de"))
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        (b"", []),
+        (b"a", ["a"]),
+        (b"a\n\nb\r\n", ["a", "", "b"]),
+        (b"a\rb\x0bc\xc2\x85d\xe2\x80\xa8e\n", ["a\rb\x0bc\x85d\u2028e"]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+        (b"a\t\x00 b\n", ["a\t\x00 b"]),
+    ],
+)
+def test_lines_end_with_a_line_feed_and_nothing_else(content: bytes, texts: list[str]) -> None:
+    lines = lines_of(content)
+    assert [line.text for line in lines] == texts
+    assert [line.number for line in lines] == list(range(1, len(texts) + 1))
+    assert {line.target for line in lines} <= {"de"}
+
+
+@given(before=st.lists(st.binary(max_size=3)), after=st.lists(st.binary(max_size=3)))
+def test_digests_tell_how_a_text_begins(before: list[bytes], after: list[bytes]) -> None:
+    def digest(parts: Sequence[bytes]) -> list[str]:
+        content = b"".join(part.hex().encode() + b"\n" for part in parts)
+        return [line.digest for line in lines_of(content)]
+
+    assert digest([*before, *after])[: len(before)] == digest(before)
+    if before != after and before and after:
+        assert digest(before)[-1] != digest(after)[-1]
+
+
+def target_of(pair: str) -> str:
+    if pair == "en-xx":
+        raise DataError("no tag <2xx>")
+    if "-" not in pair:
+        raise EvalError("not a pair")
+    return pair.partition("-")[2]
+
+
+def test_tagged_lines_go_each_into_its_language() -> None:
+    stream = io.BytesIO(b"en-de\ta\nen-fr\tb\tc\nen-de\t\n")
+    lines = list(tagged_source_lines(stream, name="in", target_of=target_of))
+    assert [(line.target, line.text) for line in lines] == [("de", "a"), ("fr", "b\tc"), ("de", "")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"en-de\ta\nb\n", "in:2: must begin with its task and a tab, such as `en-de<TAB>text`."),
+        (b"en-de\ta\n\n", "in:2: must begin with its task and a tab, such as `en-de<TAB>text`."),
+        (b"en-de\ta\nen-xx\tb\n", "in:2: no tag <2xx>"),
+        (b"en-de\ta\nende\tb\n", "in:2: not a pair"),
+        (b"en-de\ta\n\xff\n", "in:2: not valid UTF-8; convert the text to UTF-8."),
+    ],
+)
+def test_a_bad_line_is_told_by_its_number_after_those_before(content: bytes, message: str) -> None:
+    lines = tagged_source_lines(io.BytesIO(content), name="in", target_of=target_of)
+    assert next(lines).text == "a"
+    with pytest.raises(EvalError) as told:
+        next(lines)
+    assert str(told.value) == message
