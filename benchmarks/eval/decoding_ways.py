@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
+from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, beam_search, flat_beam_search
 from mnmt_model.transformer import IncrementalModel, TranslationModel
 
 PAD, EOS = 0, 1
@@ -26,12 +26,12 @@ def ours(
     model: TranslationModel, cache: Literal["flat", "reorder"], *, beam: int, device: str, exact: bool
 ) -> Way:
     """Return `mnmt_eval.search` with the given cache."""
+    search = flat_beam_search if cache == "flat" else beam_search
     incremental = IncrementalModel(model.to(device))
 
     def translate(src: Tensor, fewest: int, most: int) -> Output:
         config = SearchConfig(
             beam=beam,
-            cache=cache,
             length_penalty=LengthPenalty(kind="power", alpha=1.0),
             max_length=MaxLength(ratio=0.0, extra=most),
             min_length=fewest,

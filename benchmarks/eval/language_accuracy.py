@@ -24,10 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measurement import Figures, Names, Out, is_installed, provenance, run, write_report
-from mnmt_eval.language import IDENTIFIERS
-from mnmt_eval.language.identifier import has_letters
-from mnmt_eval.metrics import LanguageAccuracy, LanguageOptions
-from mnmt_eval.metrics.metric import Floats
+from mnmt_eval.language import IDENTIFIERS, has_letters
+from mnmt_eval.metrics import Floats, LanguageAccuracy, LanguageConfig
 
 LENGTHS = (10, 20, 40, 80)
 
@@ -95,8 +93,8 @@ def measure(language: str, lines: Mapping[str, Sequence[str]], identifiers: Sequ
     row: Figures = {"language": language, "lines": len(sample)}
     statistics = {}
     for name in identifiers:
-        options = LanguageOptions(candidates=tuple(lines), identifier=name)
-        metric = LanguageAccuracy(language, options)
+        config = LanguageConfig(candidates=tuple(lines), identifier=name)
+        metric = LanguageAccuracy(language, config)
         metric.sentence_statistics(sample[:100], [])
         start = time.perf_counter()
         statistics[name] = metric.sentence_statistics(sample, [])

@@ -10,7 +10,6 @@ from cyclopts import App
 
 from mnmt_data import DataError
 from mnmt_data.console import run_app
-from mnmt_eval.cli import analyse, compare, report, score, translate
 from mnmt_eval.errors import EvalError
 from mnmt_model import RunError
 
@@ -21,8 +20,15 @@ app = App(
     help="Translate with trained runs, and score, compare and read translations.",
     version=version("mnmt-eval"),
 )
-for _command in (analyse.analyse, compare.compare, report.report, score.score, translate.translate):
-    app.command(_command)
+_COMMANDS = {
+    "analyse": "Analyse scored runs: by resource, zero-shot translation, transfer, quality against cost.",
+    "compare": "Compare systems: metrics with intervals, and significance against a baseline.",
+    "report": "Write a page to read translations in, with sources and references, worst cases first.",
+    "score": "Score every finished run on its test sets, and append the metrics to its evals.jsonl.",
+    "translate": "Translate text, a sentence a line, with a trained run: from stdin to stdout, or files.",
+}
+for _name, _help in _COMMANDS.items():
+    app.command(f"mnmt_eval.cli.{_name}:{_name}", name=_name, help=_help)  # imported when it is run
 
 _OLD_NAMES = {"--baselines": "--baseline", "--metrics": "--metric", "--output": "--out", "--pair": "--task"}
 """Old names of options, which still work."""

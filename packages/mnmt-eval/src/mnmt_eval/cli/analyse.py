@@ -29,7 +29,7 @@ def analyse(
     low: int = Resources.low,
     as_json: Json = False,
 ) -> None:
-    """Analyse scored runs: means by resource, zero-shot translation, transfer, and quality against cost.
+    """Analyse scored runs: by resource, zero-shot translation, transfer, quality against cost.
 
     Args:
         runs: Runs, or folders of runs; `NAME=RUN` gives one a name.

@@ -41,11 +41,9 @@ def compare(
 ) -> None:
     """Compare systems: every metric with its interval, and significance against a baseline.
 
-    A system is a file with a translation a line, whatever made it, or a run that `mnmt-eval score` has
-    scored. `NAME=FILE` gives it a name.
-
     Args:
-        systems: Files, runs, or folders of runs.
+        systems: Files with a translation a line, whatever made them; runs that `mnmt-eval score` has scored;
+            or folders of runs. `NAME=FILE` gives a system a name.
         reference: A file with a reference a line, or several; by default the references of the runs' data.
         source: A file with a source sentence a line, for comet and for groups by length.
         task: The language pair, such as `en-de`; for runs by default every pair.

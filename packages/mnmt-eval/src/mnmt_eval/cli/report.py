@@ -29,11 +29,9 @@ def report(
 ) -> None:
     """Write a page to read translations in, with sources and references, worst cases first.
 
-    Systems are files with a translation a line, or runs that `mnmt-eval score` has scored.
-    `NAME=FILE` gives one a name.
-
     Args:
-        systems: Files, runs, or folders of runs.
+        systems: Files with a translation a line, whatever made them; runs that `mnmt-eval score` has scored;
+            or folders of runs. `NAME=FILE` gives a system a name.
         out: Folder for the page, index.html.
         reference: A file with a reference a line, or several; by default the references of the runs' data.
         source: A file with a source sentence a line.

@@ -10,13 +10,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, Json, MetricFlags, Names, SearchFlags
+from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, Json, MetricFlags, Names
 from mnmt_eval.cli.progress import ScoreProgress
+from mnmt_eval.cli.search_options import SearchFlags
 from mnmt_eval.runs.score import ScoreConfig, TextScores, score_run
 from mnmt_eval.runs.texts import read_testsets
 from mnmt_eval.runs.trained_run import find_devices, open_run, run_status
 from mnmt_eval.translate.window import BATCH_TOKENS
-from mnmt_model.runs.run_record import find_runs
+from mnmt_model.runs import find_runs
 
 _DEFAULT_SEARCH = SearchFlags()
 
@@ -35,10 +36,9 @@ def score(
 ) -> None:
     """Score every finished run on its test sets, and append the metrics to its evals.jsonl.
 
-    Metrics that were computed before with the same options are not computed again.
-
     Args:
-        runs: Runs, or folders of runs.
+        runs: Runs, or folders of runs. Metrics that were computed before with the same options are not
+            computed again.
         testset: Test sets, as `test` or `test,debian`; all by default.
         metrics: Metrics and their options.
         search: Options of the search.

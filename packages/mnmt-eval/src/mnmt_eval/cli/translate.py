@@ -13,8 +13,9 @@ from typing import Annotated, BinaryIO
 import torch
 from cyclopts import Parameter
 
-from mnmt_eval.cli.options import Flag, Json, Names, TranslationFlags
+from mnmt_eval.cli.options import Flag, Json, Names
 from mnmt_eval.cli.progress import TranslateProgress
+from mnmt_eval.cli.search_options import TranslationFlags
 from mnmt_eval.errors import EvalError
 from mnmt_eval.runs.trained_run import find_devices
 from mnmt_eval.runs.translator import RunTranslator, open_translator, search_in_parallel

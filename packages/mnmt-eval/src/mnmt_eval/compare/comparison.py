@@ -1,4 +1,4 @@
-"""A comparison of systems on one text: every metric with its interval, and significance against a baseline."""
+"""A comparison of systems on one text: metrics with intervals, and significance against a baseline."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from mnmt_data.store import count_lengths
 from numpy.typing import NDArray
 
+from mnmt_data.store import count_lengths
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language.codes import languages_of
 from mnmt_eval.runs.texts import ReferenceText
@@ -125,7 +125,7 @@ def score_groups(
 
 
 def _order(group: str) -> tuple[int, int, str]:
-    """Return a sort key: origins and thirds in their order, lengths by number, other names by the alphabet."""
+    """Return a sort key: origins and thirds in order, lengths by number, other names by the alphabet."""
     for known in (_ORIGINS, _THIRDS):
         if group in known:
             return 0, known.index(group), group

@@ -172,9 +172,8 @@ def read_comet_scores(path: Path, hypotheses: Sequence[str]) -> list[float]:
     """Return the scores of `hypotheses`.
 
     Args:
-        path: A file with a score a line; or what `comet-score --to_json` wrote. That contains the outputs that
-            were scored, so that the right system is found among several, and scores of other outputs are
-            refused.
+        path: A file with a score a line; or what `comet-score --to_json` wrote. That contains the scored
+            outputs, so that the right system is found among several, and scores of other outputs are refused.
         hypotheses: A system's output.
 
     Raises:

@@ -127,7 +127,7 @@ class MeanMetric(Metric):
 
 
 def make_signature(*, nrefs: int, **settings: str) -> str:
-    """Return the signature of a metric that is not sacreBLEU's, in sacreBLEU's form: `nrefs:1|key:value|…`."""
+    """Return a signature in sacreBLEU's form, `nrefs:1|key:value|…`, for a metric that is not its own."""
     return "|".join([f"nrefs:{nrefs}", *(f"{key}:{value}" for key, value in settings.items())])
 
 

@@ -102,7 +102,7 @@ class Bleu(SacrebleuMetric):
         return _bleu(totals, orders=np.full(totals.shape[:-1], _ORDERS))
 
     def sentence_scores(self, statistics: Floats) -> Floats:
-        """Return BLEU of each sentence, over the orders that its hypothesis is long enough for (`eff:yes`)."""
+        """Return BLEU of each sentence, over the orders that its hypothesis has n-grams of (`eff:yes`)."""
         return _bleu(statistics, orders=(statistics[..., -_ORDERS:] > 0).sum(axis=-1))
 
 

@@ -1,21 +1,8 @@
-"""Trained runs: their test sets, translations and scores."""
+"""Trained runs: their test sets, translations and scores.
 
-from mnmt_eval.runs.run_scores import RunScores, read_run_scores
-from mnmt_eval.runs.score import ScoreConfig, TextScores, score_run
-from mnmt_eval.runs.texts import ReferenceText, read_testsets
-from mnmt_eval.runs.trained_run import TrainedRun, open_run
-from mnmt_eval.runs.translator import RunTranslator, open_translator
+Names are imported when they are first used, since only some of them need torch.
+"""
 
-__all__ = [
-    "ReferenceText",
-    "RunScores",
-    "RunTranslator",
-    "ScoreConfig",
-    "TextScores",
-    "TrainedRun",
-    "open_run",
-    "open_translator",
-    "read_run_scores",
-    "read_testsets",
-    "score_run",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mnmt_data.store import file_lock
-
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.metric import Floats, Metric
 from mnmt_eval.metrics.registry import MetricSet
@@ -21,7 +20,7 @@ from mnmt_eval.text import checksum, read_lines
 from mnmt_eval.translate.translation import Translation
 from mnmt_eval.translate.translator import OnLines, translate
 from mnmt_eval.translate.window import BATCH_TOKENS
-from mnmt_model.runs.run_record import Eval, append_evals, read_evals
+from mnmt_model.runs import Eval, append_evals, read_evals
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from mnmt_data.store import atomic_file
 from numpy.typing import NDArray
+
+from mnmt_data.store import atomic_file
 
 
 @dataclass(frozen=True, kw_only=True)

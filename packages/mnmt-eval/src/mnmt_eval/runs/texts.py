@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mnmt_data.store import PreparedData
-
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language.codes import languages_of
 from mnmt_eval.text import checksum, read_lines
-from mnmt_model.runs.run_data import open_data
+from mnmt_model.runs import open_data
 
 
 @dataclass(frozen=True, kw_only=True)

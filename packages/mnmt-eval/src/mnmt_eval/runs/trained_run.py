@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from mnmt_data.store import PreparedData
 
+from mnmt_data.store import PreparedData
 from mnmt_eval.errors import EvalError
 from mnmt_model import LoadedRun, load_run
-from mnmt_model.runs.run_record import read_run
+from mnmt_model.runs import read_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def run_status(folder: Path) -> str:
     Raises:
         RunError: If there is no readable run record.
     """
-    return str(read_run(folder)["status"])
+    return read_run(folder).status
 
 
 def find_devices(name: str | None) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 
 from mnmt_data.store import write_json
-
 from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.translate.lines import number_lines
 from mnmt_eval.translate.outputs import FileOutput, record_path

@@ -76,7 +76,7 @@ def open_translator(
     Args:
         path: The run's folder, for its newest checkpoint; or a checkpoint, or an average of checkpoints.
         config: The options of the search.
-        max_source: The largest number of tokens of a source; by default that of the longest training sentence.
+        max_source: The largest number of tokens of a source; by default as in training.
         batch_tokens: The source tokens searched at a time.
         window_lines: The lines that are read, and sorted by length, before the first is translated.
 

@@ -131,9 +131,9 @@ class Continuations:
 def advance(beam: Beam, log_probs: Tensor, config: SearchConfig) -> Beam:
     """Return the beam with one more token.
 
-    The `config.beam` best continuations that do not end live on. Those that end, with `</s>` or at the maximal
-    length, enter the n-best if they score well enough, but only from among the `config.beam` best of all
-    continuations: a hypothesis that a beam would not keep must not win by its length.
+    The `config.beam` best continuations that do not end live on. Those that end, with `</s>` or at the
+    maximal length, enter the n-best if they score well enough, but only from among the `config.beam` best of
+    all continuations: a hypothesis that a beam would not keep must not win by its length.
 
     Args:
         beam: The hypotheses.

@@ -49,7 +49,7 @@ class Targets:
 
     @classmethod
     def empty(cls, like: Tensor, count: int, *, log_prob: float) -> Targets:
-        """Return `count` targets without tokens, of one log-probability, for each sentence of `like (b, …)`."""
+        """Return `count` targets without tokens, of one log-probability, for each row of `like (b, …)`."""
         shape, device = (len(like), count), like.device
         return cls(
             tokens=torch.empty((*shape, 0), dtype=torch.int64, device=device),

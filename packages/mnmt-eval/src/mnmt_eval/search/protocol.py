@@ -52,9 +52,9 @@ class SearchModel(Protocol[State]):
 class FlatState(Protocol):
     """A model's keys and values of sources and of all their hypotheses, one row per source.
 
-    Keys and values lie in a buffer of `beam * max_steps` slots per source. Step `t` writes those of its `beam`
-    tokens into slots `t * beam` to `(t + 1) * beam - 1`, and nothing is moved when hypotheses branch. A model
-    may drop slots that no live hypothesis descends from.
+    Keys and values lie in a buffer of `beam * max_steps` slots per source. Step `t` writes those of its
+    `beam` tokens into slots `t * beam` to `(t + 1) * beam - 1`, and nothing is moved when hypotheses branch.
+    A model may drop slots that no live hypothesis descends from.
     """
 
     def keep(self, rows: Tensor) -> Self:

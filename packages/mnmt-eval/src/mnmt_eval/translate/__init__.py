@@ -1,18 +1,8 @@
-"""Translation of text with any model that can be searched and any vocabulary."""
+"""Translation of text with any model that can be searched and any vocabulary.
 
-from mnmt_eval.translate.lines import Line, Vocabulary
-from mnmt_eval.translate.translation import Candidate, Translation
-from mnmt_eval.translate.translator import WINDOW_LINES, OnLines, Translator, translate
-from mnmt_eval.translate.window import BATCH_TOKENS
+Names are imported when they are first used, since only some of them need torch.
+"""
 
-__all__ = [
-    "BATCH_TOKENS",
-    "WINDOW_LINES",
-    "Candidate",
-    "Line",
-    "OnLines",
-    "Translation",
-    "Translator",
-    "Vocabulary",
-    "translate",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

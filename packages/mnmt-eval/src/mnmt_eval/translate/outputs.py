@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
 
 from mnmt_data.store import file_lock, write_json
-
 from mnmt_eval.errors import EvalError
 from mnmt_eval.translate.lines import Line
 from mnmt_eval.translate.translation import FORMATS, Format, Translation

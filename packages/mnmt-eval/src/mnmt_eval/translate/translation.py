@@ -41,7 +41,7 @@ class Translation:
     """At least one candidate, best score first."""
 
     parts: int = 1
-    """The number of parts that were translated apart: several of a line that is too long, 0 of a blank one."""
+    """The parts that were translated one by one: several of a line that is too long, 0 of a blank one."""
 
     @property
     def text(self) -> str:

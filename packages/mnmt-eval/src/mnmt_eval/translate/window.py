@@ -67,7 +67,7 @@ class Window:
         self._blank_lines = self._missing.count(0)
 
     def batches(self) -> Iterator[Sources]:
-        """Yield the batches to search; one without sources if all lines are blank, so that they get a turn."""
+        """Yield the batches to search; an empty one if all lines are blank, so that they get a turn."""
         for batch in self._batches or [np.empty(0, dtype=np.int64)]:
             yield self._sources.padded(batch, pad=PAD)
 
