@@ -8,9 +8,11 @@ from hypothesis import settings
 
 from mnmt_data.prepare import prepare_study
 from mnmt_data.study import read_study
+from mnmt_eval.runs import ScoreConfig, open_run, read_testsets, score_run
+from mnmt_eval.search import SearchConfig
 from mnmt_model import run_configs, train
 
-settings.register_profile("mnmt", deadline=None, derandomize=True)
+settings.register_profile("mnmt", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("mnmt")
 torch.set_num_threads(1)
 
@@ -59,10 +61,32 @@ def trained_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "results"
 
 
+@pytest.fixture(scope="session")
+def trained_and_scored(trained_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same results after `mnmt-eval score` with its default options."""
+    folder = Path(shutil.copytree(trained_results, tmp_path_factory.mktemp("scored") / "results"))
+    run = open_run(folder / "runs" / "tiny-run")
+    texts = read_testsets(run.data, testsets=(), max_sentences=None)
+    for _ in score_run(run, texts, ScoreConfig(search=SearchConfig(beam=4))):
+        pass
+    return folder
+
+
 @pytest.fixture
 def results(trained_results: Path, tmp_path: Path) -> Path:
     """A copy of the tiny study's results, to change at will."""
     return Path(shutil.copytree(trained_results, tmp_path / "results"))
+
+
+@pytest.fixture
+def scored_results(trained_and_scored: Path, tmp_path: Path) -> Path:
+    """A copy of the scored results, to change at will."""
+    return Path(shutil.copytree(trained_and_scored, tmp_path / "scored"))
+
+
+@pytest.fixture
+def scored_run(scored_results: Path) -> Path:
+    return scored_results / "runs" / "tiny-run"
 
 
 @pytest.fixture

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import pytest
 import torch
 
-from mnmt_eval.search import Hypothesis, LengthPenalty, MaxLength, SamplingConfig, SearchConfig
-from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
-from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
+from mnmt_eval.search import (
+    Hypothesis,
+    LengthPenalty,
+    MaxLength,
+    SamplingConfig,
+    SearchConfig,
+    beam_search,
+    search,
+)
+from mnmt_model.transformer import (
+    ARCHITECTURES,
+    VASWANI,
+    Architecture,
+    IncrementalModel,
+    ModelConfig,
+    build_model,
+    initialise,
+)
 
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, head_dim=6, d_ff=24)
 PARTS = {"t5": T5, "vanilla": replace(T5, **VASWANI), "mixture of experts": replace(T5, num_experts=4)}
@@ -30,17 +46,20 @@ CONFIGS = {
 }
 MODELS: dict[tuple[str, str], IncrementalModel] = {}
 
-SEARCHES = {
-    **CONFIGS,
-    "greedy": SearchConfig(max_length=MaxLength(ratio=1, extra=9)),
-    "sampling": SearchConfig(sampling=SamplingConfig(top_p=0.9), n_best=2),
+Find = Callable[..., list[list[Hypothesis]]]
+
+SEARCHES: dict[str, Find] = {
+    "flat": partial(search, config=CONFIGS["power"]),
+    "reordered": partial(beam_search, config=CONFIGS["gnmt"]),
+    "greedy": partial(search, config=SearchConfig(max_length=MaxLength(ratio=1, extra=9))),
+    "sampling": partial(search, config=SearchConfig(sampling=SamplingConfig(top_p=0.9), n_best=2)),
 }
 
 all_models = pytest.mark.parametrize(
     ("architecture", "parts"), [(name, parts) for name in ARCHITECTURES for parts in PARTS]
 )
 all_configs = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-all_searches = pytest.mark.parametrize("config", SEARCHES.values(), ids=SEARCHES)
+all_searches = pytest.mark.parametrize("find", SEARCHES.values(), ids=SEARCHES)
 
 
 def model(architecture: Architecture, parts: str) -> IncrementalModel:

@@ -51,25 +51,26 @@ def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
         assert (made.step, made.tokens, made.flops) == (40, before[-1].tokens, before[-1].flops)
 
 
-def test_what_is_measured_is_not_measured_again(command_line: CommandLine, tiny_run: Path) -> None:
-    first = command_line.scored(tiny_run)
-    evals = (tiny_run / "evals.jsonl").read_bytes()
-    translations = tiny_run / "translations"
+def test_what_is_measured_is_not_measured_again(command_line: CommandLine, scored_run: Path) -> None:
+    evals = (scored_run / "evals.jsonl").read_bytes()
+    translations = scored_run / "translations"
     shutil.rmtree(translations)
-    assert command_line.scored(tiny_run) == first
-    assert (tiny_run / "evals.jsonl").read_bytes() == evals
+    rows = command_line.scored(scored_run)
+    assert [vars(each) | {"run": "tiny-run"} for each in read_evals(scored_run)[-4:]] == rows
+    assert (scored_run / "evals.jsonl").read_bytes() == evals
     assert not translations.exists()
 
 
-def test_an_interrupted_score_goes_on_where_it_was(command_line: CommandLine, tiny_run: Path) -> None:
-    complete = command_line.scored(tiny_run)
-    path = tiny_run / "evals.jsonl"
-    kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:-2]
-    path.write_text("".join(kept), encoding="utf-8")
-    shutil.rmtree(tiny_run / "translations")
-    (tiny_run / "scores" / "test.xx-bb.bleu.npz").unlink()
-    assert command_line.scored(tiny_run) == complete
-    assert [p.name for p in (tiny_run / "translations").glob("*.txt")] == ["test.xx-bb.txt"]
+def test_an_interrupted_score_goes_on_where_it_was(command_line: CommandLine, scored_run: Path) -> None:
+    complete = read_evals(scored_run)
+    path = scored_run / "evals.jsonl"
+    rest = path.read_text(encoding="utf-8").splitlines(keepends=True)[:-2]
+    path.write_text("".join(rest), encoding="utf-8")
+    shutil.rmtree(scored_run / "translations")
+    (scored_run / "scores" / "test.xx-bb.bleu.npz").unlink()
+    command_line.scored(scored_run)
+    assert read_evals(scored_run) == complete
+    assert [p.name for p in (scored_run / "translations").glob("*.txt")] == ["test.xx-bb.txt"]
 
 
 @pytest.mark.parametrize(
@@ -82,13 +83,12 @@ def test_an_interrupted_score_goes_on_where_it_was(command_line: CommandLine, ti
     ],
 )
 def test_other_options_measure_anew(
-    command_line: CommandLine, tiny_run: Path, options: list[str], part: str
+    command_line: CommandLine, scored_run: Path, options: list[str], part: str
 ) -> None:
-    command_line.scored(tiny_run)
-    before = len(read_evals(tiny_run))
-    rows = command_line.scored(tiny_run, *options)
+    before = len(read_evals(scored_run))
+    rows = command_line.scored(scored_run, *options)
     assert all(str(row["signature"]).endswith(part) for row in rows)
-    assert len(read_evals(tiny_run)) == before + len(rows) == before + 4
+    assert len(read_evals(scored_run)) == before + len(rows) == before + 4
 
 
 def test_the_measurement_last_asked_for_counts(command_line: CommandLine, tiny_run: Path) -> None:

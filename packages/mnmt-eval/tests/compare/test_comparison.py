@@ -128,26 +128,24 @@ def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Pa
 
 
 def test_runs_are_compared_on_all_tasks_with_what_they_keep(
-    command_line: CommandLine, results: Path, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+    command_line: CommandLine, scored_results: Path, scored_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = Path(shutil.copytree(tiny_run, tiny_run.with_name("other")))
-    command_line.scored(tiny_run)
+    other = Path(shutil.copytree(scored_run, scored_run.with_name("other")))
     rows = command_line.scored(other, "--max-length.extra", "0")
     with monkeypatch.context() as patched:
         for made in ("Bleu", "Chrf"):
             patched.setattr(f"mnmt_eval.metrics.{made}.sentence_statistics", None)
-        comparisons = compared(command_line, results / "runs", "--baseline", "tiny-run")
+        comparisons = compared(command_line, scored_results / "runs", "--baseline", "tiny-run")
     assert [(c["task"], c["sentences"]) for c in comparisons] == [("xx-aa", 20), ("xx-bb", 20)]
     values = [score["value"] for c in comparisons for m in c["metrics"] for score in m["systems"][:1]]
     assert values == [row["value"] for row in rows]
 
 
 def test_a_run_and_a_plain_file_are_compared_on_the_runs_references(
-    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
+    command_line: CommandLine, scored_results: Path, scored_run: Path, tmp_path: Path
 ) -> None:
-    command_line.scored(tiny_run)
-    references = results / "data" / "text" / "test.xx-aa.aa"
-    (ours,) = compared(command_line, tiny_run, f"perfect={references}", "--task", "xx-aa")
+    references = scored_results / "data" / "text" / "test.xx-aa.aa"
+    (ours,) = compared(command_line, scored_run, f"perfect={references}", "--task", "xx-aa")
     assert [score["system"] for score in ours["metrics"][0]["systems"]] == ["tiny-run", "perfect"]
     assert ours["metrics"][1]["systems"][1]["value"] == 100
     assert ours["metrics"][1]["systems"][1]["against_baseline"]["p_value"] < 0.05
@@ -161,14 +159,13 @@ def test_runs_scored_on_as_many_sentences_are_compared_on_those(
 
 
 def test_what_a_run_keeps_is_not_taken_for_scores_against_other_references(
-    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
+    command_line: CommandLine, scored_results: Path, scored_run: Path, tmp_path: Path
 ) -> None:
-    command_line.scored(tiny_run)
     other = write(tmp_path / "ref", ["nothing alike"] * 20)
     options = ("--reference", other, "--task", "xx-aa", "--metric", "chrf")
-    shutil.copy(tiny_run / "translations" / "test.xx-aa.txt", tmp_path / "same.txt")
+    shutil.copy(scored_run / "translations" / "test.xx-aa.txt", tmp_path / "same.txt")
     (run,), (file,) = (
-        compared(command_line, system, *options) for system in (tiny_run, tmp_path / "same.txt")
+        compared(command_line, system, *options) for system in (scored_run, tmp_path / "same.txt")
     )
     assert run["metrics"][0]["systems"][0]["value"] == file["metrics"][0]["systems"][0]["value"]
 
@@ -216,19 +213,19 @@ def test_languages_are_named_with_commas_or_one_by_one(command_line: CommandLine
 
 
 def test_edited_translations_are_measured_anew(
-    command_line: CommandLine, results: Path, tiny_run: Path
+    command_line: CommandLine, scored_results: Path, scored_run: Path
 ) -> None:
-    command_line.scored(tiny_run)
-    shutil.copy(results / "data" / "text" / "test.xx-aa.aa", tiny_run / "translations" / "test.xx-aa.txt")
-    (ours,) = compared(command_line, tiny_run, "--task", "xx-aa", "--metric", "chrf")
+    shutil.copy(
+        scored_results / "data" / "text" / "test.xx-aa.aa", scored_run / "translations" / "test.xx-aa.txt"
+    )
+    (ours,) = compared(command_line, scored_run, "--task", "xx-aa", "--metric", "chrf")
     assert ours["metrics"][0]["systems"][0]["value"] == 100
 
 
-def test_runs_tell_how_they_searched(command_line: CommandLine, tiny_run: Path) -> None:
-    other = Path(shutil.copytree(tiny_run, tiny_run.with_name("other")))
-    command_line.scored(tiny_run)
+def test_runs_tell_how_they_searched(command_line: CommandLine, scored_run: Path) -> None:
+    other = Path(shutil.copytree(scored_run, scored_run.with_name("other")))
     command_line.scored(other, "--beam", "1")
-    arguments = (tiny_run, other, "--task", "xx-aa", "--metric", "chrf")
+    arguments = (scored_run, other, "--task", "xx-aa", "--metric", "chrf")
     (ours,) = compared(command_line, *arguments)
     signatures = ours["searches"]
     assert [signatures[name].partition("|")[0] for name in ("tiny-run", "other")] == ["beam:4", "beam:1"]
@@ -245,26 +242,24 @@ def test_a_translation_that_has_lost_lines_is_refused(command_line: CommandLine,
     assert "must have as many lines as there are references (5), but has 4." in done.stderr
 
 
-def test_runs_scored_on_different_sentences_are_told(command_line: CommandLine, tiny_run: Path) -> None:
-    other = Path(shutil.copytree(tiny_run, tiny_run.with_name("other")))
-    command_line.scored(tiny_run)
+def test_runs_scored_on_different_sentences_are_told(command_line: CommandLine, scored_run: Path) -> None:
+    other = Path(shutil.copytree(scored_run, scored_run.with_name("other")))
     command_line.scored(other, "--max-sentences", "5")
-    done = command_line.run("compare", tiny_run, other)
+    done = command_line.run("compare", scored_run, other)
     assert done.status == 2
     assert "were scored on different sentences; score them with the same --max-sentences." in done.stderr
 
 
 def test_languages_of_plain_files_are_those_of_the_runs_or_must_be_named(
-    command_line: CommandLine, results: Path, tiny_run: Path, german: Path
+    command_line: CommandLine, scored_results: Path, scored_run: Path, german: Path
 ) -> None:
     files = (german / "one.txt", "--reference", german / "ref", "--task", "en-de", "--metric", "language")
     done = command_line.run("compare", *files)
     assert done.status == 2
     assert "must have at least 2 `candidates`, all the languages that outputs may be in" in done.stderr
-    command_line.scored(tiny_run)
-    reference = results / "data" / "text" / "test.xx-aa.aa"
+    reference = scored_results / "data" / "text" / "test.xx-aa.aa"
     done = command_line.run(
-        *("compare", tiny_run, f"perfect={reference}", "--reference", reference),
+        *("compare", scored_run, f"perfect={reference}", "--reference", reference),
         *("--task", "xx-aa", "--metric", "language"),
     )
     assert "languages, but not aa, bb, xx." in done.stderr

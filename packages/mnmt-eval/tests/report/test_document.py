@@ -98,12 +98,11 @@ def test_the_page_holds_the_sentences_that_some_system_did_worst_on(page: str) -
 
 
 def test_runs_are_reported_with_all_their_tasks(
-    command_line: CommandLine, tiny_run: Path, tmp_path: Path
+    command_line: CommandLine, scored_run: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(tiny_run, tiny_run.with_name("other"))
-    command_line.scored(tiny_run.parent, "--max-length.extra", "0")
+    shutil.copytree(scored_run, scored_run.with_name("other"))
     done = command_line.run(
-        "report", tiny_run.parent, "--out", tmp_path / "r", "--metric", "ter", "--worst-by", "ter"
+        "report", scored_run.parent, "--out", tmp_path / "r", "--metric", "ter", "--worst-by", "ter"
     )
     assert done.status == 0, done.stderr
     data = data_of((tmp_path / "r" / "index.html").read_text(encoding="utf-8"))

@@ -79,11 +79,10 @@ def test_long_sources_are_translated_as_by_translate(
     assert out.read_bytes() == (tiny_run / "translations" / "test.xx-aa.txt").read_bytes()
 
 
-def test_scoring_twice_changes_no_file(command_line: CommandLine, tiny_run: Path) -> None:
-    command_line.scored(tiny_run)
-    before = files(tiny_run)
-    command_line.scored(tiny_run)
-    assert files(tiny_run) == before
+def test_scoring_twice_changes_no_file(command_line: CommandLine, scored_run: Path) -> None:
+    before = files(scored_run)
+    command_line.scored(scored_run)
+    assert files(scored_run) == before
 
 
 @pytest.mark.parametrize(
@@ -93,13 +92,11 @@ def test_scoring_twice_changes_no_file(command_line: CommandLine, tiny_run: Path
 def test_a_kill_at_any_write_loses_nothing_and_repeats_nothing(
     command_line: CommandLine,
     tiny_run: Path,
-    tmp_path: Path,
+    scored_run: Path,
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
     after: int,
 ) -> None:
-    undisturbed = Path(shutil.copytree(tiny_run, tiny_run.with_name("undisturbed")))
-    command_line.scored(undisturbed)
     write, calls = getattr(score, moment), 0
 
     def killed(*arguments: object) -> None:
@@ -114,23 +111,22 @@ def test_a_kill_at_any_write_loses_nothing_and_repeats_nothing(
         with pytest.raises(Killed):
             command_line.scored(tiny_run)
     command_line.scored(tiny_run)
-    assert read_evals(tiny_run) == read_evals(undisturbed)
-    ours, theirs = files(tiny_run), files(undisturbed)
+    assert read_evals(tiny_run) == read_evals(scored_run)
+    ours, theirs = files(tiny_run), files(scored_run)
     assert ours.keys() == theirs.keys()
     translations = {name for name in ours if name.startswith("translations")}
     assert {ours[name] for name in translations} == {theirs[name] for name in translations}
 
 
 def test_rows_of_an_older_version_get_their_sentence_scores_and_no_row_twice(
-    command_line: CommandLine, tiny_run: Path
+    command_line: CommandLine, scored_run: Path
 ) -> None:
-    command_line.scored(tiny_run)
-    evals = (tiny_run / "evals.jsonl").read_bytes()
-    shutil.rmtree(tiny_run / "scores")
-    shutil.rmtree(tiny_run / "translations")
-    command_line.scored(tiny_run)
-    assert (tiny_run / "evals.jsonl").read_bytes() == evals
-    assert len(list((tiny_run / "scores").iterdir())) == 4
+    evals = (scored_run / "evals.jsonl").read_bytes()
+    shutil.rmtree(scored_run / "scores")
+    shutil.rmtree(scored_run / "translations")
+    command_line.scored(scored_run)
+    assert (scored_run / "evals.jsonl").read_bytes() == evals
+    assert len(list((scored_run / "scores").iterdir())) == 4
 
 
 def test_what_is_measured_is_what_is_there_to_be_read(command_line: CommandLine, tiny_run: Path) -> None:
@@ -155,25 +151,23 @@ def test_a_metric_named_twice_is_measured_once(command_line: CommandLine, tiny_r
     assert [row["task"] for row in rows] == ["xx-aa", "xx-bb"]
 
 
-def test_damaged_statistics_are_never_taken(command_line: CommandLine, tiny_run: Path) -> None:
-    command_line.scored(tiny_run, "--metric", "bleu")
-    path = scores_path(tiny_run, "test", "xx-aa", "bleu")
+def test_damaged_statistics_are_never_taken(scored_run: Path) -> None:
+    path = scores_path(scored_run, "test", "xx-aa", "bleu")
     whole, content = read_scores(path), path.read_bytes()
     assert whole is not None
-    for place in range(0, len(content), 7):
+    for place in range(0, len(content), 19):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
         found = read_scores(path)  # None, or as it was where zip has bytes that nobody reads
         assert found is None or (found.statistics == whole.statistics).all()
 
 
-def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, tiny_run: Path) -> None:
-    command_line.scored(tiny_run, "--metric", "bleu")
-    path = scores_path(tiny_run, "test", "xx-aa", "bleu")
+def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, scored_run: Path) -> None:
+    path = scores_path(scored_run, "test", "xx-aa", "bleu")
     whole, content = read_scores(path), path.read_bytes()
     for broken in (b"", b"no numbers", content[:-30]):
         path.write_bytes(broken)
         assert read_scores(path) is None
-        command_line.scored(tiny_run, "--metric", "bleu")
+        command_line.scored(scored_run, "--metric", "bleu")
         again = read_scores(path)
         assert whole is not None
         assert again is not None

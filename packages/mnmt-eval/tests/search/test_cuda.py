@@ -6,9 +6,8 @@ from copy import deepcopy
 
 import pytest
 import torch
-from small_models import PREFIX, SRC, all_models, all_searches, close, model
+from small_models import PREFIX, SRC, Find, all_models, all_searches, close, model
 
-from mnmt_eval.search import SearchConfig, search
 from mnmt_model.transformer import Architecture, IncrementalModel
 
 pytestmark = [
@@ -19,10 +18,7 @@ pytestmark = [
 
 @all_models
 @all_searches
-def test_what_is_found_is_what_a_cpu_finds(
-    architecture: Architecture, parts: str, config: SearchConfig
-) -> None:
-    here = model(architecture, parts)
-    there = IncrementalModel(deepcopy(here.model).to("cuda"))
-    found = search(there, SRC.to("cuda"), config, prefix=PREFIX.to("cuda"))
-    close(found, search(here, SRC, config, prefix=PREFIX))
+def test_what_is_found_is_what_a_cpu_finds(architecture: Architecture, parts: str, find: Find) -> None:
+    on_cpu = model(architecture, parts)
+    on_gpu = IncrementalModel(deepcopy(on_cpu.model).to("cuda"))
+    close(find(on_gpu, SRC.to("cuda"), prefix=PREFIX.to("cuda")), find(on_cpu, SRC, prefix=PREFIX))

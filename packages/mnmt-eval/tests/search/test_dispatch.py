@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_models import CONFIGS, PREFIX, SRC, all_configs, all_models, all_searches, close, model
-from torch import Tensor
+from small_models import CONFIGS, PREFIX, SRC, Find, all_configs, all_models, all_searches, close, model
 
-from mnmt_eval.search import Hypothesis, SearchConfig, beam_search, search
+from mnmt_eval.search import SearchConfig, beam_search, search
 from mnmt_eval.search.protocol import EOS, PAD, FlatSearchModel
-from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
-from mnmt_model.transformer.model_config import Architecture
+from mnmt_model.transformer import Architecture
 
 
 @all_models
@@ -39,18 +37,12 @@ def test_log_probabilities_are_those_of_all_tokens_at_once(
             assert h.log_prob == pytest.approx(sum(expected), rel=1e-3)
 
 
-def alone(found: IncrementalModel, src: Tensor, config: SearchConfig) -> list[Hypothesis]:
-    (hypotheses,) = search(found, src[src != PAD][None], config)
-    return hypotheses
-
-
 @all_models
 @all_searches
-def test_batch_mates_do_not_change_a_translation(
-    architecture: Architecture, parts: str, config: SearchConfig
-) -> None:
-    found = model(architecture, parts)
-    close(search(found, SRC, config), [alone(found, src, config) for src in SRC])
+def test_batch_mates_do_not_change_a_translation(architecture: Architecture, parts: str, find: Find) -> None:
+    incremental = model(architecture, parts)
+    alone = [find(incremental, src[src != PAD][None])[0] for src in SRC]
+    close(find(incremental, SRC), alone)
 
 
 def test_targets_end_at_different_lengths() -> None:

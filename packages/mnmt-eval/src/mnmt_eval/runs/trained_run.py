@@ -27,7 +27,7 @@ class TrainedRun:
     @property
     def max_length(self) -> int:
         """The number of tokens of the longest sentences that it was trained on."""
-        return int(self.data.description["config"]["max_length"])
+        return self.data.max_length
 
 
 def open_run(path: Path) -> TrainedRun:
