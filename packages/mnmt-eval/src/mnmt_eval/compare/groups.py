@@ -109,7 +109,7 @@ def score_groups(
         groups: The group of each sentence.
 
     Returns:
-        The groups that have sentences: origins as source, target, other, unknown; lengths ascending.
+        The groups that have sentences, origins from source to unknown, lengths ascending.
 
     Raises:
         ValueError: If there are not as many groups as sentences.
