@@ -1,27 +1,12 @@
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
+from identified import SENTENCES, STUDY
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language import IDENTIFIERS, base_language, load_identifier
-from mnmt_eval.language.identifiers import _load
+from mnmt_eval.language import IDENTIFIERS
 from mnmt_eval.metrics import LanguageAccuracy, LanguageConfig, MetricConfig, bootstrap, metric
-
-STUDY = ("de", "en", "fr", "zh_CN")
-SENTENCES = {
-    "de": [
-        "Der Hund schläft im Garten.",
-        "Wählen Sie die Zelle aus, die Sie löschen möchten.",
-        "GUTEN MORGEN",
-    ],
-    "en": ["The dog sleeps in the garden.", "Choose the cell that you want to delete.", "GOOD MORNING"],
-    "fr": ["Le chien dort dans le jardin.", "Choisissez la cellule à supprimer.", "BONJOUR À TOUS"],
-    "zh": ["狗在花园里睡觉。", "选择要删除的单元格。", "早上好"],
-}
-WITHOUT_LETTERS = ["", " ", "3.5", "— 12:30 —", "😀"]
 
 
 def accuracy(target: str = "de", name: str = "py3langid") -> LanguageAccuracy:
@@ -29,21 +14,6 @@ def accuracy(target: str = "de", name: str = "py3langid") -> LanguageAccuracy:
     made = metric("language", target=target, config=MetricConfig(language=config))
     assert isinstance(made, LanguageAccuracy)
     return made
-
-
-@pytest.mark.parametrize("name", IDENTIFIERS)
-def test_sentences_are_identified(name: str) -> None:
-    made = load_identifier(name, STUDY)
-    assert made.candidates == ("de", "en", "fr", "zh")
-    for language, sentences in SENTENCES.items():
-        assert made.identify(sentences) == [language] * len(sentences)
-    assert made.identify(WITHOUT_LETTERS) == [""] * len(WITHOUT_LETTERS)
-
-
-@pytest.mark.parametrize("name", IDENTIFIERS)
-def test_only_candidates_are_found(name: str) -> None:
-    found = load_identifier(name, ["de", "fr"]).identify([*SENTENCES["en"], *SENTENCES["zh"]])
-    assert set(found) <= {"de", "fr", ""}
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS)
@@ -99,27 +69,3 @@ def test_wrong_options_are_told(target: str, candidates: tuple[str, ...], name: 
     config = LanguageConfig(candidates=candidates, identifier=name)
     with pytest.raises(EvalError, match=message):
         metric("language", target=target, config=MetricConfig(language=config))
-
-
-@pytest.mark.parametrize("name", IDENTIFIERS)
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    _load.cache_clear()
-    for module in (name, f"{name}.langid"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(
-        EvalError, match=rf"language: {name} is missing; `pip install 'mnmt-eval\[language\]'`"
-    ):
-        load_identifier(name, STUDY)
-
-
-def test_norwegian_has_one_code_for_both() -> None:
-    sentence = "Jeg vet ikke hvor boken er, men jeg skal lete etter den i morgen."
-    for name in IDENTIFIERS:
-        assert load_identifier(name, ["no", "en"]).identify([sentence]) == ["no"]
-
-
-@pytest.mark.parametrize(
-    ("code", "language"), [("zh_CN", "zh"), ("pt-BR", "pt"), ("DE", "de"), ("zho_Hans", "zho"), ("en", "en")]
-)
-def test_the_base_language(code: str, language: str) -> None:
-    assert base_language(code) == language

@@ -11,7 +11,7 @@ from command_line import CommandLine
 from mnmt_data.store import file_lock
 from mnmt_eval.metrics import metric
 from mnmt_eval.runs import score
-from mnmt_eval.runs.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
+from mnmt_eval.runs.run_files import read_scores, scores_path
 from mnmt_model.runs import read_evals
 
 
@@ -172,26 +172,6 @@ def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, sc
         assert whole is not None
         assert again is not None
         np.testing.assert_array_equal(again.statistics, whole.statistics)
-
-
-def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
-    path = scores_path(tmp_path, "news", "en-de", "chrf++")
-    assert read_scores(path) is None
-    written = SentenceScores(
-        statistics=np.arange(6.0).reshape(2, 3),
-        metric="a|b",
-        step=3,
-        search="beam:1",
-        translations="0f",
-        text="1e",
-    )
-    write_scores(path, written)
-    assert path.name == "news.en-de.chrf++.npz"
-    kept = read_scores(path)
-    assert kept is not None
-    np.testing.assert_array_equal(kept.statistics, written.statistics)
-    assert (kept.metric, kept.step, kept.search) == ("a|b", 3, "beam:1")
-    assert (kept.translations, kept.text) == ("0f", "1e")
 
 
 def test_zero_shot_tasks_are_scored(command_line: CommandLine, results: Path, tiny_run: Path) -> None:

@@ -17,8 +17,7 @@ from mnmt_eval.cli.options import Flag, Json, Names
 from mnmt_eval.cli.progress import TranslateProgress
 from mnmt_eval.cli.search_options import TranslationFlags
 from mnmt_eval.errors import EvalError
-from mnmt_eval.runs.trained_run import find_devices
-from mnmt_eval.runs.translator import RunTranslator, open_translator, search_in_parallel
+from mnmt_eval.runs.trained_run import RunTranslator, find_devices, open_translator, search_in_parallel
 from mnmt_eval.translate.inputs import TranslationJob, plan_jobs
 from mnmt_eval.translate.lines import Line, source_lines, tagged_source_lines
 from mnmt_eval.translate.outputs import Output, StreamOutput, open_file_output

@@ -17,7 +17,7 @@ from mnmt_eval.metrics.significance import (
     paired_bootstrap,
     paired_permutation,
 )
-from mnmt_eval.runs.sentence_scores import read_scores, scores_path
+from mnmt_eval.runs.run_files import read_scores, scores_path
 from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.text import checksum
 

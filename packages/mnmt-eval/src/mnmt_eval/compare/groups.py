@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.store import count_lengths
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language.codes import languages_of
+from mnmt_eval.language import languages_of
 from mnmt_eval.runs.texts import ReferenceText
 
 GROUPINGS = ("origin", "length", "thirds")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.runs.run_files import read_description, scored_sentences, translations_path
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
-from mnmt_eval.runs.translations import read_description, scored_sentences, translations_path
 from mnmt_eval.text import read_lines
 from mnmt_model.runs import RUN, find_runs
 

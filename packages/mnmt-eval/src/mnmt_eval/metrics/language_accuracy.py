@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language.codes import base_language
-from mnmt_eval.language.identifiers import NO_LANGUAGE, has_letters, load_identifier
+from mnmt_eval.language import NO_LANGUAGE, base_language, has_letters, load_identifier
 from mnmt_eval.metrics.config import LanguageConfig
 from mnmt_eval.metrics.metric import Floats, Metric, check_alignment, make_signature
 

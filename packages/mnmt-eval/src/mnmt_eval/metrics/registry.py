@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language.codes import languages_of
+from mnmt_eval.language import languages_of
 from mnmt_eval.metrics.bleurt import Bleurt
 from mnmt_eval.metrics.comet import Comet, contains_outputs
 from mnmt_eval.metrics.config import MetricConfig

@@ -15,7 +15,7 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language.codes import base_language
+from mnmt_eval.language import base_language
 from mnmt_eval.metrics.metric import Floats, Metric, Score, check_alignment
 
 _ORDERS = 4

@@ -6,7 +6,7 @@ from .score import score_run as score_run
 from .texts import ReferenceText as ReferenceText
 from .texts import TextFiles as TextFiles
 from .texts import read_testsets as read_testsets
+from .trained_run import RunTranslator as RunTranslator
 from .trained_run import TrainedRun as TrainedRun
 from .trained_run import open_run as open_run
-from .translator import RunTranslator as RunTranslator
-from .translator import open_translator as open_translator
+from .trained_run import open_translator as open_translator

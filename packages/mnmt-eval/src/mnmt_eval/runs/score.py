@@ -10,11 +10,18 @@ from mnmt_data.store import file_lock
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.metric import Floats, Metric
 from mnmt_eval.metrics.registry import MetricSet
+from mnmt_eval.runs.run_files import (
+    SENTENCES,
+    SentenceScores,
+    StoredTranslations,
+    read_scores,
+    scores_path,
+    translations_path,
+    write_scores,
+)
 from mnmt_eval.runs.run_scores import latest_evals
-from mnmt_eval.runs.sentence_scores import SentenceScores, read_scores, scores_path, write_scores
 from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.runs.trained_run import TrainedRun
-from mnmt_eval.runs.translations import SENTENCES, StoredTranslations, translations_path
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.text import checksum, read_lines
 from mnmt_eval.translate.translation import Translation

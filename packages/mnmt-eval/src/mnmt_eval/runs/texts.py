@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mnmt_data.store import PreparedData
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language.codes import languages_of
+from mnmt_eval.language import languages_of
 from mnmt_eval.text import checksum, read_lines
 from mnmt_model.runs import open_data
 

@@ -1,16 +1,27 @@
-"""Trained runs with their data, and the devices to run them on."""
+"""Trained runs with their data, ready to translate in one process or several."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from mnmt_data.store import PreparedData
 from mnmt_eval.errors import EvalError
+from mnmt_eval.language import languages_of
+from mnmt_eval.search.config import SearchConfig
+from mnmt_eval.translate.translator import WINDOW_LINES, SearchBatches, Translator
+from mnmt_eval.translate.window import BATCH_TOKENS, CandidateList, Sources
+from mnmt_eval.translate.workers import Workers
 from mnmt_model import LoadedRun, load_run
+from mnmt_model.checkpoints import weights_checksum
 from mnmt_model.runs import read_run
+from mnmt_model.transformer import IncrementalModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,3 +80,111 @@ def find_devices(name: str | None) -> tuple[str, ...]:
     if name not in choices:
         raise EvalError(f"`device` must be one of {', '.join(filter(None, choices))}, but is {name!r}.")
     return choices[name]
+
+
+SearchBatch = Callable[[Sources], list[CandidateList]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTranslator:
+    """A trained run that is ready to translate."""
+
+    run: TrainedRun
+    """The run."""
+    translator: Translator[Any]
+    """The translator with the run's model and vocabulary."""
+
+    def target_of(self, task: str) -> str:
+        """Return the target language of a task that the run can translate.
+
+        Raises:
+            EvalError: If `task` is no language pair, or its source language is in no task of the run's data.
+            DataError: If its target language is in no task.
+        """
+        src, target = languages_of(task)
+        data = self.run.data
+        data.vocab.tag(target)
+        languages = sorted({language for name in data.evaluated for language in languages_of(name)})
+        if src not in languages:
+            raise EvalError(f"{data.folder}: has no task of {src}; its languages are {', '.join(languages)}.")
+        return target
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """Every setting that decides what a line's translation is, but its task."""
+        record = self.run.loaded.record
+        return {
+            "run": record.run,
+            "step": record.step,
+            "weights": weights_checksum(self.run.loaded.checkpoint),
+            "data": self.run.data.fingerprint,
+            "search": self.translator.config.signature,
+            "n_best": self.translator.config.n_best,
+            "max_source": self.translator.max_source,
+        }
+
+
+def open_translator(
+    path: Path,
+    *,
+    config: SearchConfig,
+    max_source: int | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+    window_lines: int = WINDOW_LINES,
+) -> RunTranslator:
+    """Load a run to translate with.
+
+    Args:
+        path: The run's folder, for its newest checkpoint; or a checkpoint, or an average of checkpoints.
+        config: The options of the search.
+        max_source: The largest number of tokens of a source; by default as in training.
+        batch_tokens: The source tokens searched at a time.
+        window_lines: The lines that are read, and sorted by length, before the first is translated.
+
+    Raises:
+        RunError: If the run cannot be loaded, or its data now have another vocabulary.
+        DataError: If its data cannot be opened.
+        EvalError: If an argument is out of its range.
+    """
+    run = open_run(path)
+    translator = Translator(
+        model=run.loaded.model,
+        vocab=run.data.vocab,
+        config=config,
+        max_source=run.max_length if max_source is None else max_source,
+        batch_tokens=batch_tokens,
+        window_lines=window_lines,
+    )
+    return RunTranslator(run=run, translator=translator)
+
+
+@contextmanager
+def search_in_parallel(
+    translator: Translator[Any], *, jobs: int, devices: tuple[str, ...]
+) -> Iterator[SearchBatches]:
+    """Provide a function that searches batches in this process, or in several that are forked from it.
+
+    Args:
+        translator: The translator, with one of our models on the CPU.
+        jobs: The number of processes; with more than 1 each has one core.
+        devices: The devices; the processes take them in turn.
+    """
+    start = partial(_start, translator, devices)
+    if jobs == 1:
+        yield partial(map, start(0))
+    else:
+        with Workers(jobs, partial(_start_on_one_core, start)) as workers:
+            yield workers.map
+
+
+def _start(translator: Translator[Any], devices: tuple[str, ...], number: int) -> SearchBatch:
+    device = devices[number % len(devices)]
+    model = translator.model
+    assert isinstance(model, IncrementalModel)
+    model.model.to(device)
+    return replace(translator, device=device).search
+
+
+def _start_on_one_core(start: Callable[[int], SearchBatch], number: int) -> SearchBatch:
+    torch.set_num_threads(1)  # also since OpenMP's threads do not survive a fork
+    return start(number)

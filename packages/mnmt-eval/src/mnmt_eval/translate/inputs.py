@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language.codes import languages_of
+from mnmt_eval.language import languages_of
 
 
 @dataclass(frozen=True, kw_only=True)

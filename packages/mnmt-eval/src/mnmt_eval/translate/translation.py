@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from mnmt_eval.language.codes import base_language
+from mnmt_eval.language import base_language
 from mnmt_eval.translate.lines import Line
 
 _WITHOUT_SPACES = ("zh", "zho", "cmn", "yue", "wuu", "ja", "jpn")
