@@ -198,8 +198,8 @@ class _TextScorer:
     def _eval(self, metric: Metric, statistics: Floats) -> Eval:
         return Eval(
             step=self._step,
-            tokens=self.run.loaded.record.tokens,
-            flops=self.run.loaded.record.flops,
+            tokens=self.run.loaded.progress.tokens,
+            flops=self.run.loaded.progress.flops,
             task=self.text.task,
             testset=self.text.testset,
             metric=metric.name,
@@ -216,4 +216,4 @@ class _TextScorer:
 
     @property
     def _step(self) -> int:
-        return self.run.loaded.record.step
+        return self.run.loaded.progress.step

@@ -112,11 +112,11 @@ class RunTranslator:
     @property
     def made_with(self) -> dict[str, Any]:
         """Every setting that decides what a line's translation is, but its task."""
-        record = self.run.loaded.record
+        loaded = self.run.loaded
         return {
-            "run": record.run,
-            "step": record.step,
-            "weights": weights_checksum(self.run.loaded.checkpoint),
+            "run": loaded.record.run,
+            "step": loaded.progress.step,
+            "weights": weights_checksum(loaded.checkpoint),
             "data": self.run.data.fingerprint,
             "search": self.translator.config.signature,
             "n_best": self.translator.config.n_best,
