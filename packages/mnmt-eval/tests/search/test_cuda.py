@@ -20,5 +20,5 @@ pytestmark = [
 @all_searches
 def test_what_is_found_is_what_a_cpu_finds(architecture: Architecture, parts: str, find: Find) -> None:
     on_cpu = model(architecture, parts)
-    on_gpu = IncrementalModel(deepcopy(on_cpu.model).to("cuda"))
+    on_gpu = IncrementalModel(deepcopy(on_cpu.translation_model).to("cuda"))
     close(find(on_gpu, SRC.to("cuda"), prefix=PREFIX.to("cuda")), find(on_cpu, SRC, prefix=PREFIX))

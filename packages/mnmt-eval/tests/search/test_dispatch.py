@@ -31,7 +31,7 @@ def test_log_probabilities_are_those_of_all_tokens_at_once(
     for src, prefix, hypotheses in zip(SRC, PREFIX, search(found, SRC, config, prefix=PREFIX), strict=True):
         for h in hypotheses:
             tgt = torch.tensor([[*prefix.tolist(), *h.tokens]])
-            log_probs = found.model.logits(src[None], tgt).log_softmax(-1)
+            log_probs = found.translation_model.logits(src[None], tgt).log_softmax(-1)
             expected = log_probs.gather(2, tgt[..., None])[0, len(prefix) :, 0].tolist()
             assert h.token_log_probs == pytest.approx(expected, rel=1e-3, abs=1e-4)
             assert h.log_prob == pytest.approx(sum(expected), rel=1e-3)

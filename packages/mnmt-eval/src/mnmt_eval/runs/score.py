@@ -115,7 +115,7 @@ def score_run(
         EvalError: If a metric's extra is missing, the model has diverged, or another process scores the run.
         RunError: If evals.jsonl is broken.
     """
-    run.loaded.model.model.to(config.device)
+    run.loaded.model.translation_model.to(config.device)
     with file_lock(run.folder / ".score.lock", name=run.folder, error=EvalError):
         existing = latest_evals(read_evals(run.folder))
         for text in texts:

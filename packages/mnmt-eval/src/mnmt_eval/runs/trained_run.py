@@ -181,7 +181,7 @@ def _start(translator: Translator[Any], devices: tuple[str, ...], number: int) -
     device = devices[number % len(devices)]
     model = translator.model
     assert isinstance(model, IncrementalModel)
-    model.model.to(device)
+    model.translation_model.to(device)
     return replace(translator, device=device).search
 
 

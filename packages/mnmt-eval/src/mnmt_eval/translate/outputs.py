@@ -266,11 +266,13 @@ def open_file_output(path: Path, form: Format, made_with: Mapping[str, Any]) -> 
         OSError: If the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        file_lock(path.with_name(f".{path.name}.lock"), name=path, error=EvalError),
-        closing(FileOutput(path, form, made_with)) as output,
-    ):
-        yield output
+    lock = path.with_name(f".{path.name}.lock")
+    with file_lock(lock, name=path, error=EvalError):
+        try:
+            with closing(FileOutput(path, form, made_with)) as output:
+                yield output
+        finally:
+            lock.unlink()
 
 
 def record_path(path: Path) -> Path:
