@@ -31,6 +31,7 @@ class Claim:
     """The claim, in words."""
 
     task: str
+    """The task that it is checked for."""
 
     holds: bool | None
     """Whether the table bears the claim out; None if it cannot tell."""

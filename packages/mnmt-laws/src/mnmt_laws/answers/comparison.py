@@ -129,8 +129,8 @@ def _comparable(observations: Observations) -> Observations:
     rows = rows[weights >= 2]
     if rows.empty:
         raise TableError(
-            f"{observations.source}: to compare what the mixture acts through needs a task with two weights "
-            "of three sizes each; add runs."
+            f"{observations.source}: a comparison of laws needs a task with two weights of three sizes each; "
+            "add runs."
         )
     return replace(observations, frame=rows.reset_index(drop=True))
 

@@ -32,8 +32,14 @@ class Quantity:
     """A number that follows from a fit."""
 
     text: str
+    """The quantity as it was written."""
+
     kind: str
+    """The first word of its form."""
+
     task: str = ""
+    """The task, but for `size`."""
+
     numbers: dict[str, float]
     """The arguments; for `size`, the target of each task."""
 

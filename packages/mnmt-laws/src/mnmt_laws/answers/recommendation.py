@@ -22,6 +22,7 @@ class Recommendation:
     """The mixture that minimises Σ_i λ_i L_i(N; p) under the law's estimate."""
 
     size: float
+    """N, parameters."""
 
     preference: dict[str, float]
     """λ of each task, summing to 1."""
@@ -42,6 +43,7 @@ class Recommendation:
     """How much worse the mixture is than each refit's own best, on average, in the metric's unit."""
 
     warnings: tuple[str, ...]
+    """The ways in which the prediction leaves what was observed."""
 
 
 def recommend(

@@ -17,15 +17,22 @@ class TaskLaw:
     """The capacity law of one task (Fernandes et al. 2023, eqs. 11 and 12)."""
 
     alpha: float
+    """The exponent α."""
+
     beta: float
     """β_1 for N in parameters."""
 
     l_inf: float
+    """The irreducible loss L∞ in nats per token."""
+
     c1: float | Mapping[str, float] = 0.2
     """The gain from other tasks: one number, or one for each partner by name (the simplex-capacity law)."""
 
     c2: float = 0.5
+    """The exponent of p in f̂(p)."""
+
     c3: float = 1.0
+    """The exponent of 1 - p in f̂(p)."""
 
     def __post_init__(self) -> None:
         for name in ("alpha", "beta", "c3"):

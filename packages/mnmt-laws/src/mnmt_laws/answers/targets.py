@@ -23,12 +23,16 @@ class TargetMixture:
     """The mixture at a size that needs the smallest model to meet all targets."""
 
     size: float
+    """N, parameters."""
+
     targets: dict[str, float]
+    """The metric that each task should reach."""
 
     feasible: bool
     """Whether the law's estimate meets every target at this size."""
 
     weights: dict[str, float]
+    """The mixture."""
 
     predicted: dict[str, float]
     """The metric of each task."""
@@ -43,11 +47,13 @@ class TargetMixture:
     """
 
     probability_of_all: float
+    """The probability that a model of this mixture meets all targets."""
 
     reason: str
     """Why the targets cannot be met; empty if they can."""
 
     warnings: tuple[str, ...]
+    """The ways in which the prediction leaves what was observed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +61,7 @@ class SmallestSize:
     """The smallest model that meets all targets with some mixture."""
 
     targets: dict[str, float]
+    """The metric that each task should reach."""
 
     size: float
     """N, parameters; infinite if no size is enough."""
@@ -72,6 +79,7 @@ class SmallestSize:
     """Why no size is enough; empty if one is."""
 
     warnings: tuple[str, ...]
+    """The ways in which the prediction leaves what was observed."""
 
 
 def meet_targets(

@@ -31,6 +31,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.parameters import parameter_frame
 from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.fitting.uncertainty import Perturbation, Uncertainty
+from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.run_record import RunRecord
@@ -39,6 +40,7 @@ from mnmt_laws.tables.table import RunTable
 
 Answer = TypeVar("Answer")
 
+_LAWS: tuple[LawName, ...] = ("per-weighting", "joint", "capacity")
 _EXCESS = 1.5  # times the stated noise: scatter beyond it is reported
 _SIZE_FACTOR = 2.0  # times the largest size observed: where a mixture and runs are recommended
 _MIN_REFITS = 10
@@ -49,19 +51,40 @@ class Analysis:
     """The three fits of a study and what follows from them; None where the table cannot answer a question."""
 
     study: str
+    """The name of the study; empty without run records."""
+
     observations: Observations
+    """What the laws are fitted to."""
+
     per_weighting: LawFit
+    """The law of each weight alone."""
+
     joint: LawFit
+    """The law with one exponent and one limit for all weights."""
+
     capacity: LawFit
+    """The law that predicts any weight."""
+
     effective: EffectiveFractions
+    """Effective fractions of the joint law."""
+
     held_out: HeldOut
+    """Predictions of the held-out runs."""
+
     irreducible: pd.DataFrame
+    """The joint law's limits beside the known irreducible losses."""
+
     claims: tuple[Claim, ...]
+    """The claims of the paper, checked."""
+
     quality: pd.DataFrame
     """Loss and every other metric of the test set, a row for each task that a run was trained on."""
 
     records: tuple[RunRecord, ...]
+    """The run records, if the source is a folder of them."""
+
     warnings: tuple[str, ...]
+    """What was left out, and what the data do not determine."""
 
     comparison: Comparison | None = None
     """The rival laws: which parameter the mixture acts through."""
@@ -152,9 +175,9 @@ def analyse(
     )
     table = source.table if correction is None else correction.table
     observations = observe(table, metric=metric, testset=testset, architecture=architecture)
-    per_weighting = fit(observations, law="per-weighting", objective=objective, uncertainty=uncertainty)
-    joint = fit(observations, law="joint", objective=objective, uncertainty=uncertainty)
-    capacity = fit(observations, law="capacity", objective=objective, uncertainty=uncertainty)
+    per_weighting, joint, capacity = (
+        fit(observations, law=law, objective=objective, uncertainty=uncertainty) for law in _LAWS
+    )
     effective = effective_fractions(joint)
     warnings = [
         *source.warnings,

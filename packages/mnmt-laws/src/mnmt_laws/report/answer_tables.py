@@ -6,7 +6,7 @@ from mnmt_laws.figures.comparison import SYMBOLS
 from mnmt_laws.figures.points import mark_corrected
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.text import DAGGER, DAGGER_NOTE, Table, between, number, percent
+from mnmt_laws.report.text import DAGGER, DAGGER_NOTE, Table, format_interval, format_number, format_percent
 
 
 def answer_tables(analysis: Analysis) -> list[Table]:
@@ -30,10 +30,10 @@ def _recommendation(analysis: Analysis) -> Table | None:
         (
             task,
             f"{advice.preference[task]:.3g}",
-            percent(weight),
-            _percents(advice.weight_intervals[task]),
-            number(advice.predicted[task], 4),
-            between(*advice.predicted_intervals[task], 4),
+            format_percent(weight),
+            _format_percents(advice.weight_intervals[task]),
+            format_number(advice.predicted[task], 4),
+            format_interval(*advice.predicted_intervals[task], 4),
         )
         for task, weight in advice.weights.items()
     )
@@ -54,8 +54,8 @@ def _comparison(analysis: Analysis) -> Table | None:
             row["task"],
             row["label"],
             str(row["num_params"]),
-            *(number(row[key], 5) for key in ("aic", "bic")),
-            *(percent(row[key]) for key in ("size_error", "weight_error")),
+            *(format_number(row[key], 5) for key in ("aic", "bic")),
+            *(format_percent(row[key]) for key in ("size_error", "weight_error")),
         )
         for row in analysis.comparison.table.to_dict("records")
     )
@@ -76,10 +76,10 @@ def _more_tasks(analysis: Analysis) -> Table | None:
             row["task"],
             format_size(row["size"]),
             row["mixture"].replace(",", " "),
-            number(row["observed"], 4) + (DAGGER if row["corrected"] else ""),
-            number(row["predicted"], 4),
-            between(row["lower"], row["upper"], 4),
-            percent(row["predicted"] / row["observed"] - 1, sign=True),
+            format_number(row["observed"], 4) + (DAGGER if row["corrected"] else ""),
+            format_number(row["predicted"], 4),
+            format_interval(row["lower"], row["upper"], 4),
+            format_percent(row["predicted"] / row["observed"] - 1, sign=True),
         )
         for row in predictions.to_dict("records")
     )
@@ -102,9 +102,9 @@ def _curves(analysis: Analysis) -> Table | None:
             curve.task,
             format_size(curve.size),
             f"{curve.weight:g}",
-            number(float(curve.values[-1]), 4),
-            number(curve.value, 4) + (DAGGER if curve.corrected else ""),
-            number(curve.std, 2),
+            format_number(float(curve.values[-1]), 4),
+            format_number(curve.value, 4) + (DAGGER if curve.corrected else ""),
+            format_number(curve.std, 2),
             f"{curve.horizon:g}",
         )
         for curve in analysis.curves
@@ -122,7 +122,12 @@ def _design(analysis: Analysis) -> Table | None:
     if analysis.design is None:
         return None
     rows = (
-        (f"{order}", format_size(row["size"]), row["mixture"].replace(",", " "), percent(1 - row["share"]))
+        (
+            f"{order}",
+            format_size(row["size"]),
+            row["mixture"].replace(",", " "),
+            format_percent(1 - row["share"]),
+        )
         for order, row in enumerate(analysis.design.runs.to_dict("records"), start=1)
     )
     return Table(
@@ -141,8 +146,8 @@ def _intervals(analysis: Analysis) -> Table | None:
             row["task"],
             SYMBOLS.get(row["parameter"], row["parameter"]),
             row["method"],
-            number(row["estimate"], 5),
-            between(row["lower"], row["upper"], 5),
+            format_number(row["estimate"], 5),
+            format_interval(row["lower"], row["upper"], 5),
         )
         for row in analysis.intervals.to_dict("records")
     )
@@ -155,5 +160,5 @@ def _intervals(analysis: Analysis) -> Table | None:
     )
 
 
-def _percents(bounds: tuple[float, float]) -> str:
-    return f"{percent(bounds[0])} to {percent(bounds[1])}"
+def _format_percents(bounds: tuple[float, float]) -> str:
+    return f"{format_percent(bounds[0])} to {format_percent(bounds[1])}"

@@ -13,7 +13,7 @@ from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.report.analysis import Analysis, analyse
 from mnmt_laws.report.document import report_document
 from mnmt_laws.report.figures import FigureGroup, draw_figures
-from mnmt_laws.report.findings import find
+from mnmt_laws.report.findings import report_findings
 from mnmt_laws.report.page import render_page
 from mnmt_laws.tables.source import Source, open_source
 from mnmt_laws.tables.table import RunTable
@@ -85,7 +85,7 @@ def write_report(analysis: Analysis, table: RunTable, folder: Path) -> Report:
     _write_figures(groups, folder / "figures")
     index = folder / "index.html"
     index.write_text(render_page(analysis, groups), encoding="utf-8")
-    return Report(index=index, findings=find(analysis), warnings=analysis.warnings)
+    return Report(index=index, findings=report_findings(analysis), warnings=analysis.warnings)
 
 
 def _write_figures(groups: Sequence[FigureGroup], folder: Path) -> None:

@@ -12,7 +12,7 @@ from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.fitting.convergence import Curve
 from mnmt_laws.fitting.parameters import fit_document, null_if_nan
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.findings import find
+from mnmt_laws.report.findings import report_findings
 
 SCHEMA = 1
 
@@ -33,7 +33,7 @@ def report_document(analysis: Analysis) -> dict[str, Any]:
         "tasks": analysis.tasks,
         "sizes": analysis.sizes,
         "weights": sorted(observations.fit["weight"].unique().tolist()),
-        "findings": list(find(analysis)),
+        "findings": list(report_findings(analysis)),
         "claims": [asdict(claim) for claim in analysis.claims],
         "fits": {fitted.law.name: fit_document(fitted) for fitted in analysis.fits},
         "irreducible": _records(analysis.irreducible),

@@ -34,7 +34,11 @@ class FigureGroup:
     """Figures that share a heading and a caption."""
 
     title: str
+    """The heading."""
+
     caption: str
+    """The sentences that say how to read the figures."""
+
     panels: tuple[bytes, ...]
     """The SVG of each panel."""
 
@@ -53,7 +57,7 @@ class FigureGroup:
         return {f"{stem}-{number}.svg": panel for number, panel in enumerate(self.panels, start=1)}
 
 
-def _group(title: str, caption: str, figures: list[Figure], *, wide: bool = False) -> FigureGroup:
+def _draw_group(title: str, caption: str, figures: list[Figure], *, wide: bool = False) -> FigureGroup:
     """Return a group of figures, drawn as SVG."""
     panels = tuple(to_svg(figure) for figure in figures)
     return FigureGroup(title=title, caption=caption, panels=panels, wide=wide)
@@ -73,7 +77,7 @@ def draw_figures(analysis: Analysis) -> list[FigureGroup]:
 def _losses(analysis: Analysis) -> FigureGroup:
     per_weighting, joint, capacity = analysis.fits
     corrected = corrected_rows(analysis.observations.frame).any()
-    return _group(
+    return _draw_group(
         "Losses and laws",
         f"The {analysis.observations.metric} of each model over its size, a colour a weight. "
         "Solid: the joint law, one exponent and one limit for all weights. Dotted: a law a weight "
@@ -88,7 +92,7 @@ def _losses(analysis: Analysis) -> FigureGroup:
 
 
 def _parallels(analysis: Analysis) -> FigureGroup:
-    return _group(
+    return _draw_group(
         "The same, above the limit",
         "With the joint limit L∞ subtracted and both axes logarithmic, laws of one exponent are parallel. "
         "Points that stray from their line at the largest sizes say that L∞ is off.",
@@ -97,7 +101,7 @@ def _parallels(analysis: Analysis) -> FigureGroup:
 
 
 def _coefficients(analysis: Analysis) -> FigureGroup:
-    return _group(
+    return _draw_group(
         "Coefficients over the weight",
         "Each law fitted to one weight alone. If the weight acts through β only, α and L∞ stay flat within "
         f"their bands, one standard deviation over {analysis.joint.parameters.attrs['uncertainty']}. "
@@ -115,7 +119,7 @@ def _coefficients(analysis: Analysis) -> FigureGroup:
 
 
 def _fractions(analysis: Analysis) -> FigureGroup:
-    return _group(
+    return _draw_group(
         "Effective share of the model",
         "f(p) = N_eff / N: the size of the single-task model that does as well, as a share of N. Above the "
         "diagonal a task has more of the model than its weight; the tasks share what they learn.",
@@ -136,7 +140,7 @@ def _gains(analysis: Analysis) -> list[FigureGroup]:
     if len(testsets) > 1:
         figures += [draw_relative_gain(testsets, task=task) for task in analysis.tasks]
     return [
-        _group(
+        _draw_group(
             "Relative gain",
             "How many times its weight a task has of the model, f(p) / p. At 1 it has just its share; lines "
             "that rise to the left gain most where they are trained least. Lines whose intervals overlap "
@@ -149,7 +153,7 @@ def _gains(analysis: Analysis) -> list[FigureGroup]:
 def _frontier(analysis: Analysis) -> FigureGroup:
     sizes = analysis.sizes
     step = math.ceil(len(sizes) / _FRONTIER_SIZES)
-    return _group(
+    return _draw_group(
         FRONTIER,
         "Both tasks as the weights change, one line a size, predicted by the capacity law. Points are "
         "trained models; hollow ones were held out. Lower left is better where the metric is a loss.",
@@ -158,7 +162,7 @@ def _frontier(analysis: Analysis) -> FigureGroup:
 
 
 def _held_out(analysis: Analysis) -> FigureGroup:
-    return _group(
+    return _draw_group(
         "Held-out models",
         "Measured against predicted by the capacity law, which was fitted without them. On the dashed line "
         "a prediction is exact. The marker tells what the law had not seen.",
@@ -172,7 +176,7 @@ def _quality(analysis: Analysis) -> list[FigureGroup]:
         return []
     names = " and ".join(QUALITY_NAMES[metric] for metric in metrics)
     return [
-        _group(
+        _draw_group(
             "Translation quality against loss",
             f"{names} of every model against its loss, with a line a task and its correlation r; zero-shot "
             "tasks are left out. The closer r is to −1, the more of what the laws say of loss carries over "
@@ -195,7 +199,7 @@ def _answer_groups(analysis: Analysis) -> list[FigureGroup]:
 def _comparison(analysis: Analysis) -> FigureGroup | None:
     if analysis.comparison is None:
         return None
-    return _group(
+    return _draw_group(
         "What the mixture acts through",
         "Laws in which the weights move the factor β, the limit L∞, the exponent α, or all three. Left: BIC "
         "above the best law's, where more than 2 counts and more than 10 decides. Middle and right: errors "
@@ -208,7 +212,7 @@ def _comparison(analysis: Analysis) -> FigureGroup | None:
 def _intervals(analysis: Analysis) -> FigureGroup | None:
     if analysis.intervals is None or analysis.intervals.empty:
         return None
-    return _group(
+    return _draw_group(
         "Intervals by method",
         "95% intervals of the joint law's parameters. Methods that agree leave little doubt; where they do "
         "not, trust the widest.",
@@ -221,7 +225,7 @@ def _more_tasks(analysis: Analysis) -> FigureGroup | None:
     if analysis.more_tasks is None or analysis.more_tasks.rows.empty:
         return None
     observations = analysis.observations
-    return _group(
+    return _draw_group(
         "Models of more tasks",
         "Lines and 95% bands are predicted from models of one and two tasks; points were measured. "
         f"Median error {analysis.more_tasks.median_error:.1%}.",
@@ -235,7 +239,7 @@ def _curves(analysis: Analysis) -> FigureGroup | None:
         return None
     tasks = sorted({curve.task for curve in analysis.curves})
     metric = f"{analysis.observations.metric} ({analysis.observations.unit})"
-    return _group(
+    return _draw_group(
         "Learning curves",
         "What runs measured as they trained, and the power law fitted to it, read at the dotted horizon. "
         "A diamond within a ring takes the place of the last measurement; a circle changes nothing.",
@@ -248,7 +252,7 @@ def _design(analysis: Analysis) -> FigureGroup | None:
         return None
     tasks = analysis.tasks
     drawn_tasks = tasks[:1] if len(tasks) == 2 else tasks  # of two tasks, the other has the rest
-    return _group(
+    return _draw_group(
         "Runs to train next",
         f"Dots are models that exist; rings are proposed, in the order in which they tell most about "
         f"{analysis.design.quantity}.",

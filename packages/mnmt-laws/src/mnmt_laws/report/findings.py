@@ -12,7 +12,7 @@ from mnmt_laws.report.text import format_duration, format_estimate
 _SYMBOLS = {"alpha": "α", "l_inf": "L∞"}
 
 
-def find(analysis: Analysis) -> tuple[str, ...]:
+def report_findings(analysis: Analysis) -> tuple[str, ...]:
     """Return the study's findings, the most important first; each can be read alone."""
     findings = [_laws(analysis), _verdict(analysis), _constancy(analysis), _limits(analysis)]
     findings += [_held_out(analysis), _fractions(analysis), _advice(analysis), _effort(analysis)]

@@ -19,7 +19,7 @@ from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.figures import FRONTIER, FigureGroup
-from mnmt_laws.report.findings import find
+from mnmt_laws.report.findings import report_findings
 from mnmt_laws.report.tables import headline_tiles, report_tables
 
 SCRIPTS = ("capacity.js", "plot.js", "readout.js", "mixture.js", "frontier.js", "explorer.js")
@@ -109,7 +109,7 @@ def render_page(analysis: Analysis, groups: Sequence[FigureGroup]) -> str:
     environment.filters["anchor"] = _anchor
     return environment.get_template("page.html.j2").render(
         analysis=analysis,
-        findings=find(analysis),
+        findings=report_findings(analysis),
         tiles=headline_tiles(analysis),
         explorer=explorer_data(analysis),
         frontier=next((group for group in groups if group.title == FRONTIER), None),

@@ -19,10 +19,10 @@ from mnmt_laws.report.text import (
     UNKNOWN,
     Table,
     Tile,
-    between,
     format_duration,
-    number,
-    percent,
+    format_interval,
+    format_number,
+    format_percent,
 )
 from mnmt_laws.tables.mixture import format_mixture
 
@@ -33,7 +33,9 @@ def headline_tiles(analysis: Analysis) -> tuple[Tile, ...]:
     parameters, std = analysis.joint.parameters, analysis.joint.std
     for task in analysis.tasks:
         alpha, spread = float(parameters.alpha.sel(task=task)), float(std.alpha.sel(task=task))
-        tiles.append(Tile(label=f"exponent α, {task}", value=f"{alpha:.3f}", note=f"± {number(spread, 2)}"))
+        tiles.append(
+            Tile(label=f"exponent α, {task}", value=f"{alpha:.3f}", note=f"± {format_number(spread, 2)}")
+        )
     for task in analysis.tasks:
         limit, true = float(parameters.l_inf.sel(task=task)), analysis.known_limit(task)
         note = (
@@ -74,10 +76,10 @@ def _limits(analysis: Analysis) -> Table:
     rows = (
         (
             row["task"],
-            number(row["true"], 4),
-            number(row["fitted"], 4),
-            number(row["std"], 2),
-            between(row["lower"], row["upper"], 4),
+            format_number(row["true"], 4),
+            format_number(row["fitted"], 4),
+            format_number(row["std"], 2),
+            format_interval(row["lower"], row["upper"], 4),
         )
         for row in analysis.irreducible.to_dict("records")
     )
@@ -94,10 +96,10 @@ def _held_out(analysis: Analysis) -> Table:
     rows = []
     for row in held_out.to_dict("records"):
         new = " and ".join(name for name in ("weight", "size") if row[f"new_{name}"]) or UNKNOWN
-        measured = number(row["observed"], 4) + (DAGGER if row["corrected"] else "")
-        errors = (percent(row[f"{law}_error"], sign=True) for law in ("capacity", "joint"))
+        measured = format_number(row["observed"], 4) + (DAGGER if row["corrected"] else "")
+        errors = (format_percent(row[f"{law}_error"], sign=True) for law in ("capacity", "joint"))
         run = (row["task"], format_size(row["size"]), f"{row['weight']:g}", new)
-        rows.append((*run, measured, number(row["capacity"], 4), *errors))
+        rows.append((*run, measured, format_number(row["capacity"], 4), *errors))
     return Table(
         title="Held-out models, one by one",
         note="Predicted by laws fitted without them. The joint law speaks only of weights it has seen."
@@ -113,8 +115,8 @@ def _fractions(analysis: Analysis) -> Table:
         (
             row["task"],
             f"{row['weight']:g}",
-            number(row["value"], 3),
-            between(row["lower"], row["upper"], 3),
+            format_number(row["value"], 3),
+            format_interval(row["lower"], row["upper"], 3),
             f"{row['value'] / row['weight']:.2f}×",
         )
         for row in fraction_frame(analysis).to_dict("records")
@@ -134,8 +136,8 @@ def _fit(fitted: LawFit) -> Table:
             row["task"],
             "all" if math.isnan(row["weight"]) else f"{row['weight']:g}",
             SYMBOLS.get(row["name"], row["name"]),
-            number(row["value"], 5),
-            number(row["std"], 2),
+            format_number(row["value"], 5),
+            format_number(row["std"], 2),
         )
         for row in parameter_frame(fitted).to_dict("records")
     )

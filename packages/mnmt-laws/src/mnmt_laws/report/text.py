@@ -15,8 +15,13 @@ class Tile:
     """One headline number."""
 
     label: str
+    """What the number is."""
+
     value: str
+    """The number."""
+
     note: str
+    """Its uncertainty, unit or range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +29,17 @@ class Table:
     """A titled table of text."""
 
     title: str
+    """The heading."""
+
     note: str
+    """A sentence below the heading."""
+
     header: tuple[str, ...]
+    """The heading of each column."""
+
     rows: tuple[tuple[str, ...], ...]
+    """The cells of each row."""
+
     folded: bool = False
     """Whether the page shows it only on demand."""
 
@@ -34,19 +47,19 @@ class Table:
     """Whether its cells hold sentences."""
 
 
-def number(value: float, digits: int) -> str:
+def format_number(value: float, digits: int) -> str:
     """Return a number at so many significant digits, or a dash."""
     return UNKNOWN if not math.isfinite(value) else f"{value:#.{digits}g}".rstrip(".")
 
 
-def percent(value: float, *, sign: bool = False) -> str:
+def format_percent(value: float, *, sign: bool = False) -> str:
     """Return a share as a percentage, or a dash."""
     return UNKNOWN if not math.isfinite(value) else f"{value:{'+' if sign else ''}.1%}"
 
 
-def between(lower: float, upper: float, digits: int) -> str:
+def format_interval(lower: float, upper: float, digits: int) -> str:
     """Return an interval."""
-    return f"{number(lower, digits)} to {number(upper, digits)}"
+    return f"{format_number(lower, digits)} to {format_number(upper, digits)}"
 
 
 def format_duration(seconds: float) -> str:
