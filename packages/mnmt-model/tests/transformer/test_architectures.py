@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from rounding import assert_close, tolerance
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
@@ -184,27 +185,32 @@ SRC, TGT = padded([src for src, _ in PAIRS]), padded([tgt for _, tgt in PAIRS])
 @pytest.mark.parametrize("architecture", LANGUAGE_MODELS)
 def test_logits_are_those_of_the_equations(architecture: Architecture, parts: str) -> None:
     model = random_model(replace(CONFIGS[parts], architecture=architecture))
-    log_probs = model.logits(SRC, TGT).log_softmax(-1)
+
+    def log_probs() -> Tensor:
+        return model.logits(SRC, TGT).log_softmax(-1)
+
+    actual, atol = log_probs(), tolerance(model, log_probs)
     reference = Reference(model)
     for row, (src, tgt) in enumerate(PAIRS):
         expected = reference.log_probs(src, tgt)[len(src) :].float()
-        torch.testing.assert_close(log_probs[row, : len(tgt)], expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(actual[row, : len(tgt)], expected, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("parts", ["t5", "vanilla"])
 @pytest.mark.parametrize("architecture", LANGUAGE_MODELS)
 def test_losses_are_those_of_the_equations(architecture: Architecture, parts: str) -> None:
     model = random_model(replace(CONFIGS[parts], architecture=architecture))
-    objective, pair_nats, _ = model(Sentences.from_padded(SRC), Sentences.from_padded(TGT))
+    sentences = Sentences.from_padded(SRC), Sentences.from_padded(TGT)
+    objective, pair_nats, _ = model(*sentences)
     of_source, of_target = [], []
     for src, tgt in PAIRS:
         nats = -Reference(model).log_probs(src, tgt).float()
         # The source's first token is given, and its last one predicts nothing.
         of_source.append(sum(nats[i, src[i + 1]] for i in range(len(src) - 1)))
         of_target.append(sum(nats[len(src) + i, token] for i, token in enumerate(tgt)))
-    torch.testing.assert_close(pair_nats, torch.stack(of_target), rtol=1e-5, atol=1e-5)
+    assert_close(pair_nats, torch.stack(of_target), model, lambda: model(*sentences).pair_nats)
     counted = sum(of_target) + (sum(of_source) if architecture == "causal-lm" else 0)
-    torch.testing.assert_close(objective, counted, rtol=1e-5, atol=1e-5)
+    assert_close(objective, counted, model, lambda: model(*sentences).objective)
 
 
 def test_tgtonly_is_a_causal_lm_but_for_its_loss() -> None:
