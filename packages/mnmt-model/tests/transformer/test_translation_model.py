@@ -63,7 +63,7 @@ def assert_close(actual: Tensor, expected: Tensor) -> None:
 @every_architecture
 @all_parts
 @given(pairs=pair_lists, src_extra=st.integers(0, 3), tgt_extra=st.integers(0, 3))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_padding_changes_no_loss(
     architecture: Architecture, parts: str, pairs: Pairs, src_extra: int, tgt_extra: int
 ) -> None:
@@ -78,7 +78,7 @@ def test_padding_changes_no_loss(
 @every_architecture
 @all_parts
 @given(pairs=pair_lists, order=st.randoms(use_true_random=False))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_batch_mates_and_their_order_change_no_loss(
     architecture: Architecture, parts: str, pairs: Pairs, order: object
 ) -> None:
@@ -139,7 +139,7 @@ def test_losses_are_those_of_the_logits(architecture: Architecture, parts: str) 
 @every_architecture
 @all_parts
 @given(tgt=token_lists, position=st.integers(0, 7), token=st.integers(2, VOCAB_SIZE - 1))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_a_later_target_token_changes_no_earlier_logit(
     architecture: Architecture, parts: str, tgt: list[int], position: int, token: int
 ) -> None:
@@ -156,7 +156,7 @@ def test_a_later_target_token_changes_no_earlier_logit(
 
 @all_parts
 @given(src=token_lists, position=st.integers(0, 7), token=st.integers(2, VOCAB_SIZE - 1))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_a_later_source_token_changes_no_earlier_prediction_of_a_causal_lm(
     parts: str, src: list[int], position: int, token: int
 ) -> None:

@@ -111,7 +111,7 @@ def reordered(incremental: IncrementalModel, src: Tensor, tree: Branching) -> Te
 
 @all_models
 @given(seed=st.integers(0, 999), steps=st.integers(1, 10))
-@settings(max_examples=8)
+@settings(max_examples=3)
 def test_nothing_changes_when_nothing_is_moved(
     architecture: Architecture, parts: str, seed: int, steps: int
 ) -> None:
@@ -133,7 +133,7 @@ def test_a_branch_is_scored_as_the_whole_hypothesis(architecture: Architecture, 
 @all_models
 @given(leaving=st.lists(st.sets(st.integers(0, len(SRC) - 1), max_size=2), min_size=12, max_size=12))
 @example(leaving=[set() for _ in range(11)] + [{0}])
-@settings(max_examples=8)
+@settings(max_examples=3)
 def test_those_that_stay_do_not_see_others_leave(
     architecture: Architecture, parts: str, leaving: list[set[int]]
 ) -> None:

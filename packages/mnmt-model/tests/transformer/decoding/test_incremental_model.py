@@ -65,7 +65,7 @@ rows = st.lists(st.integers(0, len(SRC) - 1), min_size=1, max_size=5)
 @pytest.mark.parametrize("parts", ["t5", "vanilla"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @given(choices=st.lists(rows, min_size=1, max_size=6), seed=st.integers(0, 99))
-@settings(max_examples=10)
+@settings(max_examples=4)
 def test_rows_that_are_repeated_or_dropped_go_on_as_whole_hypotheses(
     architecture: Architecture, parts: str, choices: list[list[int]], seed: int
 ) -> None:

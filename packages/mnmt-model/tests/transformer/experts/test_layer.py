@@ -70,7 +70,7 @@ def routes_for(batch: Sentences, *, uniform: bool = False, step: int = 0) -> Rou
     return Routes(context, batch, batch, SINGLE_RANK)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(num_experts=st.integers(2, 9), num_tokens=st.integers(1, 20), seed=st.integers(0, 99))
 def test_evaluation_is_the_best_two_of_all_experts(num_experts: int, num_tokens: int, seed: int) -> None:
     mixture = make_mixture(replace(CONFIG, num_experts=num_experts), seed=seed).eval()
