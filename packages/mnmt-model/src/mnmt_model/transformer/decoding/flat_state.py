@@ -11,8 +11,12 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.attention import HIDDEN, KeysValues, padding_bias
 from mnmt_model.transformer.decoding.cache import KeyValueCache, LayerCache
-from mnmt_model.transformer.decoding.hypotheses import Hypotheses
-from mnmt_model.transformer.decoding.patterns import CachedCrossPattern, CachedPattern, LayerPatterns
+from mnmt_model.transformer.decoding.patterns import (
+    CachedCrossPattern,
+    CachedPattern,
+    Hypotheses,
+    LayerPatterns,
+)
 from mnmt_model.transformer.stack import Stack
 
 

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from mnmt_model.transformer.attention import KeysValues, padding_bias
 from mnmt_model.transformer.decoding.cache import KeyValueCache, LayerCache
-from mnmt_model.transformer.decoding.hypotheses import Hypotheses
 from mnmt_model.transformer.decoding.patterns import (
     CachedCrossPattern,
     CachedJointPattern,
     CachedPattern,
+    Hypotheses,
     LayerPatterns,
 )
 from mnmt_model.transformer.stack import Stack

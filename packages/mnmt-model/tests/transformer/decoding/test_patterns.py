@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_model.transformer.decoding.hypotheses import Hypotheses
+from mnmt_model.transformer.decoding.patterns import Hypotheses
 
 BATCH = 4
 selections = st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=9), min_size=1, max_size=3)
