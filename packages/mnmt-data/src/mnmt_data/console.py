@@ -1,4 +1,4 @@
-"""How a command line ends: exit statuses, and one line for a user's mistake instead of a traceback."""
+"""The end of a command line: exit statuses, and one line for a user's mistake instead of a traceback."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_a_disk_full_at_every_write_is_told_and_gone_on_from(prepare, whole, tmp
             assert not (tmp_path / "out/data").exists()
     assert failures > 10
     assert told.startswith(f"{tmp_path}/out: No space left on device")
-    assert told.endswith("; make room and prepare again, which goes on from here.")
+    assert told.endswith("; make room and prepare again, which continues from here.")
     assert contents(data.folder) == whole
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         ".data.digests.json",

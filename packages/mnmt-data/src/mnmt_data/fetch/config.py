@@ -27,7 +27,7 @@ class LanguageSelection:
     """{code: the corpus' name of the language}."""
     pairs: tuple[Pair, ...]
     open_ended: bool
-    """Whether everything there is was asked for, so that a language without text is no mistake."""
+    """Whether all languages were requested, so that one without text is no mistake."""
 
     def only(self, codes: Collection[str]) -> LanguageSelection:
         """Return the selection of only these languages, and of the pairs between them."""

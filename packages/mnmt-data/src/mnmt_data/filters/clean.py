@@ -20,7 +20,7 @@ from mnmt_data.readers.reader import Block
 
 @dataclass(frozen=True, kw_only=True)
 class CleanConfig:
-    """Which sentence pairs are trained on, and in what form."""
+    """The filters of training pairs, and the form of all text."""
 
     normalisation: Form = "NFC"
     """Unicode form of all text: `NFC`, or `NFKC`, which also makes full-width and superscript forms plain."""
@@ -39,10 +39,10 @@ class CleanConfig:
     """
 
     language_id: bool = False
-    """Whether to drop pairs with a side that is taken for another language of the study, or for English."""
+    """Whether to drop pairs with a side that looks like another language of the study, or like English."""
 
     language_odds: float = 20.0
-    """How many times as likely as its own another language must be for a side to be taken for it.
+    """How many times likelier than its own another language must be for a side to be dropped.
 
     20 takes 6 in 10,000 published translations for another language, mostly names, code and what was left
     untranslated; of sides that are in another language it finds 63 to 99%, fewest where they are short.

@@ -1,7 +1,7 @@
 """From a study's text to prepared data, in stages: clean, split, train the vocabulary, encode, describe.
 
-Text goes through in blocks and several processes, so that memory does not grow with it. Every stage leaves
-whole files behind and takes those it finds for done, so that a stopped `prepare` goes on where it was.
+Text is read in blocks by several processes, so that memory does not grow with it. Every stage leaves whole
+files behind, and uses those of an earlier call, so that a stopped `prepare` continues where it was.
 """
 
 from mnmt_data.prepare.config import DataConfig, VocabConfig

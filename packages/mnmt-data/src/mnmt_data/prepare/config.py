@@ -55,7 +55,7 @@ class VocabConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """Where the text comes from, and how it is split and tokenised."""
+    """The text of a study, its splits and its tokens."""
 
     tasks: tuple[str, ...]
     """Language pairs, such as `en-de`; each adds training data and test sets."""

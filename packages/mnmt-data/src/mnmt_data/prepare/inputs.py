@@ -1,4 +1,4 @@
-"""What a study reads: the sources of every split and task, and their checksums."""
+"""The inputs of a study: the sources of every split and task, and their checksums."""
 
 from __future__ import annotations
 

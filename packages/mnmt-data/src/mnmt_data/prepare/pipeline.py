@@ -139,7 +139,9 @@ def _named_disk(out: Path) -> Iterator[None]:
         if error.errno not in _NO_SPACE:
             raise
         reason = f"{error.strerror} ({error.filename})" if error.filename else error.strerror
-        raise DataError(f"{out}: {reason}; make room and prepare again, which goes on from here.") from error
+        raise DataError(
+            f"{out}: {reason}; make room and prepare again, which continues from here."
+        ) from error
 
 
 @contextmanager

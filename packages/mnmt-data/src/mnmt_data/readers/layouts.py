@@ -1,4 +1,4 @@
-"""How corpus folders name their texts: the Moses convention, and what sacreBLEU and mtdata leave."""
+"""Names of texts in corpus folders: the Moses convention, and those of sacreBLEU and mtdata."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mnmt_data.readers.language_codes import best_tag, languages
 from mnmt_data.readers.text_pairs import TextPairs
 
 SPLITS = ("train", "dev", "test")
-"""Test sets by role; a set that sacreBLEU or mtdata names otherwise is never taken for one of these."""
+"""Test sets by role; a set that sacreBLEU or mtdata names otherwise is none of these."""
 
 
 def named_texts(folder: Path, testset: str, pair_name: str, task: str) -> tuple[TextPairs, ...]:
@@ -79,7 +79,7 @@ def _older(stem: Path, pair_name: str, task: str) -> tuple[TextPairs, ...]:
 def mtdata_texts(folder: Path, testset: str, task: str) -> tuple[TextPairs, ...]:
     """Find the texts that `mtdata get --out FOLDER` left, their languages written `deu` or `deu_DE`.
 
-    `train` is `train.LANG`, or if mtdata was not told to merge, every text of `train-parts`. `test` is every
+    `train` is `train.LANG`, or if mtdata did not merge, every text of `train-parts`. `test` is every
     `test1.LANG`, `test2.LANG` and on, unless there is a `test.LANG`. Other names are sought in `tests`:
     `newstest_deen` or `newstest_deen-2019` for `tests/Statmt-newstest_deen-2019-deu-eng.LANG`.
 

@@ -1,4 +1,4 @@
-"""What every reader of parallel text promises: blocks of sentence pairs, never a whole corpus."""
+"""The interface of every reader of parallel text: blocks of sentence pairs, never a whole corpus."""
 
 from __future__ import annotations
 

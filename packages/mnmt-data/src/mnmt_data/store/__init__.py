@@ -1,4 +1,4 @@
-"""What lies on disk: atomic files, token shards, the vocabulary, corpus folders and prepared data."""
+"""The formats on disk: atomic files, token shards, the vocabulary, corpus folders and prepared data."""
 
 from mnmt_data.store.atomic_file import atomic_file, checksum, write_json
 from mnmt_data.store.corpus_folder import read_lines

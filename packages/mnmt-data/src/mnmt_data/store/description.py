@@ -68,7 +68,7 @@ class FilterInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class CoverageInfo:
-    """How well the vocabulary suits one language."""
+    """Fit of the vocabulary to one language."""
 
     tokens_per_word: float
     tokens_per_character: float

@@ -23,7 +23,7 @@ BLOCK_LINES = 50_000
 Kind = Literal["unigram", "bpe", "word"]
 
 TargetTag = Literal["prepended", "appended", "none"]
-"""Where a source has the tag of its target language: first, before its `</s>`, or nowhere."""
+"""Place of the target tag in a source: first, before its `</s>`, or nowhere."""
 
 
 class Vocabulary:

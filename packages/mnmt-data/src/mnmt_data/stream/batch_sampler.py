@@ -162,7 +162,7 @@ class BatchSampler:
     def _row_orders(self, phase: Phase, last: _Stretch | None) -> dict[str, _RowOrder]:
         """Return each task's order of rows.
 
-        The last phase's goes on, unless another share of the rows is now in play.
+        The last phase's order continues, unless another share of the rows is now in play.
         """
         orders = {}
         for index, (task, weight) in enumerate(phase.mixture.weights.items()):
@@ -207,7 +207,7 @@ class _RowOrder:
     """Rows in play."""
 
     restarts: int
-    """How often another share of the rows came into play."""
+    """Number of times that another share of the rows came into play."""
 
     first_draw: int
     """Draws from this order before the phase."""

@@ -95,7 +95,7 @@ class BatchStream:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """What `Batch.tasks` counts: the tasks of the mixture."""
+        """The tasks of the mixture, which `Batch.tasks` indexes."""
         return self.sampler.schedule.tasks
 
     def batch(self, step: int) -> Batch:

@@ -63,7 +63,7 @@ class Mixture:
 
 
 MOVES_A_HALVING = 8
-"""How often an annealed share is made smaller while it halves."""
+"""Number of steps in which an annealed share halves."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,8 +25,13 @@ class Share:
     """
 
     rank: int = 0
+    """Number of this process, from 0."""
+
     num_ranks: int = 1
+    """Processes that share every batch."""
+
     accumulation: int = 1
+    """Pieces of each process' part."""
 
     def __post_init__(self) -> None:
         if self.num_ranks < 1 or self.accumulation < 1:
@@ -45,9 +50,16 @@ class BatchedWindow:
     first_step: int
     locations: RowLocations
     src_lengths: Rows
+    """(pairs,)"""
+
     tgt_lengths: Rows
+    """(pairs,)"""
+
     loss_weights: NDArray[np.float32]
+    """(pairs,) the factor of each pair's loss."""
+
     batches: list[Rows]
+    """The positions in `locations` of the pairs of each batch."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +69,11 @@ class PrefetchedWindow:
     share: Share
     first_step: int
     pairs: Pairs
+    """The pairs of all pieces."""
+
     pieces: list[list[Rows]]
+    """Rows of `pairs` by batch and piece."""
+
     tokens: list[tuple[int, int]]
     """Source and target tokens of each whole batch."""
 

@@ -210,7 +210,7 @@ class SyntheticConfig:
             ε/(1 - ε) · Σ_x p(x) Σ_y m(y|x)    nats a sentence, where y runs over the right translations of x.
 
         Misalignment alone makes this at most ε/(1 - ε) (Σ_k p_k²)^n, for n the fewest words of a sentence and
-        p_k the probability of concept k, if no two concepts share a spelling. A model that was told that dev
+        p_k the probability of concept k, if no two concepts share a spelling. A model that knew that dev
         and test are clean would reach the loss of p, that of ε = 0.
         """
         return self._irreducible(self.synonym_rate, self.target_syllables)

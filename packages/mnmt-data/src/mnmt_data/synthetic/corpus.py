@@ -41,7 +41,7 @@ Lines = NDArray[np.uint8]
 def sentence_pairs(config: SyntheticConfig, split: str, task: str) -> Iterator[tuple[Lines, Lines]]:
     """Yield blocks of sentence pairs, without end, as lines of text in bytes (see `lexicon.text_lines`).
 
-    What is drawn is a pure function of (seed, split, task): asking for more sentences keeps the earlier ones.
+    The pairs are a pure function of (seed, split, task): more sentences begin with the earlier ones.
     No split contains a source sentence of another (see `concepts.concept_sentences`).
     """
     src, tgt = task.split("-")

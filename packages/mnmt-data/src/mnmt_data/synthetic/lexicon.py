@@ -1,4 +1,4 @@
-"""How a synthetic language spells its concepts, orders its words and writes its lines."""
+"""The spelling of concepts, the order of words and the lines of text of a synthetic language."""
 
 from __future__ import annotations
 
