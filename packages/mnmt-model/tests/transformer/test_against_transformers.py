@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from rounding import assert_close
 from torch import Tensor
 
 from mnmt_model import ModelConfig, build_model
@@ -88,7 +89,7 @@ def test_logits_are_the_same(ours, theirs, pairs) -> None:
     src, tgt = pairs
     expected = theirs(input_ids=src, attention_mask=src != 0, decoder_input_ids=shift_right(tgt)).logits
     real = tgt != 0
-    torch.testing.assert_close(ours.logits(src, tgt)[real], expected[real], rtol=1e-5, atol=1e-5)
+    assert_close(ours.logits(src, tgt)[real], expected[real], ours, lambda: ours.logits(src, tgt))
 
 
 def test_loss_and_gradients_are_the_same(ours, theirs, pairs) -> None:
