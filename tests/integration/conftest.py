@@ -95,6 +95,17 @@ class Study:
 
 
 @pytest.fixture(scope="session")
+def made_up_text() -> Callable[[str, int], str]:
+    """Makes different sentences of five words of a language."""
+
+    def text(language: str, count: int) -> str:
+        numbers = (f"{number * 7919 % 100_000:05}" for number in range(count))
+        return "".join(" ".join(f"{language}{digit}" for digit in number) + "\n" for number in numbers)
+
+    return text
+
+
+@pytest.fixture(scope="session")
 def command() -> Command:
     """Runs a command in a folder and captures what it says."""
 

@@ -1,5 +1,6 @@
-"""What the documentation tells the reader to type works."""
+"""What the documentation names is there, and what it tells the reader to type works."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -9,28 +10,20 @@ from mnmt_data.study import read_study
 from mnmt_model import run_configs
 
 ROOT = Path(__file__).resolve().parents[2]
+PLACE = re.compile(r"`(?P<file>mnmt_[\w/]+\.py|csrc/[\w/]+\.\w+):(?P<name>[\w.]+)`")
 PAGES = (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("packages/*/README.md")))
-COMMAND = re.compile(r"^(mnmt-[a-z]+) ([a-z]+)", flags=re.MULTILINE)
-TOLD = sorted({told for page in PAGES for told in COMMAND.findall(page.read_text(encoding="utf-8"))})
-WORDS = [
-    f"{first}{second}" for first in ("ka", "lo", "mi", "nu", "se") for second in ("ra", "ti", "vo", "ze")
-]
+COMMAND = re.compile(r"^(mnmt-[a-z]+) ([a-z-]+)", flags=re.MULTILINE)
+COMMANDS = sorted({pair for page in PAGES for pair in COMMAND.findall(page.read_text(encoding="utf-8"))})
 
 
-def text(language, count):
-    """Different sentences of five words."""
-    numbers = (f"{number * 7919 % 100_000:05}" for number in range(count))
-    return "".join(" ".join(f"{language}{digit}" for digit in number) + "\n" for number in numbers)
-
-
-@pytest.mark.parametrize(("program", "subcommand"), TOLD, ids=map(" ".join, TOLD))
+@pytest.mark.parametrize(("program", "subcommand"), COMMANDS, ids=map(" ".join, COMMANDS))
 def test_commands_exist(tmp_path, command, program, subcommand):
-    told = command(tmp_path, program, subcommand, "--help")
-    assert told.returncode == 0, told.stderr
-    assert "Usage" in told.stdout
+    run = command(tmp_path, program, subcommand, "--help")
+    assert run.returncode == 0, run.stderr
+    assert "Usage" in run.stdout
 
 
-def test_study_of_your_own_data(tmp_path, command):
+def test_study_of_your_own_data(tmp_path, command, made_up_text):
     (recipe,) = re.findall(
         r"```toml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL
     )
@@ -39,8 +32,37 @@ def test_study_of_your_own_data(tmp_path, command):
     for task in ("en-de", "en-fr"):
         for language in task.split("-"):
             file = tmp_path / f"corpora/mine/train.{task}.{language}"
-            file.write_text(text(language, 4000), encoding="utf-8")
+            file.write_text(made_up_text(language, 4000), encoding="utf-8")
     prepared = command(tmp_path, "mnmt-data", "prepare", "mine.toml")
     assert prepared.returncode == 0, prepared.stderr
     plans = run_configs(read_study(tmp_path / "mine.toml"), tmp_path / "results/mine/data")
     assert len({plan.name for plan in plans}) == 16
+
+
+def definitions(tree, prefix=""):
+    """The names of the functions and classes of a file, methods as `Class.method`."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield f"{prefix}{node.name}"
+            if isinstance(node, ast.ClassDef):
+                yield from definitions(node, prefix=f"{node.name}.")
+
+
+def is_there(file, name):
+    """Whether a file of a package defines a name."""
+    paths = [*ROOT.glob(f"packages/*/src/{file}"), *ROOT.glob(f"packages/*/{file}")]
+    if not paths:
+        return False
+    text = paths[0].read_text(encoding="utf-8")
+    return (
+        name in definitions(ast.parse(text))
+        if file.endswith(".py")
+        else bool(re.search(rf"\b{name}\b", text))
+    )
+
+
+def test_walks_through_the_code_name_what_is_there():
+    page = (ROOT / "docs/reading-the-code.md").read_text(encoding="utf-8")
+    places = [match.groups() for match in PLACE.finditer(page)]
+    assert len(places) >= 40
+    assert [f"{file}:{name}" for file, name in places if not is_there(file, name)] == []

@@ -1,0 +1,129 @@
+"""The tutorials can be followed: what they tell the reader to type runs, and prints what they say."""
+
+import contextlib
+import io
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SNIPPETS = [
+    f"docs/{page}.md" for page in ("laws/tutorial", "laws/own-law", "laws/uncertainty", "moe/own-layer")
+]
+COMMANDS = [
+    f"docs/{page}.md" for page in ("model/training", "model/distributed", "moe/index", "data/preparing")
+]
+BLOCK = re.compile(
+    r"(?P<before>[^\n]*)\n+```(?P<language>\w*)\n(?P<text>.*?)^```", flags=re.DOTALL | re.MULTILINE
+)
+NOT_RUN = "<!-- not run by tests:"
+NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?%?")
+SMALL = {
+    "batch_tokens": 512,
+    "concepts": 100,
+    "cooldown_steps": 6,
+    "d_ff": 32,
+    "d_model": 16,
+    "dev_sentences": 40,
+    "steps": 12,
+    "test_sentences": 40,
+    "train_sentences": 2000,
+    "warmup_steps": 2,
+}
+"""What a study's keys are set to where a page gives them larger values."""
+SMALL_VOCABULARY = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """A fenced block of a page, with the line above it."""
+
+    before: str
+    language: str
+    text: str
+
+    @property
+    def is_run(self):
+        return NOT_RUN not in self.before
+
+
+def blocks(page):
+    """The blocks of a page, in order."""
+    matches = BLOCK.finditer((ROOT / "docs" / page).read_text(encoding="utf-8"))
+    return [Block(**match.groupdict()) for match in matches]
+
+
+def words_and_numbers(text):
+    """The text without its numbers and spaces, and the numbers with how far each may be off by rounding."""
+    numbers = [number.rstrip("%").replace(",", "") for number in NUMBER.findall(text)]
+    places = [10.0 ** -len(number.partition("e")[0].partition(".")[2]) for number in numbers]
+    return " ".join(NUMBER.sub("#", text).split()), [float(number) for number in numbers], places
+
+
+def check_output(printed, expected):
+    """Compare word by word, and numbers to two units of their last place: processors round differently."""
+    printed_words, values, _ = words_and_numbers(printed)
+    expected_words, expected_values, places = words_and_numbers(expected)
+    assert printed_words == expected_words
+    for value, expected_value, place in zip(values, expected_values, places, strict=True):
+        assert value == pytest.approx(expected_value, rel=1e-3, abs=2 * place)
+
+
+@pytest.mark.parametrize("page", SNIPPETS)
+def test_snippets_print_what_the_page_says(tmp_path, monkeypatch, page):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names, page_blocks = {"__name__": "tutorial"}, blocks(page)
+    for block, following in zip(page_blocks, [*page_blocks[1:], None], strict=True):
+        if block.language != "python" or not block.is_run:
+            continue
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(block.text, page, "exec"), names)
+        if following is not None and following.language == "text":
+            check_output(printed.getvalue(), following.text)
+
+
+def shrink(study):
+    """The same study with small models, few steps and a small vocabulary."""
+
+    def smaller(match):
+        key, value = match.groups()
+        return f"{key} = {min(int(value), SMALL[key])}"
+
+    small = re.sub(rf"\b({'|'.join(SMALL)}) = (\d[\d_]*)", smaller, study)
+    return re.sub(r"^size = [\d_]{4,}", f"size = {SMALL_VOCABULARY}", small, flags=re.MULTILINE)
+
+
+def write_corpora(folder, text):
+    """Write text for the corpora that the pages name."""
+    for corpus, tasks in {"libreoffice-help": ["en-de"], "mine": ["en-de", "en-fr"]}.items():
+        place = folder / "corpora" / corpus
+        place.mkdir(parents=True)
+        for task in tasks:
+            for language in task.split("-"):
+                (place / f"train.{task}.{language}").write_text(text(language, 3000), encoding="utf-8")
+    (folder / "new.en").write_text(text("en", 3), encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", COMMANDS)
+def test_commands_run(tmp_path, monkeypatch, made_up_text, page):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("PATH", f"{Path(shutil.which('mnmt-data')).parent}:/usr/bin:/bin")
+    write_corpora(tmp_path, made_up_text)
+    (tmp_path / "studies").mkdir()
+    for block in blocks(page):
+        if not block.is_run:
+            continue
+        name = re.search(r'^name = "(\w+)"', block.text)
+        if block.language == "toml" and name:
+            path = tmp_path / f"studies/{name.group(1)}.toml"
+            path.write_text(shrink(block.text), encoding="utf-8")
+        elif block.language == "" and re.match(r"(mnmt-|torchrun)", block.text):
+            run = subprocess.run(
+                ["bash", "-ec", block.text], cwd=tmp_path, capture_output=True, text=True, check=False
+            )
+            assert run.returncode == 0, f"{block.text}{run.stderr}"
