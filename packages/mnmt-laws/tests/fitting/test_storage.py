@@ -59,17 +59,16 @@ def fitted() -> LawFit:
     return fit(example_table(), law="joint", uncertainty=ResidualBootstrap(refits=20))
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("law", ["joint", "capacity"])
-def test_a_fit_comes_back_the_same(law: Any, suffix: str) -> None:
+def test_a_fit_comes_back_the_same(law: Any) -> None:
     fitted = fit(example_table(), law=law, uncertainty=ResidualBootstrap(refits=20))
-    loaded = saved_and_loaded(fitted, suffix)
-    assert_same(fitted, loaded)
-    assert loaded.law is fitted.law
-    assert loaded.warnings == fitted.warnings
-    assert loaded.predict(size=1e6, task="xx-aa", weight=0.5) == fitted.predict(
-        size=1e6, task="xx-aa", weight=0.5
-    )
+    predicted = fitted.predict(size=1e6, task="xx-aa", weight=0.5)
+    for suffix in SUFFIXES:
+        loaded = saved_and_loaded(fitted, suffix)
+        assert_same(fitted, loaded)
+        assert loaded.law is fitted.law
+        assert loaded.warnings == fitted.warnings
+        assert loaded.predict(size=1e6, task="xx-aa", weight=0.5) == predicted
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -235,7 +235,7 @@ def tables(draw: Callable[..., Any]) -> pd.DataFrame:
 
 
 @given(tables())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_a_grid_holds_the_same_cells(rows: pd.DataFrame) -> None:
     metric = rows["metric"].iloc[0]
     grid = to_dataset(observe(rows, metric=metric))
