@@ -71,6 +71,7 @@ def main(
     runs: Path | None = None,
     seeds: Counts = (1, 2, 3),
     steps: int = 800,
+    batch_tokens: int = 2048,
     sentences: int = 100_000,
     threads: int = 2,
     out: Out = None,
@@ -82,6 +83,7 @@ def main(
         runs: Folder of the runs; a temporary one by default.
         seeds: Seeds of initial weights, order of the data and dropout.
         steps: Training steps of each run.
+        batch_tokens: Source and target tokens of a batch.
         sentences: Training pairs of the synthetic language.
         threads: Threads of torch.
         out: JSON file for the figures.
@@ -89,7 +91,7 @@ def main(
     torch.set_num_threads(threads)
     config = TrainConfig(
         steps=steps,
-        batch_tokens=2048,
+        batch_tokens=batch_tokens,
         learning_rate=0.03,
         warmup_steps=min(100, steps),
         cooldown_steps=steps // 3,
@@ -203,4 +205,4 @@ def summarise(rows: Sequence[Figures]) -> list[Figures]:
 
 
 if __name__ == "__main__":
-    run(main, smoke={"seeds": (1,), "steps": 3, "sentences": 2000})
+    run(main, smoke={"seeds": (1,), "steps": 3, "batch_tokens": 256, "sentences": 2000})
