@@ -60,9 +60,18 @@ def run(main: Callable[..., None], *, smoke: Mapping[str, object], needs: Sequen
         if missing := [name for name in needs if importlib.util.find_spec(name) is None]:
             print(f"Skipped: {', '.join(missing)} must be installed.")
             return
+        if small:
+            use_one_thread()
         command(*bound.args, **(dict(smoke) if small else {}) | bound.kwargs)
 
     app.meta()
+
+
+def use_one_thread() -> None:
+    """Compute with one thread in this process and those that it starts: tiny sizes only wait for others."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
 
 
 @cache

@@ -319,5 +319,5 @@ def print_report(figures: Figures) -> None:
 
 
 if __name__ == "__main__":
-    smoke = {"steps": 4, "tuning_steps": 2, "vocab_size": 120, "held_out": 50, "sentences": 2000}
+    smoke = {"steps": 4, "tuning_steps": 2, "vocab_size": 400, "held_out": 50, "sentences": 2000}
     run(main, smoke=smoke)

@@ -317,5 +317,5 @@ def describe(case: Case) -> Figures:
 
 
 if __name__ == "__main__":
-    smoke = {"sizes": ("d64",), "sentences": 8, "batch": 4, "beam": 2, "rounds": 1}
+    smoke = {"threads": 1, "sizes": ("d64",), "sentences": 8, "batch": 4, "beam": 2, "rounds": 1}
     run_benchmark(main, smoke=smoke)

@@ -140,5 +140,5 @@ def times(seconds: Sequence[float], *, than: Sequence[float]) -> Figures:
 
 
 if __name__ == "__main__":
-    smoke = {"d_model": 64, "layers": 1, "vocab_size": 500, "batch_tokens": 256, "steps": 1}
+    smoke = {"threads": 1, "d_model": 64, "layers": 1, "vocab_size": 500, "batch_tokens": 256, "steps": 1}
     run(main, smoke=smoke)

@@ -205,4 +205,4 @@ def summarise(rows: Sequence[Figures]) -> list[Figures]:
 
 
 if __name__ == "__main__":
-    run(main, smoke={"seeds": (1,), "steps": 3, "batch_tokens": 256, "sentences": 2000})
+    run(main, smoke={"threads": 1, "seeds": (1,), "steps": 3, "batch_tokens": 256, "sentences": 2000})

@@ -96,4 +96,4 @@ def measure(way: str, data: Path | None, size: str, vocab_size: int, batch_token
 
 
 if __name__ == "__main__":
-    run(main, smoke={"size": "d64", "vocabularies": (1000,), "batch_tokens": 512})
+    run(main, smoke={"threads": 1, "size": "d64", "vocabularies": (1000,), "batch_tokens": 512})

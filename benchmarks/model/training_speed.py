@@ -196,4 +196,4 @@ def summarise(measured: Sequence[Step], warm_up: int) -> Figures:
 
 
 if __name__ == "__main__":
-    run(main, smoke={"sizes": ("d64",), "batch_tokens": 512})
+    run(main, smoke={"threads": 1, "sizes": ("d64",), "batch_tokens": 512})

@@ -183,5 +183,5 @@ def comparisons(case: Case, inputs: Inputs, limits: dict[str, float]) -> list[Co
 
 
 if __name__ == "__main__":
-    smoke = {"experts": (8,), "tokens": (64,), "d_model": (32,), "seconds": 0.02}
+    smoke = {"threads": 1, "experts": (8,), "tokens": (64,), "d_model": (32,), "seconds": 0.02}
     run(main, smoke=smoke)

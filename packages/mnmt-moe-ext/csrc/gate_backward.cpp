@@ -16,7 +16,7 @@ namespace {
 using torch::stable::contiguous;
 using torch::stable::new_empty;
 
-// Each expert's f_e / n in each group of n real tokens, f_e being the share of them whose first choice it is:
+// f_e / n of each expert in each group of n real tokens, where f_e is the share whose first choice it is:
 // (groups, padded_row(num_experts)). And how many groups hold a real token.
 template <typename Gate>
 std::pair<std::vector<Gate>, int64_t> first_choice_loads(const int32_t* choices, const Blocks& blocks) {
@@ -78,9 +78,10 @@ void check_backward(const Tensor& grad_weights, const Tensor& grad_auxiliary_los
 Tensor top2_gate_backward(const Tensor& grad_weights, const Tensor& grad_auxiliary_loss, const Tensor& logits,
                           const Tensor& choices, const Tensor& slots, const Tensor& log_sums,
                           bool renormalise_after) {
-    const Tensor pairs = contiguous(choices), kept = contiguous(slots), grads = contiguous(grad_weights);
+    const Tensor pairs = contiguous(choices), slot_pairs = contiguous(slots),
+                 grads = contiguous(grad_weights);
     const Tensor rows = contiguous(logits), sums = contiguous(log_sums);
-    check_backward(grads, grad_auxiliary_loss, rows, pairs, kept, sums);
+    check_backward(grads, grad_auxiliary_loss, rows, pairs, slot_pairs, sums);
     const Blocks blocks{rows.size(0), rows.size(1), rows.size(2)};
     GateOptions options{};
     options.num_tokens = blocks.groups * blocks.tokens;
@@ -92,7 +93,7 @@ Tensor top2_gate_backward(const Tensor& grad_weights, const Tensor& grad_auxilia
         using Gate = GateOf<Logit>;
         const GradientArrays<Logit> arrays{static_cast<const Logit*>(rows.const_data_ptr()),
                                            pairs.const_data_ptr<int32_t>(),
-                                           kept.const_data_ptr<int32_t>(),
+                                           slot_pairs.const_data_ptr<int32_t>(),
                                            sums.const_data_ptr<Gate>(),
                                            grads.const_data_ptr<Gate>(),
                                            static_cast<Logit*>(grad_logits.mutable_data_ptr())};

@@ -1,6 +1,6 @@
-// What the operators of the gate require of their arguments. The Python surface has checked it already, with
-// kinder messages; this keeps a direct call through torch.ops from reading out of bounds. What only the
-// numbers inside a tensor can tell is checked here alone, on the CPU.
+// Checks of the gate's arguments. The Python functions make them too, with better messages; here they keep a
+// direct call through torch.ops from reading out of bounds. The numbers inside tensors are checked here
+// alone, and on the CPU alone.
 #pragma once
 
 #include <torch/csrc/stable/tensor.h>

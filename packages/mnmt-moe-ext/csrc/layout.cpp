@@ -1,4 +1,4 @@
-// Which row of the buffers each choice takes, on the CPU.
+// The row of the buffers that each choice takes, on the CPU.
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
@@ -30,25 +30,25 @@ struct Choices {
     int64_t tokens() const { return experts.size(1); }
 };
 
-// How many tokens each expert keeps of each group, (experts, groups): all that claim it, up to the capacity.
-std::vector<int32_t> kept_tokens(const Tensor& load, int64_t capacity) {
+// The rows that each expert has for each group, (experts, groups): its claims up to the capacity.
+std::vector<int32_t> rows_per_bin(const Tensor& load, int64_t capacity) {
     const int64_t groups = load.size(0), num_experts = load.size(1);
     const Tensor loads = contiguous(load);
     const auto* claims = loads.const_data_ptr<int32_t>();
-    std::vector<int32_t> kept(groups * num_experts);
+    std::vector<int32_t> counts(groups * num_experts);
     for (int64_t group = 0; group < groups; ++group) {
         for (int64_t expert = 0; expert < num_experts; ++expert, claims += 2) {
             STD_TORCH_CHECK(claims[0] >= 0 && claims[1] >= 0, "`load` must not be negative");
             const int64_t both = static_cast<int64_t>(claims[0]) + claims[1];
-            kept[expert * groups + group] = static_cast<int32_t>(std::min(both, capacity));
+            counts[expert * groups + group] = static_cast<int32_t>(std::min(both, capacity));
         }
     }
-    return kept;
+    return counts;
 }
 
-// The rows of one token's choices; false where an expert or a slot does not exist.
+// Writes the rows of one token's choices; returns false if an expert or a slot does not exist.
 bool token_rows(const int32_t* experts, const int32_t* slots, int64_t group, const Choices& choices,
-                const std::vector<int32_t>& first_rows, const std::vector<int32_t>& kept, int32_t* rows) {
+                const std::vector<int32_t>& first_rows, const std::vector<int32_t>& counts, int32_t* rows) {
     for (int choice = 0; choice < 2; ++choice) {
         const int32_t expert = experts[choice], slot = slots[choice];
         if (slot == -1) {
@@ -59,7 +59,7 @@ bool token_rows(const int32_t* experts, const int32_t* slots, int64_t group, con
             return false;
         }
         const int64_t bin = expert * choices.groups() + group;
-        if (slot < 0 || slot >= kept[bin]) {
+        if (slot < 0 || slot >= counts[bin]) {
             return false;
         }
         rows[choice] = first_rows[bin] + slot;
@@ -69,7 +69,7 @@ bool token_rows(const int32_t* experts, const int32_t* slots, int64_t group, con
 
 // first_rows (experts, groups): the row of slot 0.
 Tensor all_rows(const Choices& choices, const std::vector<int32_t>& first_rows,
-                const std::vector<int32_t>& kept) {
+                const std::vector<int32_t>& counts) {
     const int64_t groups = choices.groups(), tokens = choices.tokens();
     Tensor rows = new_empty(choices.slots, {groups, tokens, 2});
     const auto* experts = choices.experts.const_data_ptr<int32_t>();
@@ -78,8 +78,8 @@ Tensor all_rows(const Choices& choices, const std::vector<int32_t>& first_rows,
     std::atomic<bool> exist = true;
     parallel_for(0, groups * tokens, kTokensPerThread, [&](int64_t begin, int64_t end) {
         for (int64_t token = begin; token < end; ++token) {
-            if (!token_rows(experts + 2 * token, slots + 2 * token, token / tokens, choices, first_rows, kept,
-                            out + 2 * token)) {
+            if (!token_rows(experts + 2 * token, slots + 2 * token, token / tokens, choices, first_rows,
+                            counts, out + 2 * token)) {
                 exist = false;
             }
         }
@@ -108,8 +108,8 @@ std::tuple<Tensor, Tensor> capacity_layout(const Tensor& experts, const Tensor& 
     for (int64_t bin = 0; bin < bins; ++bin) {
         first_rows[bin] = static_cast<int32_t>(bin * bin_size);
     }
-    const std::vector<int32_t> kept = kept_tokens(load, capacity);
-    return {all_rows(contiguous_choices(experts, slots, load), first_rows, kept), copy_of(kept, load)};
+    const std::vector<int32_t> counts = rows_per_bin(load, capacity);
+    return {all_rows(contiguous_choices(experts, slots, load), first_rows, counts), copy_of(counts, load)};
 }
 
 std::tuple<Tensor, Tensor> ragged_layout(const Tensor& experts, const Tensor& slots, const Tensor& load,
@@ -117,18 +117,18 @@ std::tuple<Tensor, Tensor> ragged_layout(const Tensor& experts, const Tensor& sl
     check_routing(experts, slots, load, capacity);
     const int64_t num_rows = checked_num_rows(2 * experts.size(0), experts.size(1));
     const int64_t groups = load.size(0), num_experts = load.size(1);
-    const std::vector<int32_t> kept = kept_tokens(load, capacity);
-    std::vector<int32_t> first_rows(kept.size()), ends(num_experts);
+    const std::vector<int32_t> counts = rows_per_bin(load, capacity);
+    std::vector<int32_t> first_rows(counts.size()), ends(num_experts);
     int64_t next = 0;
     for (int64_t expert = 0; expert < num_experts; ++expert) {
         for (int64_t bin = expert * groups; bin < (expert + 1) * groups; ++bin) {
             first_rows[bin] = static_cast<int32_t>(next);
-            next += kept[bin];
+            next += counts[bin];
             STD_TORCH_CHECK(next <= num_rows, "`load` counts more choices than there are");
         }
         ends[expert] = static_cast<int32_t>(next);
     }
-    return {all_rows(contiguous_choices(experts, slots, load), first_rows, kept), copy_of(ends, load)};
+    return {all_rows(contiguous_choices(experts, slots, load), first_rows, counts), copy_of(ends, load)};
 }
 
 }  // namespace

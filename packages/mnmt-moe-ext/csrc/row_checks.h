@@ -1,6 +1,5 @@
-// What the layouts, `dispatch` and `combine` require of their tensors, on every device. The Python surface
-// has checked it already, with kinder messages; this keeps a direct call through torch.ops from reading out
-// of bounds.
+// Checks of the tensors of layouts, `dispatch` and `combine`, on every device. The Python functions make them
+// too, with better messages; here they keep a direct call through torch.ops from reading out of bounds.
 #pragma once
 
 #include <torch/csrc/stable/tensor.h>
@@ -27,7 +26,7 @@ inline void check_int32(const Tensor& tensor, const char* name, const Tensor& be
     STD_TORCH_CHECK(tensor.device() == beside.device(), "`", name, "` is on another device");
 }
 
-// What a layout is made from.
+// Checks the tensors of a routing.
 inline void check_routing(const Tensor& experts, const Tensor& slots, const Tensor& load, int64_t capacity) {
     check_int32(experts, "experts", experts);
     check_int32(slots, "slots", experts);

@@ -1,4 +1,4 @@
-// Moving tokens to the rows of the experts' buffers and back, on the CPU.
+// `dispatch` and `combine` on the CPU.
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
@@ -78,7 +78,7 @@ int64_t rows_per_thread(int64_t width) {
     return std::max<int64_t>(1, kBytesPerThread / (std::max<int64_t>(1, width) * sizeof(Element)));
 }
 
-// Calls function(begin, end) over ranges of the tokens; it says whether all their rows exist.
+// Calls function(begin, end) over ranges of the tokens; the function returns whether all their rows exist.
 template <typename Element, typename Function>
 void for_tokens(int64_t tokens, int64_t width, Function function) {
     std::atomic<bool> exist = true;
@@ -124,14 +124,14 @@ void zero_tails(const Tensor& buffers, const Tensor& filled, int64_t bin_size) {
 
 Tensor dispatch(const Tensor& tokens, const Tensor& rows, const Tensor& filled, int64_t bin_size) {
     const int64_t num_rows = check_dispatch(tokens, rows, filled, bin_size);
-    const Tensor from = contiguous(tokens), taken = contiguous(rows), counts = contiguous(filled);
+    const Tensor from = contiguous(tokens), row_numbers = contiguous(rows), counts = contiguous(filled);
     check_filled(counts, bin_size);
     const int64_t width = from.size(1);
     Tensor buffers = new_empty(from, {num_rows, width});
     with_element_type(from, [&](auto element) {
         using Element = decltype(element);
         const auto kernels = kernels_for<Element>(buffers);
-        const RowPlan plan{read<int32_t>(taken), num_rows, width};
+        const RowPlan plan{read<int32_t>(row_numbers), num_rows, width};
         const DispatchCall<Element> call{read<Element>(from), write<Element>(buffers)};
         for_tokens<Element>(from.size(0), width, [&](int64_t begin, int64_t end) {
             return kernels.dispatch(plan, call, begin, end);
@@ -144,14 +144,14 @@ Tensor dispatch(const Tensor& tokens, const Tensor& rows, const Tensor& filled, 
 Tensor combine(const Tensor& buffers, const std::optional<Tensor>& weights, const Tensor& rows,
                const Tensor& filled, int64_t bin_size) {
     check_combine(buffers, weights, rows, filled, bin_size);
-    const Tensor from = contiguous(buffers), taken = contiguous(rows);
+    const Tensor from = contiguous(buffers), row_numbers = contiguous(rows);
     const std::optional<Tensor> scales = weights ? std::optional(contiguous(*weights)) : std::nullopt;
     const int64_t tokens = rows.size(0), width = from.size(1);
     Tensor out = new_empty(from, {tokens, width});
     with_element_type(from, [&](auto element) {
         using Element = decltype(element);
         const auto kernels = kernels_for<Element>(out);
-        const RowPlan plan{read<int32_t>(taken), from.size(0), width};
+        const RowPlan plan{read<int32_t>(row_numbers), from.size(0), width};
         const CombineCall<Element> call{
             read<Element>(from), scales ? read<Weight<Element>>(*scales) : nullptr, write<Element>(out)};
         for_tokens<Element>(tokens, width, [&](int64_t begin, int64_t end) {
@@ -165,7 +165,7 @@ std::tuple<Tensor, Tensor> combine_backward(const Tensor& grad, const Tensor& bu
                                             const Tensor& rows, const Tensor& filled, int64_t bin_size) {
     check_combine_backward(grad, buffers, weights, rows, filled, bin_size);
     const Tensor grads = contiguous(grad), from = contiguous(buffers), scales = contiguous(weights);
-    const Tensor taken = contiguous(rows), counts = contiguous(filled);
+    const Tensor row_numbers = contiguous(rows), counts = contiguous(filled);
     check_filled(counts, bin_size);
     const int64_t tokens = rows.size(0), width = from.size(1);
     Tensor grad_buffers = new_empty(from, {from.size(0), width});
@@ -173,7 +173,7 @@ std::tuple<Tensor, Tensor> combine_backward(const Tensor& grad, const Tensor& bu
     with_element_type(from, [&](auto element) {
         using Element = decltype(element);
         const auto kernels = kernels_for<Element>(grad_buffers);
-        const RowPlan plan{read<int32_t>(taken), from.size(0), width};
+        const RowPlan plan{read<int32_t>(row_numbers), from.size(0), width};
         const CombineBackwardCall<Element> call{read<Element>(grads), read<Element>(from),
                                                 read<Weight<Element>>(scales), write<Element>(grad_buffers),
                                                 write<Weight<Element>>(grad_weights)};

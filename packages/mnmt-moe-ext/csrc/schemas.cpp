@@ -14,7 +14,7 @@ STABLE_TORCH_LIBRARY(mnmt_moe_ext, library) {
         "token_ids, "
         "SymInt capacity, int layer, int policy, float threshold, bool renormalise_after) -> (Tensor "
         "weights, "
-        "Tensor auxiliary_loss, Tensor experts, Tensor slots, Tensor load, Tensor made_choices, Tensor "
+        "Tensor auxiliary_loss, Tensor experts, Tensor slots, Tensor load, Tensor used_choices, Tensor "
         "log_sums)");
     library.def(
         "top2_gate_backward(Tensor grad_weights, Tensor grad_auxiliary_loss, Tensor logits, Tensor choices, "

@@ -27,8 +27,8 @@ MNMT_MOE_INLINE int32_t apply_policy(const GateArrays<Logit>& arrays, const Gate
     if (options.policy == Policy::sampled) {
         return choices[1] = sample_second(row, options.num_experts, top, draw, chances);
     }
-    const bool kept = keeps_second(row, options, row[choices[0]], row[choices[1]], top.largest, draw);
-    return kept ? choices[1] : kNone;
+    const bool keep = keeps_second(row, options, row[choices[0]], row[choices[1]], top.largest, draw);
+    return keep ? choices[1] : kNone;
 }
 
 template <typename Logit>
@@ -96,10 +96,10 @@ void assign(const GateArrays<Logit>& arrays, const GateOptions& options, TokenRa
         arrays.slots[pair] = first;
         arrays.slots[pair + 1] = second;
         Gate* weights = arrays.weights + pair;
-        const Gate kept[2] = {first == kNone ? 0 : weights[0], second == kNone ? 0 : weights[1]};
-        const Gate sum = options.renormalise_after ? kept[0] + kept[1] : weights[0] + weights[1];
-        weights[0] = kept[0] / (sum + static_cast<Gate>(kRenormaliseEpsilon));
-        weights[1] = kept[1] / (sum + static_cast<Gate>(kRenormaliseEpsilon));
+        const Gate slotted[2] = {first == kNone ? 0 : weights[0], second == kNone ? 0 : weights[1]};
+        const Gate sum = options.renormalise_after ? slotted[0] + slotted[1] : weights[0] + weights[1];
+        weights[0] = slotted[0] / (sum + static_cast<Gate>(kRenormaliseEpsilon));
+        weights[1] = slotted[1] / (sum + static_cast<Gate>(kRenormaliseEpsilon));
     }
 }
 
@@ -114,13 +114,13 @@ struct Pair {
 template <typename T>
 MNMT_MOE_INLINE Pair<T> weight_gradient(Pair<T> gates, const int32_t* slots, const T* grad_weights,
                                         bool after) {
-    const bool kept[2] = {slots[0] != kNone, slots[1] != kNone};
-    const bool counted[2] = {kept[0] || !after, kept[1] || !after};
-    const Pair<T> grad{kept[0] ? grad_weights[0] : 0, kept[1] ? grad_weights[1] : 0};
-    const T sum = (counted[0] ? gates.first : 0) + (counted[1] ? gates.second : 0) +
-                  static_cast<T>(kRenormaliseEpsilon);
+    const bool has_slot[2] = {slots[0] != kNone, slots[1] != kNone};
+    const bool in_sum[2] = {has_slot[0] || !after, has_slot[1] || !after};
+    const Pair<T> grad{has_slot[0] ? grad_weights[0] : 0, has_slot[1] ? grad_weights[1] : 0};
+    const T sum =
+        (in_sum[0] ? gates.first : 0) + (in_sum[1] ? gates.second : 0) + static_cast<T>(kRenormaliseEpsilon);
     const T shared = (grad.first * gates.first + grad.second * gates.second) / sum;
-    return {(grad.first - (counted[0] ? shared : 0)) / sum, (grad.second - (counted[1] ? shared : 0)) / sum};
+    return {(grad.first - (in_sum[0] ? shared : 0)) / sum, (grad.second - (in_sum[1] ? shared : 0)) / sum};
 }
 
 // With the gates g and their gradient G, dL/dlogits_i = g_i (G_i - sum_j g_j G_j). G is `grad_gates` but for

@@ -23,7 +23,7 @@ Isa best_of_processor() {
 #endif
 }
 
-Isa named(std::string_view name) {
+Isa parse(std::string_view name) {
     for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
         if (name == isa_name(isa)) {
             return isa;
@@ -32,16 +32,16 @@ Isa named(std::string_view name) {
     STD_TORCH_CHECK(false, "`MNMT_MOE_ISA` must be baseline, avx2 or avx512, but is ", std::string(name));
 }
 
-Isa choose() {
-    const char* wanted = std::getenv("MNMT_MOE_ISA");
-    return wanted == nullptr ? best_of_processor() : std::min(best_of_processor(), named(wanted));
+Isa select() {
+    const char* requested = std::getenv("MNMT_MOE_ISA");
+    return requested == nullptr ? best_of_processor() : std::min(best_of_processor(), parse(requested));
 }
 
 }  // namespace
 
 Isa instruction_set() {
-    static const Isa chosen = choose();
-    return chosen;
+    static const Isa isa = select();
+    return isa;
 }
 
 const char* isa_name(Isa isa) {

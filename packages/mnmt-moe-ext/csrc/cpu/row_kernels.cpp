@@ -52,13 +52,13 @@ struct TokenRows {
 
 template <typename Element>
 inline bool find_rows(const RowPlan& plan, const CombineCall<Element>& call, int64_t token,
-                      TokenRows<Element>& found) {
+                      TokenRows<Element>& token_rows) {
     bool exist = true;
     for (int64_t choice = 2 * token; choice < 2 * token + 2; ++choice) {
         if (has_row(plan, choice, exist)) {
-            found.rows[found.count] = call.buffers + plan.rows[choice] * plan.width;
-            found.weights[found.count] = call.weights == nullptr ? 1 : call.weights[choice];
-            ++found.count;
+            token_rows.rows[token_rows.count] = call.buffers + plan.rows[choice] * plan.width;
+            token_rows.weights[token_rows.count] = call.weights == nullptr ? 1 : call.weights[choice];
+            ++token_rows.count;
         }
     }
     return exist;
@@ -89,12 +89,12 @@ template <bool streamed, typename Element>
 bool combine(const RowPlan& plan, const CombineCall<Element>& call, int64_t begin, int64_t end) {
     bool exist = true;
     for (int64_t token = begin; token < end; ++token) {
-        TokenRows<Element> found;
-        exist &= find_rows(plan, call, token, found);
+        TokenRows<Element> token_rows;
+        exist &= find_rows(plan, call, token, token_rows);
         for (int choice = 0; choice < 2; ++choice) {
-            found.coming[choice] = coming_row(plan, call.buffers, 2 * token + 2 + choice, 2 * end);
+            token_rows.coming[choice] = coming_row(plan, call.buffers, 2 * token + 2 + choice, 2 * end);
         }
-        sum_rows<streamed>(found, plan.width, call.out + token * plan.width);
+        sum_rows<streamed>(token_rows, plan.width, call.out + token * plan.width);
     }
     finish_streaming<streamed>();
     return exist;

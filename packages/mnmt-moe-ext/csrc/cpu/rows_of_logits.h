@@ -107,14 +107,15 @@ MNMT_MOE_INLINE TopTwo<T> top_two(const T* row, int64_t padded) {
     }
     const T largest = largest_lane<T>(best);
     const auto first = smallest_lane<T>(best == largest ? best_at : Integers<T>{} + nowhere);
-    const auto taken = best_at == first;
-    best = taken ? next : best;
-    best_at = taken ? next_at : best_at;
+    const auto is_better = best_at == first;
+    best = is_better ? next : best;
+    best_at = is_better ? next_at : best_at;
     const T second_largest = largest_lane<T>(best);
     const auto second = smallest_lane<T>(best == second_largest ? best_at : Integers<T>{} + nowhere);
     // Nothing exceeds -infinity: then the lowest index that is left.
-    const int32_t found = first == nowhere ? 0 : static_cast<int32_t>(first);
-    return {found, second == nowhere ? static_cast<int32_t>(found == 0) : static_cast<int32_t>(second),
+    const int32_t first_expert = first == nowhere ? 0 : static_cast<int32_t>(first);
+    return {first_expert,
+            second == nowhere ? static_cast<int32_t>(first_expert == 0) : static_cast<int32_t>(second),
             largest, second_largest};
 }
 

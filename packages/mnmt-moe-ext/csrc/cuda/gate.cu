@@ -26,7 +26,7 @@ GateShape gate_shape(const Tensor& logits) {
     return {logits.size(0), logits.size(1), static_cast<int>(logits.size(2))};
 }
 
-// What only some policies take, kept alive beside the pointers to it.
+// The tensors of some policies only, which own the memory of the pointers to them.
 struct PolicyTensors {
     PolicyTensors(const Tensor& logits, const std::optional<Tensor>& choices_,
                   const std::optional<Tensor>& seed_and_step_, const std::optional<Tensor>& token_ids_,
@@ -78,7 +78,8 @@ GateResult top2_gate(const Tensor& logits, const Tensor& padding_mask, const std
     const GateShape shape = gate_shape(logits);
     check_per_token(padding_mask, ScalarType::Bool, logits, "padding_mask");
     check_options(capacity, layer, policy, threshold);
-    const PolicyTensors chosen(logits, choices, seed_and_step, token_ids, static_cast<Policy>(policy));
+    const PolicyTensors policy_tensors(logits, choices, seed_and_step, token_ids,
+                                       static_cast<Policy>(policy));
     const OnDeviceOf device(logits);
     const Tensor rows = contiguous(logits), padding = contiguous(padding_mask);
     const int64_t slots = std::min<int64_t>(capacity, std::numeric_limits<int32_t>::max());
@@ -88,9 +89,9 @@ GateResult top2_gate(const Tensor& logits, const Tensor& padding_mask, const std
     Tensor workspace = new_empty(rows, {static_cast<int64_t>(workspace_bytes(shape))}, ScalarType::Byte);
     with_element_type(rows, "logits", [&](auto element) {
         using Logit = decltype(element);
-        launch_gate<Logit>(
-            {read<Logit>(rows), read<bool>(padding), read<int32_t>(chosen.choices), chosen.draws(layer)},
-            shape, options, results.pointers(), workspace.mutable_data_ptr(), device.stream());
+        launch_gate<Logit>({read<Logit>(rows), read<bool>(padding), read<int32_t>(policy_tensors.choices),
+                            policy_tensors.draws(layer)},
+                           shape, options, results.pointers(), workspace.mutable_data_ptr(), device.stream());
     });
     return {results.weights, results.loss,    results.experts, results.slots,
             results.load,    results.choices, results.log_sums};
@@ -110,14 +111,14 @@ Tensor top2_gate_backward(const Tensor& grad_weights, const Tensor& grad_auxilia
                     "`grad_auxiliary_loss` must be a float32 scalar on the device of `logits`");
     const OnDeviceOf device(logits);
     const Tensor grads = contiguous(grad_weights), rows = contiguous(logits), pairs = contiguous(choices);
-    const Tensor kept = contiguous(slots), sums = contiguous(log_sums);
+    const Tensor slot_pairs = contiguous(slots), sums = contiguous(log_sums);
     Tensor counts = new_empty(rows, {static_cast<int64_t>(counts_bytes(shape))}, ScalarType::Byte);
     Tensor grad_logits = new_empty(rows, rows.sizes());
     with_element_type(rows, "logits", [&](auto element) {
         using Logit = decltype(element);
         launch_gate_backward<Logit>(
             {read<float>(grads), read<float>(grad_auxiliary_loss), read<Logit>(rows), read<int32_t>(pairs),
-             read<int32_t>(kept), read<float>(sums), renormalise_after, shape, write<int32_t>(counts),
+             read<int32_t>(slot_pairs), read<float>(sums), renormalise_after, shape, write<int32_t>(counts),
              write<Logit>(grad_logits)},
             device.stream());
     });

@@ -1,4 +1,4 @@
-// Gradient of the gate: first choices counted, then one pass over the logits, a warp a token.
+// Gradient of the gate: counts of first choices, then one pass over the logits, a warp a token.
 #pragma once
 
 #include "gate_slots.cuh"
@@ -68,7 +68,7 @@ __device__ void write_loss_gradient(const GateGradient<Logit>& gradient, int64_t
 }
 
 // Of one token's two choices.
-struct ChosenGradient {
+struct ChoiceGradient {
     int experts[2];
     float gates[2];
     float grads[2];  // d / d gate of what the weights lead to
@@ -77,26 +77,26 @@ struct ChosenGradient {
 // With w_i = k_i g_i / D, k_i = 1 for a kept choice, and D = d_1 g_1 + d_2 g_2 + epsilon:
 // dL/dg_i = (k_i u_i - d_i (k_1 u_1 g_1 + k_2 u_2 g_2) / D) / D.
 template <typename Logit>
-__device__ ChosenGradient chosen_gradient(const GateGradient<Logit>& gradient, int64_t token) {
-    ChosenGradient chosen;
-    bool counted[2];
+__device__ ChoiceGradient choice_gradient(const GateGradient<Logit>& gradient, int64_t token) {
+    ChoiceGradient choices;
+    bool in_sum[2];
     float sum = kRenormaliseEpsilon;
     float shared = 0;
     for (int rank = 0; rank < 2; ++rank) {
         const int expert = gradient.choices[2 * token + rank];
-        const bool kept = gradient.slots[2 * token + rank] != kNone;
+        const bool has_slot = gradient.slots[2 * token + rank] != kNone;
         const float logit = to_float(gradient.logits[token * gradient.shape.num_experts + expert]);
-        counted[rank] = kept || !gradient.renormalise_after;
-        chosen.experts[rank] = expert;
-        chosen.gates[rank] = expf(logit - gradient.log_sums[token]);
-        chosen.grads[rank] = kept ? gradient.grad_weights[2 * token + rank] : 0;
-        sum += counted[rank] ? chosen.gates[rank] : 0;
-        shared += chosen.grads[rank] * chosen.gates[rank];
+        in_sum[rank] = has_slot || !gradient.renormalise_after;
+        choices.experts[rank] = expert;
+        choices.gates[rank] = expf(logit - gradient.log_sums[token]);
+        choices.grads[rank] = has_slot ? gradient.grad_weights[2 * token + rank] : 0;
+        sum += in_sum[rank] ? choices.gates[rank] : 0;
+        shared += choices.grads[rank] * choices.gates[rank];
     }
     for (int rank = 0; rank < 2; ++rank) {
-        chosen.grads[rank] = (chosen.grads[rank] - (counted[rank] ? shared / sum : 0)) / sum;
+        choices.grads[rank] = (choices.grads[rank] - (in_sum[rank] ? shared / sum : 0)) / sum;
     }
-    return chosen;
+    return choices;
 }
 
 // Through the softmax: dL/dl_i = g_i (G_i - sum_j g_j G_j).
@@ -112,13 +112,13 @@ __device__ void write_gradient(const GateGradient<Logit>& gradient, int64_t toke
         value = expf(value - log_sum);
         dot += value * loss_gradient[expert];
     });
-    const ChosenGradient chosen = chosen_gradient(gradient, token);
-    dot = warp_sum(dot) + chosen.gates[0] * chosen.grads[0] + chosen.gates[1] * chosen.grads[1];
+    const ChoiceGradient choices = choice_gradient(gradient, token);
+    dot = warp_sum(dot) + choices.gates[0] * choices.grads[0] + choices.gates[1] * choices.grads[1];
     Logit* out = gradient.grad_logits + token * num_experts;
     row.each(num_experts, [&](int expert, float value) {
         float grad = loss_gradient[expert] - dot;
-        grad += expert == chosen.experts[0] ? chosen.grads[0] : 0;
-        grad += expert == chosen.experts[1] ? chosen.grads[1] : 0;
+        grad += expert == choices.experts[0] ? choices.grads[0] : 0;
+        grad += expert == choices.experts[1] ? choices.grads[1] : 0;
         out[expert] = from_float<Logit>(value * grad);
     });
 }

@@ -110,12 +110,12 @@ __device__ void write_choice(const ChoiceArguments<Logit>& arguments, int64_t to
     }
     if (rank < 2) {
         const int expert = rank == 0 ? choice.first : choice.second;
-        const bool kept = rank == 0 || choice.second_kept;
+        const bool keep = rank == 0 || choice.second_kept;
         const float logit = to_float(arguments.logits[token * num_experts + expert]);
         arguments.choices[2 * token + rank] = expert;
-        arguments.experts[2 * token + rank] = kept ? expert : kNone;
+        arguments.experts[2 * token + rank] = keep ? expert : kNone;
         arguments.gates[2 * token + rank] = expf(logit - largest) / sum;
-        if (kept) {
+        if (keep) {
             atomicAdd(claims + rank * num_experts + expert, 1);
         }
     }

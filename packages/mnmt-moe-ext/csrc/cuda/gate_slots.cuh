@@ -17,7 +17,7 @@ struct ExpertTotals {
     float gates;
 };
 
-// What the scan over strips leaves: totals.claims become the claims on the strips before.
+// The result of the scan over strips: totals.claims become the claims on the strips before.
 struct GateTotals {
     int32_t* load;    // (groups, experts, 2)
     double* balance;  // (groups, tiles): sum of f_e m_e over a tile's experts
@@ -109,10 +109,10 @@ __global__ void __launch_bounds__(kScanThreads) scan_kernel(ScanArguments argume
     if (expert < arguments.shape.num_experts) {
         each_strip(arguments, group, expert, [&](int32_t* claims, float) {
             int32_t* second = claims + arguments.shape.num_experts;
-            const ExpertTotals here{*claims, *second, 0};
+            const ExpertTotals strip{*claims, *second, 0};
             *claims = before.first;
             *second = before.second;
-            before = {before.first + here.first, before.second + here.second, 0};
+            before = {before.first + strip.first, before.second + strip.second, 0};
         });
     }
     if (warp_index() == 0) {

@@ -1,4 +1,4 @@
-// What kernels are written against, and how they are launched. The kernels and the functions that launch them
+// The vocabulary of the kernels, and their launch. The kernels and the functions that launch them
 // take raw pointers and include no torch header; with MNMT_MOE_EMULATED they run on the CPU (tests/emulator).
 #pragma once
 

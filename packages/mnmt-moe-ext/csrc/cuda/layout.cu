@@ -1,4 +1,4 @@
-// Which row of the buffers each choice takes, on a GPU.
+// The row of the buffers that each choice takes, on a GPU.
 #include "layout.cuh"
 
 #include <torch/csrc/stable/library.h>
@@ -15,7 +15,7 @@ namespace {
 using torch::stable::contiguous;
 using torch::stable::new_empty;
 
-// A routing's tensors, kept alive beside the pointers to them.
+// The tensors of a routing, which own the memory of the pointers to them.
 struct Routed {
     Routed(const Tensor& experts_, const Tensor& slots_, const Tensor& load_, int64_t capacity)
         : experts(contiguous(experts_)), slots(contiguous(slots_)), load(contiguous(load_)) {

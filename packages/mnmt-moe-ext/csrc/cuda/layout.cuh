@@ -22,8 +22,8 @@ struct RoutedTokens {
     int32_t capacity;
 };
 
-// Tokens of the group that have a slot at the expert.
-__device__ inline int32_t kept_tokens(const RoutedTokens& routed, int64_t group, int64_t expert) {
+// The number of tokens of the group that have a slot at the expert.
+__device__ inline int32_t rows_in_bin(const RoutedTokens& routed, int64_t group, int64_t expert) {
     const int32_t* load = routed.load + (group * routed.shape.num_experts + expert) * 2;
     const int64_t claims = int64_t{load[0]} + load[1];
     return static_cast<int32_t>(claims < routed.capacity ? claims : routed.capacity);
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kLayoutThreads)
         rows[index] = row_of(routed, index, nullptr, bin_size);
     }
     if (index < shape.num_experts * shape.groups) {
-        filled[index] = kept_tokens(routed, index % shape.groups, index / shape.groups);
+        filled[index] = rows_in_bin(routed, index % shape.groups, index / shape.groups);
     }
 }
 
@@ -75,10 +75,10 @@ __global__ void __launch_bounds__(kLayoutThreads)
     int32_t before = 0;
     for (int64_t start = 0; start < groups; start += kWarpSize) {
         const int64_t group = start + lane_index();
-        const int32_t kept = group < groups ? kept_tokens(routed, group, expert) : 0;
-        const int32_t through = before + warp_prefix_sum(kept);
+        const int32_t count = group < groups ? rows_in_bin(routed, group, expert) : 0;
+        const int32_t through = before + warp_prefix_sum(count);
         if (group < groups) {
-            bases[expert * groups + group] = through - kept;
+            bases[expert * groups + group] = through - count;
         }
         before = __shfl_sync(kAllLanes, through, kWarpSize - 1);
     }

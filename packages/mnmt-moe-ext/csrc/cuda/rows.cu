@@ -1,4 +1,4 @@
-// Moving tokens to the rows of the experts' buffers and back, on a GPU.
+// `dispatch` and `combine` on a GPU.
 #include "rows.cuh"
 
 #include <torch/csrc/stable/library.h>
@@ -20,12 +20,12 @@ using torch::stable::new_empty;
 Tensor dispatch(const Tensor& tokens, const Tensor& rows, const Tensor& filled, int64_t bin_size) {
     const int64_t num_rows = check_dispatch(tokens, rows, filled, bin_size);
     const OnDeviceOf device(tokens);
-    const Tensor from = contiguous(tokens), taken = contiguous(rows), counts = contiguous(filled);
+    const Tensor from = contiguous(tokens), row_numbers = contiguous(rows), counts = contiguous(filled);
     Tensor buffers = new_empty(from, {num_rows, from.size(1)});
     with_element_type(from, "tokens", [&](auto element) {
         using T = decltype(element);
         launch_dispatch<T>(
-            {read<T>(from), read<int32_t>(taken), Bins{read<int32_t>(counts), counts.size(0), bin_size},
+            {read<T>(from), read<int32_t>(row_numbers), Bins{read<int32_t>(counts), counts.size(0), bin_size},
              from.size(0), from.size(1), write<T>(buffers)},
             device.stream());
     });
@@ -36,13 +36,13 @@ Tensor combine(const Tensor& buffers, const std::optional<Tensor>& weights, cons
                const Tensor& filled, int64_t bin_size) {
     check_combine(buffers, weights, rows, filled, bin_size);
     const OnDeviceOf device(buffers);
-    const Tensor from = contiguous(buffers), taken = contiguous(rows);
+    const Tensor from = contiguous(buffers), row_numbers = contiguous(rows);
     const std::optional<Tensor> scales = contiguous_if_any(weights);
-    Tensor tokens = new_empty(from, {taken.size(0), from.size(1)});
+    Tensor tokens = new_empty(from, {row_numbers.size(0), from.size(1)});
     with_element_type(from, "buffers", [&](auto element) {
         using T = decltype(element);
-        launch_combine<T>({read<T>(from), read<float>(scales), read<int32_t>(taken), from.size(0),
-                           taken.size(0), from.size(1), write<T>(tokens)},
+        launch_combine<T>({read<T>(from), read<float>(scales), read<int32_t>(row_numbers), from.size(0),
+                           row_numbers.size(0), from.size(1), write<T>(tokens)},
                           device.stream());
     });
     return tokens;
@@ -53,15 +53,16 @@ std::tuple<Tensor, Tensor> combine_backward(const Tensor& grad, const Tensor& bu
     check_combine_backward(grad, buffers, weights, rows, filled, bin_size);
     const OnDeviceOf device(buffers);
     const Tensor grads = contiguous(grad), from = contiguous(buffers), scales = contiguous(weights);
-    const Tensor taken = contiguous(rows), counts = contiguous(filled);
+    const Tensor row_numbers = contiguous(rows), counts = contiguous(filled);
     Tensor grad_buffers = new_empty(from, from.sizes());
     Tensor grad_weights = new_empty(scales, scales.sizes());
     with_element_type(from, "buffers", [&](auto element) {
         using T = decltype(element);
-        launch_combine_backward<T>({read<T>(grads), read<T>(from), read<float>(scales), read<int32_t>(taken),
-                                    Bins{read<int32_t>(counts), counts.size(0), bin_size}, taken.size(0),
-                                    from.size(1), write<T>(grad_buffers), write<float>(grad_weights)},
-                                   device.stream());
+        launch_combine_backward<T>(
+            {read<T>(grads), read<T>(from), read<float>(scales), read<int32_t>(row_numbers),
+             Bins{read<int32_t>(counts), counts.size(0), bin_size}, row_numbers.size(0), from.size(1),
+             write<T>(grad_buffers), write<float>(grad_weights)},
+            device.stream());
     });
     return {grad_buffers, grad_weights};
 }

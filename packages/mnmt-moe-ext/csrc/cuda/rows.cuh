@@ -1,4 +1,4 @@
-// Tokens to rows of buffers and back.
+// Kernels of `dispatch` and `combine`.
 #pragma once
 
 #include "pack.cuh"

@@ -1,4 +1,4 @@
-// What every CUDA operator does before it launches: its device made current, its stream found.
+// The preparation of every CUDA launch: the tensor's device becomes current, and its stream is returned.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// A warp's reductions, and the numbers that kernels here agree on.
+// Reductions of a warp, and constants of all kernels.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ __host__ __device__ constexpr Integer ceil_div(Integer count, Integer size) {
     return (count + size - 1) / size;
 }
 
-// The index, or kNone if it is outside [0, size): numbers in tensors are not to lead out of bounds.
+// The index, or kNone if it is outside [0, size): numbers in tensors must not lead out of bounds.
 __device__ inline int32_t index_below(int32_t index, int64_t size) {
     return index >= 0 && index < size ? index : kNone;
 }
