@@ -59,6 +59,9 @@ def readers() -> list[Reader]:
     exact, rounded = "drawn, exact", "dealt in turn, rounded to integers"
     available = [Reader(name="mnmt-data", read=our_batches, weights=exact, resume="constant time")]
     if is_installed("datasets"):
+        import datasets
+
+        datasets.disable_progress_bars()
         relaid, replay = "lays the pass out anew", "replays, or loses the buffer"
         available += [
             Reader(
