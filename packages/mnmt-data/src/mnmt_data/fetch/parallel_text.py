@@ -129,7 +129,7 @@ def _bitexts(
 def _write(
     folder: Path, bitexts: Iterator[tuple[Pair, Bitext]], testset: str, report: Report
 ) -> dict[str, int]:
-    """Write one task after the other, and counts the pairs of each."""
+    """Write one task after the other, and return the pairs of each."""
     counts: dict[str, int] = {}
     for pair, bitext in bitexts:
         task = "-".join(pair)

@@ -161,7 +161,7 @@ def _settings(config: SyntheticConfig) -> dict[str, Any]:
 
 
 def _write_pairs(config: SyntheticConfig, folder: Path, stem: str, count: int) -> dict[str, str]:
-    """Write `count` pairs to the two files of `stem`, SPLIT.SRC-TGT; returns {file name: SHA-256}."""
+    """Write `count` pairs to the two files of `stem`, SPLIT.SRC-TGT; return {file name: SHA-256}."""
     split, task = stem.split(".")
     names = [f"{stem}.{language}" for language in task.split("-")]
     checksums = [sha256(), sha256()]
