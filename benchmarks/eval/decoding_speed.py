@@ -31,8 +31,9 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -179,8 +180,8 @@ def trained_case(run: Path, task: str, sentences: int) -> Case:
     loaded = load_run(run)
     data = open_prepared(loaded.data)
     shard = data.shard("test", task)
-    rows = torch.linspace(0, len(shard) - 1, min(sentences, len(shard))).long().unique()
-    src, _ = shard.gather(rows.numpy())
+    rows = np.unique(np.linspace(0, len(shard) - 1, min(sentences, len(shard))).astype(np.int64))
+    src, _ = shard.gather(rows)
     return Case(
         name=loaded.record.run,
         model=loaded.model.translation_model,
@@ -210,7 +211,7 @@ def random_case(name: str, sentences: int, scratch: Path) -> Case:
 def make_ways(case: Case, folder: Path, config: DecodingConfig) -> dict[str, Way]:
     """Return all ways to decode the model, which is exported to `folder`."""
     export_hugging_face(case.model.config, case.model.state_dict(), case.vocabulary, folder)
-    shared = {"beam": config.beam, "device": config.device}
+    shared: Any = {"beam": config.beam, "device": config.device}
     ways: dict[str, Way] = {
         FLAT: ours(case.model, "flat", exact=config.exact, **shared),
         REORDER: ours(case.model, "reorder", exact=config.exact, **shared),

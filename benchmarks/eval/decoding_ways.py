@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
@@ -44,9 +45,7 @@ def ours(
 
 def transformers(folder: Path, *, beam: int, device: str, exact: bool) -> Way:
     """Return `generate` of `T5ForConditionalGeneration`."""
-    from transformers import T5ForConditionalGeneration
-
-    model = T5ForConditionalGeneration.from_pretrained(folder).eval().to(device)
+    model = import_module("transformers").T5ForConditionalGeneration.from_pretrained(folder).eval().to(device)
 
     @torch.inference_mode()
     def translate(src: Tensor, fewest: int, most: int) -> Output:
@@ -72,9 +71,7 @@ def ctranslate2_float32(folder: Path, *, beam: int, device: str, threads: int, n
     It stops when `n_best` hypotheses have ended and the best of the beam is one of them. With 1 that is
     before the other ways stop, with `beam` about when they do.
     """
-    import ctranslate2
-
-    translator = ctranslate2.Translator(
+    translator = import_module("ctranslate2").Translator(
         str(folder), device=device, compute_type="float32", inter_threads=1, intra_threads=threads
     )
     vocabulary = json.loads((folder / "shared_vocabulary.json").read_text(encoding="utf-8"))

@@ -35,6 +35,7 @@ from mnmt_laws import (
     profile_intervals,
     simulate,
 )
+from mnmt_laws.laws import LawName
 
 SIZES = (18881024, 63714816, 127427328, 191139840, 339787776, 453049344, 707869184, 1019312128)
 WEIGHTS = (0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 1.0)
@@ -42,6 +43,7 @@ LAWS = {
     "en-de": TaskLaw(alpha=0.42, beta=1300, l_inf=0.85, c1=0.18, c2=0.55, c3=1.1),
     "en-zh": TaskLaw(alpha=0.35, beta=520, l_inf=1.1, c1=0.12, c2=0.5, c3=1.3),
 }
+FITTED: tuple[LawName, ...] = ("per-weighting", "joint", "capacity")
 METHODS = (ResidualBootstrap, ClusterBootstrap, Perturbation)
 LARGER, UNSEEN = 4e9, 0.2
 Interval = tuple[float, float]
@@ -82,14 +84,14 @@ def study(seed: int, *, noise: float, refits: int) -> list[tuple[str, str, str, 
     table = simulate(LAWS, sizes=SIZES, weights=(*WEIGHTS, 0.0), noise=noise, seed=seed)
     observations = observe(table)
     rows = []
-    for law in ("per-weighting", "joint", "capacity"):
+    for law in FITTED:
         for method, quantity, truth, (low, high) in intervals(observations, law, seed, refits):
             rows.append((law, method, quantity, bool(low <= truth <= high), high - low))
     return rows
 
 
 def intervals(
-    observations: Observations, law: str, seed: int, refits: int
+    observations: Observations, law: LawName, seed: int, refits: int
 ) -> Iterator[tuple[str, str, float, Interval]]:
     """Yield every interval of one law, with its method, its quantity and the truth."""
     for method in METHODS:
@@ -119,8 +121,7 @@ def _derived(fitted: LawFit) -> Iterator[tuple[str, float, Interval]]:
         yield f"loss at {LARGER:.0e}", truth.loss(LARGER, weight), tuple(np.quantile(draws, [0.025, 0.975]))
         if fitted.law.name == "joint":
             fraction = effective_fractions(fitted).fractions.interval.sel(task=task, weight=0.1)
-            share = 0.1 + truth.c1 * 0.1**truth.c2 * 0.9**truth.c3
-            yield "f(0.1)", share, bounds(fraction)
+            yield "f(0.1)", truth.fraction(0.1), bounds(fraction)
 
 
 def bounds(values: xr.DataArray) -> Interval:

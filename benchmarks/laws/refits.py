@@ -22,11 +22,13 @@ from scipy.optimize import least_squares
 from benchmarks.laws.coverage import LAWS, SIZES, WEIGHTS
 from benchmarks.measurement import Figures, Out, print_table, provenance, run, write_report
 from mnmt_laws import Observations, Perturbation, fit, observe, simulate
+from mnmt_laws.laws import LawName
 
 Array = NDArray[np.float64]
 Model = Callable[[Array], tuple[Array, Array]]
 """Log-predictions (n,) and their derivatives (n, P) at a parameter vector."""
 
+FITTED: tuple[LawName, ...] = ("joint", "capacity")
 LOW_ALPHA, HIGH_ALPHA = 0.01, 4.0
 
 
@@ -42,15 +44,13 @@ def main(*, refits: int = 1000, starts: int = 8, peer_refits: int | None = None,
     table = simulate(LAWS, sizes=SIZES, weights=(*WEIGHTS, 0.0), noise=0.01, seed=1)
     observations = observe(table)
     count = min(peer_refits or refits, refits)
-    rows = [
-        measure(observations, law, refits=refits, starts=starts, count=count) for law in ("joint", "capacity")
-    ]
+    rows = [measure(observations, law, refits=refits, starts=starts, count=count) for law in FITTED]
     print_table(rows)
     what = "perturbation refits of 2 tasks x 8 sizes x 8 weights, log-ols"
     write_report(out, what, {"results": rows}, provenance("mnmt-laws", "numpy", "scipy"))
 
 
-def measure(observations: Observations, law: str, *, refits: int, starts: int, count: int) -> Figures:
+def measure(observations: Observations, law: LawName, *, refits: int, starts: int, count: int) -> Figures:
     """Return the seconds of both for one law, and how their objectives differ."""
     method = Perturbation(refits=refits)
     fit(observations, law=law, uncertainty=Perturbation(refits=2))
@@ -94,15 +94,31 @@ def peer(law: str, size: Array, weight: Array, copies: Array, starts: int) -> Ar
     for values in copies:
         low, high, draw = space(law, factors, float(values.min()), rng)
         logs = np.log(values)
-        ends = [
-            least_squares(
-                lambda theta, logs=logs: model(theta)[0] - logs, draw(), jac=lambda theta: model(theta)[1],
-                bounds=(low, high), x_scale="jac", ftol=1e-12, xtol=1e-12, gtol=1e-12, max_nfev=500,
-            ).cost
-            for _ in range(starts)
-        ]  # fmt: skip
-        best.append(min(ends))
+        best.append(min(descend(model, logs, draw(), (low, high)) for _ in range(starts)))
     return np.array(best)
+
+
+def descend(model: Model, logs: Array, start: Array, bounds: tuple[Array, Array]) -> float:
+    """Return the half sum of squares where scipy ends from one start."""
+
+    def residuals(theta: Array) -> Array:
+        return model(theta)[0] - logs
+
+    def jacobian(theta: Array) -> Array:
+        return model(theta)[1]
+
+    result = least_squares(
+        residuals,
+        start,
+        jac=jacobian,
+        bounds=bounds,
+        x_scale="jac",
+        ftol=1e-12,
+        xtol=1e-12,
+        gtol=1e-12,
+        max_nfev=500,
+    )
+    return float(result.cost)
 
 
 def space(

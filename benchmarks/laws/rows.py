@@ -96,7 +96,8 @@ def make_table(kind: Kind, rows: int) -> pd.DataFrame:
         rng.choice(np.array(SIZES, float), rows) if kind == "repeated" else np.exp(rng.uniform(16, 21, rows))
     )
     weight = rng.choice(np.array(WEIGHTS), rows)
-    share = weight + law.c1 * weight**law.c2 * (1 - weight) ** law.c3
+    fractions = {each: law.fraction(each) for each in WEIGHTS}
+    share = np.array([fractions[each] for each in weight.tolist()])
     value = (law.beta * (share * size) ** -law.alpha + law.l_inf) * (1 + 0.01 * rng.standard_normal(rows))
     return pd.DataFrame(
         {

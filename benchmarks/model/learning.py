@@ -167,7 +167,7 @@ def train_theirs(run: RunConfig, data: PreparedData) -> Any:
         torch.manual_seed(run.seed * 1_000_003 + step)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(config, step)
-        batch_loss(model, stream.batch(step - 1)).backward()
+        torch.autograd.backward(batch_loss(model, stream.batch(step - 1)))
         clip_gradients(model, config.clip_norm)
         optimizer.step()
         optimizer.zero_grad()
@@ -195,9 +195,8 @@ def summarise(rows: Sequence[Figures]) -> list[Figures]:
     """Return the mean losses over the seeds."""
     table = []
     for testset in ("dev", "test"):
-        means = {
-            who: fmean(row[who][testset] for row in rows) for who in ("ours", "theirs") if who in rows[0]
-        }
+        peers = [who for who in ("ours", "theirs") if who in rows[0]]
+        means = {who: fmean(float(row[who][testset]) for row in rows) for who in peers}
         table.append({"test set": testset, **{who: f"{mean:.4f}" for who, mean in means.items()}})
         if "theirs" in means:
             table[-1]["difference"] = f"{means['ours'] / means['theirs'] - 1:+.2%}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -144,11 +145,12 @@ def their_model(config: ModelConfig, vocab_size: int, dropout: float, *, seed: i
     Raises:
         RuntimeError: It has other weights than ours.
     """
-    from transformers import T5Config, T5ForConditionalGeneration
-
+    transformers: Any = import_module("transformers")
     ours = build_model(config, vocab_size)
     initialise(ours, seed)
-    model = T5ForConditionalGeneration(T5Config(**t5_config(config, vocab_size) | {"dropout_rate": dropout}))
+    model = transformers.T5ForConditionalGeneration(
+        transformers.T5Config(**t5_config(config, vocab_size) | {"dropout_rate": dropout})
+    )
     weights = {hugging_face_name(name): weight for name, weight in ours.state_dict().items()}
     missing, unexpected = model.load_state_dict(weights, strict=False)
     copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"}
@@ -162,9 +164,8 @@ def their_optimizer(model: nn.Module, case: Case) -> torch.optim.Optimizer:
     """Return the optimiser of `case` with the settings of ours."""
     rate = RATES[case.optimizer]
     if case.optimizer == "adafactor":
-        from transformers.optimization import Adafactor
-
-        adafactor: torch.optim.Optimizer = Adafactor(
+        optimization: Any = import_module("transformers.optimization")
+        adafactor: torch.optim.Optimizer = optimization.Adafactor(
             model.parameters(), lr=rate, scale_parameter=True, relative_step=False
         )
         return adafactor

@@ -16,7 +16,7 @@ lengths of real text.
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 
@@ -71,7 +71,9 @@ def main(
     rows = []
     for name in presets:
         model = SIZES[name].model if name in SIZES else preset(name).config
-        peers = {"mnmt-model": partial(OurTrainer, model, vocab_size, case, data)}
+        peers: dict[str, Callable[[], Trainer]] = {
+            "mnmt-model": partial(OurTrainer, model, vocab_size, case, data)
+        }
         if is_installed("transformers"):
             peers["transformers"] = partial(TheirTrainer, model, vocab_size, case, data.stream.batch)
         for peer, make in peers.items():
@@ -85,7 +87,7 @@ def main(
 
 
 def measure(
-    make: partial[Trainer],
+    make: Callable[[], Trainer],
     model: ModelConfig,
     vocab_size: int,
     data: TrainingData,
