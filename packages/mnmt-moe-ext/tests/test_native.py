@@ -14,6 +14,7 @@ import torch
 
 import mnmt_moe_ext
 from mnmt_moe_ext import build_info, is_available, native, top2_gate
+from mnmt_moe_ext.__main__ import main
 
 # Where the compiler left nothing; an editable installation would find its operators elsewhere.
 NOT_COMPILED = """
@@ -83,3 +84,11 @@ def test_missing_cuda_kernels_name_the_build_command(monkeypatch: pytest.MonkeyP
 def test_other_devices_are_named() -> None:
     with pytest.raises(RuntimeError, match=r"the CPU and for CUDA, but not for meta\.$"):
         top2_gate(torch.zeros(1, 2, 3, device="meta"), capacity=4)
+
+
+def test_the_command_prints_the_build(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main() == 0
+    version, operators, *details = capsys.readouterr().out.splitlines()
+    assert version == f"mnmt-moe-ext {mnmt_moe_ext.__version__}"
+    assert operators.startswith("compiled operators: cpu")
+    assert f"compiler: {build_info().compiler}" in details
