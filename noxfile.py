@@ -62,7 +62,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Types of every package, strictly."""
+    """Check the types of every package, strictly."""
     install(session, PIPELINE, "--group=types")
     session.run("mypy", *SOURCES, "benchmarks", "noxfile.py", ".ci")
 
@@ -70,7 +70,7 @@ def types(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("suite", SUITES, ids=SUITES)
 def tests(session: nox.Session, suite: str) -> None:
-    """The whole suite, warnings as errors, an environment a package; what follows `--` goes to pytest."""
+    """Run all tests, warnings as errors, an environment a package; pytest gets what follows `--`."""
     if suite == "integration":
         install(session, PACKAGES, "--group=test")
         run_pytest(session, "tests/integration", report="integration")
@@ -82,13 +82,13 @@ def tests(session: nox.Session, suite: str) -> None:
 
 @nox.session(venv_backend="none")
 def integration(session: nox.Session) -> None:
-    """tests(integration): the four commands on a tiny study, killed and resumed, and wrong inputs."""
+    """Run tests(integration): the four commands on a tiny study, killed and resumed, and wrong inputs."""
     session.notify("tests(integration)", session.posargs)
 
 
 @nox.session
 def emulated(session: nox.Session) -> None:
-    """Models against their oracles, and resumed runs, as on a processor with SSE4.1 and no AVX."""
+    """Test models against their oracles, and resumed runs, as on a processor with SSE4.1 and no AVX."""
     install(session, ["model"], *test_groups("model"))
     session.chdir(folder("model"))
     run_pytest(session, *EMULATED, report="emulated", env=SSE41)
@@ -96,7 +96,7 @@ def emulated(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=False)
 def purity(session: nox.Session) -> None:
-    """No torch: the laws wheel works alone, and mnmt_data and mnmt_eval.metrics work without it."""
+    """Test that the laws wheel works alone, and mnmt_data and mnmt_eval.metrics without torch."""
     session.install("--group=test", make_wheel(session, "laws"))
     run_pytest(session, "tests/purity/test_laws_alone.py", report="purity-laws")
     install_without_torch(session, ["data", "eval"])
@@ -105,7 +105,7 @@ def purity(session: nox.Session) -> None:
 
 @nox.session
 def build(session: nox.Session) -> None:
-    """Wheels and sdists of all packages, installed from these files in a clean place and imported."""
+    """Build wheels and sdists of all packages, install these files in a clean place, and import them."""
     session.install("build", "hatchling", "virtualenv", *BUILD_REQUIREMENTS)
     with TemporaryDirectory() as place:
         for package in PACKAGES:
@@ -119,7 +119,7 @@ def build(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation with its API pages, warnings as errors, in docs/_build."""
+    """Build the documentation with its API pages in docs/_build, warnings as errors."""
     session.install("--group=docs")
     install_without_torch(session, PIPELINE)
     session.run("python", "docs/model/write_train_keys.py", "--check")
@@ -138,7 +138,7 @@ def benchmarks(session: nox.Session) -> None:
 
 @nox.session
 def study(session: nox.Session) -> None:
-    """A study from data to report: studies/synthetic.toml, or those named after `--`."""
+    """Run a study from data to report: studies/synthetic.toml, or those named after `--`."""
     paths = session.posargs or ["studies/synthetic.toml"]
     install(session, PACKAGES if any(map(has_experts, paths)) else PIPELINE)
     for path in paths:
@@ -164,7 +164,7 @@ def dev(session: nox.Session) -> None:
 
 @nox.session
 def ext_cuda(session: nox.Session) -> None:
-    """The CUDA kernels of mnmt-moe-ext compile; needs nvcc, but no GPU."""
+    """Compile the CUDA kernels of mnmt-moe-ext, which needs nvcc but no GPU."""
     if shutil.which("nvcc") is None:
         session.skip("nvcc is not on PATH; it comes with the CUDA toolkit")
     session.install(*BUILD_REQUIREMENTS)
@@ -173,17 +173,17 @@ def ext_cuda(session: nox.Session) -> None:
 
 
 def folder(package: str) -> str:
-    """Where a package is."""
+    """Return where a package is."""
     return f"./packages/mnmt-{package}"
 
 
 def read_toml(path: str) -> dict[str, Any]:
-    """A TOML file; relative to this one, as everything here is."""
+    """Read a TOML file; its path is relative to this file."""
     return tomllib.loads((ROOT / path).read_text(encoding="utf-8"))
 
 
 def test_groups(package: str) -> list[str]:
-    """What pip takes to install what a package's tests need."""
+    """Return the arguments with which pip installs what a package's tests need."""
     file = f"{folder(package)}/pyproject.toml"
     return [f"--group={file}:{group}" for group in read_toml(file)["dependency-groups"]]
 
@@ -198,7 +198,7 @@ def install(session: nox.Session, packages: Iterable[str], *arguments: str) -> N
 
 
 def native_wheel(session: nox.Session) -> str:
-    """The wheel of mnmt-moe-ext for the CPU: built once for all sessions, and again after a change."""
+    """Return the wheel of mnmt-moe-ext for the CPU, built once for all sessions and again after a change."""
     wheels = ROOT / ".nox/wheels" / native_digest()
     with (ROOT / ".nox/wheels.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two sessions may run at a time
@@ -212,7 +212,7 @@ def native_wheel(session: nox.Session) -> str:
 
 
 def native_digest() -> str:
-    """Of all that the wheel of mnmt-moe-ext is made of."""
+    """Return a digest of everything that the wheel of mnmt-moe-ext is made of."""
     package = ROOT / folder("moe-ext")
     sources = [path for part in ("csrc", "src") for path in (package / part).rglob("*.*")]
     files = [
@@ -233,18 +233,18 @@ def install_without_torch(session: nox.Session, packages: Sequence[str]) -> None
 
 
 def has_experts(study: str) -> bool:
-    """Whether a study trains mixtures of experts."""
+    """Return whether a study trains mixtures of experts."""
     return "num_experts" in (ROOT / study).read_text(encoding="utf-8")
 
 
 def requirements(package: str) -> list[str]:
-    """What a package requires to run."""
+    """Return what a package requires to run."""
     required: list[str] = read_toml(f"{folder(package)}/pyproject.toml")["project"]["dependencies"]
     return required
 
 
 def with_required(packages: Iterable[str]) -> list[str]:
-    """Packages and, recursively, those of this repository that they require."""
+    """Return packages and, recursively, those of this repository that they require."""
     chosen: list[str] = []
     waiting = list(packages)
     while waiting:

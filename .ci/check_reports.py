@@ -20,7 +20,7 @@ Test = tuple[str, str]
 def main() -> int:
     """Print why tests were skipped, what is wrong, and the totals; return 1 if anything is wrong, else 0."""
     cases = [case for report in sorted(REPORTS.glob("*.xml")) for case in ET.parse(report).iter("testcase")]
-    skipped = {name(case): reason for case in cases if (reason := skip_reason(case)) is not None}
+    skipped = {case_name(case): reason for case in cases if (reason := skip_reason(case)) is not None}
     missing = sorted(set(expected_tests()) - {reported_test(case) for case in cases})
     unreasoned = [case for case, reason in skipped.items() if reason in NO_REASON]
     for reason, count in Counter(skipped.values()).items():
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def expected_tests() -> Iterator[Test]:
-    """Every test function of every package and of the whole repository, and at least one of each."""
+    """Yield every test function of the packages and of the repository, and at least one of each."""
     for owner in (*ROOT.glob("packages/*/"), ROOT):
         files = sorted(owner.glob("tests/**/test_*.py"))
         yield from (test for file in files for test in written_tests(file))
@@ -44,31 +44,31 @@ def expected_tests() -> Iterator[Test]:
 
 
 def written_tests(file: Path) -> Iterator[Test]:
-    """The test functions of a file."""
+    """Yield the test functions of a file."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             yield file.relative_to(ROOT).as_posix(), node.name
 
 
 def reported_test(case: ET.Element) -> Test:
-    """The test function that a case of it reports."""
+    """Return the test function that a case reports."""
     return case.get("file", ""), case.get("name", "").partition("[")[0]
 
 
-def name(case: ET.Element) -> str:
-    """A case as pytest writes it."""
+def case_name(case: ET.Element) -> str:
+    """Return a case's name as pytest writes it."""
     return f"{case.get('file')}::{case.get('name')}"
 
 
 def outcome(case: ET.Element) -> str:
-    """`passed`, `failed` (in the test or around it) or `skipped`."""
+    """Return `passed`, `failed` (in the test or around it) or `skipped`."""
     if case.find("failure") is not None or case.find("error") is not None:
         return "failed"
     return "passed" if case.find("skipped") is None else "skipped"
 
 
 def skip_reason(case: ET.Element) -> str | None:
-    """Why a case was skipped, or None if it was not."""
+    """Return why a case was skipped, or None if it was not."""
     skipped = case.find("skipped")
     return None if skipped is None else skipped.get("message", "")
 

@@ -69,7 +69,7 @@ def watch() -> Watched:
 
 
 def draw_buffer(axes: Axes, tokens: list[list[int]]) -> None:
-    """The token that each slot was written for."""
+    """Return the token that each slot was written for."""
     for slot, token in enumerate(token for step in tokens for token in step):
         axes.add_patch(Rectangle((slot, 0), 1, 1, facecolor=WRITTEN, edgecolor=EDGE, linewidth=0.8))
         axes.text(slot + 0.5, 0.53, NAMES[token], ha="center", va="center", color=INK, fontsize=9.5)
@@ -79,7 +79,7 @@ def draw_buffer(axes: Axes, tokens: list[list[int]]) -> None:
 
 
 def draw_masks(axes: Axes, watched: Watched) -> None:
-    """A row a hypothesis, step by step: the slots it consists of."""
+    """Draw each hypothesis as a row of the slots that it consists of, step by step."""
     for step, mask in enumerate(watched.masks):
         top = step * (BEAM + 0.5)
         for hypothesis, row in enumerate(mask.tolist()):
@@ -100,7 +100,7 @@ def draw_masks(axes: Axes, watched: Watched) -> None:
 
 
 def draw() -> Figure:
-    """The figure."""
+    """Draw the figure."""
     watched = watch()
     width, height, unit, tall = 8.4, 5.4, 0.4, 0.22  # inches, and of a cell
     figure = Figure(figsize=(width, height))

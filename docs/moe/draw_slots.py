@@ -48,7 +48,7 @@ def make_logits() -> Tensor:
 
 
 def ask_operators(capacity: int) -> tuple[list[Claim], int]:
-    """What the gate and the layout say of every choice, and the rows of a bin."""
+    """Return the slot and row of every choice, and the rows of a bin."""
     logits = make_logits()
     padding = torch.arange(TOKENS)[None] == PADDING
     key = RandomKey.make(seed=1, step=0)
@@ -72,7 +72,7 @@ def ask_operators(capacity: int) -> tuple[list[Claim], int]:
 
 
 def cell(axes: Axes, x: float, y: float, claim: Claim | None, text: str = "") -> None:
-    """A cell in the colour of its claim: filled if kept, struck out if dropped, dotted if not kept."""
+    """Draw a cell in the colour of its claim: filled if kept, struck out if dropped, dotted if not kept."""
     face = COLOURS[claim.rank] if claim and claim.fate == KEPT else "#ffffff"
     axes.add_patch(Rectangle((x, y), 1, 1, facecolor=face, edgecolor=EDGE, linewidth=0.8))
     if claim is None:
@@ -110,7 +110,7 @@ def draw_buffers(axes: Axes, claims: list[Claim], bin_size: int) -> None:
 
 
 def draw_key(axes: Axes) -> None:
-    """What the cells mean."""
+    """Draw the legend of the cells."""
     meanings = {
         (0, KEPT): "first choice, has a slot",
         (1, KEPT): "second choice, has a slot",
@@ -136,7 +136,7 @@ def frame(axes: Axes, title: str, rows: list[str]) -> None:
 
 
 def draw() -> Figure:
-    """The figure."""
+    """Draw the figure."""
     capacity = expert_capacity(num_tokens=TOKENS, num_experts=EXPERTS, capacity_factor=1)
     claims, bin_size = ask_operators(capacity)
     width, height = 8.4, 4.75

@@ -21,8 +21,8 @@ def pair_metrics(
         architecture: A value of the column `architecture`; may be omitted where there is only one.
 
     Returns:
-        A row for each run and task: the columns that tell runs apart, `loss`, and a column for each other
-        metric. Empty if loss and another metric were not measured together.
+        A row for each run and task, with the columns that tell runs apart, `loss`, and a column for each
+        other metric. Empty if loss and another metric were not measured together.
 
     Raises:
         TableError: If the source cannot be read, or a choice must be made.

@@ -131,7 +131,7 @@ class LawEvaluator:
 
     def parameters_at(self, parameters: xr.Dataset, weight: Array) -> dict[str, Array]:
         """Return one task's parameters at each weight: (..., n), (..., 1), or (..., partners)."""
-        return {str(name): self._values_at(own, weight) for name, own in parameters.data_vars.items()}
+        return {str(name): self._values_at(values, weight) for name, values in parameters.data_vars.items()}
 
     def _predictable(self, task: str, rows: pd.DataFrame) -> NDArray[np.bool_]:
         """Return (n,) whether a row is of the task and at a weight that the law can predict."""
