@@ -83,7 +83,7 @@ def study(seed: int, *, noise: float, refits: int) -> list[tuple[str, str, str, 
     """Return (law, method, quantity, whether its interval holds the truth, width) of a table."""
     table = simulate(LAWS, sizes=SIZES, weights=(*WEIGHTS, 0.0), noise=noise, seed=seed)
     observations = observe(table)
-    rows = []
+    rows: list[tuple[str, str, str, bool, float]] = []
     for law in FITTED:
         for method, quantity, truth, (low, high) in intervals(observations, law, seed, refits):
             rows.append((law, method, quantity, bool(low <= truth <= high), high - low))

@@ -193,11 +193,12 @@ def shard_loss(model: Any, data: PreparedData, testset: str) -> float:
 
 def summarise(rows: Sequence[Figures]) -> list[Figures]:
     """Return the mean losses over the seeds."""
-    table = []
+    table: list[Figures] = []
     for testset in ("dev", "test"):
         peers = [who for who in ("ours", "theirs") if who in rows[0]]
-        means = {who: fmean(float(row[who][testset]) for row in rows) for who in peers}
-        table.append({"test set": testset, **{who: f"{mean:.4f}" for who, mean in means.items()}})
+        means = {who: fmean(float(each[who][testset]) for each in rows) for who in peers}
+        row: Figures = {who: f"{mean:.4f}" for who, mean in means.items()}
+        table.append({"test set": testset} | row)
         if "theirs" in means:
             table[-1]["difference"] = f"{means['ours'] / means['theirs'] - 1:+.2%}"
     return table
