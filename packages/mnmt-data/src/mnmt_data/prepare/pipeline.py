@@ -80,9 +80,10 @@ def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) 
     if space.open([fingerprint, version("mnmt-data"), BLOCK_PAIRS, SEGMENT_PAIRS]):
         workers.report(f"continuing with {space.folder}")
     if not space.is_complete():
-        description = _run_stages(config, inputs, checksums, space, workers)
-        origin = {"study": study.name, "irreducible": inputs.irreducible, "fingerprint": fingerprint}
-        replace(description, **origin).write(space.folder)
+        described = _run_stages(config, inputs, checksums, space, workers)
+        losses = inputs.irreducible
+        description = replace(described, study=study.name, irreducible=losses, fingerprint=fingerprint)
+        description.write(space.folder)
     space.publish(folder)
     return open_prepared(folder)
 

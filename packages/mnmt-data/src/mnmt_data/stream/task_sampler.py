@@ -102,8 +102,8 @@ def _super_blocks(seed: int, labels: Labels, shares: tuple[float, ...], count: i
 def _first_half(seed: int, labels: Labels, start: int, half: int, counts: tuple[int, ...]) -> Counts:
     """Draw the counts of the first half of 2 · `half` positions from `start`, given those of both halves."""
     generator = _generator(seed, *labels, "split", start, half)
-    counts: Counts = generator.multivariate_hypergeometric(counts, half, method="marginals")
-    return counts
+    first: Counts = generator.multivariate_hypergeometric(counts, half, method="marginals")
+    return first
 
 
 def _generator(seed: int, *labels: int | str) -> np.random.Generator:
