@@ -51,7 +51,7 @@ def pair_metrics(
 def quality_lines(pairs: pd.DataFrame, metric: str, *, level: float = 0.95) -> pd.DataFrame:
     """Fit the least-squares line metric = intercept + slope · loss of each task.
 
-    Fernandes et al. 2023, sec. 3.5, find chrF and BLEURT almost linear in the loss.
+    Fernandes et al. 2023 find chrF and BLEURT almost linear in the loss.
 
     Args:
         pairs: From `pair_metrics`.
