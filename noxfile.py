@@ -37,7 +37,7 @@ RESUMED = "test_killed_and_resumed_equals_never_stopped"
 EMULATED = [
     "tests/transformer/test_architectures.py",
     "tests/transformer/test_loss.py",
-    "tests/transformer/test_products.py",
+    "tests/transformer/test_modules.py",
     f"tests/training/test_parallel.py::{RESUMED}",
     f"tests/training/test_trainer.py::{RESUMED}",
 ]
