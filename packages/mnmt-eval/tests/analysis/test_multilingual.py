@@ -6,8 +6,7 @@ from mnmt_eval.analysis import Resources, relative_transfer, resource_scores, ze
 
 
 @pytest.mark.parametrize(
-    ("pairs", "group"),
-    [(900_001, "High"), (900_000, "Med"), (100_000, "Med"), (99_999, "Low"), (0, "Low")],
+    ("pairs", "group"), [(900_001, "High"), (900_000, "Med"), (100_000, "Med"), (99_999, "Low"), (0, "Low")]
 )
 def test_opus_100s_thresholds(pairs: int, group: str) -> None:
     assert Resources().group(pairs) == group

@@ -52,12 +52,14 @@ def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
 
 
 def test_what_is_measured_is_not_measured_again(command_line: CommandLine, scored_run: Path) -> None:
-    evals = (scored_run / "evals.jsonl").read_bytes()
+    files = {path: path.read_bytes() for path in scored_run.rglob("*.*") if path.is_file()}
+    rows = command_line.scored(scored_run)
+    assert {path: path.read_bytes() for path in scored_run.rglob("*.*") if path.is_file()} == files
     translations = scored_run / "translations"
     shutil.rmtree(translations)
-    rows = command_line.scored(scored_run)
+    assert command_line.scored(scored_run) == rows
     assert [vars(each) | {"run": "tiny-run"} for each in read_evals(scored_run)[-4:]] == rows
-    assert (scored_run / "evals.jsonl").read_bytes() == evals
+    assert (scored_run / "evals.jsonl").read_bytes() == files[scored_run / "evals.jsonl"]
     assert not translations.exists()
 
 
@@ -175,20 +177,12 @@ def unchanged(results: Path) -> None:
             "`max_sentences` must be at least 1, but is 0.",
         ),
         (unchanged, ["score", "{runs}", "--batch-tokens", "0"], "`batch_tokens` must be at least 1"),
-        (
-            unchanged,
-            ["score", "{runs}", "--length-penalty.alpha", "-1"],
-            "`alpha` must be from 0 to 10",
-        ),
+        (unchanged, ["score", "{runs}", "--length-penalty.alpha", "-1"], "`alpha` must be from 0 to 10"),
         (unchanged, ["score", "{runs}", "--max-source", "7"], "`max_source` must be at least 8, but is 7."),
         (unchanged, ["score", "{runs}", "--beams", "2"], "--beams"),
         (without_references, ["score", "{runs}"], "test.xx-aa.aa: no such file"),
         (unequal, ["score", "{runs}"], "test.xx-aa.aa has 1"),
-        (
-            without_data,
-            ["score", "{runs}"],
-            "run.json: its data should be at ../../data from there, and",
-        ),
+        (without_data, ["score", "{runs}"], "run.json: its data should be at ../../data from there, and"),
         (without_checkpoint, ["score", "{runs}"], "holds no checkpoint; name the folder of a trained run"),
         (with_another_vocabulary, ["score", "{runs}"], "was trained with another vocabulary than that of"),
     ],

@@ -296,20 +296,14 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
             "must have at least one line",
         ),
         (["{folder}/one.txt", *REF[:3], "german"], "must be SRC-TGT, such as en-de, but is 'german'"),
-        (
-            ["{folder}/short.txt", *REF],
-            "short.txt: must have as many lines as there are references",
-        ),
+        (["{folder}/short.txt", *REF], "short.txt: must have as many lines as there are references"),
         (
             ["{folder}/one.txt", *REF, "--source", "{folder}/short.txt"],
             "short.txt: must have as many lines as",
         ),
         (["{folder}/one.txt", *REF, "--metric", "bleu,rouge"], "but has 'rouge'."),
         (["{folder}/one.txt", *REF, "--baseline", "three"], "must be one of one.txt, but is 'three'"),
-        (
-            ["{folder}/one.txt", *REF, "--test", "t"],
-            "must be one of permutation, bootstrap, but is 't'.",
-        ),
+        (["{folder}/one.txt", *REF, "--test", "t"], "must be one of permutation, bootstrap, but is 't'."),
         (["{folder}/one.txt", *REF, "--samples", "0"], "`samples` must be at least 1, but is 0."),
         (["{folder}/one.txt", *REF, "--seed", "-1"], "`seed` must be at least 0, but is -1."),
         (["{folder}/one.txt", *REF, "--by", "length"], "need the sources; name them with --source"),

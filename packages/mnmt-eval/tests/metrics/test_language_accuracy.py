@@ -52,12 +52,7 @@ def test_statistics_add_up_to_rows_of_a_confusion_table() -> None:
 @pytest.mark.parametrize(
     ("target", "candidates", "name", "message"),
     [
-        (
-            "de",
-            (),
-            "py3langid",
-            r"must have at least 2 `candidates`, .* such as de,en,fr, but has none\.",
-        ),
+        ("de", (), "py3langid", r"must have at least 2 `candidates`, .* such as de,en,fr, but has none\."),
         ("de", ("de", "de_AT"), "py3langid", r"must have at least 2 `candidates`, .*, but has de\."),
         ("it", STUDY, "py3langid", r"must have the target it among the candidates, but has de, en, fr, zh\."),
         ("de", ("de", "aa"), "py3langid", r"language: py3langid knows \d+ languages, but not aa\."),

@@ -64,12 +64,7 @@ def test_values_and_signatures_are_those_of_sacrebleus_command_line(tmp_path: Pa
 @pytest.mark.parametrize("target", list(CORPORA))
 def test_values_are_those_of_sacrebleus_classes(target: str, references: int) -> None:
     corpus = CORPORA[target]
-    scorers = {
-        "bleu": BLEU(trg_lang=target),
-        "chrf": CHRF(),
-        "chrf++": CHRF(word_order=2),
-        "ter": TER(),
-    }
+    scorers = {"bleu": BLEU(trg_lang=target), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
     for name, scorer in scorers.items():
         made = of_sacrebleu(name, target, references)
         for hypotheses in (corpus.hypotheses, corpus.others, [""] * len(corpus.sources)):
@@ -80,12 +75,7 @@ def test_values_are_those_of_sacrebleus_classes(target: str, references: int) ->
 
 @pytest.mark.parametrize("references", [1, 2])
 def test_scores_of_sentences_are_sacrebleus(references: int) -> None:
-    scorers = {
-        "bleu": BLEU(effective_order=True),
-        "chrf": CHRF(),
-        "chrf++": CHRF(word_order=2),
-        "ter": TER(),
-    }
+    scorers = {"bleu": BLEU(effective_order=True), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
     streams = GERMAN.references[:references]
     for name, scorer in scorers.items():
         made = of_sacrebleu(name, "de", references)

@@ -79,12 +79,6 @@ def test_long_sources_are_translated_as_by_translate(
     assert out.read_bytes() == (tiny_run / "translations" / "test.xx-aa.txt").read_bytes()
 
 
-def test_scoring_twice_changes_no_file(command_line: CommandLine, scored_run: Path) -> None:
-    before = files(scored_run)
-    command_line.scored(scored_run)
-    assert files(scored_run) == before
-
-
 @pytest.mark.parametrize(
     ("moment", "after"),
     [*(("write_scores", after) for after in range(4)), ("append_evals", 0), ("append_evals", 1)],

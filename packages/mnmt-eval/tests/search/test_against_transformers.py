@@ -17,14 +17,7 @@ import torch
 from torch import Tensor
 
 from mnmt_data.store import Vocabulary, train_vocabulary
-from mnmt_eval.search import (
-    LengthPenalty,
-    MaxLength,
-    SearchConfig,
-    beam_search,
-    flat_beam_search,
-    search,
-)
+from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, beam_search, flat_beam_search, search
 from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_model.export import export_hugging_face
 from mnmt_model.transformer import IncrementalModel, ModelConfig, build_model, initialise

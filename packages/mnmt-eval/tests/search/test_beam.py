@@ -8,15 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from table_model import (
-    FlatTableModel,
-    Kind,
-    TableModel,
-    all_targets,
-    penalty,
-    plain_beam_search,
-    ranked,
-)
+from table_model import FlatTableModel, Kind, TableModel, all_targets, penalty, plain_beam_search, ranked
 from torch import Tensor
 
 from mnmt_eval.errors import EvalError

@@ -53,13 +53,7 @@ def test_a_sentence_is_cut_in_two_where_a_clause_or_a_word_ends(cut: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "यह पहला वाक्य है। |यह दूसरा है।",
-        "هل هذا سؤال؟ |نعم۔",
-        "ይህ ነው። |ሌላ ነው።",
-        "Այո։ |Ոչ։",
-    ],
+    "text", ["यह पहला वाक्य है। |यह दूसरा है।", "هل هذا سؤال؟ |نعم۔", "ይህ ነው። |ሌላ ነው።", "Այո։ |Ոչ։"]
 )
 def test_sentences_end_as_their_script_ends_them(text: str) -> None:
     assert "|".join(split_sentences(text.replace("|", ""))) == text

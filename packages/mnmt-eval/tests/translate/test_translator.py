@@ -66,10 +66,7 @@ def test_blank_lines_have_empty_translations_and_no_translation_has_two_lines(li
 
 def test_scores_and_n_best_are_those_of_the_search() -> None:
     config = SearchConfig(
-        beam=3,
-        n_best=2,
-        length_penalty=LengthPenalty(kind="power", alpha=1.0),
-        max_length=CONFIG.max_length,
+        beam=3, n_best=2, length_penalty=LengthPenalty(kind="power", alpha=1.0), max_length=CONFIG.max_length
     )
     (found,) = search(MODEL, torch.tensor([[2, 4, 5, EOS]]), config)
     (translation,) = translate(MODEL, VOCAB, ["ab"], target="xx", config=config)

@@ -164,10 +164,7 @@ def relative_transfer(
     """
     return tuple(
         RelativeTransfer(
-            task=task,
-            multilingual=value,
-            bilingual=bilingual[task],
-            difference=value - bilingual[task],
+            task=task, multilingual=value, bilingual=bilingual[task], difference=value - bilingual[task]
         )
         for task, value in multilingual.items()
         if task in bilingual

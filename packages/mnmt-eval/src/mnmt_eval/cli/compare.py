@@ -58,12 +58,7 @@ def compare(
         as_json: Print the comparisons as JSON.
     """
     config = CompareConfig(
-        metrics=metrics.metrics,
-        test=test,
-        samples=samples,
-        permutations=permutations,
-        seed=seed,
-        grouping=by,
+        metrics=metrics.metrics, test=test, samples=samples, permutations=permutations, seed=seed, grouping=by
     )
     files = text_files(references=reference or (), source=source, task=task)
     translated = open_systems(name_systems(systems), testset=testset, task=task, files=files)

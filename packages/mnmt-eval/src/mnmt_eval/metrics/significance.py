@@ -50,12 +50,7 @@ class PairedTest:
 
 
 def paired_bootstrap(
-    metric: Metric,
-    baseline: Floats,
-    system: Floats,
-    *,
-    samples: int = BOOTSTRAP_SAMPLES,
-    seed: int = SEED,
+    metric: Metric, baseline: Floats, system: Floats, *, samples: int = BOOTSTRAP_SAMPLES, seed: int = SEED
 ) -> PairedTest:
     """Test by paired bootstrap resampling (Koehn 2004), two-sided, as `sacrebleu --paired-bs` does.
 
@@ -80,12 +75,7 @@ def paired_bootstrap(
 
 
 def paired_permutation(
-    metric: Metric,
-    baseline: Floats,
-    system: Floats,
-    *,
-    samples: int = PERMUTATION_SAMPLES,
-    seed: int = SEED,
+    metric: Metric, baseline: Floats, system: Floats, *, samples: int = PERMUTATION_SAMPLES, seed: int = SEED
 ) -> PairedTest:
     """Test by approximate randomisation (Riezler and Maxwell 2005), two-sided: `sacrebleu --paired-ar`.
 

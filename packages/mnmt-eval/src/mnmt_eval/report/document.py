@@ -186,9 +186,7 @@ def worst_rows(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
 
 
 def _report_text(
-    translated: TranslatedText,
-    measurements: Sequence[Mapping[str, Measurement]],
-    config: ReportConfig,
+    translated: TranslatedText, measurements: Sequence[Mapping[str, Measurement]], config: ReportConfig
 ) -> ReportedText:
     text = translated.text
     sorting = [measurements[config.place][name] for name in translated.names]
