@@ -12,7 +12,7 @@ from mnmt_model import run_configs
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = re.compile(r"`(?P<file>mnmt_[\w/]+\.py|csrc/[\w/]+\.\w+):(?P<name>[\w.]+)`")
 PAGES = (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("packages/*/README.md")))
-COMMAND = re.compile(r"^(mnmt-[a-z]+) ([a-z-]+)", flags=re.MULTILINE)
+COMMAND = re.compile(r"(?:^|^\| `|^ {4})(mnmt-[a-z]+) ([a-z-]+)", flags=re.MULTILINE)
 COMMANDS = sorted({pair for page in PAGES for pair in COMMAND.findall(page.read_text(encoding="utf-8"))})
 
 

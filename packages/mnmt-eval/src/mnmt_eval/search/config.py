@@ -165,7 +165,7 @@ class SearchConfig:
 
     @property
     def signature(self) -> str:
-        """Every option that changes which translation is best, such as `beam:4|lp:gnmt-0.6|…`."""
+        """The options that change which translation is best, as signatures of metrics name them."""
         parts = {
             "beam": None if self.sampling else self.beam,
             "sample": self.sampling,
