@@ -39,5 +39,6 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 default_role = "literal"
+highlight_language = "none"  # a block without a language holds commands or output
 # The words before a colon in a field's docstring count as its type, so that `tokens` seems to name something.
 suppress_warnings = ["ref.python"]

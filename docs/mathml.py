@@ -16,8 +16,9 @@ def visit_inline(writer: Any, node: nodes.math) -> None:
 
 
 def visit_block(writer: Any, node: nodes.math_block) -> None:
-    """Write a formula of its own."""
-    writer.body.append(convert(node.astext(), display="block"))
+    """Write a formula of its own; one that is wider than the page can be scrolled."""
+    formula = convert(node.astext(), display="block")
+    writer.body.append(f'<div style="overflow-x: auto; margin: 1em 0">{formula}</div>')
     raise nodes.SkipNode
 
 
