@@ -93,7 +93,7 @@ def test_a_beam_wide_enough_finds_what_enumeration_finds(
             assert tokens_of(hypotheses) == ranked(targets, config)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(seed=seeds, rows=sentences, config=configs(), data=st.data())
 def test_a_narrow_beam_finds_what_a_plain_one_finds_that_never_stops_early(
     seed: int, rows: list[list[int]], config: SearchConfig, data: st.DataObject
@@ -105,7 +105,7 @@ def test_a_narrow_beam_finds_what_a_plain_one_finds_that_never_stops_early(
         assert tokens_of(hypotheses) == ranked(targets, config)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(seed=seeds, rows=sentences, config=configs(), data=st.data())
 def test_a_flat_buffer_finds_what_reordered_caches_find(
     seed: int, rows: list[list[int]], config: SearchConfig, data: st.DataObject

@@ -13,25 +13,17 @@ from mnmt_model.transformer import Architecture
 
 @all_models
 @all_configs
-def test_a_flat_buffer_finds_what_reordered_caches_find(
+def test_both_caches_find_the_same_with_log_probabilities_of_all_tokens_at_once(
     architecture: Architecture, parts: str, config: SearchConfig
 ) -> None:
-    found = model(architecture, parts)
-    assert isinstance(found, FlatSearchModel)
-    flat = search(found, SRC, config, prefix=PREFIX)
-    close(flat, beam_search(found, SRC, config, prefix=PREFIX))
-
-
-@all_models
-@all_configs
-def test_log_probabilities_are_those_of_all_tokens_at_once(
-    architecture: Architecture, parts: str, config: SearchConfig
-) -> None:
-    found = model(architecture, parts)
-    for src, prefix, hypotheses in zip(SRC, PREFIX, search(found, SRC, config, prefix=PREFIX), strict=True):
+    incremental = model(architecture, parts)
+    assert isinstance(incremental, FlatSearchModel)
+    flat = search(incremental, SRC, config, prefix=PREFIX)
+    close(flat, beam_search(incremental, SRC, config, prefix=PREFIX))
+    for src, prefix, hypotheses in zip(SRC, PREFIX, flat, strict=True):
         for h in hypotheses:
             tgt = torch.tensor([[*prefix.tolist(), *h.tokens]])
-            log_probs = found.translation_model.logits(src[None], tgt).log_softmax(-1)
+            log_probs = incremental.translation_model.logits(src[None], tgt).log_softmax(-1)
             expected = log_probs.gather(2, tgt[..., None])[0, len(prefix) :, 0].tolist()
             assert h.token_log_probs == pytest.approx(expected, rel=1e-3, abs=1e-4)
             assert h.log_prob == pytest.approx(sum(expected), rel=1e-3)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from letters import LetterVocabulary
 from table_model import TableModel, TableState
@@ -38,12 +38,14 @@ def streamed(lines: Iterable[Line], **options: int) -> list[tuple[Line, Translat
     return list(chain.from_iterable(translator(**options).translate(lines)))
 
 
+@settings(max_examples=20)
 @given(lines=texts, batch_tokens=st.integers(1, 40))
 def test_lines_keep_their_order_whatever_the_batches(lines: list[str], batch_tokens: int) -> None:
     alone = [translated([line])[0] for line in lines]
     assert translated(lines, batch_tokens=batch_tokens) == alone
 
 
+@settings(max_examples=20)
 @given(
     lines=st.lists(st.tuples(st.text("abc ", max_size=6), st.sampled_from(["xx", "yy"])), max_size=9),
     window_lines=st.integers(1, 10),
@@ -98,6 +100,7 @@ def test_a_line_that_is_too_long_is_the_translations_of_its_parts() -> None:
     assert whole.n_best[0].log_prob == pytest.approx(sum(part.n_best[0].log_prob for part in parts))
 
 
+@settings(max_examples=20)
 @given(lines=texts, max_source=st.integers(8, 12), window_lines=st.integers(1, 4))
 def test_parts_find_back_to_their_lines(lines: list[str], max_source: int, window_lines: int) -> None:
     longer = [line * 5 for line in lines]
