@@ -11,16 +11,32 @@ from mnmt_model import run_configs
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = re.compile(r"`(?P<file>mnmt_[\w/]+\.py|csrc/[\w/]+\.\w+):(?P<name>[\w.]+)`")
-PAGES = (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("packages/*/README.md")))
-COMMAND = re.compile(r"(?:^|^\| `|^ {4})(mnmt-[a-z]+) ([a-z-]+)", flags=re.MULTILINE)
-COMMANDS = sorted({pair for page in PAGES for pair in COMMAND.findall(page.read_text(encoding="utf-8"))})
+PAGES = (
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+    *(path for path in sorted(ROOT.glob("docs/**/*.md")) if not {"_build", "api"} & set(path.parts)),
+    *sorted(ROOT.glob("packages/*/README.md")),
+)
+BLOCK = re.compile(r"^```\w*\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^(?:\$ )?(mnmt-[a-z]+) ([a-z-]+)", flags=re.MULTILINE)
+COMMAND_IN_TEXT = re.compile(r"(?:`|^ {4})(mnmt-[a-z]+) ([a-z-]+)", flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize(("program", "subcommand"), COMMANDS, ids=map(" ".join, COMMANDS))
-def test_commands_exist(tmp_path, command, program, subcommand):
-    run = command(tmp_path, program, subcommand, "--help")
+def commands_of(page):
+    """The commands that a page names in blocks and in the text, as {(program, command)}."""
+    text = page.read_text(encoding="utf-8")
+    blocks = "\n".join(BLOCK.findall(text))
+    return {*COMMAND.findall(blocks), *COMMAND_IN_TEXT.findall(BLOCK.sub("", text))}
+
+
+COMMANDS = set().union(*map(commands_of, PAGES))
+
+
+@pytest.mark.parametrize("program", sorted({program for program, _ in COMMANDS}))
+def test_commands_exist(tmp_path, command, program):
+    run = command(tmp_path, program, "--help")
     assert run.returncode == 0, run.stderr
-    assert "Usage" in run.stdout
+    listed = re.findall(r"^│ ([a-z-]+)", run.stdout, flags=re.MULTILINE)
+    assert {name for other, name in COMMANDS if other == program} <= set(listed)
 
 
 def test_study_of_your_own_data(tmp_path, command, made_up_text):
