@@ -38,13 +38,14 @@ NOT_RUN = "<!-- not run by tests:"
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?%?")
 SMALL = {
     "batch_tokens": 512,
+    "checkpoint_every": 4,
     "concepts": 100,
     "cooldown_steps": 6,
     "d_ff": 32,
     "d_model": 16,
-    "dev_sentences": 40,
+    "dev_sentences": 12,
     "steps": 12,
-    "test_sentences": 40,
+    "test_sentences": 12,
     "train_sentences": 2000,
     "warmup_steps": 2,
 }
