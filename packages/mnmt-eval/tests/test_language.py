@@ -32,7 +32,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str) ->
     for module in (name, f"{name}.langid"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(
-        EvalError, match=rf"language: {name} is missing; `pip install 'mnmt-eval\[language\]'`"
+        EvalError, match=rf"language: {name} is missing; `pip install './packages/mnmt-eval\[language\]'`"
     ):
         load_identifier(name, STUDY)
 

@@ -132,7 +132,7 @@ def load_identifier(name: str, candidates: Sequence[str]) -> Identifier:
         return _load(name, languages)
     except ImportError:
         raise EvalError(
-            f"language: {name} is missing; `pip install 'mnmt-eval[language]'` installs it."
+            f"language: {name} is missing; `pip install './packages/mnmt-eval[language]'` installs it."
         ) from None
 
 

@@ -173,7 +173,7 @@ def test_one_reference_is_scored_against(checkpoint: Path) -> None:
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str) -> None:
     hide_version(monkeypatch, missing, None)
     with pytest.raises(
-        EvalError, match=rf"bleurt: {missing} is missing; `pip install 'mnmt-eval\[bleurt\]'`"
+        EvalError, match=rf"bleurt: {missing} is missing; `pip install './packages/mnmt-eval\[bleurt\]'`"
     ):
         bleurt(tmp_path)
 

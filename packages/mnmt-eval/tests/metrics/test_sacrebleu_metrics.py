@@ -154,7 +154,8 @@ def test_a_missing_tokenizer_names_its_extra(
 ) -> None:
     monkeypatch.setattr(f"sacrebleu.tokenizers.tokenizer_{module}.MeCab", None)
     message = (
-        rf"the tokenizer {language}-mecab for {language} is missing; `pip install 'mnmt-eval\[{language}\]'`"
+        rf"the tokenizer {language}-mecab for {language} is missing; "
+        rf"`pip install './packages/mnmt-eval\[{language}\]'`"
     )
     with pytest.raises(EvalError, match=message):
         Bleu(language)

@@ -86,5 +86,7 @@ def test_a_resumed_run_forgets_the_steps_it_trains_again(
 
 def test_a_missing_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(RunError, match=r"tensorboard = true needs `pip install mnmt-model\[tensorboard\]`"):
+    with pytest.raises(
+        RunError, match=r"tensorboard = true needs `pip install './packages/mnmt-model\[tensorboard\]'`"
+    ):
         TensorBoard(tmp_path, step=0)

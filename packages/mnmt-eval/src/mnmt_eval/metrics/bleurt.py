@@ -77,12 +77,12 @@ def _installed_version() -> str:
         installed = version("bleurt-pytorch")
     except PackageNotFoundError as error:
         raise EvalError(
-            f"bleurt: {error.name} is missing; `pip install 'mnmt-eval[bleurt]'` installs it."
+            f"bleurt: {error.name} is missing; `pip install './packages/mnmt-eval[bleurt]'` installs it."
         ) from None
     if major >= 5:
         raise EvalError(
             f"bleurt: bleurt-pytorch needs transformers below 5, but {version('transformers')} is installed; "
-            "`pip install 'mnmt-eval[bleurt]'` installs one that fits."
+            "`pip install './packages/mnmt-eval[bleurt]'` installs one that fits."
         )
     return installed
 

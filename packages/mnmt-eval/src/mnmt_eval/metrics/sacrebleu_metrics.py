@@ -93,7 +93,7 @@ class Bleu(SacrebleuMetric):
         except RuntimeError:
             raise EvalError(
                 f"bleu: the tokenizer {tokenizer} for {target} is missing; "
-                f"`pip install 'mnmt-eval[{_EXTRAS[tokenizer]}]'` installs it."
+                f"`pip install './packages/mnmt-eval[{_EXTRAS[tokenizer]}]'` installs it."
             ) from None
         super().__init__("bleu", scorer, num_references=num_references)
 

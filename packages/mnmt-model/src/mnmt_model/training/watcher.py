@@ -45,7 +45,9 @@ class TensorBoard(Watcher):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise RunError("tensorboard = true needs `pip install mnmt-model[tensorboard]`") from None
+            raise RunError(
+                "tensorboard = true needs `pip install './packages/mnmt-model[tensorboard]'`"
+            ) from None
         self._writer: Any = SummaryWriter(folder / TENSORBOARD, purge_step=step + 1)
 
     def log(self, line: Mapping[str, Any]) -> None:
