@@ -1,12 +1,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import mnmt_laws
-from mnmt_laws import LawFit, Observations, Perturbation, fit
+from mnmt_laws import (
+    LawFit,
+    Observations,
+    Perturbation,
+    effective_fractions,
+    fit,
+    frontier,
+    recommend,
+)
 
 ESTIMATE_ONLY = Perturbation(refits=0)
 
@@ -55,6 +65,39 @@ def test_rows_are_predicted_as_their_columns_are(two_tasks: LawFit) -> None:
 def test_rows_bring_their_own_task(two_tasks: LawFit) -> None:
     with pytest.raises(ValueError, match="`rows` must be given alone"):
         two_tasks.predict(two_tasks.observations.fit, task="en-de")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"task": "en-de"}, "`size` must be given: the capacity law predicts from it"),
+        ({"task": "en-de", "size": -5.0}, "`size` must be above 0, but is -5"),
+        (
+            {"task": "en-de", "size": 1e5, "tokens": 1e9},
+            "`tokens` must be left out: the capacity law predicts",
+        ),
+        ({"task": "en-de", "size": 1e5, "mixture": {"a": 1.0}}, "`mixture` must give a weight to en-de"),
+        ({"size": 1e5}, "`task` must be one of en-de, en-zh, but is None"),
+    ],
+)
+def test_a_wrong_predictor_is_named(two_tasks: LawFit, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        two_tasks.predict(**arguments)
+
+
+@pytest.mark.parametrize("answer", [frontier, recommend, effective_fractions])
+def test_answers_say_that_they_need_a_fit(answer: Callable[..., object]) -> None:
+    size = {} if answer is effective_fractions else {"size": 1e5}
+    with pytest.raises(
+        TypeError, match=r"must be what fit\(source, law='(capacity|joint)'\) returns, but is str"
+    ):
+        answer("runs.csv", **size)
+
+
+def test_an_uncertainty_is_a_method(clean: Observations) -> None:
+    for wrong in ("residual", 200, Perturbation):
+        with pytest.raises(TypeError, match="`uncertainty` must be a method such as ResidualBootstrap"):
+            fit(clean, uncertainty=wrong)  # type: ignore[arg-type]
 
 
 def test_the_task_may_be_omitted_where_there_is_one(clean: Observations, two_tasks: LawFit) -> None:

@@ -21,7 +21,7 @@ MakeSample = Callable[..., Sample]
 
 Complex = NDArray[np.complex128]
 Formula = Callable[[Complex, dict[str, Array]], Complex]
-STARTS = 8
+STARTS, KINKED_STARTS = 12, 6  # starts with a kinked objective are dear
 DELTA = 1e-3
 SLACK = 1e-9
 
@@ -141,7 +141,7 @@ def least(law: str, sample: Sample, objective: str, rng: np.random.Generator) ->
     }  # fmt: skip
     softer = [("huber", delta) for delta in (0.1, 0.01, 1e-3)] if objective in ("lad", "huber") else []
     best = np.inf
-    for start in range(STARTS):
+    for start in range(KINKED_STARTS if softer else STARTS):
         bounds = limited(peer.boxes[start % len(peer.boxes)], sample)
         place = np.array(
             [rng.uniform(max(low, peer.starts[0]), min(high, peer.starts[1])) for low, high in bounds]
@@ -179,15 +179,11 @@ def ours(law: str, sample: Sample, objective: str) -> tuple[float, bool]:
     return objective_at(objective, design.predict(best.vector), sample.values[0])[0], best.converged
 
 
-# Kinked objectives are dear, so each law is searched with one of them; recovery covers others.
-CASES = [
-    *((law, *case) for law in PEERS for case in (("log-ols", False), ("log-ols", True), ("ols", False))),
-    *((law, "lad", True) for law in ("joint", "limit-varies", "exponent-varies")),
-    *((law, "huber", True) for law in ("capacity", "chinchilla", "gordon")),
-]
+CASES = [("log-ols", False), ("log-ols", True), ("ols", False), ("ols", True), ("huber", True), ("lad", True)]
 
 
-@pytest.mark.parametrize(("law", "objective", "lawful"), CASES)
+@pytest.mark.parametrize(("objective", "lawful"), CASES)
+@pytest.mark.parametrize("law", PEERS)
 def test_no_start_of_a_general_optimiser_ends_lower(law: str, objective: str, lawful: bool) -> None:
     rng = np.random.default_rng([len(law), len(objective), lawful])
     sample = table_sample(rng, lawful=lawful)
@@ -196,10 +192,8 @@ def test_no_start_of_a_general_optimiser_ends_lower(law: str, objective: str, la
     assert found <= least(law, sample, objective, rng) * (1 + SLACK)
 
 
-@pytest.mark.parametrize(
-    ("law", "name"),
-    [*(("joint", name) for name in OBJECTIVES), ("capacity", "log-ols"), ("capacity", "huber")],
-)
+@pytest.mark.parametrize("law", ["joint", "capacity"])
+@pytest.mark.parametrize("name", OBJECTIVES)
 def test_no_small_step_from_a_minimum_is_lower(law: str, name: str, random_sample: MakeSample) -> None:
     rng, objective = np.random.default_rng(3), OBJECTIVES[name]
     sample = random_sample(rng)

@@ -47,10 +47,10 @@ def test_the_last_step_of_every_curve_is_what_is_selected(study_table: pd.DataFr
 def test_learning_curves_need_the_same_choices_as_select(study_table: pd.DataFrame) -> None:
     both = read_table(pd.concat([study_table.assign(testset=name) for name in ("news", "debian")]))
     for choose in (observe, learning_curves):
-        with pytest.raises(TableError, match=r"several values of `testset` \(debian, news\); choose with"):
+        with pytest.raises(TableError, match=r"several values of `testset` \(debian, news\); choose one as"):
             choose(both)
         with pytest.raises(
-            TableError, match="no row has metric 'ter'; the table has chrf, loss; choose with"
+            TableError, match="no row has metric 'ter'; the table has chrf, loss; choose one of them"
         ):
             choose(both, metric="ter")
 

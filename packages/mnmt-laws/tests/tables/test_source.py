@@ -35,7 +35,7 @@ def test_a_folder_of_run_records_is_a_source(study_records: Path) -> None:
 @pytest.mark.parametrize("source", [["runs.csv"], 3, None])
 def test_another_type_is_refused(source: object) -> None:
     kind = type(source).__name__
-    message = f"`source` must be a path, a frame, a dataset, a table or observations, but is {kind}."
+    message = f"`source` must be a path, a frame, a dataset or a run table, but is {kind}."
     with pytest.raises(TypeError, match=re.escape(message)):
         observe(source)  # type: ignore[arg-type]
 
@@ -45,7 +45,9 @@ def test_a_metric_need_not_be_named_where_there_is_one_or_a_loss(study_table: pd
     chrf = study_table[study_table["metric"] == "chrf"]
     assert observe(chrf).metric == "chrf"
     both = pd.concat([chrf, chrf.assign(metric="bleu")])
-    with pytest.raises(TableError, match=r"several values of `metric` \(bleu, chrf\); choose with --metric"):
+    with pytest.raises(
+        TableError, match=r"several values of `metric` \(bleu, chrf\); choose one as `metric` \(--metric\)"
+    ):
         observe(both)
 
 

@@ -277,7 +277,8 @@ def test_several_test_sets_need_a_choice_unless_one_is_called_test(study_table: 
     assert observe(both).testset == "test"
     renamed = both.replace({"testset": {"test": "news"}})
     with pytest.raises(
-        TableError, match=r"several values of `testset` \(debian, news\); choose with --testset"
+        TableError,
+        match=r"several values of `testset` \(debian, news\); choose one as `testset` \(--testset\)",
     ):
         observe(renamed)
     with pytest.raises(TableError, match="no row has testset 'x'; the table has debian, news"):
@@ -288,7 +289,7 @@ def test_several_test_sets_need_a_choice_unless_one_is_called_test(study_table: 
 
 def test_architectures_are_not_mixed(study_table: pd.DataFrame) -> None:
     both = pd.concat([study_table.assign(architecture=name) for name in ("deep", "wide")])
-    with pytest.raises(TableError, match="choose with --architecture"):
+    with pytest.raises(TableError, match=r"choose one as `architecture` \(--architecture\)"):
         observe(both)
     assert len(observe(both, architecture="deep").frame) == len(both) / 4
 
@@ -368,7 +369,7 @@ def test_metrics_are_known_in_any_case(study_table: pd.DataFrame) -> None:
     assert observe(table, metric="ChrF").metric == "chrf"
     ter = read_table(study_table[study_table["metric"] == "loss"].assign(metric="TER"))
     assert observe(ter, metric="ter").metric == "TER"
-    with pytest.raises(TableError, match="no row has metric 'loss'; the table has TER; choose with --metric"):
+    with pytest.raises(TableError, match="no row has metric 'loss'; the table has TER; choose one of them"):
         observe(ter, metric="loss")
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import chi2
 
 from mnmt_laws.answers.fractions import EffectiveFractions
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.law_fit import LawFit, require_fit
 
 _TWO_STD = 2.0
 _SIGNIFICANCE = 0.05
@@ -45,7 +45,13 @@ def check_claims(*, per_weighting: LawFit, joint: LawFit, effective: EffectiveFr
 
     Estimates at several weights count as equal unless the differences among them would arise by chance in
     less than one study of twenty (Cochran's Q).
+
+    Raises:
+        TypeError: If an argument is not a fit.
+        ValueError: If a fit is of another law than its argument says.
     """
+    require_fit(per_weighting, law="per-weighting", name="per_weighting")
+    require_fit(joint, law="joint", name="joint")
     claims = []
     for task in joint.tasks:
         claims += [constancy(per_weighting, task, name) for name in _CONSTANT]

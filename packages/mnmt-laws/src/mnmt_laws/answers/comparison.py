@@ -78,7 +78,7 @@ def compare(
         testset: As in `observe`.
         architecture: As in `observe`.
         objective: As in `fit`.
-        uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
+        uncertainty: As in `fit`.
 
     Raises:
         TableError: If the table cannot be read, or has fewer than two weights with three sizes.

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.law_fit import LawFit, require_fit
 from mnmt_laws.fitting.uncertainty import Uncertainty, central_interval, deviation
 from mnmt_laws.laws.capacity import Capacity
-from mnmt_laws.tables.source import observe
-from mnmt_laws.tables.table import RunTable
+from mnmt_laws.tables.observations import rows_of_metric
+from mnmt_laws.tables.source import TableSource, open_source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +47,10 @@ def effective_fractions(joint: LawFit) -> EffectiveFractions:
     warning.
 
     Raises:
-        ValueError: If the fit is not of the joint law.
+        TypeError: If `joint` is not a fit.
+        ValueError: If it is not of the joint law.
     """
-    if joint.law.name != "joint":
-        raise ValueError(f"`joint` must be a fit of the joint law, but is of the {joint.law.name} law.")
+    require_fit(joint, law="joint", name="joint")
     draws = _fractions(joint.draws).to_dataset(name="value")
     interval = central_interval(draws, 0.95)["value"]
     value = _fractions(joint.parameters).assign_attrs(long_name="effective fraction f(p)", units="1")
@@ -65,9 +65,9 @@ def effective_fractions(joint: LawFit) -> EffectiveFractions:
 
 
 def fractions_of_testsets(
-    table: RunTable,
+    source: TableSource,
     *,
-    metric: str = "loss",
+    metric: str | None = None,
     architecture: str | None = None,
     objective: str = "log-ols",
     uncertainty: Uncertainty | None = None,
@@ -77,56 +77,58 @@ def fractions_of_testsets(
     A task is a language pair in one direction, so one result compares pairs and directions, and the results
     compare test sets.
 
+    Args:
+        source: Path of a run table or of a folder of run records, or a frame, a dataset or a run table.
+        metric: As in `observe`.
+        architecture: As in `observe`.
+        objective: As in `fit`.
+        uncertainty: As in `fit`.
+
     Raises:
-        TableError: If a test set cannot be fitted.
+        TableError: If the source cannot be read, a choice must be made, or a test set cannot be fitted.
     """
-    rows = table.frame[table.frame["metric"] == metric]
-    names = sorted(str(name) for name in rows["testset"].unique())
-    return {
-        name: effective_fractions(
-            fit(
-                observe(table, metric=metric, testset=name or None, architecture=architecture),
-                objective=objective,
-                uncertainty=uncertainty,
-            )
+    table = open_source(source).table
+    fits = {
+        str(testset): fit(
+            table,
+            metric=metric,
+            testset=testset or None,
+            architecture=architecture,
+            objective=objective,
+            uncertainty=uncertainty,
         )
-        for name in names
+        for testset in sorted(rows_of_metric(table, metric)["testset"].unique())
     }
+    return {testset: effective_fractions(joint) for testset, joint in fits.items()}
 
 
 def fitted_fraction(
-    capacity: LawFit, *, task: str, weight: ArrayLike, mixture: Mapping[str, ArrayLike] | None = None
+    capacity: LawFit,
+    *,
+    task: str,
+    weight: ArrayLike,
+    mixture: Mapping[str, ArrayLike] | None = None,
+    draws: bool = False,
 ) -> Array:
     """Return f̂ of a capacity fit at any weights (eqs. 12, 13, or the form for K tasks).
 
+    Args:
+        capacity: A fit of a capacity law.
+        task: A fitted task.
+        weight: Its share of the mixture, in (0, 1]; a number or an array.
+        mixture: Weights of all tasks in place of `weight`; needed by laws of whole mixtures.
+        draws: Whether to return f̂ of every refit rather than of the estimate, in shape (refits, ...).
+
     Raises:
-        ValueError: If the fit is not of a capacity law, or the task was not fitted.
+        TypeError: If `capacity` is not a fit.
+        ValueError: If it is of another law, or the task was not fitted.
     """
-    return _fitted_fraction(capacity, capacity.parameters, task, weight, mixture)
-
-
-def fitted_fraction_draws(
-    capacity: LawFit, *, task: str, weight: ArrayLike, mixture: Mapping[str, ArrayLike] | None = None
-) -> Array:
-    """Return `fitted_fraction` for every refit, in shape (refits, ...)."""
-    return _fitted_fraction(capacity, capacity.draws, task, weight, mixture)
-
-
-def _fitted_fraction(
-    capacity: LawFit,
-    parameters: xr.Dataset,
-    task: str,
-    weight: ArrayLike,
-    mixture: Mapping[str, ArrayLike] | None,
-) -> Array:
-    if not isinstance(capacity.law, Capacity):
-        raise ValueError(
-            f"`capacity` must be a fit of a capacity law, but is of the {capacity.law.name} law."
-        )
-    x, shape = capacity.evaluator.inputs(task, weight=weight, mixture=mixture, size=1.0)
-    share = capacity.law.fraction.share(
-        x, capacity.evaluator.parameters_at(parameters.sel(task=task), x["weight"])
-    )
+    require_fit(capacity, law="capacity", name="capacity")
+    assert isinstance(capacity.law, Capacity)  # `require_fit` has checked it
+    evaluator, parameters = capacity.evaluator, capacity.draws if draws else capacity.parameters
+    x, shape = evaluator.inputs(task, weight=weight, mixture=mixture, size=1.0)
+    values = evaluator.parameters_at(parameters.sel(task=task), x["weight"])
+    share = capacity.law.fraction.share(x, values)
     return share.reshape((*share.shape[:-1], *shape))
 
 

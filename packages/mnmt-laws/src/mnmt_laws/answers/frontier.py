@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from mnmt_laws.answers.simplex import efficient, simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.law_fit import LawFit, require_fit
 from mnmt_laws.fitting.uncertainty import bounds_of
-from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.tables.observations import Observations
 
 _NUM_WEIGHTS = 97
@@ -30,7 +29,7 @@ def frontier(
         size: N, parameters.
         weights: Mixtures (points, tasks), or for two tasks the weights of the first; by default evenly
             spread, for two tasks over the weights observed.
-        level: Of the intervals.
+        level: Level of the intervals.
 
     Returns:
         `value`, `lower` and `upper` (central interval over the refits, NaN without) and `weight` over (task,
@@ -38,7 +37,8 @@ def frontier(
 
     Raises:
         TableError: If the fit holds one task.
-        ValueError: If `size` is not positive, or the law does not predict every weight.
+        TypeError: If `fit` is not a fit.
+        ValueError: If the law does not predict every weight, or an argument is out of range.
     """
     mixtures = _mixtures(fit, size, weights)
     named = dict(zip(fit.tasks, mixtures.T, strict=True))
@@ -65,7 +65,7 @@ def frontier(
 
 def _mixtures(fit: LawFit, size: float, weights: ArrayLike | None) -> Array:
     """Return (points, tasks) the mixtures that were requested, or the default ones."""
-    require_capacity(fit)
+    require_fit(fit, law="capacity")
     if len(fit.tasks) < 2:
         raise TableError(
             f"{fit.observations.source}: a frontier needs two tasks or more, but the table has "
@@ -86,12 +86,6 @@ def _mixtures(fit: LawFit, size: float, weights: ArrayLike | None) -> Array:
     ):
         raise ValueError(f"`weights` must hold mixtures of {len(fit.tasks)} tasks that sum to 1.")
     return mixtures
-
-
-def require_capacity(fit: LawFit) -> None:
-    """Raise ValueError unless the fit predicts every weight."""
-    if not isinstance(fit.law, Capacity):
-        raise ValueError(f"`fit` must be of a capacity law, but is of the {fit.law.name} law.")
 
 
 def observed_range(observations: Observations) -> tuple[float, float]:

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mnmt_laws.answers.frontier import require_capacity
 from mnmt_laws.answers.quantity import parse_quantity
 from mnmt_laws.answers.simplex import simplex_points
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.law_fit import LawFit, relative_noise
+from mnmt_laws.fitting.law_fit import LawFit, relative_noise, require_fit
 from mnmt_laws.tables.mixture import format_mixture
 
 Candidate = tuple[float, Mapping[str, float]]
@@ -76,12 +75,15 @@ def design(
             it costs.
 
     Raises:
+        TypeError: If `fit` is not a fit.
         ValueError: If the fit has no refits, the quantity cannot be read, no candidate is within the
             budget, or an argument is out of range.
     """
-    _check(fit, runs, budget)
+    _check(fit, runs, budget, per)
     target = parse_quantity(quantity, fit.tasks)
     options = list(candidates) if candidates is not None else default_candidates(fit)
+    if not options:
+        raise ValueError("`candidates` must hold at least one size and mixture, but is empty.")
     costs = np.array([(cost or cost_of_runs(fit))(size) for size, _ in options])
     belief = _Beliefs.of(fit, target.draws(fit), options)
     selected, first = _select(belief, costs, runs, budget, per)
@@ -203,10 +205,12 @@ def _select(
     return selected, np.sqrt(np.array([start.variance_after(index) for index in range(len(costs))]))
 
 
-def _check(fit: LawFit, runs: int, budget: float) -> None:
-    require_capacity(fit)
+def _check(fit: LawFit, runs: int, budget: float, per: str) -> None:
+    require_fit(fit, law="capacity")
     if fit.draws.sizes["draw"] < 10:
         raise ValueError("`fit` must have at least 10 refits, from which the uncertainty comes.")
+    if per not in ("cost", "run"):
+        raise ValueError(f"`per` must be cost or run, but is {per!r}.")
     if runs < 1 or not budget > 0:
         raise ValueError(
             f"`runs` must be at least 1 and `budget` above 0, but they are {runs} and {budget:g}."

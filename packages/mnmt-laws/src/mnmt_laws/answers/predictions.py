@@ -11,7 +11,7 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.law_fit import LawFit, require_fit
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.observations import Observations
@@ -27,12 +27,19 @@ class HeldOut:
     `capacity` and `joint` with their relative `_error`; `joint` is NaN at weights it has no β for."""
 
     def errors(self, law: str) -> pd.Series:
-        """Absolute relative errors of a law where it predicts."""
+        """Return the absolute relative errors of a law where it predicts."""
         return self.rows[f"{law}_error"].abs().dropna()
 
 
 def predict_held_out(*, capacity: LawFit, joint: LawFit) -> HeldOut:
-    """Predict every held-out row by the capacity law and, at known weights, by the joint law."""
+    """Predict every held-out row by the capacity law and, at known weights, by the joint law.
+
+    Raises:
+        TypeError: If an argument is not a fit.
+        ValueError: If a fit is of another law than its argument says.
+    """
+    require_fit(capacity, law="capacity", name="capacity")
+    require_fit(joint, law="joint", name="joint")
     held_out, fitted = capacity.observations.held_out, capacity.observations.fit
     rows_of_tasks = held_out[held_out["task"].isin(capacity.tasks)]
     rows = [_predict_row(row, capacity, joint, fitted) for row in rows_of_tasks.to_dict("records")]
@@ -121,7 +128,7 @@ def predict_more_tasks(
         testset: As in `observe`.
         architecture: As in `observe`.
         objective: As in `fit`.
-        uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
+        uncertainty: As in `fit`.
 
     Raises:
         TableError: If the table cannot be read, or has no models of at most two tasks, or none of more.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mnmt_laws.answers.fractions import fitted_fraction_draws
+from mnmt_laws.answers.fractions import fitted_fraction
 from mnmt_laws.answers.recommendation import best_weights
 from mnmt_laws.answers.targets import draw_sizes
 from mnmt_laws.arrays import Array
@@ -49,7 +49,7 @@ class Quantity:
             "loss": lambda: fit.predict(
                 draws=True, task=self.task, size=self.numbers["size"], weight=self.numbers["p"]
             ),
-            "fraction": lambda: fitted_fraction_draws(fit, task=self.task, weight=self.numbers["p"]),
+            "fraction": lambda: fitted_fraction(fit, task=self.task, weight=self.numbers["p"], draws=True),
             "weight": lambda: best_weights(fit, size=self.numbers["size"])[:, fit.tasks.index(self.task)],
             "limit": lambda: fit.draws.l_inf.sel(task=self.task).to_numpy(),
             "exponent": lambda: fit.draws.alpha.sel(task=self.task).to_numpy(),

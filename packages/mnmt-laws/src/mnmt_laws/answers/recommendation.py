@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mnmt_laws.answers.frontier import extrapolation, require_capacity
+from mnmt_laws.answers.frontier import extrapolation
 from mnmt_laws.answers.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.law_fit import LawFit, require_fit
 from mnmt_laws.fitting.uncertainty import bounds_of
 
 LEAST_WEIGHT = 1e-3
@@ -62,10 +62,11 @@ def recommend(
         least_weight: Smallest weight that a task may get.
 
     Raises:
+        TypeError: If `fit` is not a fit.
         ValueError: If the preference does not give every task a positive number, or an argument is out of
             range.
     """
-    require_capacity(fit)
+    require_fit(fit, law="capacity")
     preference_shares = _preference(fit, preference)
     check_size_and_floor(fit, size, least_weight)
     tasks, factors = fit.tasks, np.array(list(preference_shares.values()))

@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtr
 
-from mnmt_laws.answers.frontier import extrapolation, require_capacity
+from mnmt_laws.answers.frontier import extrapolation
 from mnmt_laws.answers.recommendation import LEAST_WEIGHT, check_size_and_floor, sign_of
 from mnmt_laws.answers.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.law_fit import LawFit, relative_noise
+from mnmt_laws.fitting.law_fit import LawFit, relative_noise, require_fit
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.laws.capacity import Capacity
 
@@ -98,6 +98,7 @@ def meet_targets(
         least_weight: Smallest weight that a task may get.
 
     Raises:
+        TypeError: If `fit` is not a fit.
         ValueError: If a target names another task or is not finite, or an argument is out of range.
     """
     requested = _check_targets(fit, targets)
@@ -135,6 +136,7 @@ def smallest_size(
         least_weight: Smallest weight that a task may get.
 
     Raises:
+        TypeError: If `fit` is not a fit.
         ValueError: If a target names another task or is not finite, or the least weight is out of range.
     """
     requested = _check_targets(fit, targets)
@@ -160,7 +162,7 @@ def smallest_size(
 
 
 def _check_targets(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]:
-    require_capacity(fit)
+    require_fit(fit, law="capacity")
     unknown = [task for task in targets if task not in fit.tasks]
     if unknown or not targets:
         name = unknown[0] if unknown else "none"

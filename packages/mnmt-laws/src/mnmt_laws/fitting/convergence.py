@@ -16,6 +16,7 @@ from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
 from mnmt_laws.tables.columns import is_rising
 from mnmt_laws.tables.observations import learning_curves
+from mnmt_laws.tables.source import TableSource, open_source
 from mnmt_laws.tables.table import RunTable
 from mnmt_laws.tables.validation import CELL
 
@@ -69,7 +70,7 @@ class Correction:
 
 
 def correct_convergence(
-    table: RunTable,
+    source: TableSource,
     *,
     horizon: float,
     metric: str | None = None,
@@ -85,16 +86,17 @@ def correct_convergence(
     until then. Runs without a curve of at least five points stay as they are, with a warning.
 
     Args:
-        table: A run table with several steps a run.
+        source: Path of a run table or of a folder of run records, or a frame, a dataset or a run table, with
+            several steps of each run.
         horizon: Steps at which every run should be read.
-        metric: A value of the `metric` column; by default the only one, or `loss`.
-        testset: A value of the `testset` column; chosen as by `observe`.
-        architecture: A value of the `architecture` column; chosen as by `observe`.
+        metric: As in `observe`.
+        testset: As in `observe`.
+        architecture: As in `observe`.
         threshold: Smallest relative change that is corrected.
         skip: Share of a run's steps at its start that the law is not fitted to: warm-up is no power law.
 
     Raises:
-        TableError: If the table has no steps.
+        TableError: If the source cannot be read, or has no steps.
         ValueError: If an argument is out of range.
     """
     if horizon <= 0:
@@ -103,6 +105,7 @@ def correct_convergence(
         raise ValueError(
             f"`skip` must be in [0, 1) and `threshold` at least 0, but they are {skip} and {threshold}."
         )
+    table = open_source(source).table
     rows = learning_curves(table, metric=metric, testset=testset, architecture=architecture)
     if rows["step"].isna().all():
         raise TableError(

@@ -51,7 +51,7 @@ class LawEvaluator:
         self,
         parameters: xr.Dataset,
         *,
-        task: str,
+        task: str | None,
         weight: ArrayLike,
         mixture: Mapping[str, ArrayLike] | None,
         **predictors: ArrayLike,
@@ -105,7 +105,7 @@ class LawEvaluator:
 
     def inputs(
         self,
-        task: str,
+        task: str | None,
         *,
         weight: ArrayLike,
         mixture: Mapping[str, ArrayLike] | None,
@@ -114,20 +114,31 @@ class LawEvaluator:
         """Return what the law's formula takes, flat, and the shape that the arguments broadcast to.
 
         Raises:
-            ValueError: If the task was not fitted, a predictor is missing, or a weight is out of range.
+            ValueError: If the task was not fitted, or a predictor is missing, unknown or out of range.
         """
-        if task not in self.tasks:
-            raise ValueError(f"`task` must be one of {', '.join(self.tasks)}, but is {task!r}.")
-        arguments = {"weight": weight if mixture is None else mixture[task], **predictors}
+        name = self.check_task(task)
+        if mixture is not None and name not in mixture:
+            raise ValueError(f"`mixture` must give a weight to {name}, but names {', '.join(mixture)}.")
+        arguments = {"weight": weight if mixture is None else mixture[name], **predictors}
         shape = np.broadcast_shapes(*(np.shape(value) for value in arguments.values()))
         x = {
-            name: np.broadcast_to(np.asarray(value, float), shape).ravel()
-            for name, value in arguments.items()
+            argument: np.broadcast_to(np.asarray(value, float), shape).ravel()
+            for argument, value in arguments.items()
         }
         self._check(x)
         if "partners" in self.law.predictors:
-            x["partners"] = self._shares(task, mixture, x["weight"])
+            x["partners"] = self._shares(name, mixture, x["weight"])
         return x, shape
+
+    def check_task(self, task: str | None) -> str:
+        """Return the task if it was fitted.
+
+        Raises:
+            ValueError: If it was not; the message names those that were.
+        """
+        if task not in self.tasks:
+            raise ValueError(f"`task` must be one of {', '.join(self.tasks)}, but is {task!r}.")
+        return str(task)
 
     def parameters_at(self, parameters: xr.Dataset, weight: Array) -> dict[str, Array]:
         """Return one task's parameters at each weight: (..., n), (..., 1), or (..., partners)."""
@@ -152,9 +163,17 @@ class LawEvaluator:
         return np.broadcast_to(predicted, (*predicted.shape[:-1], len(x["weight"])))
 
     def _check(self, x: Mapping[str, Array]) -> None:
-        missing = [name for name in self.law.predictors if name not in (*x, "partners")]
-        if missing:
-            raise ValueError(f"`{missing[0]}` must be given: the {self.law.name} law predicts from it.")
+        names = [name for name in self.law.predictors if name != "partners"]
+        for name in names:
+            if name not in x:
+                raise ValueError(f"`{name}` must be given: the {self.law.name} law predicts from it.")
+        for name, values in x.items():
+            if name not in (*names, "weight"):
+                raise ValueError(
+                    f"`{name}` must be left out: the {self.law.name} law predicts from {', '.join(names)}."
+                )
+            if name != "weight" and not bool((values > 0).all()):
+                raise ValueError(f"`{name}` must be above 0, but is {values.min():g}.")
         if bool(((x["weight"] <= 0) | (x["weight"] > 1)).any()):
             raise ValueError("`weight` must be in (0, 1]: the laws do not speak of zero-shot tasks.")
 
@@ -236,8 +255,8 @@ def read_predictors(
 
 def partner_shares(weights: Array) -> Array:
     """Return (n, K - 1) each partner's share of what a task leaves; 0 where it leaves nothing."""
-    rest = weights.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(weights, rest, out=np.zeros_like(weights), where=rest > 0))
+    total = weights.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
 
 def _column(rows: pd.DataFrame, name: str, observations: Observations) -> Array:

@@ -53,14 +53,18 @@ def fit(
     Raises:
         TableError: If the table cannot be read, lacks what the law needs or has too few sizes, or a value is
             not positive where logarithms are taken, or the metric rises and the law has no limit.
-        TypeError: If the source is of another type.
+        TypeError: If the source or the method of uncertainty is of another type.
         ValueError: If the law or the objective is unknown.
     """
     if law not in LAWS:
         raise ValueError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
     observations = observe(source, metric=metric, testset=testset, architecture=architecture)
     definition, measure = LAWS[law], find_objective(objective, delta=delta)
-    method = uncertainty or ResidualBootstrap()
+    method = ResidualBootstrap() if uncertainty is None else uncertainty
+    if isinstance(method, type) or not hasattr(method, "copies"):
+        raise TypeError(
+            f"`uncertainty` must be a method such as ResidualBootstrap(refits=200), but is {uncertainty!r}."
+        )
     fits = _fit_tasks(definition, measure, method, observations)
     table = _annotate(_stack(fits), definition, measure, observations, method)
     return LawFit(

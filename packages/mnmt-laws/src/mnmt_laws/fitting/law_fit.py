@@ -16,6 +16,7 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.evaluator import LawEvaluator
 from mnmt_laws.fitting.uncertainty import central_interval, deviation
+from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.tables.observations import Observations
@@ -127,9 +128,7 @@ class LawFit:
         parameters = self.draws if draws else self.parameters
         if rows is None:
             name = self.tasks[0] if task is None and len(self.tasks) == 1 else task
-            return self.evaluator.predict(
-                parameters, task=str(name), weight=weight, mixture=mixture, **predictors
-            )
+            return self.evaluator.predict(parameters, task=name, weight=weight, mixture=mixture, **predictors)
         if task is not None or mixture is not None or predictors:
             raise ValueError("`rows` must be given alone: they bring their task, weight and predictors.")
         return self.evaluator.predict_rows(parameters, rows, self.observations)
@@ -185,11 +184,13 @@ class LawFit:
 
     def num_parameters(self, task: str) -> int:
         """Return how many parameters were estimated for a task."""
+        self.evaluator.check_task(task)
         estimates = self.parameters.sel(task=task)
         return sum(int(estimates[p.name].notnull().sum()) if p.varies else 1 for p in self.law.parameters)
 
     def fitted_weights(self, task: str) -> Array:
         """Return the weights of `task` that the law was fitted to."""
+        self.evaluator.check_task(task)
         if self.evaluator.varying:
             return self.evaluator.fitted_weights(task)
         rows = self.observations.fit
@@ -231,13 +232,29 @@ class LawFit:
 
 
 def relative_noise(fit: LawFit, task: str) -> float:
-    """Return the relative standard deviation of a model about the law; NaN without spare observations."""
+    """Return the relative standard deviation of a model about the law; NaN without degrees of freedom."""
     rows = fit.observations.fit
     rows = rows[rows["task"] == task]
-    relative = fit.predict(rows) / rows["value"].to_numpy(float) - 1
-    known = relative[np.isfinite(relative)]
-    spare = len(known) - fit.num_parameters(task)
-    return float(np.sqrt(np.sum(known**2) / spare)) if spare > 0 else float("nan")
+    errors = fit.predict(rows) / rows["value"].to_numpy(float) - 1
+    errors = errors[np.isfinite(errors)]
+    freedom = len(errors) - fit.num_parameters(task)
+    return float(np.sqrt(np.sum(errors**2) / freedom)) if freedom > 0 else float("nan")
+
+
+def require_fit(fit: object, *, law: str, name: str = "fit") -> None:
+    """Check that the argument `name` is a fit of `law`; `capacity` stands for every law with an f̂(p).
+
+    Raises:
+        TypeError: If it is not a fit.
+        ValueError: If it is a fit of another law.
+    """
+    if not isinstance(fit, LawFit):
+        raise TypeError(
+            f"`{name}` must be what fit(source, law={law!r}) returns, but is {type(fit).__name__}."
+        )
+    if fit.law.name != law and not (law == "capacity" and isinstance(fit.law, Capacity)):
+        article = "a" if law == "capacity" else "the"
+        raise ValueError(f"`{name}` must be a fit of {article} {law} law, but is of the {fit.law.name} law.")
 
 
 def _describe(symbol: str, values: Array, ends: Array) -> str:

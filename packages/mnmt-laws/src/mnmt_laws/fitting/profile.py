@@ -51,22 +51,22 @@ def profile_intervals(fit: LawFit, *, level: float = 0.95) -> xr.Dataset:
 
 def _task_intervals(parts: list[Part], objective: Objective, level: float) -> xr.Dataset:
     split = law_is_split(parts[0].design.law)
-    excess = _allowed(parts, objective, level)
+    excess = _allowed_rise(parts, objective, level)
     datasets = [_part_intervals(part, objective, excess) for part in parts]
     return xr.concat(datasets, "weight") if split else datasets[0]
 
 
-def _allowed(parts: list[Part], objective: Objective, level: float) -> float:
+def _allowed_rise(parts: list[Part], objective: Objective, level: float) -> float:
     """Return how far half the sum of squares may rise; parts of a task share their noise."""
-    spare = sum(len(part.sample.weight) - part.design.width for part in parts)
-    if spare <= 0:
+    freedom = sum(len(part.sample.weight) - part.design.width for part in parts)
+    if freedom <= 0:
         return np.inf
     squares = 0.0
     for part in parts:
         design = DesignMatrix(part.design.law, part.sample, pivots=part.design.pivots)
         residual = objective.residual(part.sample.values, design.predict(part.vector[None]))
         squares += float(np.sum(residual**2))
-    return float(0.5 * squares / spare * f_distribution.ppf(level, 1, spare))
+    return float(0.5 * squares / freedom * f_distribution.ppf(level, 1, freedom))
 
 
 def _part_intervals(part: Part, objective: Objective, excess: float) -> xr.Dataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 import xarray as xr
@@ -42,11 +42,14 @@ class FittedTask:
     task: int
     """Number of the task, so that tasks do not share their noise."""
 
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Observations beyond the number of parameters."""
+        return len(self.values) - self.num_parameters
+
 
 class Uncertainty(Protocol):
     """A method that copies the data so that refits scatter like estimates from repeated studies."""
-
-    name: ClassVar[str]
 
     @property
     def refits(self) -> int:
@@ -71,8 +74,6 @@ class Perturbation:
     It shows how well the design of a study determines a parameter at the noise one states; it covers the
     truth only if the real noise is that.
     """
-
-    name: ClassVar[str] = "perturbation"
 
     share: float = 0.01
     """Standard deviation of the noise, as a share of each value."""
@@ -102,11 +103,8 @@ class ResidualBootstrap:
     """Refits to the fitted values plus resampled residuals (Davison and Hinkley 1997, sec. 6.2.3).
 
     Residuals are raised by 1/√(1 - leverage), since a fit lies nearer to its data than the truth does, and
-    each copy's by √(ν/χ²_ν), since ν spare observations determine the size of the noise only roughly. The
-    noise thus comes from the data.
+    each copy's by √(ν/χ²_ν), since ν degrees of freedom determine the size of the noise only roughly.
     """
-
-    name: ClassVar[str] = "residual"
 
     refits: int = 200
     seed: int = 0
@@ -115,12 +113,12 @@ class ResidualBootstrap:
         _check(self.refits)
 
     def copies(self, fitted: FittedTask) -> Iterator[Copy]:
-        """Yield fitted values with resampled residuals; NaN without spare observations."""
+        """Yield fitted values with resampled residuals; NaN without degrees of freedom."""
         rng = np.random.default_rng([self.seed, fitted.task])
-        residuals, spare = modified_residuals(fitted), len(fitted.values) - fitted.num_parameters
+        residuals, freedom = modified_residuals(fitted), fitted.degrees_of_freedom
         ones = np.ones(len(residuals))
         for _ in range(self.refits):
-            size = np.sqrt(spare / rng.chisquare(spare)) if spare > 0 else np.nan
+            size = np.sqrt(freedom / rng.chisquare(freedom)) if freedom > 0 else np.nan
             noise = size * residuals[rng.integers(len(residuals), size=len(residuals))]
             yield fitted.predicted * np.exp(noise) if fitted.log else fitted.predicted + noise, ones
 
@@ -136,8 +134,6 @@ class ClusterBootstrap:
     All measurements of one run, on all tasks and test sets, get one weight, so that errors which they
     share are allowed for. Exponential weights leave no run out, so every weight and size stays represented.
     """
-
-    name: ClassVar[str] = "cluster"
 
     refits: int = 200
     seed: int = 0
@@ -156,23 +152,16 @@ class ClusterBootstrap:
         return f"{self.refits} refits with random weights of the runs"
 
 
-UNCERTAINTIES: dict[str, type[Perturbation | ResidualBootstrap | ClusterBootstrap]] = {
-    method.name: method for method in (ResidualBootstrap, ClusterBootstrap, Perturbation)
-}
-"""The methods by name; `residual` is the default everywhere, the one whose intervals hold the truth."""
-
-
 def modified_residuals(fitted: FittedTask) -> Array:
     """Return (n,) centred residuals, as if no observation had pulled its own prediction."""
-    spare = len(fitted.values) - fitted.num_parameters
-    if spare <= 0:
+    if fitted.degrees_of_freedom <= 0:
         return np.full(len(fitted.values), np.nan)
     if fitted.log:
         residuals = np.log(fitted.values) - np.log(fitted.predicted)
     else:
         residuals = fitted.values - fitted.predicted
-    raised = residuals / np.sqrt(np.maximum(1.0 - fitted.leverage, 1.0 / len(residuals)))
-    centred: Array = raised - raised.mean()
+    scaled = residuals / np.sqrt(np.maximum(1.0 - fitted.leverage, 1.0 / len(residuals)))
+    centred: Array = scaled - scaled.mean()
     return centred
 
 

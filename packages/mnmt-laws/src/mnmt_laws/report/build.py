@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
-
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.report.analysis import Analysis, analyse
 from mnmt_laws.report.document import report_document
 from mnmt_laws.report.figures import FigureGroup, draw_figures
 from mnmt_laws.report.findings import report_findings
 from mnmt_laws.report.page import render_page
-from mnmt_laws.tables.source import Source, open_source
+from mnmt_laws.tables.source import Source, TableSource, open_source
 from mnmt_laws.tables.table import RunTable
 
 
@@ -34,7 +32,7 @@ class Report:
 
 
 def build_report(
-    source: str | Path | pd.DataFrame | Source,
+    source: TableSource | Source,
     *,
     out: str | Path,
     metric: str | None = None,
@@ -49,14 +47,14 @@ def build_report(
     The folder then holds index.html, report.json, runs.csv and the figures.
 
     Args:
-        source: A run table, its file, or a folder of run records.
+        source: Path of a run table or of a folder of run records, or a frame, a dataset or a run table.
         out: Folder to write; it is created if it does not exist.
-        metric: A value of the `metric` column; by default the only one, or `loss`.
-        testset: A value of the `testset` column; by default the only one, or `test`.
-        architecture: A value of the `architecture` column; not needed where there is only one.
+        metric: As in `observe`.
+        testset: As in `observe`.
+        architecture: As in `observe`.
         horizon: Steps at which runs that have not converged are read; by default all stay as they are.
         objective: As in `fit`.
-        uncertainty: How uncertainty is measured; `ResidualBootstrap()` by default.
+        uncertainty: As in `fit`.
 
     Raises:
         TableError: If the source cannot be read or no law can be fitted to it.

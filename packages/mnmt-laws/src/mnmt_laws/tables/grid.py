@@ -13,14 +13,18 @@ from mnmt_laws.tables.columns import KINDS, LABELS, NUMBERS
 from mnmt_laws.tables.dataset_reader import DIMS
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.row_location import RowLocator
+from mnmt_laws.tables.source import TableSource, observe
 
 _SAME_IN_CELL = ("role", "mixture", "architecture", "encoder_size", "decoder_size", "tokens")
 _MEASURED = ("flops", "irreducible", "step")
 _ROUNDING = 0.01
 
 
-def to_dataset(observations: Observations) -> xr.Dataset:
+def to_dataset(source: TableSource | Observations) -> xr.Dataset:
     """Return observations as a grid over task, weight and size.
+
+    Args:
+        source: Anything that `observe` takes.
 
     Returns:
         `value` (mean over seeds, in the metric's unit; NaN where nothing was measured), `count` (measurements
@@ -28,8 +32,9 @@ def to_dataset(observations: Observations) -> xr.Dataset:
         `value`. `read_table` reads it back.
 
     Raises:
-        TableError: If the runs of a cell differ in more than their seed.
+        TableError: If the source cannot be read, or the runs of a cell differ in more than their seed.
     """
+    observations = observe(source)
     frame = observations.frame
     _check_cells(frame, observations.locator)
     cells = frame.groupby(list(DIMS), sort=True)

@@ -150,9 +150,14 @@ def learning_curves(
 def _choose(
     table: RunTable, metric: str | None, testset: str | None, architecture: str | None
 ) -> pd.DataFrame:
-    frame = _only(table.frame, "metric", metric or _default(table.frame, "metric", "loss"), table.source)
+    frame = rows_of_metric(table, metric)
     frame = _only(frame, "testset", testset or _default(frame, "testset", "test"), table.source)
     return _only(frame, "architecture", architecture, table.source)
+
+
+def rows_of_metric(table: RunTable, metric: str | None) -> pd.DataFrame:
+    """Return the rows of one metric: by default the only one, or `loss`."""
+    return _only(table.frame, "metric", metric or _default(table.frame, "metric", "loss"), table.source)
 
 
 def _default(frame: pd.DataFrame, column: str, usual: str) -> str | None:
@@ -165,13 +170,17 @@ def _only(frame: pd.DataFrame, column: str, requested: str | None, source: str) 
     if requested is None:
         if len(present) > 1:
             choices = ", ".join(choice or "none" for choice in present)
-            raise TableError(f"{source}: several values of `{column}` ({choices}); choose with --{column}.")
+            raise TableError(
+                f"{source}: several values of `{column}` ({choices}); choose one as `{column}` (--{column})."
+            )
         return frame
+    if not isinstance(requested, str):
+        raise TypeError(f"`{column}` must be text, but is {requested!r}.")
     alike = [choice for choice in present if choice.casefold() == requested.casefold()]
     if requested not in present and len(alike) != 1:
         choices = ", ".join(filter(None, present)) or "none"
         raise TableError(
-            f"{source}: no row has {column} {requested!r}; the table has {choices}; choose with --{column}."
+            f"{source}: no row has {column} {requested!r}; the table has {choices}; choose one of them."
         )
     return frame[frame[column] == (requested if requested in present else alike[0])]
 

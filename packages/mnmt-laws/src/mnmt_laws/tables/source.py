@@ -46,8 +46,7 @@ def open_source(source: TableSource) -> Source:
         return Source(table=read_table(source))
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(
-            "`source` must be a path, a frame, a dataset, a table or observations, but is "
-            f"{type(source).__name__}."
+            f"`source` must be a path, a frame, a dataset or a run table, but is {type(source).__name__}."
         )
     path = Path(source)
     if not path.is_dir():
