@@ -59,7 +59,7 @@ def permute(
     Args:
         positions: (n,) positions in [0, size).
         size: The number of things permuted, in [1, 2**62].
-        key: (2,) from `draws.stream_key`.
+        key: (2,) from `stream_key`.
         epochs: (n,) which permutation of the key's family each position belongs to.
 
     Returns:

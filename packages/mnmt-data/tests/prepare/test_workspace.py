@@ -185,6 +185,20 @@ def test_killed_between_the_last_two_renames(prepare, whole, tmp_path, name, mon
     assert not (tmp_path / "out/.data.old").exists()
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("writes", [1, 4, 7, 10, 13, 16, 19, 22])
+def test_killed_at_a_write_of_any_stage_it_goes_on_to_the_same_bytes(prepare, whole, tmp_path, writes):
+    if (child := os.fork()) == 0:
+        remaining = iter(range(writes))
+        os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL) if next(remaining, None) is None else None
+        prepare()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status)
+    assert not (tmp_path / "out/data").exists()
+    assert contents(prepare().folder) == whole
+
+
 def test_killed_processes_leave_what_the_next_goes_on_from(folder, whole, tmp_path):
     out, command = tmp_path / "out", [sys.executable, "prepare.py", str(tmp_path / "out")]
     for files in (8, 30):

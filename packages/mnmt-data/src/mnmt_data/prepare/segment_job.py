@@ -1,4 +1,4 @@
-"""Writes one segment in a worker process: from the text of some parts to token ids."""
+"""A segment, written by a worker process: from the text of some parts to token ids."""
 
 from __future__ import annotations
 

@@ -152,9 +152,11 @@ class BatchStream:
         Raises:
             DataError: If the state is that of a stream with other data, weights, budget or seed.
         """
-        for name, ours in self._identity().items():
-            if state.get(name) != ours:
-                raise DataError(f"`{name}` of the saved stream is {state.get(name)}, but of this one {ours}.")
+        for name, value in self._identity().items():
+            if state.get(name) != value:
+                raise DataError(
+                    f"`{name}` of the saved stream is {state.get(name)}, but of this one {value}."
+                )
         self._step = state["step"]
 
     def _identity(self) -> dict[str, Any]:

@@ -170,8 +170,8 @@ def linear_schedule(start: Mixture, end: Mixture, *, steps: int, changes: int) -
         ValueError: If the tasks differ, or there are fewer steps than moves.
     """
     if start.tasks != end.tasks:
-        ours, theirs = ", ".join(start.tasks), ", ".join(end.tasks)
-        raise ValueError(f"`end` must have the tasks of `start` ({ours}), but has {theirs}.")
+        expected, tasks = ", ".join(start.tasks), ", ".join(end.tasks)
+        raise ValueError(f"`end` must have the tasks of `start` ({expected}), but has {tasks}.")
     if not 1 <= changes <= steps:
         raise ValueError(f"`changes` must be in [1, `steps`], but is {changes}.")
     moves = []
