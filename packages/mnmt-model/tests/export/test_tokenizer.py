@@ -12,7 +12,7 @@ import sentencepiece as spm
 from mnmt_data.store import EOS, UNK, Vocabulary, train_vocabulary
 from mnmt_model import RunError
 from mnmt_model.export.tokenizer import read_sentencepiece, tokenizer, tokens
-from mnmt_model.export.tokenizer_check import TokenizerCheck, check_sentences, tagged
+from mnmt_model.export.tokenizer_check import TokenizerCheck, add_tags, check_sentences
 
 pytest.importorskip("google.protobuf", reason="the extra `export` is not installed")
 tokenizers = pytest.importorskip("tokenizers", reason="the extra `export` is not installed")
@@ -105,9 +105,9 @@ def test_a_literal_special_token_is_counted_apart(model: Path) -> None:
 def test_tags_are_written_where_the_ids_have_them(model: Path) -> None:
     vocab, proto = Vocabulary.load(model), read_sentencepiece(model)
     tag, (text,) = vocab.tag("de"), vocab.encode(["ba ko"])
-    assert tagged(proto, "ba ko", [tag, *text, EOS]) == "<2de> ba ko"
-    assert tagged(proto, "ba ko", [*text, tag, EOS]) == "ba ko <2de>"
-    assert tagged(proto, " ba  ko", [*text, EOS]) == " ba  ko"
+    assert add_tags(proto, "ba ko", [tag, *text, EOS]) == "<2de> ba ko"
+    assert add_tags(proto, "ba ko", [*text, tag, EOS]) == "ba ko <2de>"
+    assert add_tags(proto, " ba  ko", [*text, EOS]) == " ba  ko"
 
 
 def train(tmp_path: Path, **options: object) -> Path:

@@ -83,7 +83,7 @@ def test_time_of_evaluations_does_not_count(tmp_path: Path, clock: Clock) -> Non
     log = make_log(tmp_path / "metrics.jsonl", clock)
     log.add(step_result(1))
     clock.now += 1.0
-    with log.paused():
+    with log.pause():
         clock.now += 1000.0
     clock.now += 1.0
     line = log.write(16)

@@ -33,7 +33,7 @@ def test_tokens_and_where_they_stand(rows: list[list[int]], extra: int) -> None:
 
 @given(rows=batches, extra=st.integers(0, 3))
 def test_what_precedes_each_token(rows: list[list[int]], extra: int) -> None:
-    shifted = Sentences.from_padded(padded(rows, extra)).shifted()
+    shifted = Sentences.from_padded(padded(rows, extra)).previous_tokens()
     assert shifted.tolist() == [token for row in rows for token in [PAD, *row[:-1]]]
 
 
@@ -65,7 +65,7 @@ def test_gradients_pass_the_table(rows: list[list[int]]) -> None:
 @pytest.mark.parametrize("shape", [(2, 0), (0, 3), (2, 3)])
 def test_no_tokens_at_all(shape: tuple[int, int]) -> None:
     sentences = Sentences.from_padded(torch.zeros(shape, dtype=torch.int64))
-    assert sentences.num_tokens == len(sentences.shifted()) == len(sentences.positions) == 0
+    assert sentences.num_tokens == len(sentences.previous_tokens()) == len(sentences.positions) == 0
     table = sentences.pad(torch.zeros(0, 4))
     assert table.shape == (*shape, 4)
     assert sentences.flatten(table).shape == (0, 4)

@@ -28,8 +28,8 @@ def plan(
 
     Args:
         study: The study's TOML file.
-        preset_name: A published model instead, such as fernandes-l12-d1024 or zhang-base-l6-prefix-lm-deep.
-        options: What to assume.
+        preset_name: A published model in place of a study, such as fernandes-l12-d1024.
+        options: Assumptions.
         out: Folder of the study's results; `results/NAME` by default.
         as_json: Print JSON.
     """

@@ -22,8 +22,8 @@ def average(
 
     Args:
         run: Folder of the run.
-        last: Number of checkpoints to average: the newest.
-        best: Instead, the number of those with the lowest dev loss, which `keep_best` in [train] keeps.
+        last: Number of newest checkpoints to average.
+        best: Instead of the newest, the number of those with the lowest dev loss; see `keep_best` in [train].
         out: Folder to write; RUN/averages/last-N or best-N by default.
     """
     from mnmt_model.checkpoints.average import AVERAGES, average_checkpoints, select_checkpoints

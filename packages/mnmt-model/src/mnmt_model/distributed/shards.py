@@ -56,7 +56,7 @@ def is_first_holder(tensor: Tensor) -> bool:
     return all(position == 0 for dimension, position in enumerate(coordinate) if dimension != split)
 
 
-def summed(parts: list[Tensor], ranks: dist.ProcessGroup | None) -> list[Tensor]:
+def sum_over_ranks(parts: list[Tensor], ranks: dist.ProcessGroup | None) -> list[Tensor]:
     """Return the sums of tensors over `ranks`, by one all-reduce; the tensors themselves for None."""
     if ranks is None or not parts:
         return parts

@@ -44,7 +44,7 @@ class World:
 
 
 @contextmanager
-def joined_world() -> Iterator[World]:
+def join_world() -> Iterator[World]:
     """Join the world that torchrun set up, or a world of this process alone.
 
     Tensors on GPUs go through NCCL, others through gloo.

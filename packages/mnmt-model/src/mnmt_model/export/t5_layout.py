@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,8 +46,8 @@ def check_exportable(config: ModelConfig) -> None:
     for field, exported in _OURS.items():
         if (value := getattr(config, field)) != exported:
             raise RunError(
-                f"`{field}` is {_toml(value)}, but only models of T5 1.1, where it is {_toml(exported)}, "
-                "can be exported"
+                f"`{field}` is {json.dumps(value)}, but only models of T5 1.1, "
+                f"where it is {json.dumps(exported)}, can be exported"
             )
 
 
@@ -137,18 +138,9 @@ def _feed_forward(path: Path, content: Mapping[str, Any]) -> Any:
 
 
 def _refusal(path: Path, field: str, value: object, *needed: object) -> RunError:
-    allowed = " or ".join(map(_toml, needed))
-    return RunError(f"{path}: `{field}` is {_toml(value)}, but only models with {allowed} can be imported")
-
-
-def _toml(value: object) -> str:
-    """Return a value as JSON and TOML write it."""
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f'"{value}"'
-        if isinstance(value, str)
-        else str(value)
+    allowed = " or ".join(map(json.dumps, needed))
+    return RunError(
+        f"{path}: `{field}` is {json.dumps(value)}, but only models with {allowed} can be imported"
     )
 
 

@@ -42,7 +42,7 @@ class TokenizerCheck:
             self.different.append({"text": text, "expected": list(expected), "found": list(exported)})
 
 
-def tagged(proto: Any, text: str, ids: Sequence[int]) -> str:
+def add_tags(proto: Any, text: str, ids: Sequence[int]) -> str:
     """Return `text` with the tags around it that stand around it in `ids`."""
     special = set(special_tokens(proto))
     tags = {
@@ -70,7 +70,7 @@ def check_sentences(
         texts: Sentences of the corpus, without tags.
         expected: Their ids in the prepared data, with tags and `</s>`.
     """
-    exported = encode([tagged(proto, text, ids) for text, ids in zip(texts, expected, strict=True)])
+    exported = encode([add_tags(proto, text, ids) for text, ids in zip(texts, expected, strict=True)])
     for text, ids, theirs in zip(texts, expected, exported, strict=True):
         check.add(_kind(proto, text, ids, theirs), text, ids, theirs)
 

@@ -13,7 +13,7 @@ from torch.distributed import tensor as distributed_tensor
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
-from mnmt_model.distributed.shards import check_placements, local, row_shards, summed
+from mnmt_model.distributed.shards import check_placements, local, row_shards, sum_over_ranks
 
 DECAY = 0.8
 EPSILON_GRADIENT = 1e-30
@@ -159,7 +159,7 @@ def _step_sizes(
 ) -> list[Tensor]:
     """Return -lr · max(1e-3, RMS(θ)) / max(1, RMS(u)) of each matrix, given the norms of u's local rows."""
     params = [stack.parameter for stack in stacks]
-    (squares,) = summed([torch.cat([*lengths, norms(params)]).square_()], shards)
+    (squares,) = sum_over_ranks([torch.cat([*lengths, norms(params)]).square_()], shards)
     sizes = [stack.size for stack in stacks for _ in range(len(stack.parameter))]
     update_rms, param_rms = (squares.view(2, -1) / torch.tensor(sizes, device=squares.device)).sqrt_()
     scales = -lr * param_rms.clamp_(min=EPSILON_PARAMETER) / update_rms.clamp_(min=1.0)
@@ -277,7 +277,7 @@ def factored_scalings(
     update_moments(rows, row_means, weights)
     # Norms of order 1 are sums, since rows are positive.
     row_sums = split_by_stack(norms(rows, order=1).unsqueeze(1), rows)
-    sums = summed(column_sums + row_sums, shards)
+    sums = sum_over_ranks(column_sums + row_sums, shards)
     torch._foreach_div_(sums, sizes + sizes)
     update_moments(columns, sums[: len(stacks)], weights)
     row_shares = torch._foreach_div(rows, sums[len(stacks) :])

@@ -45,11 +45,11 @@ def activation_bytes(
     """
     activations = _Activations(config, train, pairs=pairs, on_gpu=on_gpu)
     stacks = passes(config, src_len=src_len, tgt_len=tgt_len)
-    tops = sum(pairs * activations.of_ends(each) for each in stacks)
+    tops = sum(pairs * activations.end_bytes(each) for each in stacks)
     if not train.activation_checkpointing:
-        return tops + sum(number * size for each in stacks for number, size in activations.of_layers(each))
+        return tops + sum(number * size for each in stacks for number, size in activations.layer_bytes(each))
     inputs = sum(pairs * each.layers * each.tokens * config.d_model * activations.state for each in stacks)
-    return tops + inputs + max(size for each in stacks for _, size in activations.of_layers(each))
+    return tops + inputs + max(size for each in stacks for _, size in activations.layer_bytes(each))
 
 
 class _Activations:
@@ -63,7 +63,7 @@ class _Activations:
         self.drops = train.dropout > 0
         self.mask = (1 if on_gpu else self.state) if self.drops else 0
 
-    def of_layers(self, layers: Pass) -> list[tuple[int, int]]:
+    def layer_bytes(self, layers: Pass) -> list[tuple[int, int]]:
         """Return `(number of layers, bytes of one over all pairs)` for each kind, with rounded matrices."""
         attentions = sum(self._attention(each, layers.tokens) for each in layers.attentions)
         attentions = self.pairs * attentions + self._rounded_attentions(layers)
@@ -78,7 +78,7 @@ class _Activations:
         matrices = 4 * len(layers.attentions) * self.config.d_attention * self.config.d_model
         return self.state * matrices if self.rounds else 0
 
-    def of_ends(self, layers: Pass) -> int:
+    def end_bytes(self, layers: Pass) -> int:
         """Return the bytes before and after all layers: masks, and the last norm or the top states."""
         is_pre_norm = self.config.norm_order == "pre"
         top = self._norm(1, 1) if is_pre_norm else self.state * self.config.d_model

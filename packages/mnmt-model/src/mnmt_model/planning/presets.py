@@ -143,7 +143,7 @@ def zhang_preset(name: str) -> Preset | None:
         decoder_layers=int(match["layers"]),
         norm_order="pre" if match["prenorm"] else "post",
     )
-    grow = {"deep": deepened, "wide": widened}.get(match["grown"] or "")
+    grow = {"deep": deepen, "wide": widen}.get(match["grown"] or "")
     return Preset(
         config=grow(encdec, architecture) if grow else encdec,
         vocab_size=32_000,
@@ -151,12 +151,12 @@ def zhang_preset(name: str) -> Preset | None:
     )
 
 
-def widened(encdec: ModelConfig, architecture: Architecture) -> ModelConfig:
+def widen(encdec: ModelConfig, architecture: Architecture) -> ModelConfig:
     """Return the language model with as many layers and 3 d_ff: 4d² + 24d² = 28d² a layer, as a pair has."""
     return replace(encdec, architecture=architecture, encoder_layers=None, d_ff=3 * encdec.d_ff)
 
 
-def deepened(encdec: ModelConfig, architecture: Architecture) -> ModelConfig:
+def deepen(encdec: ModelConfig, architecture: Architecture) -> ModelConfig:
     """Return the language model of the same widths that is nearest in N, to within half a layer.
 
     A layer has 12d² to a pair's 28d², which comes to 7/3 layers a pair.
@@ -187,6 +187,3 @@ def preset(name: str) -> Preset:
     if result is None:
         raise RunError(f"there is no preset {name!r}; the presets are {', '.join(PRESET_NAMES)}")
     return result
-
-
-__all__ = ["PRESETS", "PRESET_NAMES", "Preset", "preset"]

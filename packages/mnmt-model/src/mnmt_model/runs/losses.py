@@ -48,10 +48,10 @@ def shard_loss(
     sums = torch.zeros(2, dtype=torch.float64)
     # With sharded parameters all processes compute equally often: one without a batch repeats the first.
     for first in range(0, len(batches), world.size):
-        mine = first + world.rank
-        batch = batches[mine if mine < len(batches) else 0]
+        number = first + world.rank
+        batch = batches[number if number < len(batches) else 0]
         nats = pair_nats(model, torch.from_numpy(batch.src), torch.from_numpy(batch.tgt))
-        if mine < len(batches):
+        if number < len(batches):
             sums += torch.tensor([float(nats.double().sum()), batch.num_tokens], dtype=torch.float64)
     model.train(was_training)
     total, tokens = world.sum(sums).tolist()

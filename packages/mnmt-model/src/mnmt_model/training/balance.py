@@ -68,7 +68,7 @@ class BalanceLog:
         """Return the metrics over all ranks, each of which calls this; none for a model without experts."""
         if self._sum is None:
             return {}
-        total = _reduced(self._sum, reduce)
+        total = _sum_over_ranks(self._sum, reduce)
         shares = total.load / total.load.mean(dim=1, keepdim=True).clamp(min=1)
         rates = (total.drops / total.claims.clamp(min=1)).tolist()
         occurs = (total.claims > 0).tolist()
@@ -85,7 +85,7 @@ class BalanceLog:
         """Return, as JSON, the sums that a resumed run continues from; every rank calls this."""
         if self._sum is None:
             return None
-        return {name: value.tolist() for name, value in vars(_reduced(self._sum, reduce)).items()}
+        return {name: value.tolist() for name, value in vars(_sum_over_ranks(self._sum, reduce)).items()}
 
     def restore(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Continue from what `state` returned."""
@@ -93,7 +93,7 @@ class BalanceLog:
         self._sum = TaskBalance(**sums)
 
 
-def _reduced(balance: TaskBalance, reduce: Reduce) -> TaskBalance:
+def _sum_over_ranks(balance: TaskBalance, reduce: Reduce) -> TaskBalance:
     """Return the sums over all ranks, in one all-reduce."""
     fields = vars(balance)
     flat = reduce(torch.cat([value.flatten() for value in fields.values()]))

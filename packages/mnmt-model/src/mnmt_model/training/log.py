@@ -124,7 +124,7 @@ class TrainingLog:
             setattr(self, f"_{name}", state[name])
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Leave the time spent inside, on evaluations and checkpoints, out of the rates."""
         synchronize(self.device)
         since = self._clock()

@@ -10,7 +10,7 @@ from typing import Any
 
 from mnmt_data.store import PreparedData, file_lock, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
-from mnmt_model.distributed.world import World, joined_world, on_first_rank
+from mnmt_model.distributed.world import World, join_world, on_first_rank
 from mnmt_model.errors import RunError, one_line
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import RUN, RunRecord, read_run, utc_now, write_run
@@ -53,7 +53,7 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
             run.json then says why.
     """
     data = open_prepared(run.data)
-    with joined_world() as world, _run_lock(folder, world):
+    with join_world() as world, _run_lock(folder, world):
         record = on_first_rank(lambda: _open_record(run, folder, data))
         if record.status != "finished":
             _train(run, folder, data, record, world, watchers if world.is_first else ())

@@ -203,7 +203,7 @@ class Trainer:
         saves = _is_due(step, config.checkpoint_every) or (evaluates and bool(config.keep_best))
         if not (evaluates or tests or saves or over()):
             return
-        with self.log.paused():
+        with self.log.pause():
             dev_loss = self._evaluate_dev() if evaluates or over() else None
             if tests or over():
                 self.evaluator.test(self.progress, self.watchers)

@@ -51,7 +51,7 @@ class EncoderDecoder(TranslationModel):
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
         """Return the decoder's states."""
         states = self.encode(src, routes)
-        x = self.embed_targets(tgt.shifted(), tgt.positions)
+        x = self.embed_targets(tgt.previous_tokens(), tgt.positions)
         pattern = SelfPattern(sentences=tgt, bias=self.decoder.self_bias(tgt, causal=True, like=x))
         cross = CrossPattern(
             sentences=tgt, src=src, states=states, bias=padding_bias(src.padding_mask, x.dtype)
@@ -90,7 +90,7 @@ class LanguageModel(TranslationModel):
 
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
         """Return the targets' states, and the sources' if the loss counts them."""
-        sources, targets = self.embed_sources(src), self.embed_targets(tgt.shifted(), tgt.positions)
+        sources, targets = self.embed_sources(src), self.embed_targets(tgt.previous_tokens(), tgt.positions)
         if self.config.top_only:
             top = self.stack(sources, self._source_pattern(src, sources), routes=routes and routes.sources())
             pattern = PrefixPattern(src=src, tgt=tgt, bias=self._target_bias(src, tgt, targets))

@@ -59,7 +59,7 @@ class Sentences:
         """`(num_tokens,)` int64, the number of each token's sentence, from 0."""
         return self.cells // max(1, self.width)
 
-    def shifted(self) -> Tensor:
+    def previous_tokens(self) -> Tensor:
         """Return `(num_tokens,)`, the token before each token: the start token 0 before the first."""
         previous = F.pad(self.tokens[:-1], (1, 0), value=PAD)
         return previous.masked_fill(self.positions == 0, PAD)

@@ -31,11 +31,11 @@ class _Buffer:
         return self.written == start and end <= self.keys.size(2)
 
     def _copy(self, length: int, capacity: int) -> _Buffer:
-        keys, values = (_enlarged(table[:, :, :length], capacity) for table in (self.keys, self.values))
+        keys, values = (_enlarge(table[:, :, :length], capacity) for table in (self.keys, self.values))
         return _Buffer(keys, values, length)
 
 
-def _enlarged(table: Tensor, capacity: int) -> Tensor:
+def _enlarge(table: Tensor, capacity: int) -> Tensor:
     rows, heads, length, width = table.shape
     larger = table.new_empty(rows, heads, capacity, width)
     larger[:, :, :length] = table

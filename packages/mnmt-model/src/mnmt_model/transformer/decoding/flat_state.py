@@ -84,7 +84,7 @@ class FlatState:
             positions=self.positions[rows],
         )
 
-    def before(self, ancestors: Tensor, positions: Tensor) -> FlatState:
+    def add_places(self, ancestors: Tensor, positions: Tensor) -> FlatState:
         """Return the state with places for the next tokens: the last `beam` of `slots` and `positions`.
 
         Args:
@@ -92,7 +92,7 @@ class FlatState:
                 next step too.
             positions: `(batch, beam)` int64, the position of each next token in its hypothesis.
         """
-        state = self if self.layers[0].target.has_room(self.beam) else self._without_dead(ancestors)
+        state = self if self.layers[0].target.has_room(self.beam) else self._drop_dead_slots(ancestors)
         first = self.steps * self.beam
         slots = torch.arange(first, first + self.beam, device=positions.device).expand_as(positions)
         return replace(
@@ -102,7 +102,7 @@ class FlatState:
             steps=self.steps + 1,
         )
 
-    def _without_dead(self, ancestors: Tensor) -> FlatState:
+    def _drop_dead_slots(self, ancestors: Tensor) -> FlatState:
         """Return the state without the slots that no hypothesis descends from."""
         is_live = ancestors.any(dim=1).gather(1, self.slots)
         most = int(is_live.sum(dim=1).max())
@@ -123,7 +123,7 @@ class FlatState:
 
         Args:
             stack: The target stack.
-            ancestors: See `before`.
+            ancestors: See `add_places`.
             like: A tensor of the states' precision.
         """
         bias = self._bias(stack, ancestors, like)
@@ -139,7 +139,7 @@ class FlatState:
             patterns.append(LayerPatterns(CachedPattern(layer.target, bias), cross))
         return patterns
 
-    def after(self, patterns: Sequence[LayerPatterns]) -> FlatState:
+    def advance(self, patterns: Sequence[LayerPatterns]) -> FlatState:
         """Return the state after these patterns have been used."""
         layers = tuple(
             LayerCache(target=pattern.attention.cache, source=layer.source)

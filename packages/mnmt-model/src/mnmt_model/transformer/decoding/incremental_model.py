@@ -43,7 +43,7 @@ class IncrementalModel:
         """Return the log-probabilities `(rows, vocab_size)` after `tokens (rows,)`, and the next state."""
         x = self.translation_model.embed_targets(tokens, torch.full_like(tokens, state.length))
         patterns = state.patterns(self.translation_model.target_stack, x)
-        return self._log_probs(x, patterns), state.after(patterns)
+        return self._log_probs(x, patterns), state.advance(patterns)
 
     @torch.inference_mode()
     def start_flat(self, src: Tensor, padding_mask: Tensor, *, beam: int, max_steps: int) -> FlatState:
@@ -78,10 +78,10 @@ class IncrementalModel:
             `(batch, beam, vocab_size)` float32, and the state after `tokens`.
         """
         x = self.translation_model.embed_targets(tokens.flatten(), positions.flatten())
-        state = state.before(ancestors, positions)
+        state = state.add_places(ancestors, positions)
         patterns = state.patterns(self.translation_model.target_stack, ancestors, x)
         log_probs = self._log_probs(x, patterns).view(*tokens.shape, -1)
-        return log_probs, state.after(patterns)
+        return log_probs, state.advance(patterns)
 
     def _log_probs(self, x: Tensor, patterns: Sequence[LayerPatterns]) -> Tensor:
         """Return `(num_tokens, vocab_size)` log-probabilities after embedded tokens `x`."""

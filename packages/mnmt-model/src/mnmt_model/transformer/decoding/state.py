@@ -79,7 +79,7 @@ class DecoderState:
                 patterns.append(LayerPatterns(CachedJointPattern(layer.target, bias, cross), None))
         return patterns
 
-    def after(self, patterns: Sequence[LayerPatterns]) -> DecoderState:
+    def advance(self, patterns: Sequence[LayerPatterns]) -> DecoderState:
         """Return the state after these patterns of the next token have been used."""
         layers = tuple(
             LayerCache(target=pattern.attention.cache, source=layer.source)
