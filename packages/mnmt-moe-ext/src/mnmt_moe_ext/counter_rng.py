@@ -24,7 +24,6 @@ class RandomKey:
 
     seed_and_step: Tensor
     """(2,) int64, on the device of the logits."""
-
     layer: int = 0
     """The number of the gate in its model, 0 to 2³² - 1."""
 

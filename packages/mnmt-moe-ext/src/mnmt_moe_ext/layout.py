@@ -24,16 +24,12 @@ class Layout:
 
     rows: Tensor
     """(groups, tokens, 2) int32: the row of the first and of the second choice; -1 for none."""
-
     filled: Tensor
     """(bins,) int32: how many rows at the start of each bin hold a token."""
-
     bin_size: int
     """Rows of a bin."""
-
     num_experts: int
     """Experts of the layer."""
-
     ends: Tensor | None = None
     """(experts,) int32: the row after each expert's last, in a ragged layout; None in a capacity layout."""
 

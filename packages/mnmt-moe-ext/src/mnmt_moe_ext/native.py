@@ -65,16 +65,12 @@ class BuildInfo:
 
     compiler: str
     """Name and version of the C++ compiler."""
-
     torch_version: str
     """The torch whose headers were used."""
-
     minimum_torch_version: str
     """The oldest torch whose stable ABI the extension needs."""
-
     cuda_architectures: str
     """The GPU architectures compiled for; empty without CUDA kernels."""
-
     instruction_set: str
     """The instruction set of the CPU kernels, "baseline", "avx2" or "avx512": the best of this processor,
     unless the environment variable MNMT_MOE_ISA asks for less."""

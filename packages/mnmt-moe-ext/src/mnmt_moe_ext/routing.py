@@ -18,21 +18,16 @@ class Routing:
 
     experts: Tensor
     """(groups, tokens, 2) int32: the expert; -1 for padding and for a second choice that the policy drops."""
-
     slots: Tensor
     """(groups, tokens, 2) int32: the token's place at that expert, in [0, capacity); -1 if it has none."""
-
     weights: Tensor
     """(groups, tokens, 2) float32 (float64 for float64 logits): the expert's weight in the token's output; 0
     without a slot."""
-
     auxiliary_loss: Tensor
     """Scalar: E² · mean over groups and experts of f_e · m_e; 1 if the experts are in perfect balance."""
-
     load: Tensor
     """(groups, experts, 2) int32: the number of tokens that claim each expert as their first and as their
     second choice, including dropped ones."""
-
     capacity: int | None
     """Slots of each expert in each group; None if every claim has a slot."""
 

@@ -13,10 +13,8 @@ class SystemCost:
     """A system's quality on each task, and what it cost."""
 
     name: str
-    """The system's name."""
     values: Mapping[str, float]
     """{task: metric}."""
-
     cost: float
     """The cost in a unit that all systems share: training FLOPs, seconds, or weights."""
 
@@ -26,17 +24,11 @@ class QualityAtCost:
     """A row of the table."""
 
     name: str
-    """The system's name."""
-
     value: float
     """The mean of the metric over the tasks."""
-
     difference: float
     """The mean over the tasks of the metric less the baseline's; the slides' ΔBLEU."""
-
     cost: float
-    """The system's cost."""
-
     efficient: bool
     """Whether no other system is at least as good and as cheap, and better in one of the two."""
 
@@ -74,13 +66,13 @@ def quality_at_cost(
             value=mean,
             difference=mean - baseline,
             cost=system.cost,
-            efficient=not _dominated(good, system.cost, quality, costs),
+            efficient=not _is_dominated(good, system.cost, quality, costs),
         )
         for system, mean, good in zip(systems, means, quality, strict=True)
     )
 
 
-def _dominated(value: float, cost: float, values: Sequence[float], costs: Sequence[float]) -> bool:
+def _is_dominated(value: float, cost: float, values: Sequence[float], costs: Sequence[float]) -> bool:
     return any(
         other >= value and price <= cost and (other > value or price < cost)
         for other, price in zip(values, costs, strict=True)

@@ -18,7 +18,6 @@ class Resources:
 
     high: int = 900_000
     """Tasks with more training pairs are High."""
-
     low: int = 100_000
     """Tasks with fewer training pairs are Low; all others are Med."""
 
@@ -41,12 +40,8 @@ class ResourceScore:
 
     group: str
     """`High`, `Med`, `Low` or `All`."""
-
     tasks: tuple[str, ...]
-    """The tasks of the group."""
-
     value: float
-    """The mean."""
 
 
 def resource_scores(
@@ -80,11 +75,7 @@ class ZeroShotDirection:
     """A direction without training pairs."""
 
     task: str
-    """The language pair."""
-
     value: float
-    """The metric."""
-
     language_accuracy: float | None
     """The share of translations that are in the target language, in percent; None if it was not measured."""
 
@@ -94,11 +85,7 @@ class ZeroShot:
     """All directions without training pairs, and their means, as in Zhang et al. 2022, table 3."""
 
     directions: tuple[ZeroShotDirection, ...]
-    """The directions."""
-
     mean_value: float
-    """The mean of the metric."""
-
     mean_language_accuracy: float | None
     """The mean of the language accuracy; None unless it was measured for every direction."""
 
@@ -138,14 +125,8 @@ class RelativeTransfer:
     """A task's quality in a multilingual and in a bilingual model."""
 
     task: str
-    """The language pair."""
-
     multilingual: float
-    """The metric of the multilingual model."""
-
     bilingual: float
-    """The metric of the bilingual model."""
-
     difference: float
     """Multilingual less bilingual (Zhang et al. 2022, fig. 16): above 0 where the other tasks help.
 

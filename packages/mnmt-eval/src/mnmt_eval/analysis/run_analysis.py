@@ -32,16 +32,10 @@ class AnalysisConfig:
     """
 
     testset: str = "test"
-    """The test set."""
-
     metric: str = "bleu"
-    """The metric."""
-
     cost: str = "flops"
     """The cost that quality is compared with: training `flops` or `seconds`."""
-
     resources: Resources = field(default_factory=Resources)
-    """The thresholds of high and low resource."""
 
     def __post_init__(self) -> None:
         if self.cost not in COSTS:
@@ -53,20 +47,14 @@ class RunAnalysis:
     """The analyses of one run."""
 
     run: str
-    """The run's name."""
-
     values: Mapping[str, float]
     """{task: metric}, zero-shot tasks included."""
-
     resources: tuple[ResourceScore, ...]
     """Means of the metric by amount of training data."""
-
     zero_shot: ZeroShot | None
     """The zero-shot tasks; None if the run has none."""
-
     transfer: tuple[RelativeTransfer, ...]
     """The transfer against the baselines; empty without them."""
-
     transfer_by_resource: tuple[ResourceScore, ...]
     """Means of the transfer by amount of training data."""
 
@@ -76,20 +64,12 @@ class Analyses:
     """All analyses of some runs."""
 
     testset: str
-    """The test set."""
-
     metric: str
-    """The metric."""
-
     runs: tuple[RunAnalysis, ...]
-    """The analyses of each run."""
-
     cost_unit: str
     """The unit of cost, `flops` or `seconds`."""
-
     cost: tuple[QualityAtCost, ...]
     """Quality against cost over the tasks that all runs and the baselines have; empty without baselines."""
-
     differing: Mapping[str, tuple[str, ...]]
     """{task: signatures} of tasks that runs or baselines have measured in more than one way."""
 

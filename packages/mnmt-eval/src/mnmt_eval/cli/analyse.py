@@ -37,8 +37,8 @@ def analyse(
         testset: The test set.
         metric: A metric that `mnmt-eval score` has computed.
         cost: The cost that quality is compared with, training `flops` or `seconds`.
-        high: Tasks with more training pairs are High.
-        low: Tasks with fewer training pairs are Low; all others are Med.
+        high: Training pairs above which a task is High.
+        low: Training pairs below which a task is Low; all other tasks are Med.
         as_json: Print the analyses as JSON.
     """
     try:

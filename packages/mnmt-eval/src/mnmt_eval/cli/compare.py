@@ -54,11 +54,16 @@ def compare(
         test: The paired test of significance: `permutation` or `bootstrap`.
         samples: Resamples of the bootstrap.
         permutations: Random exchanges of the permutation test.
-        seed: The seed of both.
+        seed: Seed of the bootstrap and of the permutation test.
         as_json: Print the comparisons as JSON.
     """
     config = CompareConfig(
-        metrics=metrics.metrics, test=test, samples=samples, permutations=permutations, seed=seed, grouping=by
+        metrics=metrics.metric_set,
+        test=test,
+        samples=samples,
+        permutations=permutations,
+        seed=seed,
+        grouping=by,
     )
     files = text_files(references=reference or (), source=source, task=task)
     translated = open_systems(name_systems(systems), testset=testset, task=task, files=files)

@@ -38,7 +38,6 @@ class LanguageFlags:
 
     candidates: Names = ()
     """The languages that outputs may be in; by default those of all tasks."""
-
     identifier: str = LanguageConfig.identifier
     """The program that identifies languages: `py3langid`, or `lingua` as a cross-check."""
 
@@ -50,16 +49,14 @@ class MetricFlags:
 
     metric: Names = DEFAULT_METRICS
     """Metrics: bleu, chrf, chrf++, ter, language, bleurt, comet."""
-
     tokenizer: str | None = None
     """BLEU's tokenizer, one of sacreBLEU's; by default the target language decides."""
-
     bleurt: BleurtConfig = field(default_factory=BleurtConfig)
     comet: CometConfig = field(default_factory=CometConfig)
     language: LanguageFlags = field(default_factory=LanguageFlags)
 
     @property
-    def metrics(self) -> MetricSet:
+    def metric_set(self) -> MetricSet:
         """The requested metrics.
 
         Raises:

@@ -43,5 +43,5 @@ def report(
     """
     files = text_files(references=reference or (), source=source, task=task)
     translated = open_systems(name_systems(systems), testset=testset, task=task, files=files)
-    config = ReportConfig(metrics=metrics.metrics, worst_by=worst_by, sentences=sentences)
+    config = ReportConfig(metrics=metrics.metric_set, worst_by=worst_by, sentences=sentences)
     print(write_report(make_report(translated, config), out))

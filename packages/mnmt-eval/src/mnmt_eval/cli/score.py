@@ -15,9 +15,9 @@ from mnmt_eval.cli.progress import ScoreProgress
 from mnmt_eval.cli.search_options import SearchFlags
 from mnmt_eval.runs.score import ScoreConfig, TextScores, score_run
 from mnmt_eval.runs.texts import read_testsets
-from mnmt_eval.runs.trained_run import find_devices, open_run, run_status
+from mnmt_eval.runs.trained_run import find_devices, open_run
 from mnmt_eval.translate.window import BATCH_TOKENS
-from mnmt_model.runs import find_runs
+from mnmt_model.runs import find_runs, read_run
 
 _DEFAULT_SEARCH = SearchFlags()
 
@@ -49,7 +49,7 @@ def score(
     """
     config = ScoreConfig(
         testsets=testset,
-        metrics=metrics.metrics,
+        metrics=metrics.metric_set,
         search=search.config,
         max_source=search.max_source,
         max_sentences=max_sentences,
@@ -71,7 +71,7 @@ def _score_finished(folders: Sequence[Path], config: ScoreConfig) -> Iterator[tu
     try:
         for folder in folders:
             progress.start_run(folder.name)
-            if (status := run_status(folder)) != "finished":
+            if (status := read_run(folder).status) != "finished":
                 progress.skip(f"is {status}")
                 continue
             run = open_run(folder)

@@ -15,19 +15,14 @@ class SearchFlags:
 
     beam: int | None = None
     """Hypotheses kept at every step; 1 is greedy search. 4 by default."""
-
     length_penalty: LengthPenalty = field(default_factory=LengthPenalty)
     """The divisor that makes hypotheses of different lengths comparable."""
-
     max_length: MaxLength = field(default_factory=MaxLength)
     """The length at which translations are cut off."""
-
     min_length: int = 0
     """Fewest tokens of a translation, `</s>` included."""
-
     no_repeat_ngram: int = 0
     """The length of n-grams that no translation may contain twice; 0 allows all."""
-
     max_source: int | None = None
     """Most tokens of a source; longer lines are translated in parts. By default as in training."""
 
@@ -53,7 +48,6 @@ class TranslationFlags(SearchFlags):
 
     n_best: int = 1
     """Translations of each line."""
-
     sampling: SamplingConfig | None = None
     """Draw translations at random instead of searching for the best."""
 

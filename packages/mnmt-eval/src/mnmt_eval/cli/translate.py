@@ -32,13 +32,10 @@ class WorkFlags:
 
     batch_tokens: int = BATCH_TOKENS
     """Source tokens searched at a time, padding included."""
-
     window_lines: int = WINDOW_LINES
     """Lines read, and sorted by length, before the first is translated; 1 answers each at once."""
-
     jobs: Annotated[int | None, Parameter(alias="-j")] = None
     """Processes that search; each has one core, or one GPU. By default one per GPU, or one in all."""
-
     device: str | None = None
     """The device to search on, such as `cpu` or `cuda`; by default every GPU, or the CPU if there is none."""
 

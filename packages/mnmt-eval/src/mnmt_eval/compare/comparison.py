@@ -34,20 +34,14 @@ class CompareConfig:
     """
 
     metrics: MetricSet = field(default_factory=MetricSet)
-    """The metrics to compute."""
-
     test: str = "permutation"
     """The test of significance, one of `TESTS`; the bootstrap's p-values are too small for some metrics."""
-
     samples: int = BOOTSTRAP_SAMPLES
     """Resamples of the bootstrap, for intervals and test."""
-
     permutations: int = PERMUTATION_SAMPLES
     """Random exchanges of the permutation test."""
-
     seed: int = SEED
-    """The seed of both."""
-
+    """Seed of the bootstrap and of the permutation test."""
     grouping: str | None = None
     """How sentences are grouped to be scored apart, one of `GROUPINGS`; by default not at all."""
 
@@ -64,7 +58,6 @@ class Measurement:
     """A metric's statistics of one system's translations."""
 
     metric: Metric
-    """The metric."""
     statistics: Floats
     """(sentences, k)."""
 
@@ -78,23 +71,15 @@ class SystemScore:
     """One metric of one system."""
 
     system: str
-    """The system's name."""
-
     signature: str
     """The metric's signature; COMET's contains the file of this system's scores."""
-
     value: float
-    """The metric's value."""
-
     lower: float
     """The lower end of the 95% bootstrap interval."""
-
     upper: float
     """The upper end of the 95% bootstrap interval."""
-
     test: PairedTest | None
     """The test against the baseline; None for the baseline itself, or without one."""
-
     groups: tuple[GroupScore, ...]
     """The metric of each group of sentences; empty if no grouping was requested."""
 
@@ -104,11 +89,8 @@ class MetricComparison:
     """One metric of all systems."""
 
     metric: str
-    """The metric's name."""
     higher_is_better: bool
-    """Whether better systems have higher values."""
     scores: tuple[SystemScore, ...]
-    """A score per system."""
 
     @property
     def signatures(self) -> dict[str, list[str]]:
@@ -121,25 +103,14 @@ class Comparison:
     """Systems side by side on one text."""
 
     testset: str
-    """The test set."""
-
     task: str
-    """The language pair."""
-
     sentences: int
-    """The number of sentences."""
-
     baseline: str | None
     """The system that the others are tested against; None if there is only one system."""
-
     config: CompareConfig
-    """The options."""
-
     searches: Mapping[str, str]
     """{system: signature of its search} of runs."""
-
     metrics: tuple[MetricComparison, ...]
-    """A comparison per metric."""
 
 
 def compare_systems(
@@ -201,7 +172,7 @@ def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _metrics_of(output: SystemOutput, text: ReferenceText, metrics: MetricSet) -> list[Metric]:
-    return metrics.metrics(
+    return metrics.make(
         system=output.system.name,
         testset=text.testset,
         task=text.task,

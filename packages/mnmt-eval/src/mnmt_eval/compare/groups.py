@@ -30,11 +30,8 @@ class GroupScore:
     """A metric of the sentences of one group."""
 
     group: str
-    """The group's name."""
     sentences: int
-    """The number of its sentences."""
     value: float
-    """The metric's value."""
 
 
 def group_sentences(text: ReferenceText, grouping: str) -> list[str]:

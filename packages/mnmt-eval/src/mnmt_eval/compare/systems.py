@@ -19,7 +19,6 @@ class System:
     """A system and the place of its translations."""
 
     name: str
-    """The system's name."""
     path: Path
     """A run's folder, or a file with a translation a line."""
 
@@ -38,11 +37,8 @@ class SystemOutput:
     """One system's translations of one text."""
 
     system: System
-    """The system."""
-
     lines: Sequence[str]
     """A translation a line."""
-
     search: str | None = None
     """The signature of a run's search; None if unknown."""
 
@@ -52,9 +48,7 @@ class TranslatedText:
     """A text with several systems' translations."""
 
     text: ReferenceText
-    """The text."""
     outputs: tuple[SystemOutput, ...]
-    """The translations, a system each."""
 
     @property
     def names(self) -> list[str]:
@@ -153,7 +147,7 @@ def _read(system: System, testset: str, task: str) -> list[str]:
 
 def _search(system: System, testset: str, task: str) -> str | None:
     description = read_description(system.path, testset, task) if system.is_run else None
-    return str(description["search"]) if description and "search" in description else None
+    return description.search if description else None
 
 
 def _common_tasks(runs: Sequence[Path], testset: str) -> list[str]:

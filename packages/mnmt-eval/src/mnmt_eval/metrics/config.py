@@ -18,10 +18,8 @@ class BleurtConfig:
 
     checkpoint: Path | None = None
     """Folder of a checkpoint for bleurt-pytorch: config.json, weights and vocabulary. There is no default."""
-
     batch_sentences: int = 32
     """Sentences scored at a time."""
-
     device: str = "cpu"
     """Device of the model: `cpu`, `cuda`, `cuda:1`."""
 
@@ -40,16 +38,12 @@ class CometConfig:
 
     scores: Path | None = None
     """A file of scores: one a line, or what `comet-score --to_json` wrote."""
-
     python: Path | None = None
     """The Python of an environment in which unbabel-comet is installed."""
-
     model: str | None = None
     """COMET's model. By default `Unbabel/wmt22-comet-da` is run, and the model of a file is `unstated`."""
-
     gpus: int = 0
     """GPUs that `comet-score` uses."""
-
     batch_sentences: int = 16
     """Sentences scored at a time."""
 
@@ -68,7 +62,6 @@ class LanguageConfig:
 
     candidates: tuple[str, ...] = ()
     """The languages that outputs may be in: those of the study. There is no default."""
-
     identifier: str = "py3langid"
     """The program that identifies languages: `py3langid`, or `lingua` as a cross-check."""
 
@@ -83,18 +76,11 @@ class MetricConfig:
 
     num_references: int = 1
     """References per sentence; 0 suits `language`, and a COMET model that needs none."""
-
     tokenizer: str | None = None
     """BLEU's tokenizer, one of sacreBLEU's; by default the target language decides."""
-
     bleurt: BleurtConfig = field(default_factory=BleurtConfig)
-    """Options of `bleurt`."""
-
     comet: CometConfig = field(default_factory=CometConfig)
-    """Options of `comet`."""
-
     language: LanguageConfig = field(default_factory=LanguageConfig)
-    """Options of `language`."""
 
     def __post_init__(self) -> None:
         if self.num_references < 0:

@@ -26,12 +26,9 @@ class Score:
 
     name: str
     """The metric's name, such as `chrf++`."""
-
     value: float
     """The value on the metric's scale: from 0 to 100 but for `bleurt` and `comet`; `ter` may exceed 100."""
-
     signature: str
-    """The metric's signature."""
 
 
 class Metric(Protocol):

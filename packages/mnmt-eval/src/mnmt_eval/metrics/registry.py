@@ -62,7 +62,6 @@ class MetricSet:
 
     names: tuple[str, ...] = DEFAULT_METRICS
     """The names, each one of `METRICS`."""
-
     config: MetricConfig = field(default_factory=MetricConfig)
     """The options. In the path of COMET's scores, `{system}`, `{testset}` and `{task}` are placeholders."""
 
@@ -71,7 +70,7 @@ class MetricSet:
             if name not in METRICS:
                 raise EvalError(f"`metric` must be of {', '.join(METRICS)}, but has {name!r}.")
 
-    def metrics(
+    def make(
         self, *, system: str, testset: str, task: str, tasks: Iterable[str], num_references: int = 1
     ) -> list[Metric]:
         """Return the metrics of one system's translations of one text.

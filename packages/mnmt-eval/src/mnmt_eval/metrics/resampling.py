@@ -28,16 +28,11 @@ class ConfidenceInterval:
 
     value: float
     """The value on the sentences themselves."""
-
     mean: float
-    """The mean over the resamples."""
-
     lower: float
     """The lower end; 2.5% of the resamples are below."""
-
     upper: float
     """The upper end; 2.5% of the resamples are above."""
-
     signature: str
     """The metric's signature, with number and seed of the resamples."""
 

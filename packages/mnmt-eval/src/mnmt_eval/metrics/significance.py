@@ -26,20 +26,14 @@ class PairedTest:
     """The result of testing a system against a baseline."""
 
     baseline: float
-    """The baseline's value."""
-
     system: float
-    """The system's value."""
-
     p_value: float
     """The probability of so large a difference, in either direction, if the systems were equally good.
 
     As in sacreBLEU; but without any difference it is 1, where sacreBLEU gives 1 / (samples + 1).
     """
-
     interval: ConfidenceInterval | None
     """The interval of the difference system − baseline; None if the test does not resample sentences."""
-
     signature: str
     """The metric's signature, with number and seed of the samples."""
 

@@ -30,10 +30,8 @@ class ReportConfig:
 
     metrics: MetricSet = field(default_factory=MetricSet)
     """The metrics of whole texts; sentences are sorted by one of them."""
-
     worst_by: str = "chrf"
     """The metric that sentences are sorted by, one of `metrics`."""
-
     sentences: int = 200
     """Sentences of each text; those that some system translated worst."""
 
@@ -55,11 +53,8 @@ class ReportedScore:
     """A metric of one system on a whole text, with its 95% interval."""
 
     value: float
-    """The metric's value."""
     lower: float
-    """The lower end of the interval."""
     upper: float
-    """The upper end of the interval."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +62,12 @@ class ReportedSystem:
     """One system's translations of the reported sentences."""
 
     name: str
-    """The system's name."""
-
     scores: Mapping[str, ReportedScore]
     """{metric: its value on all sentences}."""
-
     translations: Sequence[str]
     """A translation per reported sentence."""
-
     sentence_scores: Sequence[float | None]
     """The score of each translation by `worst_by`; None where a blank translation is right."""
-
     symptoms: Sequence[Sequence[str]]
     """The symptoms of each translation, of `SYMPTOMS` and `WRONG_LANGUAGE`."""
 
@@ -87,25 +77,16 @@ class ReportedText:
     """The reported sentences of one text."""
 
     testset: str
-    """The test set."""
-
     task: str
-    """The language pair."""
-
     total: int
     """The number of all sentences of the text."""
-
     numbers: Sequence[int]
     """The numbers of the reported sentences in the text, from 1."""
-
     sources: Sequence[str]
     """Source sentences; empty if unknown."""
-
     references: Sequence[Sequence[str]]
     """The sentences of the first reference, those of the second, …"""
-
     systems: Sequence[ReportedSystem]
-    """The systems' translations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,25 +94,17 @@ class Report:
     """Everything that a page shows."""
 
     metrics: Sequence[str]
-    """The metrics' names."""
-
     signatures: Mapping[str, Sequence[str]]
     """{metric: its signatures}; they may differ with the target language, and COMET's with the system."""
-
     searches: Sequence[str]
     """The signatures of the runs' searches."""
-
     decimals: Mapping[str, int]
     """{metric: decimals of its values that are worth reading}."""
-
     worst_by: str
     """The metric that sentences are sorted by."""
-
     higher_is_better: bool
     """Whether better sentences have higher values of `worst_by`."""
-
     texts: Sequence[ReportedText]
-    """The texts."""
 
 
 def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> Report:

@@ -20,10 +20,8 @@ class Thresholds:
 
     repeats: int = 4
     """How often the same two words follow each other, at least and more often than in the reference."""
-
     ratio: float = 2.0
     """Characters of translation and reference, the longer over the shorter."""
-
     slack: int = 10
     """Characters that may be missing or too many in any sentence, on top of the ratio."""
 
@@ -51,14 +49,14 @@ def _symptoms(source: str, reference: str, translation: str, thresholds: Thresho
     length, expected = len(translation), len(reference)
     tests = {
         "copy": translation == source != reference,
-        "repetition": _repeats(translation) >= max(thresholds.repeats, _repeats(reference) + 1),
+        "repetition": _count_repeats(translation) >= max(thresholds.repeats, _count_repeats(reference) + 1),
         "too short": length * thresholds.ratio + thresholds.slack < expected,
         "too long": length > expected * thresholds.ratio + thresholds.slack,
     }
     return {name for name, positive in tests.items() if positive}
 
 
-def _repeats(text: str) -> int:
+def _count_repeats(text: str) -> int:
     """Return the count of the most frequent two neighbouring words; characters without spaced words."""
     words = _WORD.findall(text)
     if len(words) <= 2:

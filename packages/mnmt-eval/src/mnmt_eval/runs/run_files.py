@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -29,18 +29,25 @@ TranslateLines = Callable[[Sequence[str]], Sequence[Translation]]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Description:
+    """The content of `translations/TESTSET.TASK.json`: how the translations beside it were made."""
+
+    step: int
+    search: str
+    key: str
+    """A checksum of everything that decides what the translations are."""
+    sha256: str
+    """The checksum of the translations."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoredTranslations:
     """`translations/TESTSET.TASK.txt` of a run, a line a sentence, and `.json` with how it was made."""
 
     folder: Path
-    """The run's folder."""
-
     text: ReferenceText
-    """The text to translate."""
-
     step: int
     """The step of the model that translates."""
-
     search: str
     """The signature of the search and of which sentences are translated."""
 
@@ -74,10 +81,10 @@ class StoredTranslations:
 
     def _read_complete(self) -> list[str] | None:
         description = read_description(self.folder, self.text.testset, self.text.task)
-        if description is None or description.get("key") != self._key or not self.path.is_file():
+        if description is None or description.key != self._key or not self.path.is_file():
             return None
         content = self.path.read_bytes()
-        return _lines(content) if _sha256(content) == description.get("sha256") else None
+        return _lines(content) if _sha256(content) == description.sha256 else None
 
     def _translate(self, translate: TranslateLines, on_existing: Callable[[int], object]) -> None:
         """Translate what the partial file lacks."""
@@ -91,8 +98,8 @@ class StoredTranslations:
     def _finish(self) -> list[str]:
         """Rename the partial file; a kill between the two files leaves it complete under its old name."""
         content = self._partial.read_bytes()
-        description = {"step": self.step, "search": self.search, "key": self._key, "sha256": _sha256(content)}
-        write_json(_description_path(self.path), description)
+        description = Description(step=self.step, search=self.search, key=self._key, sha256=_sha256(content))
+        write_json(_description_path(self.path), asdict(description))
         self._partial.replace(self.path)
         record_path(self._partial).unlink()
         return _lines(content)
@@ -126,14 +133,13 @@ def translations_path(folder: Path, testset: str, task: str) -> Path:
     return folder / "translations" / f"{testset}.{task}.txt"
 
 
-def read_description(folder: Path, testset: str, task: str) -> dict[str, object] | None:
+def read_description(folder: Path, testset: str, task: str) -> Description | None:
     """Read how a run's translations of a test set were made; return None if no file says so."""
     path = _description_path(translations_path(folder, testset, task))
     try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+        return Description(**json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
         return None
-    return description if isinstance(description, dict) else None
 
 
 def _description_path(path: Path) -> Path:
@@ -154,19 +160,13 @@ class SentenceScores:
 
     statistics: NDArray[np.float64]
     """(sentences, k): what the metric needs of each sentence to score any set of them."""
-
     metric: str
-    """The metric's signature."""
-
     step: int
     """The step of the model that translated."""
-
     search: str
     """The signature of the search and of which sentences were translated."""
-
     translations: str
     """The checksum of the translations."""
-
     text: str
     """The checksum of sources and references."""
 

@@ -17,20 +17,14 @@ class RunScores:
     """The latest measurements of a run's newest model, and what is needed to analyse them."""
 
     name: str
-    """The run's name."""
-
     mixture: Mapping[str, float]
     """{task: weight} of the tasks that it was trained on."""
-
     evals: tuple[Eval, ...]
     """The last measurement of each task, test set and metric."""
-
     wall_seconds: float | None
     """The duration of training; None if the record does not state it."""
-
     training_pairs: Mapping[str, int]
     """{task: pairs in the data} of the tasks that it was trained on."""
-
     zero_shot: tuple[str, ...]
     """Tasks with test sets that it was not trained on."""
 

@@ -40,25 +40,16 @@ class ScoreConfig:
 
     testsets: tuple[str, ...] = ()
     """Test sets; all of them if none is named."""
-
     metrics: MetricSet = field(default_factory=MetricSet)
-    """The metrics to compute."""
-
     search: SearchConfig = field(default_factory=SearchConfig)
-    """The search that translates."""
-
     max_source: int | None = None
     """The largest number of tokens of a source; longer ones are translated in parts. By default as in
     training."""
-
     max_sentences: int | None = None
     """Sentences of each test set, from its start; all by default."""
-
     batch_tokens: int = BATCH_TOKENS
     """Source tokens translated at a time, padding included."""
-
     device: str = "cpu"
-    """The device to translate on."""
 
     def __post_init__(self) -> None:
         if self.max_sentences is not None and self.max_sentences < 1:
@@ -73,7 +64,7 @@ class ScoreConfig:
 
     def max_source_of(self, run: TrainedRun) -> int:
         """Return the largest number of tokens of a source that the run translates in one."""
-        return run.max_length if self.max_source is None else self.max_source
+        return run.data.max_length if self.max_source is None else self.max_source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +125,7 @@ class _TextScorer:
 
     def score(self, on_lines: OnLines) -> TextScores:
         """Return the metrics, from the run's folder if it holds them."""
-        metrics = self.config.metrics.metrics(
+        metrics = self.config.metrics.make(
             system=self.run.folder.name,
             testset=self.text.testset,
             task=self.text.task,

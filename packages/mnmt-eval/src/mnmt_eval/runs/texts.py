@@ -18,20 +18,13 @@ class ReferenceText:
     """References of one task and test set, with sources if they are known."""
 
     testset: str
-    """The test set's name."""
-
     task: str
-    """The language pair."""
-
     references: Sequence[Sequence[str]]
     """The sentences of the first reference, those of the second, …"""
-
     tasks: Sequence[str] = ()
     """All tasks of the study, in whose languages translations may be; empty if unknown."""
-
     src: Sequence[str] = ()
     """Source sentences; empty if unknown."""
-
     origins: Sequence[str] | None = None
     """The language that each pair was written in; None if unknown."""
 
@@ -144,11 +137,8 @@ class TextFiles:
     """A text in plain files, a sentence a line."""
 
     task: str
-    """The language pair, such as `en-de`."""
-
     references: tuple[Path, ...]
     """A file, or several with a reference each."""
-
     source: Path | None = None
     """A file of sources, or None if they are not known."""
 

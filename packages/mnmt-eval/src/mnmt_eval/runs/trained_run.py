@@ -20,7 +20,6 @@ from mnmt_eval.translate.window import BATCH_TOKENS, CandidateList, Sources
 from mnmt_eval.translate.workers import Workers
 from mnmt_model import LoadedRun, load_run
 from mnmt_model.checkpoints import weights_checksum
-from mnmt_model.runs import read_run
 from mnmt_model.transformer import IncrementalModel
 
 
@@ -29,16 +28,8 @@ class TrainedRun:
     """A run's model with the data that it was trained on."""
 
     folder: Path
-    """The run's folder."""
     loaded: LoadedRun
-    """The model and its record."""
     data: PreparedData
-    """The data."""
-
-    @property
-    def max_length(self) -> int:
-        """The number of tokens of the longest sentences that it was trained on."""
-        return self.data.max_length
 
 
 def open_run(path: Path) -> TrainedRun:
@@ -53,15 +44,6 @@ def open_run(path: Path) -> TrainedRun:
     """
     loaded = load_run(path)
     return TrainedRun(folder=path, loaded=loaded, data=loaded.open_data())
-
-
-def run_status(folder: Path) -> str:
-    """Return `running`, `finished` or `failed`.
-
-    Raises:
-        RunError: If there is no readable run record.
-    """
-    return read_run(folder).status
 
 
 def find_devices(name: str | None) -> tuple[str, ...]:
@@ -90,9 +72,7 @@ class RunTranslator:
     """A trained run that is ready to translate."""
 
     run: TrainedRun
-    """The run."""
     translator: Translator[Any]
-    """The translator with the run's model and vocabulary."""
 
     def target_of(self, task: str) -> str:
         """Return the target language of a task that the run can translate.
@@ -151,7 +131,7 @@ def open_translator(
         model=run.loaded.model,
         vocab=run.data.vocab,
         config=config,
-        max_source=run.max_length if max_source is None else max_source,
+        max_source=run.data.max_length if max_source is None else max_source,
         batch_tokens=batch_tokens,
         window_lines=window_lines,
     )

@@ -23,22 +23,16 @@ class Beam:
 
     sentences: Tensor
     """`(b,)` the sentences' numbers in the batch."""
-
     prefix: Tensor
     """`(b, n)` the start token and the forced prefix of their targets."""
-
     limits: Tensor
     """`(b,)` maximal lengths."""
-
     live: Targets
     """`(b, w)` hypotheses that have not ended, best first."""
-
     parents: Tensor
     """`(b, w)` the hypothesis of the step before that each continues."""
-
     finished: NBest
     """The best hypotheses that have ended."""
-
     num_finished: Tensor
     """`(b,)` the number of hypotheses that have ended so far, good or bad."""
 
@@ -90,13 +84,10 @@ class Continuations:
 
     parents: Tensor
     """The hypothesis that each continues."""
-
     tokens: Tensor
     """The token that it is continued by."""
-
     token_log_probs: Tensor
     """The token's log-probability, float64."""
-
     log_probs: Tensor
     """The log-probability of all tokens, float64; -∞ where there is none."""
 

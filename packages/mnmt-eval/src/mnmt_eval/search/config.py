@@ -35,7 +35,6 @@ class LengthPenalty:
 
     kind: Literal["power", "gnmt"] = "gnmt"
     """The formula, `power` or `gnmt`."""
-
     alpha: float = 0.6
     """The exponent, from 0, which turns the penalty off, to 10."""
 
@@ -66,9 +65,8 @@ class MaxLength:
 
     ratio: float = 2.0
     """Target tokens per source token."""
-
     extra: int = 20
-    """Target tokens on top of those."""
+    """Target tokens beyond `ratio`."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.ratio <= LARGEST_RATIO:
@@ -95,13 +93,10 @@ class SamplingConfig:
 
     temperature: float = 1.0
     """The divisor of the log-probabilities; below 1, likely tokens become likelier."""
-
     top_k: int | None = None
     """Draw from this many of the likeliest tokens; by default from all."""
-
     top_p: float = 1.0
     """Draw from the fewest likeliest tokens that together have this probability (Holtzman et al. 2020)."""
-
     seed: int = 0
     """The seed; a sample depends on it, on the source and on the sample's number, and on nothing else."""
 
@@ -129,26 +124,19 @@ class SearchConfig:
 
     beam: int = 1
     """Hypotheses kept at every step; 1 is greedy search."""
-
     n_best: int = 1
     """Hypotheses returned for each source, at most `beam`; with `sampling`, the number of samples."""
-
     length_penalty: LengthPenalty = field(default_factory=LengthPenalty)
     """The divisor that makes hypotheses of different lengths comparable."""
-
     max_length: MaxLength = field(default_factory=MaxLength)
     """The length at which hypotheses are cut off."""
-
     min_length: int = 0
     """Fewest tokens of a hypothesis, `</s>` included."""
-
     no_repeat_ngram: int = 0
     """The length of n-grams that no hypothesis may contain twice; 0 allows all."""
-
     early_stopping: Literal["exact", "filled"] = "exact"
     """When a sentence is done. `exact`: when no live hypothesis can enter the n-best any more, which never
     changes the result. `filled`: as soon as `beam` hypotheses have ended, as most toolkits do."""
-
     sampling: SamplingConfig | None = None
     """Draw translations at random instead of searching for the best."""
 

@@ -18,13 +18,10 @@ class Hypothesis:
 
     tokens: tuple[int, ...]
     """Target tokens with the final `</s>`; without one, the maximal length cut the hypothesis off."""
-
     token_log_probs: tuple[float, ...]
     """The log-probability of each token given source, prefix and earlier tokens, in nats."""
-
     log_prob: float
     """The sum of `token_log_probs`."""
-
     score: float
     """`log_prob` divided by the length penalty; hypotheses are ranked by it."""
 
@@ -40,10 +37,8 @@ class Targets:
 
     tokens: Tensor
     """`(b, k, length)`; padded where a hypothesis is shorter."""
-
     token_log_probs: Tensor
     """`(b, k, length)` float64; 0 at padding."""
-
     log_probs: Tensor
     """`(b, k)` float64, the sums of `token_log_probs`; -∞ at empty places."""
 
@@ -113,7 +108,6 @@ class NBest:
 
     targets: Targets
     """`(b, n)` hypotheses."""
-
     scores: Tensor
     """`(b, n)` float64; -∞ at empty places."""
 

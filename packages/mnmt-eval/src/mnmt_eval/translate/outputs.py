@@ -27,10 +27,7 @@ class LineNumbers:
     """The first of some line numbers, and their count: there may be millions."""
 
     first: Sequence[int] = ()
-    """The first numbers."""
-
     count: int = 0
-    """The number of lines."""
 
     def extend(self, numbers: Sequence[int]) -> LineNumbers:
         """Return these and further numbers, which come after them."""
@@ -48,7 +45,6 @@ class Remarks:
 
     in_parts: LineNumbers = field(default_factory=LineNumbers)
     """Lines that were too long and translated in parts."""
-
     truncated: LineNumbers = field(default_factory=LineNumbers)
     """Lines whose translation the maximal length cut off."""
 
@@ -124,16 +120,12 @@ class OutputRecord:
 
     made_with: Mapping[str, Any]
     """Every setting that decides what a line's translation is, and how it is written."""
-
     lines: int = 0
     """The number of source lines whose translations are written."""
-
     digest: str = ""
     """The digest of those lines."""
-
     bytes: int = 0
     """The length of the output; what comes after it was being written when the process was killed."""
-
     remarks: Remarks = field(default_factory=Remarks)
 
 

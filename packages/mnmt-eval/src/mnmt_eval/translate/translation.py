@@ -22,13 +22,10 @@ class Candidate:
 
     text: str
     """The translation without line breaks."""
-
     score: float
     """The log-probability divided by the length penalty; candidates are ranked by it."""
-
     log_prob: float
     """The sum of the tokens' log-probabilities, in nats."""
-
     complete: bool = True
     """Whether the model ended the translation; if not, the maximal length cut it off."""
 
@@ -39,7 +36,6 @@ class Translation:
 
     n_best: tuple[Candidate, ...]
     """At least one candidate, best score first."""
-
     parts: int = 1
     """The parts that were translated one by one: several of a line that is too long, 0 of a blank one."""
 

@@ -46,11 +46,9 @@ class Translator(Generic[State]):
     """
 
     model: SearchModel[State]
-    """The model that gives the log-probabilities."""
     vocab: Vocabulary
     """The vocabulary that the model was trained with; it knows where sources have their target tag."""
     config: SearchConfig
-    """The options of the search."""
     max_source: int | None = None
     """The largest number of tokens of a source, its tag and `</s>` included; longer lines are translated in
     parts."""
@@ -59,7 +57,6 @@ class Translator(Generic[State]):
     window_lines: int = WINDOW_LINES
     """The lines that are read, and sorted by length, before the first is translated."""
     device: str = "cpu"
-    """The device that the model is on."""
 
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "window_lines"):

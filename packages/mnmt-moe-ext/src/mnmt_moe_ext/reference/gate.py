@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mnmt_moe_ext.counter_rng import RandomKey, uniform
-from mnmt_moe_ext.gate import Renormalise, SecondExpertPolicy, check_gate_arguments
+from mnmt_moe_ext.gate import Renormalise, SecondExpertPolicy, check_gate_arguments, number_tokens
 from mnmt_moe_ext.routing import Routing
 
 NONE = -1
@@ -46,9 +46,7 @@ def top2_gate(
         choices = two_largest(logits, padding_mask)
     experts = choices
     if second_expert_policy != "always" and random_key is not None:
-        if token_ids is None:
-            token_ids = torch.arange(padding_mask.numel(), device=logits.device).view(padding_mask.shape)
-        draws = uniform(random_key, token_ids)
+        draws = uniform(random_key, number_tokens(token_ids, padding_mask))
         if second_expert_policy == "sampled":
             choices = experts = sample_second(logits, choices, draws)
         else:
