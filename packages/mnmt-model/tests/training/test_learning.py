@@ -37,13 +37,13 @@ d_model = 48
 num_heads = 2
 d_ff = 96
 [train]
-steps = 300
+steps = 200
 batch_tokens = 1200
 optimizer = "adamw"
 learning_rate = 0.004
 warmup_steps = 20
-cooldown_steps = 200
-checkpoint_every = 300
+cooldown_steps = 130
+checkpoint_every = 200
 log_every = 25
 [sweep.sizes.d32]
 [sweep.fit]
@@ -69,7 +69,7 @@ def test_a_hundred_pairs_are_learnt_by_heart(
     train(dataclasses.replace(runs[0], model=model), tmp_path / "run")
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["loss"] < 0.05
-    assert load_run(tmp_path / "run").record.step == 300
+    assert load_run(tmp_path / "run").progress.step == 200
 
 
 def test_directions_that_were_never_trained_are_measured(runs: list[RunConfig], tmp_path: Path) -> None:
