@@ -1,6 +1,7 @@
 """C++ and CUDA operators of the mixture-of-experts Transformer layer: gate, dispatch and combine."""
 
 from importlib.metadata import version
+from typing import Any
 
 import torch  # noqa: F401 (loads libtorch, which _native links to)
 
@@ -13,8 +14,6 @@ from mnmt_moe_ext.layout import Layout, capacity_layout, ragged_layout
 from mnmt_moe_ext.native import BuildInfo, build_info, is_available
 from mnmt_moe_ext.routing import Routing, expert_capacity
 from mnmt_moe_ext.rows import combine, dispatch
-
-__version__ = version("mnmt-moe-ext")
 
 __all__ = [
     "BuildInfo",
@@ -36,3 +35,10 @@ __all__ = [
     "top2_gate",
     "uniform_choices",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return `__version__`, which the source alone does not know: the documentation reads it uninstalled."""
+    if name == "__version__":
+        return version("mnmt-moe-ext")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
