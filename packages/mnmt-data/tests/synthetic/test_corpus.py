@@ -18,7 +18,7 @@ from mnmt_data.study import StructureError, structure
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs, write_synthetic_corpus
 from mnmt_data.synthetic.concepts import SPLITS
 from mnmt_data.synthetic.corpus import source_words, target_words
-from mnmt_data.synthetic.lexicon import WORD_ORDERS, reordered, text_bytes, word_orders
+from mnmt_data.synthetic.lexicon import WORD_ORDERS, reorder_words, text_bytes, word_orders
 
 SMALL = SyntheticConfig(concepts=300, train_sentences=3000, dev_sentences=100, test_sentences=200)
 
@@ -301,7 +301,7 @@ def test_an_order_can_be_undone(order, seed, data):
     lengths = np.array(data.draw(st.lists(st.integers(0, longest), min_size=1, max_size=9)))
     words = np.random.default_rng(seed).permuted(np.tile(np.arange(longest), (len(lengths), 1)), axis=1)
     orders = word_orders(order, longest, seed=seed, language="aa")
-    back = reordered(reordered(words, lengths, orders), lengths, orders.argsort(axis=1))
+    back = reorder_words(reorder_words(words, lengths, orders), lengths, orders.argsort(axis=1))
     np.testing.assert_array_equal(back, words)
 
 

@@ -26,9 +26,9 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "{}: the file is empty; a run table needs a header and a row a measurement."),
-        (HEADER, "{}: has a header but no rows; add a row a measurement."),
-        (f"{HEADER}\n,,,,\n", "{}: has a header but no rows; add a row a measurement."),
+        ("", "{}: the file is empty; a run table needs a header and a row for each measurement."),
+        (HEADER, "{}: has a header but no rows; add a row for each measurement."),
+        (f"{HEADER}\n,,,,\n", "{}: has a header but no rows; add a row for each measurement."),
         (
             f"\n{HEADER}\n{ROW}",
             "{} row 1: blank; put the header (size,task,weight,metric,value) in the first row.",

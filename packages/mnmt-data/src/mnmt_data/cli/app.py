@@ -27,7 +27,7 @@ def report(line: str) -> None:
 
 
 class ProgressBar:
-    """Shows how much of each stage is done: as a bar on a terminal, as a line a minute in a log."""
+    """Shows how much of each stage is done: as a bar on a terminal, as a line per minute in a log."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit

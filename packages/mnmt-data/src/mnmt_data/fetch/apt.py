@@ -52,7 +52,7 @@ class Apt:
         self._configuration = self._folder / "apt.conf"
         self._report = report
         self._progress = progress
-        self._unreached = ""
+        self._unreachable = ""
         try:
             for subfolder in (self.lists / "partial", self.packages):
                 subfolder.mkdir(parents=True, exist_ok=True)
@@ -75,9 +75,9 @@ class Apt:
         self._configure(description_languages)
         output = self._run("apt-get", "-q", "update")
         failures = [line for line in output.splitlines() if line.startswith("W: Failed to fetch")]
-        self._unreached = f" ({failures[0]})" if failures else ""
+        self._unreachable = f" ({failures[0]})" if failures else ""
         if failures:
-            self._report(f"continuing with the other lists{self._unreached}")
+            self._report(f"continuing with the other lists{self._unreachable}")
 
     def names(self, prefix: str) -> list[str]:
         """Return the names of the packages that begin with `prefix`.
@@ -87,7 +87,7 @@ class Apt:
         """
         names = sorted(self._run("apt-cache", "pkgnames", prefix).split())
         if not names:
-            raise DataError(f"apt-get update: no packages {prefix}*.{self._unreached}")
+            raise DataError(f"apt-get update: no packages {prefix}*.{self._unreachable}")
         return names
 
     def description_languages(self) -> list[str]:
@@ -100,7 +100,7 @@ class Apt:
         contents = (path.read_text(encoding="utf-8", errors="replace") for path in releases)
         languages = {language for content in contents for language in _TRANSLATION.findall(content)}
         if not languages:
-            raise DataError(f"apt-get update: no package descriptions.{self._unreached}")
+            raise DataError(f"apt-get update: no package descriptions.{self._unreachable}")
         return sorted(languages)
 
     def descriptions(self, language: str) -> list[Path]:
@@ -111,7 +111,7 @@ class Apt:
         """
         lists = self._description_lists(language)
         if not lists:
-            raise DataError(f"apt-get update: no package descriptions in {language!r}.{self._unreached}")
+            raise DataError(f"apt-get update: no package descriptions in {language!r}.{self._unreachable}")
         return lists
 
     def has_descriptions(self, language: str) -> bool:
@@ -167,7 +167,7 @@ class Apt:
         if run.returncode:
             verb = next(argument for argument in arguments if not argument.startswith("-"))
             errors = [line for line in run.stdout.splitlines() if line.startswith("E:")]
-            raise DataError(f"{program} {verb}: {(errors or ['failed'])[0]}{self._unreached}")
+            raise DataError(f"{program} {verb}: {(errors or ['failed'])[0]}{self._unreachable}")
         return run.stdout
 
 
@@ -191,7 +191,7 @@ def members(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str
         output = cast(IO[bytes], process.stdout)
         try:
             with tarfile.open(fileobj=output, mode="r|") as archive:
-                yield from _matching(archive, path)
+                yield from _matching_members(archive, path)
         except tarfile.TarError as error:
             raise DataError(f"{package}: cannot be unpacked ({error}); delete it and fetch again.") from None
         # What pads the archive; with no reader for it, dpkg-deb would fail.
@@ -200,7 +200,9 @@ def members(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str
         raise DataError(f"{package}: cannot be unpacked; delete it and fetch again.")
 
 
-def _matching(archive: tarfile.TarFile, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str], bytes]]:
+def _matching_members(
+    archive: tarfile.TarFile, path: re.Pattern[str]
+) -> Iterator[tuple[re.Match[str], bytes]]:
     for member in archive:
         if (match := path.search(member.name)) and (file := archive.extractfile(member)):
             yield match, file.read()

@@ -1,4 +1,4 @@
-"""LibreOffice's packages: one a language, found in apt's lists by their common prefix."""
+"""LibreOffice's packages: one for each language, found in apt's lists by their common prefix."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def first_occurrences(keys: NDArray[np.uint64], *, memory_rows: int = 2**23) -> 
     for partition in range(partitions):
         earlier = np.empty(0, dtype=np.uint64)
         for rows, piece in _pieces(keys, partition, partitions, memory_rows):
-            values, places = _firsts(piece)
+            values, places = _first_rows(piece)
             new = ~among(values, earlier)
             first[rows[places[new]]] = True
             earlier = np.sort(np.concatenate((earlier, values[new])))
@@ -70,7 +70,7 @@ def _partition(keys: NDArray[np.uint64], partitions: int) -> NDArray[np.uint64]:
     return (high * np.uint64(partitions)) >> np.uint64(32)
 
 
-def _firsts(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _first_rows(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return the distinct keys, sorted, and the first row of each; `np.unique` takes twice as long."""
     order = np.argsort(keys)
     ordered = keys[order]

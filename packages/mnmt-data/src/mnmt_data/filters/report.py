@@ -32,7 +32,7 @@ class FilterReport:
     """{filter: pairs dropped}, in the order in which the filters were applied; 0 where one dropped none."""
 
     samples: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
-    """{filter: the first `SAMPLES` pairs it dropped}, cut to `SAMPLE_CHARACTERS` a side."""
+    """{filter: the first `SAMPLES` pairs it dropped}, cut to `SAMPLE_CHARACTERS` for each side."""
 
     @classmethod
     def of(cls, name: str, src: Sequence[str], tgt: Sequence[str]) -> FilterReport:

@@ -65,8 +65,10 @@ def dev_and_test_sets(
                 sets[split][task] = _given_set(config, split, task, parts[split][task])
         missing = [split for split in DEV_AND_TEST if task not in sets[split]]
         if missing:
-            carved = _carve_from_train(config, inputs, task, parts["train"][task], candidates[task], missing)
-            for split, pairs in carved.items():
+            sets_from_train = _sample_from_train(
+                config, inputs, task, parts["train"][task], candidates[task], missing
+            )
+            for split, pairs in sets_from_train.items():
                 sets[split][task] = pairs
     tests = sentence_keys(pairs for split in sets if split != "dev" for pairs in sets[split].values())
     sets["dev"] = {task: _dev_set(task, sets["dev"][task], tests) for task in config.evaluated}
@@ -134,7 +136,7 @@ def _given_set(config: DataConfig, split: str, task: str, parts: Parts) -> HeldO
     return HeldOutSet(parts=parts, rows=sampler.rows("test"))
 
 
-def _carve_from_train(
+def _sample_from_train(
     config: DataConfig, inputs: Inputs, task: str, train: Parts, candidates: Mask, splits: Iterable[str]
 ) -> dict[str, HeldOutSet]:
     sizes = {split: getattr(config, f"{split}_sentences") for split in splits}

@@ -59,8 +59,8 @@ def prepare_study(
     config = study.section("data", DataConfig)
     out.mkdir(parents=True, exist_ok=True)
     with (
-        _named_study(study),
-        _named_disk(out),
+        _prefix_with_study(study),
+        _explain_full_disk(out),
         file_lock(out / ".data.lock", name=out),
         Workers(jobs, report=report, progress=progress) as workers,
     ):
@@ -132,7 +132,7 @@ def _is_current(folder: Path, fingerprint: str) -> bool:
 
 
 @contextmanager
-def _named_disk(out: Path) -> Iterator[None]:
+def _explain_full_disk(out: Path) -> Iterator[None]:
     """Turn a full disk into a message that names the folder."""
     try:
         yield
@@ -146,7 +146,7 @@ def _named_disk(out: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _named_study(study: StudyFile) -> Iterator[None]:
+def _prefix_with_study(study: StudyFile) -> Iterator[None]:
     """Put the name of the study before messages about its settings."""
     try:
         yield

@@ -178,7 +178,7 @@ class Coverage:
         )
 
     def rates(self) -> CoverageInfo:
-        """Return the tokens a word and a character, and the shares of tokens that are bytes or unknown."""
+        """Return the tokens per word and per character, and the shares of byte and unknown tokens."""
         return CoverageInfo(
             tokens_per_word=self.tokens / max(self.words, 1),
             tokens_per_character=self.tokens / max(self.characters, 1),

@@ -67,7 +67,7 @@ class Workers:
     def run(
         self, stage: str, work: Callable[[AnyJob], Result], jobs: Iterable[AnyJob]
     ) -> Iterator[tuple[AnyJob, Result]]:
-        """Yield each job with its result, in order; at most two jobs a process are held.
+        """Yield each job with its result, in order; at most two jobs per process are held.
 
         Args:
             stage: Name of the stage, for reports of its progress.

@@ -147,7 +147,7 @@ class Parts:
             yield slice(start, stop), [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
 
     def values(self, rows: NDArray[np.int64], *names: str) -> Iterator[tuple[Any, ...]]:
-        """Yield some columns at rising rows, a tuple a row; only parts with such rows are read."""
+        """Yield some columns at rising rows, a tuple for each row; only parts with such rows are read."""
         bounds = np.searchsorted(rows, self.starts)
         for number in np.flatnonzero(np.diff(bounds)).tolist():
             local = rows[bounds[number] : bounds[number + 1]] - self.starts[number]

@@ -61,13 +61,13 @@ class File:
         codec = CODECS.get(self.path.suffix)
         check_is_file(self.path)
         try:
-            with self._opened(codec) as stream:
+            with self._open_stream(codec) as stream:
                 while chunk := stream.read(CHUNK_BYTES):
                     yield chunk
         except (OSError, pa.ArrowException) as error:
             raise DataError(_unreadable(self.path, codec, error)) from None
 
-    def _opened(self, codec: str | None) -> BinaryIO:
+    def _open_stream(self, codec: str | None) -> BinaryIO:
         if codec is None:
             return cast("BinaryIO", self.path.open("rb", buffering=0))
         if self.path.stat().st_size == 0:

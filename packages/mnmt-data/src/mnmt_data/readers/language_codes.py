@@ -35,7 +35,7 @@ def serves(tag: str, code: str) -> bool:
     """
     if tag.lower() == code.lower():
         return True
-    parsed, requested = _parsed(tag), _parsed(code)
+    parsed, requested = _parse_tag(tag), _parse_tag(code)
     if parsed is None or requested is None:
         return False
     same = parsed.language == requested.language and parsed.language is not None
@@ -53,7 +53,7 @@ def best_tag(tags: tuple[str, ...], code: str) -> str | None:
 
 def spellings(code: str) -> tuple[str, ...]:
     """Return the code itself and its ISO 639-1 and 639-3 forms, where it has them: `de`, `deu`."""
-    parsed = _parsed(code)
+    parsed = _parse_tag(code)
     if parsed is None or parsed.language is None:
         return (code,)
     try:
@@ -79,7 +79,7 @@ def _names(name: str, task: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(tag: str) -> Language | None:
+def _parse_tag(tag: str) -> Language | None:
     try:
         return Language.get(tag)
     except ValueError:

@@ -96,14 +96,14 @@ class LineSplitter:
         cut = data.rfind(b"\n") + 1
         if cut:
             self._dropped = 0
-        self._tail = self._bounded(data[cut:])
-        return self._decoded(data[:cut]) if cut else []
+        self._tail = self._truncate_tail(data[cut:])
+        return self._decode_lines(data[:cut]) if cut else []
 
     def finish(self) -> list[str]:
         """Return the last line, if no newline ends it."""
-        return self._decoded(self._tail + b"\n") if self._tail else []
+        return self._decode_lines(self._tail + b"\n") if self._tail else []
 
-    def _bounded(self, tail: bytes) -> bytes:
+    def _truncate_tail(self, tail: bytes) -> bytes:
         """Return the start of an unfinished line, or a placeholder if it is already too long."""
         if len(tail) <= _LONGEST_TAIL:
             return tail
@@ -113,7 +113,7 @@ class LineSplitter:
             raise DataError(f"{self._name}:{self._lines + 1}: {size}; give text, a sentence a line.")
         return _PLACEHOLDER + tail[-4:].lstrip(_CONTINUATION)  # it starts where a character does
 
-    def _decoded(self, data: bytes) -> list[str]:
+    def _decode_lines(self, data: bytes) -> list[str]:
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -125,11 +125,11 @@ class LineSplitter:
         lines = text.split("\n")
         lines.pop()
         if max(map(len, lines)) > LONGEST_SENTENCE:
-            lines = [self._shortened(line, number) for number, line in enumerate(lines, self._lines + 1)]
+            lines = [self._shorten(line, number) for number, line in enumerate(lines, self._lines + 1)]
         self._lines += len(lines)
         return lines
 
-    def _shortened(self, line: str, number: int) -> str:
+    def _shorten(self, line: str, number: int) -> str:
         if len(line) <= LONGEST_SENTENCE:
             return line
         if not self._warned:

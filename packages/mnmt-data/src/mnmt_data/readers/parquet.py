@@ -60,7 +60,7 @@ class ParquetPairs:
         paths = self._places(table.schema_arrow)
         names = [".".join(path) for path in paths]
         for batch in table.iter_batches(batch_size=BLOCK_PAIRS, columns=names):
-            yield [_reached(batch, path) for path in paths]
+            yield [_column_at(batch, path) for path in paths]
 
     def _places(self, schema: pa.Schema) -> list[tuple[str, ...]]:
         places = [*self._sides(schema), *([(ORIGIN,)] if ORIGIN in schema.names else [])]
@@ -132,7 +132,7 @@ def _is_text(kind: Any) -> bool:
     )
 
 
-def _reached(batch: pa.RecordBatch, place: tuple[str, ...]) -> pa.Array:
+def _column_at(batch: pa.RecordBatch, place: tuple[str, ...]) -> pa.Array:
     column = batch.column(place[0])
     return pc.struct_field(column, place[1]) if len(place) > 1 else column
 

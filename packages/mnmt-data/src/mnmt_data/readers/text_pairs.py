@@ -1,4 +1,4 @@
-"""Text with a sentence or a pair a line: two texts (the Moses convention), or tab-separated columns."""
+"""One sentence or pair on each line: two texts (the Moses convention), or tab-separated columns."""
 
 from __future__ import annotations
 

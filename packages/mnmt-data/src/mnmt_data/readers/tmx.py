@@ -29,7 +29,7 @@ class UnitParser:
         self._native_depth = 0
         self._is_tmx = False
         self._bytes_since_unit = 0
-        self._parser = self._made_parser()
+        self._parser = self._make_parser()
 
     def feed(self, chunk: bytes) -> list[tuple[str, str]]:
         """Return the pairs whose units end in this chunk.
@@ -40,13 +40,13 @@ class UnitParser:
         self._bytes_since_unit += len(chunk)
         if self._bytes_since_unit > LONGEST_LINE:
             raise self._mistake(f"no unit ends within {LONGEST_LINE >> 20} MiB; give a TMX file")
-        return self._parsed(chunk, last=False)
+        return self._parse(chunk, last=False)
 
     def finish(self) -> list[tuple[str, str]]:
         """Return the remaining pairs at the end of the document; a truncated document is a mistake."""
-        return self._parsed(b"", last=True)
+        return self._parse(b"", last=True)
 
-    def _made_parser(self) -> expat.XMLParserType:
+    def _make_parser(self) -> expat.XMLParserType:
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartElementHandler = self._start
@@ -55,7 +55,7 @@ class UnitParser:
         parser.SkippedEntityHandler = self._undeclared_entity
         return parser
 
-    def _parsed(self, chunk: bytes, *, last: bool) -> list[tuple[str, str]]:
+    def _parse(self, chunk: bytes, *, last: bool) -> list[tuple[str, str]]:
         try:
             self._parser.Parse(chunk, last)
         except expat.ExpatError as error:

@@ -1,4 +1,4 @@
-"""Corpus folders: `TESTSET.SRC-TGT.SRC` and `.TGT`, one sentence a line."""
+"""Corpus folders: `TESTSET.SRC-TGT.SRC` and `.TGT`, one sentence on each line."""
 
 from __future__ import annotations
 

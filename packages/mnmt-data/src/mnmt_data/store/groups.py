@@ -52,7 +52,7 @@ def groups_path(folder: Path, testset: str, task: str) -> Path:
 
 
 def write_groups(folder: Path, testset: str, task: str, groups: Groups) -> None:
-    """Write a line a pair, below a header: origin, tab, length."""
+    """Write a line for each pair, below a header: origin, tab, length."""
     pairs = zip(groups.origins, groups.lengths, strict=True)
     lines = [_HEADER, *(f"{origin}\t{length}" for origin, length in pairs)]
     with atomic_file(groups_path(folder, testset, task)) as file:

@@ -1,7 +1,7 @@
 """Score files: a model's log-probability of each pair of a shard.
 
-A score file is Parquet with a row a pair, in the order of the shard: `nats`, -log p(target | source), and
-`tokens`, the target's length. `mnmt-model log-probs` writes them.
+A score file is Parquet with one row for each pair, in the order of the shard: `nats`,
+-log p(target | source), and `tokens`, the target's length. `mnmt-model log-probs` writes them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def scores_schema(info: ScoresInfo) -> pa.Schema:
     """Return the columns of a score file, with `info` as metadata.
 
     `nats` is -log p(target | source), `tokens` the target's tokens with `</s>`, `bytes` its text's in UTF-8.
-    Nats a token compare pairs under one vocabulary, nats a byte also under different ones.
+    Nats per token compare pairs under one vocabulary, nats per byte also under different ones.
     """
     numbers = [pa.field(name, pa.int32()) for name in ("tokens", "bytes")]
     scores = [pa.field(name, pa.float32()) for name in ("nats", "nats_per_token", "nats_per_byte")]

@@ -1,4 +1,4 @@
-"""The shared SentencePiece vocabulary, with one tag a target language."""
+"""The shared SentencePiece vocabulary, with one tag for each target language."""
 
 from __future__ import annotations
 

@@ -33,14 +33,14 @@ def split_evenly(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]
     """
     if parts > len(src_lengths):
         raise ValueError(f"`parts` must be at most the number of pairs ({len(src_lengths)}), but is {parts}.")
-    order = _in_strips(src_lengths, tgt_lengths, strips=ceil(sqrt(2 * parts)))
+    order = _order_by_strips(src_lengths, tgt_lengths, strips=ceil(sqrt(2 * parts)))
     tokens = (src_lengths + tgt_lengths)[order]
     ends = np.cumsum(tokens)
     shares = ends[-1] * np.arange(1, parts) / parts
-    return np.split(order, _apart(np.searchsorted(ends - tokens / 2, shares), len(order)))
+    return np.split(order, _separate_cuts(np.searchsorted(ends - tokens / 2, shares), len(order)))
 
 
-def _in_strips(src_lengths: Rows, tgt_lengths: Rows, *, strips: int) -> Rows:
+def _order_by_strips(src_lengths: Rows, tgt_lengths: Rows, *, strips: int) -> Rows:
     """Return the pairs ordered by strip, and in each by source length."""
     by_target = np.lexsort((src_lengths, tgt_lengths))
     ends = np.cumsum((src_lengths + tgt_lengths)[by_target])
@@ -49,7 +49,7 @@ def _in_strips(src_lengths: Rows, tgt_lengths: Rows, *, strips: int) -> Rows:
     return np.lexsort((tgt_lengths, src_lengths, strip))
 
 
-def _apart(cuts: Rows, size: int) -> Rows:
+def _separate_cuts(cuts: Rows, size: int) -> Rows:
     """Move the cuts as little as needed for every part to hold something."""
     steps = np.arange(1, len(cuts) + 1)
     rising = np.maximum.accumulate(np.maximum(cuts - steps, 0)) + steps
@@ -102,13 +102,13 @@ def batch_by_tokens(src_lengths: Rows, tgt_lengths: Rows, *, batch_tokens: int) 
     src_lengths, tgt_lengths = src_lengths[order], tgt_lengths[order]
     batches, start = [], 0
     while start < len(order):
-        end = start + _count_fitting(src_lengths[start:], tgt_lengths[start:], batch_tokens)
+        end = start + _count_first_batch(src_lengths[start:], tgt_lengths[start:], batch_tokens)
         batches.append(order[start:end])
         start = end
     return batches
 
 
-def _count_fitting(src_lengths: Rows, tgt_lengths: Rows, batch_tokens: int) -> int:
+def _count_first_batch(src_lengths: Rows, tgt_lengths: Rows, batch_tokens: int) -> int:
     """Return how many of the first pairs fit into one batch."""
     most = max(1, batch_tokens // max(1, int(src_lengths[0] + tgt_lengths[0])))
     widths = np.maximum.accumulate(src_lengths[:most]) + np.maximum.accumulate(tgt_lengths[:most])

@@ -40,8 +40,8 @@ class WeightChange:
 class SelectionConfig:
     """The share of selected data that is in play (Wang et al. 2018, "Denoising NMT training").
 
-    The share at step t is max(`keep`, 2^(-t / `half_life`)), made smaller eight times a half-life; without a
-    half-life it is `keep` throughout.
+    The share at step t is max(`keep`, 2^(-t / `half_life`)), made smaller eight times per half-life; without
+    a half-life it is `keep` throughout.
     """
 
     keep: float
@@ -88,11 +88,13 @@ class MixingConfig:
             ValueError: If a change is of a task that the mixture has not.
         """
         weights = {0: mixture} | {
-            change.step: _over(mixture.tasks, change.weights) for change in self.changes
+            change.step: _mixture_over(mixture.tasks, change.weights) for change in self.changes
         }
         shares = self.selection.shares() if self.selection else {0: 1.0}
         steps = sorted({*weights, *shares})
-        return Schedule(tuple(self._phase(step, _at(weights, step), _at(shares, step)) for step in steps))
+        return Schedule(
+            tuple(self._phase(step, _value_at(weights, step), _value_at(shares, step)) for step in steps)
+        )
 
     def _phase(self, step: int, mixture: Mixture, keep: float) -> Phase:
         phase = (
@@ -150,7 +152,7 @@ def read_order(data: PreparedData, task: str) -> NDArray[np.int64]:
     return order
 
 
-def _over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixture:
+def _mixture_over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixture:
     if unknown := sorted(set(weights) - set(tasks)):
         raise ValueError(
             f"`changes` must be of the run's tasks ({', '.join(tasks)}), but one is {unknown[0]}."
@@ -158,6 +160,6 @@ def _over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixture:
     return Mixture({task: weights.get(task, 0.0) for task in tasks})
 
 
-def _at(values: Mapping[int, Value], step: int) -> Value:
+def _value_at(values: Mapping[int, Value], step: int) -> Value:
     """Return the value that holds at a step."""
     return values[max(start for start in values if start <= step)]

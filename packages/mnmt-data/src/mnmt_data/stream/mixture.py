@@ -185,7 +185,7 @@ def linear_schedule(start: Mixture, end: Mixture, *, steps: int, changes: int) -
 
 
 def annealed_shares(*, half_life: int, floor: float) -> dict[int, float]:
-    """Return {step: share in play}: max(floor, 2^(-step / half_life)), in about eight steps a half-life.
+    """Return {step: share in play}: max(floor, 2^(-step / half_life)), in about eight steps per half-life.
 
     The share falls from 1 to `floor`, which is in (0, 1] (Wang et al. 2018).
     """

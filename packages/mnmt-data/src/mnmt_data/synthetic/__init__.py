@@ -1,8 +1,8 @@
 """Synthetic languages: endless parallel text whose irreducible loss is known exactly.
 
 A sentence is a row of concepts drawn from a Zipf law. The source language `xx` spells each concept in one
-way; every target language has random spellings of its own, two a concept. The second is chosen with a fixed
-probability: no model can foresee that choice, and it is all the loss that a perfect model has left. The
+way; every target language has random spellings of its own, two for each concept. The second is chosen with a
+fixed probability: no model can foresee that choice, and it is all the loss that a perfect model has left. The
 lexicon must sit in a model's weights, so the loss falls as the model grows.
 
 Any two of the languages can be paired, in any direction.

@@ -196,9 +196,9 @@ class SyntheticConfig:
     def irreducible(self) -> float:
         """Loss on dev and test of a perfect model of the training pairs into one of `languages`.
 
-            L∞ = (n·H(r) - ln(1 - ε)) / (n·s + 1)    nats a target token
+            L∞ = (n·H(r) - ln(1 - ε)) / (n·s + 1)    nats per target token
 
-        with n the mean number of words a sentence, s the syllables a word, r the `synonym_rate`, and
+        with n the mean number of words per sentence, s the syllables per word, r the `synonym_rate`, and
         H(r) = -r ln r - (1 - r) ln(1 - r) the entropy of the choice of synonym. The one more token is `</s>`,
         which costs nothing since the source tells the length.
 
@@ -207,7 +207,7 @@ class SyntheticConfig:
         a right translation, a clean pair costs q just -ln(1 - ε) nats more than p, and the formula is exact.
         Otherwise it is an upper bound: the loss of q is smaller by at most
 
-            ε/(1 - ε) · Σ_x p(x) Σ_y m(y|x)    nats a sentence, where y runs over the right translations of x.
+            ε/(1 - ε) · Σ_x p(x) Σ_y m(y|x)    nats per sentence, y over the right translations of x.
 
         Misalignment alone makes this at most ε/(1 - ε) (Σ_k p_k²)^n, for n the fewest words of a sentence and
         p_k the probability of concept k, if no two concepts share a spelling. A model that knew that dev

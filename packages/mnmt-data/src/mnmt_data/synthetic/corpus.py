@@ -23,8 +23,8 @@ from mnmt_data.synthetic.concepts import (
 )
 from mnmt_data.synthetic.config import SOURCE_LANGUAGE, SyntheticConfig
 from mnmt_data.synthetic.lexicon import (
-    filled_up,
-    reordered,
+    pad_lines,
+    reorder_words,
     shared_concepts,
     syllables,
     synonyms,
@@ -50,9 +50,9 @@ def sentence_pairs(config: SyntheticConfig, split: str, task: str) -> Iterator[t
     first = 0
     for sentences in _concept_sentences(config, split, task):
         rows, lengths = _choose_synonyms(config, sentences, split, task, first), sentence_lengths(sentences)
-        ordered = reordered(sentences, lengths, src_orders), reordered(rows, lengths, tgt_orders)
+        ordered = reorder_words(sentences, lengths, src_orders), reorder_words(rows, lengths, tgt_orders)
         lines = text_lines(ordered[0], source), text_lines(ordered[1], target)
-        yield _spoiled(config, *lines, task, first) if split == "train" else lines
+        yield _spoil_pairs(config, *lines, task, first) if split == "train" else lines
         first += len(sentences)
 
 
@@ -109,7 +109,7 @@ def _choose_synonyms(
     return np.where(sentences == NO_WORD, NO_WORD, 2 * sentences + (units < config.synonym_rate))
 
 
-def _spoiled(
+def _spoil_pairs(
     config: SyntheticConfig, source: Lines, target: Lines, task: str, first: int
 ) -> tuple[Lines, Lines]:
     """Spoil training pairs from `first` on: some become copies, some get the next pair's target."""
@@ -117,7 +117,7 @@ def _spoiled(
         return source, target
     units = random_units(stream_key(config.seed, "noise", task), first, len(source))[:, None]
     width = max(source.shape[1], target.shape[1])
-    copy, target = filled_up(source, width), filled_up(target, width)
+    copy, target = pad_lines(source, width), pad_lines(target, width)
     misaligned = np.where(units < config.copies + config.noise, np.roll(target, -1, axis=0), target)
     return source, np.where(units < config.copies, copy, misaligned)
 

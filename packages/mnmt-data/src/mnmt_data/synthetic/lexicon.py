@@ -28,7 +28,7 @@ def unique_spellings(
 
     Args:
         concepts: Number of concepts.
-        length: Syllables a word.
+        length: Syllables of each word.
         inventory: Syllables to choose from; there must be as many words as concepts, inventory^length.
         seed: Seed of the spellings.
         language: The language.
@@ -39,7 +39,7 @@ def unique_spellings(
     """
     numbers = _word_numbers(concepts, inventory**length, seed, language)
     if shared is not None and shared.any():
-        numbers = _joined(numbers, _word_numbers(concepts, inventory**length, seed, _COMMON), shared)
+        numbers = _join_numbers(numbers, _word_numbers(concepts, inventory**length, seed, _COMMON), shared)
     return numbers[:, None] // inventory ** np.arange(length) % inventory
 
 
@@ -78,7 +78,7 @@ def _word_numbers(concepts: int, words: int, seed: int, language: str) -> NDArra
     return permute(np.arange(concepts), words, key, epochs=np.zeros(concepts, dtype=np.int64))
 
 
-def _joined(
+def _join_numbers(
     private: NDArray[np.int64], common: NDArray[np.int64], shared: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Return `common` where `shared`, else `private`; all differ, as within each of the two.
@@ -123,7 +123,7 @@ def word_orders(order: WordOrder, longest: int, *, seed: int, language: str) -> 
     return orders
 
 
-def reordered(
+def reorder_words(
     words: NDArray[np.int64], lengths: NDArray[np.int64], orders: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Reorder sentences (n, longest) of the given `lengths` (n,) by `word_orders`."""
@@ -169,7 +169,7 @@ def text_lines(words: NDArray[np.int64], spelled: NDArray[np.uint8]) -> NDArray[
     return lines
 
 
-def filled_up(lines: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+def pad_lines(lines: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
     """Widen lines to `width` bytes with NUL."""
     return np.pad(lines, ((0, 0), (0, width - lines.shape[1])))
 

@@ -83,11 +83,13 @@ def compare(
     Raises:
         TableError: If the table cannot be read, or has fewer than two weights with three sizes.
     """
-    observations = _comparable(observe(source, metric=metric, testset=testset, architecture=architecture))
+    observations = _comparable_rows(
+        observe(source, metric=metric, testset=testset, architecture=architecture)
+    )
     fits = _fit_rivals(observations, objective, uncertainty or ResidualBootstrap())
     tasks = observations.tasks
     table = pd.DataFrame([_row(fits[law], law, task) for task in tasks for law in RIVALS])
-    table = table.join(_left_out(observations, objective), on=["task", "law"])
+    table = table.join(_left_out_errors(observations, objective), on=["task", "law"])
     claims = tuple(
         constancy(fits["per-weighting"], task, name) for task in tasks for name in ("alpha", "l_inf")
     )
@@ -117,7 +119,7 @@ def _fit_rivals(observations: Observations, objective: str, uncertainty: Uncerta
     }
 
 
-def _comparable(observations: Observations) -> Observations:
+def _comparable_rows(observations: Observations) -> Observations:
     """Return the observations that every rival can be fitted to.
 
     Weights of three sizes, for tasks of two such weights.
@@ -163,7 +165,7 @@ def _deviance(name: str, observed: Array, predicted: Array) -> float:
     return float(len(size) * math.log(max(float(np.mean(size**2)), _ROUNDING**2)))
 
 
-def _left_out(observations: Observations, objective: str) -> pd.DataFrame:
+def _left_out_errors(observations: Observations, objective: str) -> pd.DataFrame:
     """Return root mean square relative errors on rows that a law was not fitted to, over (task, law)."""
     errors = {
         (task, law): {
@@ -200,7 +202,7 @@ def _weight_error(observations: Observations, law: LawName, objective: str, task
         is_left_out = rows["weight"] == weight
         fitted = _refit(observations, rows[~is_left_out], law, objective)
         left_out = rows[is_left_out]
-        predicted = _interpolated(fitted, task, float(weight), left_out["size"].to_numpy(float))
+        predicted = _predict_between_weights(fitted, task, float(weight), left_out["size"].to_numpy(float))
         errors.append(predicted / left_out["value"].to_numpy(float) - 1)
     return float(np.sqrt(np.mean(np.concatenate(errors) ** 2))) if errors else math.nan
 
@@ -210,7 +212,7 @@ def _refit(observations: Observations, rows: pd.DataFrame, law: LawName, objecti
     return fit(selected, law=law, objective=objective, uncertainty=_NO_REFITS)
 
 
-def _interpolated(fitted: LawFit, task: str, weight: float, size: Array) -> Array:
+def _predict_between_weights(fitted: LawFit, task: str, weight: float, size: Array) -> Array:
     """Return predictions at a weight that was not fitted, with parameters between those of its neighbours."""
     values = {}
     for name, variable in fitted.parameters.sel(task=task).data_vars.items():

@@ -102,7 +102,7 @@ def observed_pairs(observations: Observations) -> pd.DataFrame:
     """Return both tasks' values of every model trained on the two, averaged over seeds.
 
     Returns:
-        Columns `size`, `weight` (of the first task), `role` and one column a task.
+        Columns `size`, `weight` (of the first task), `role` and one column for each task.
     """
     first, second = observations.tasks[:2]
     rows = observations.frame

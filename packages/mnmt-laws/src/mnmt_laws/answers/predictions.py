@@ -145,7 +145,8 @@ def predict_more_tasks(
     fitted = fit(pairs, law="simplex-capacity", objective=objective, uncertainty=uncertainty)
     predictable = large[large["task"].isin(fitted.tasks) & large["weight"].gt(0)]
     return MoreTasks(
-        rows=_predicted(fitted, predictable, counts[predictable.index]).reset_index(drop=True), fit=fitted
+        rows=_prediction_table(fitted, predictable, counts[predictable.index]).reset_index(drop=True),
+        fit=fitted,
     )
 
 
@@ -155,7 +156,7 @@ def _task_counts(observations: Observations) -> pd.Series:
     return pd.Series(weights.gt(0).sum(axis=1).to_numpy(), index=observations.frame.index)
 
 
-def _predicted(fitted: LawFit, rows: pd.DataFrame, num_tasks: pd.Series) -> pd.DataFrame:
+def _prediction_table(fitted: LawFit, rows: pd.DataFrame, num_tasks: pd.Series) -> pd.DataFrame:
     predicted, draws = fitted.predict(rows), fitted.predict(rows, draws=True)
     bounds = np.quantile(draws, [0.025, 0.975], axis=0) if len(draws) else np.full((2, len(rows)), np.nan)
     observed = rows["value"].to_numpy(float)

@@ -75,7 +75,7 @@ def minimise_on_simplex(
     radius = 2.0 * _spacing(points, num_tasks)
     while radius > _FINEST:
         near = best[:, None, :] + radius * offsets
-        trials = np.concatenate([best[:, None, :], _inside(near, least)], axis=1)
+        trials = np.concatenate([best[:, None, :], _move_inside(near, least)], axis=1)
         indices = cost(trials).argmin(axis=1)
         best = np.take_along_axis(trials, indices[:, None, None], axis=1)[:, 0]
         radius *= shrink
@@ -83,11 +83,11 @@ def minimise_on_simplex(
     return np.broadcast_to(best, (count, num_tasks)), np.broadcast_to(costs[:, 0], (count,))
 
 
-def _inside(points: Array, least: float) -> Array:
+def _move_inside(points: Array, least: float) -> Array:
     """Move points of the plane Σ p = 1 onto the simplex of weights of at least `least`."""
-    spare = np.maximum(points - least, 0.0)
-    total = spare.sum(axis=-1, keepdims=True)
-    return np.asarray(least + spare / total * (1.0 - points.shape[-1] * least))
+    excess = np.maximum(points - least, 0.0)
+    total = excess.sum(axis=-1, keepdims=True)
+    return np.asarray(least + excess / total * (1.0 - points.shape[-1] * least))
 
 
 def _neighbourhood(num_tasks: int) -> tuple[Array, float]:
@@ -97,10 +97,10 @@ def _neighbourhood(num_tasks: int) -> tuple[Array, float]:
         return np.stack([steps, -steps], axis=1), 0.1
     moves = np.eye(num_tasks)[:, None, :] - np.eye(num_tasks)[None, :, :]
     pairs = moves[~np.eye(num_tasks, dtype=bool)]
-    return np.concatenate([pairs, 0.5 * pairs, 0.2 * pairs, _mixed(pairs)]), 0.6
+    return np.concatenate([pairs, 0.5 * pairs, 0.2 * pairs, _diagonal_moves(pairs)]), 0.6
 
 
-def _mixed(pairs: Array) -> Array:
+def _diagonal_moves(pairs: Array) -> Array:
     """Return the sums of two moves between tasks, for valleys that run aslant."""
     both = 0.5 * (pairs[:, None, :] + pairs[None, :, :]).reshape(-1, pairs.shape[1])
     steps = np.unique(both.round(9), axis=0)

@@ -244,7 +244,7 @@ def design(
         budget: The most FLOPs that all of them may cost.
         flops_per_parameter: The cost of a run for each of its parameters. By default it follows from the
             columns `flops` or `tokens` of the table.
-        per: Compare runs by what they tell for their `cost`, or for one `run` whatever it costs.
+        per: Compare runs by the certainty they add for their `cost`, or for each `run` whatever it costs.
         law: How the effective size depends on the mixture.
         table: What is analysed.
         fitting: How it is fitted.

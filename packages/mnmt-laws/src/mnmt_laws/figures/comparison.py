@@ -20,7 +20,7 @@ def draw_comparison(table: pd.DataFrame, *, criterion: str = "bic") -> Figure:
     """Draw the information criterion above the best law's and errors on left-out runs, a row for each law.
 
     Args:
-        table: A row a (task, law), as `Comparison.table`: `task`, `law`, `label`, `bic` or `aic`,
+        table: A row for each (task, law), as `Comparison.table`: `task`, `law`, `label`, `bic` or `aic`,
             `size_error`, `weight_error`; NaN is left blank.
         criterion: `bic` or `aic`.
 

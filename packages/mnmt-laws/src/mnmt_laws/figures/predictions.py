@@ -61,7 +61,7 @@ def draw_more_tasks(rows: pd.DataFrame, *, metric: str = "loss", unit: str = "na
     """Draw measured values over size with each mixture's predicted line, or against predictions at one size.
 
     Args:
-        rows: A row a (run, task), as `MoreTasks.rows`: `run`, `task`, `size`, `weight`, `mixture`,
+        rows: A row for each (run, task), as `MoreTasks.rows`: `run`, `task`, `size`, `weight`, `mixture`,
             `observed`, `predicted`, `lower`, `upper`.
         metric: What was measured.
         unit: Its unit.

@@ -70,8 +70,8 @@ class Hump:
         """Return ∂f̂/∂c1, ∂f̂/∂c2 and ∂f̂/∂c3."""
         weight = x["weight"]
         shape = hump(weight, theta["c2"], theta["c3"])
-        raised = theta["c1"] * shape
-        return {"c1": shape, "c2": raised * _log(weight), "c3": raised * _log(1.0 - weight)}
+        gain_term = theta["c1"] * shape
+        return {"c1": shape, "c2": gain_term * _log(weight), "c3": gain_term * _log(1.0 - weight)}
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,9 @@ class Simplex:
         """Return ∂f̂/∂c1, with an axis over partners, ∂f̂/∂c2 and ∂f̂/∂c3."""
         weight = x["weight"]
         shape = hump(weight, theta["c2"], theta["c3"])
-        raised = self._gain(x, theta) * shape
+        gain_term = self._gain(x, theta) * shape
         by_partner = shape[..., None] * x["partners"]
-        return {"c1": by_partner, "c2": raised * _log(weight), "c3": raised * _log(1.0 - weight)}
+        return {"c1": by_partner, "c2": gain_term * _log(weight), "c3": gain_term * _log(1.0 - weight)}
 
     def _gain(self, x: Values, theta: Values) -> Array:
         """Return the mean of the partners' c1, by their weights."""

@@ -79,9 +79,9 @@ def _losses(analysis: Analysis) -> FigureGroup:
     corrected = corrected_rows(analysis.observations.frame).any()
     return _draw_group(
         "Losses and laws",
-        f"The {analysis.observations.metric} of each model over its size, a colour a weight. "
-        "Solid: the joint law, one exponent and one limit for all weights. Dotted: a law a weight "
-        "alone; where both coincide, the weight acts through the factor only. Hollow points were held out; "
+        f"The {analysis.observations.metric} of each model over its size, one colour for each weight. "
+        "Solid: the joint law, one exponent and one limit for all weights. Dotted: each weight's "
+        "own law; where both coincide, the weight acts through the factor only. Hollow points were held out; "
         "dashed lines are the capacity law at weights it was not fitted to."
         + (" A diamond within a ring was corrected for convergence, here and below." if corrected else ""),
         [
@@ -155,7 +155,7 @@ def _frontier(analysis: Analysis) -> FigureGroup:
     step = math.ceil(len(sizes) / _FRONTIER_SIZES)
     return _draw_group(
         FRONTIER,
-        "Both tasks as the weights change, one line a size, predicted by the capacity law. Points are "
+        "Both tasks as the weights change, one line for each size, predicted by the capacity law. Points are "
         "trained models; hollow ones were held out. Lower left is better where the metric is a loss.",
         [draw_frontier(analysis.capacity, sizes=sizes[::-1][::step][::-1])],
     )
@@ -178,9 +178,9 @@ def _quality(analysis: Analysis) -> list[FigureGroup]:
     return [
         _draw_group(
             "Translation quality against loss",
-            f"{names} of every model against its loss, with a line a task and its correlation r; zero-shot "
-            "tasks are left out. The closer r is to −1, the more of what the laws say of loss carries over "
-            "to translations.",
+            f"{names} of every model against its loss, with a line for each task and its correlation r; "
+            "zero-shot tasks are left out. The closer r is to −1, the more of what the laws say of loss "
+            "carries over to translations.",
             [
                 draw_quality(analysis.quality, metric, quality_lines(analysis.quality, metric))
                 for metric in metrics

@@ -173,10 +173,10 @@ def _runs(analysis: Analysis) -> Table:
 
 def _total(analysis: Analysis) -> str:
     statuses = [record.status for record in analysis.records]
-    counts = ", ".join(f"{statuses.count(status)} {status}" for status in _ordered(statuses))
+    counts = ", ".join(f"{statuses.count(status)} {status}" for status in _sort_statuses(statuses))
     is_known = math.isfinite(analysis.wall_seconds)
     return f"{counts}; {format_duration(analysis.wall_seconds)} altogether." if is_known else f"{counts}."
 
 
-def _ordered(statuses: Iterable[str]) -> list[str]:
+def _sort_statuses(statuses: Iterable[str]) -> list[str]:
     return sorted(set(statuses), key=("finished", "failed", "running").index)

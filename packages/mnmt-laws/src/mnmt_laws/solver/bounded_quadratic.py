@@ -47,20 +47,22 @@ def _active_set(matrix: Array, vector: Array, lower: Array, upper: Array) -> Arr
     pinned = lower == upper
     at_low, at_high = pinned.copy(), np.zeros_like(pinned)
     solution = np.zeros_like(vector)
-    todo = np.arange(count)
+    unfinished = np.arange(count)
     for _ in range(3 * width + 6):
-        at_limit, limits = (at_low | at_high)[todo], np.where(at_high, upper, lower)[todo]
-        x = _solve_free(matrix[todo], vector[todo], at_limit, limits)
-        pull = vector[todo] - np.einsum("mij,mj->mi", matrix[todo], x)
-        solution[todo] = x
-        below = (x < lower[todo]) | (at_low[todo] & (pull < 0)) | pinned[todo]
-        above = ((x > upper[todo]) | (at_high[todo] & (pull > 0))) & ~below
-        changed = ((below != at_low[todo]) | (above != at_high[todo])).any(axis=1)
-        at_low[todo], at_high[todo] = below, above
-        todo = todo[changed]
-        if not len(todo):
+        at_limit, limits = (at_low | at_high)[unfinished], np.where(at_high, upper, lower)[unfinished]
+        x = _solve_free(matrix[unfinished], vector[unfinished], at_limit, limits)
+        pull = vector[unfinished] - np.einsum("mij,mj->mi", matrix[unfinished], x)
+        solution[unfinished] = x
+        below = (x < lower[unfinished]) | (at_low[unfinished] & (pull < 0)) | pinned[unfinished]
+        above = ((x > upper[unfinished]) | (at_high[unfinished] & (pull > 0))) & ~below
+        changed = ((below != at_low[unfinished]) | (above != at_high[unfinished])).any(axis=1)
+        at_low[unfinished], at_high[unfinished] = below, above
+        unfinished = unfinished[changed]
+        if not len(unfinished):
             return solution
-    solution[todo] = _coordinate_descent(matrix[todo], vector[todo], lower[todo], upper[todo])
+    solution[unfinished] = _coordinate_descent(
+        matrix[unfinished], vector[unfinished], lower[unfinished], upper[unfinished]
+    )
     return solution
 
 

@@ -134,13 +134,13 @@ def descend(
         converged=np.zeros(len(place), dtype=bool),
     )
     damping = np.full(len(place), 1e-4)
-    todo = np.arange(len(place))
+    active = np.arange(len(place))
     for _ in range(max_steps):
-        if not len(todo):
+        if not len(active):
             break
-        done = _advance(design, objective, problem.at(todo), state, damping, todo, tolerance)
-        state.converged[todo[done]] = True
-        todo = todo[~done]
+        done = _advance(design, objective, problem.at(active), state, damping, active, tolerance)
+        state.converged[active[done]] = True
+        active = active[~done]
     return state
 
 
@@ -150,11 +150,11 @@ def _advance(
     problem: Problem,
     state: Descent,
     damping: Array,
-    todo: NDArray[np.int64],
+    active: NDArray[np.int64],
     tolerance: float,
 ) -> NDArray[np.bool_]:
-    """Take one step of every search in `todo`; return which of them have converged."""
-    current, cost = state.vectors[todo], state.cost[todo]
+    """Take one step of every search in `active`; return which of them have converged."""
+    current, cost = state.vectors[active], state.cost[active]
     predicted, jacobian = design.jacobian(current)
     residual, slope = objective.residual(problem.values, predicted), objective.slope(predicted)
     curvature = problem.importance * objective.curvature(residual) * slope * slope
@@ -163,13 +163,15 @@ def _advance(
     pull = problem.importance * objective.reweighting(residual) * residual * slope
     gradient = (jacobian.transpose(0, 2, 1) @ pull[..., None])[..., 0]
     diagonal = np.arange(design.width)
-    matrix[:, diagonal, diagonal] *= 1.0 + damping[todo][:, None]
+    matrix[:, diagonal, diagonal] *= 1.0 + damping[active][:, None]
     step = solve_bounded(matrix, -gradient, problem.lower - current, problem.upper - current)
     candidate = np.clip(current + step, problem.lower, problem.upper)
     candidate, after = project(design, objective, problem, candidate, steps=1, cold=False)
     better = after < cost - _GAIN * cost
     still = np.abs((jacobian @ step[..., None])[..., 0]) <= tolerance * np.abs(predicted)
-    state.vectors[todo] = np.where((after <= cost)[:, None], candidate, current)
-    state.cost[todo] = np.minimum(after, cost)
-    damping[todo] = np.clip(np.where(better, damping[todo] / 10, damping[todo] * 10), 1e-12, 10 * _STUCK)
-    return np.asarray(still.all(axis=1) | (damping[todo] >= _STUCK))
+    state.vectors[active] = np.where((after <= cost)[:, None], candidate, current)
+    state.cost[active] = np.minimum(after, cost)
+    damping[active] = np.clip(
+        np.where(better, damping[active] / 10, damping[active] * 10), 1e-12, 10 * _STUCK
+    )
+    return np.asarray(still.all(axis=1) | (damping[active] >= _STUCK))

@@ -127,12 +127,12 @@ def _read_body(path: Path, columns: Mapping[str, str], width: int, *, numbers: p
             raise
         return pd.DataFrame(columns=list(types), dtype=object)
     if ragged:
-        raise _ragged(path, ragged, width)
+        raise _ragged_rows_error(path, ragged, width)
     frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
-def _ragged(path: Path, rows: list[arrow_csv.InvalidRow], width: int) -> TableError:
+def _ragged_rows_error(path: Path, rows: list[arrow_csv.InvalidRow], width: int) -> TableError:
     first, others = rows[0], len(rows) - 1
     also = f" (and {others:,} more row{'s' if others > 1 else ''})" if others else ""
     return TableError(

@@ -17,7 +17,7 @@ _DESCRIBED_BY_ATTRS = ("metric", "testset", "architecture")
 
 
 def read_cells(dataset: xr.Dataset) -> tuple[pd.DataFrame, RowLocator]:
-    """Return the measured cells of a dataset as a run table, a row each, and how to name them.
+    """Return the measured cells of a dataset as a run table, one for each cell, and how to name them.
 
     The values are in the variable `value`, whose metric is named by a coordinate or attribute `metric`, or
     else in all variables that are not named like a column; these are named like their metric. Coordinates

@@ -53,11 +53,11 @@ def reject(
     kind = "cell" if locator.dims else "row"
     also = f" (and {others:,} more {kind}{'s' if others > 1 else ''})" if others else ""
     must, semicolon, remedy = rule.partition(";")
-    but = "" if values is None else f", but is {_quoted(values.iloc[first])}"
+    but = "" if values is None else f", but is {_quote(values.iloc[first])}"
     raise TableError(f"{locator.name(table, first)}{also}: {must}{but}{semicolon}{remedy}.")
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     return format_value(value) if isinstance(value, (int, float, np.number)) else repr(str(value).strip())
 
 

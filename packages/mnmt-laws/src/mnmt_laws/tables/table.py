@@ -111,7 +111,7 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, list[str]]:
     try:
         if path.stat().st_size == 0:
             raise TableError(
-                f"{path}: the file is empty; a run table needs a header and a row a measurement."
+                f"{path}: the file is empty; a run table needs a header and a row for each measurement."
             )
         return reader(path)
     except OSError as error:

@@ -179,4 +179,4 @@ def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> 
             f"but has {', '.join(filter(None, names)) or 'no columns'}."
         )
     if frame.empty:
-        raise TableError(f"{source}: has a header but no rows; add a row a measurement.")
+        raise TableError(f"{source}: has a header but no rows; add a row for each measurement.")
