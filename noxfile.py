@@ -89,7 +89,7 @@ def integration(session: nox.Session) -> None:
 @nox.session
 def emulated(session: nox.Session) -> None:
     """Test models against their oracles, and resumed runs, as on a processor with SSE4.1 and no AVX."""
-    install(session, ["model"], *test_groups("model"))
+    install(session, ["model", *WITH_EXPERTS["model"]], *test_groups("model"))
     session.chdir(folder("model"))
     run_pytest(session, *EMULATED, report="emulated", env=SSE41)
 
