@@ -74,11 +74,11 @@ def model(architecture: Architecture, parts: str) -> IncrementalModel:
     return MODELS[architecture, parts]
 
 
-def close(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+def close(result: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
     """The same tokens, and the same log-probabilities but for rounding."""
-    assert [[h.tokens for h in n_best] for n_best in found] == [
+    assert [[h.tokens for h in n_best] for n_best in result] == [
         [h.tokens for h in n_best] for n_best in expected
     ]
-    for ours, theirs in zip(chain(*found), chain(*expected), strict=True):
+    for ours, theirs in zip(chain(*result), chain(*expected), strict=True):
         assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, rel=1e-4, abs=1e-5)
         assert ours.score == pytest.approx(theirs.score, rel=1e-4)

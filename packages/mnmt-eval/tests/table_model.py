@@ -101,8 +101,8 @@ class FlatTableModel(TableModel):
         histories = torch.zeros_like(tokens)
         for step in range(steps):
             token = (written[:, None, step] * slots[:, :, step]).sum(dim=2)
-            seen = slots[:, :, step].any(dim=2)
-            histories = torch.where(seen, (5 * histories + token) % HISTORIES, histories)
+            visible = slots[:, :, step].any(dim=2)
+            histories = torch.where(visible, (5 * histories + token) % HISTORIES, histories)
         self.rows_per_step.append(batch * beam)
         log_probs = self.table[state.sources[:, None], positions, histories]
         return log_probs, replace(state, tokens=written, step=state.step + 1)
@@ -115,14 +115,14 @@ def continuations(
     model: TableModel, source: Tensor, tokens: tuple[int, ...], config: SearchConfig, prefix: tuple[int, ...]
 ) -> list[tuple[float, int]]:
     """Log-probability of every token that may come next."""
-    n, begun = config.no_repeat_ngram, (PAD, *prefix, *tokens)
-    seen = {begun[i : i + n] for i in range(len(begun) - n + 1)}
+    n, context = config.no_repeat_ngram, (PAD, *prefix, *tokens)
+    visible = {context[i : i + n] for i in range(len(context) - n + 1)}
     row = list(enumerate(model.row(source, prefix + tokens)))[1:]
     allowed = [
         (log_prob, token)
         for token, log_prob in row
         if not (token == EOS and len(tokens) + 1 < config.min_length)
-        and not (n and (*begun, token)[-n:] in seen)
+        and not (n and (*context, token)[-n:] in visible)
     ]
     return allowed or [(row[0][1], EOS)]
 

@@ -13,17 +13,17 @@ WITHOUT_LETTERS = ["", " ", "3.5", "— 12:30 —", "😀"]
 
 @pytest.mark.parametrize("name", IDENTIFIERS)
 def test_sentences_are_identified(name: str) -> None:
-    made = load_identifier(name, STUDY)
-    assert made.candidates == ("de", "en", "fr", "zh")
+    each = load_identifier(name, STUDY)
+    assert each.candidates == ("de", "en", "fr", "zh")
     for language, sentences in SENTENCES.items():
-        assert made.identify(sentences) == [language] * len(sentences)
-    assert made.identify(WITHOUT_LETTERS) == [""] * len(WITHOUT_LETTERS)
+        assert each.identify(sentences) == [language] * len(sentences)
+    assert each.identify(WITHOUT_LETTERS) == [""] * len(WITHOUT_LETTERS)
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS)
 def test_only_candidates_are_found(name: str) -> None:
-    found = load_identifier(name, ["de", "fr"]).identify([*SENTENCES["en"], *SENTENCES["zh"]])
-    assert set(found) <= {"de", "fr", ""}
+    result = load_identifier(name, ["de", "fr"]).identify([*SENTENCES["en"], *SENTENCES["zh"]])
+    assert set(result) <= {"de", "fr", ""}
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS)

@@ -32,11 +32,11 @@ def test_resource_scores_are_means_over_tasks() -> None:
 
 
 def test_zero_shot_directions_and_their_means() -> None:
-    found = zero_shot({"de-fr": 10.0, "fr-de": 20.0, "en-de": 40.0}, {"de-fr": 50.0, "fr-de": 70.0},
+    result = zero_shot({"de-fr": 10.0, "fr-de": 20.0, "en-de": 40.0}, {"de-fr": 50.0, "fr-de": 70.0},
                       tasks=["de-fr", "fr-de", "fr-zh"])  # fmt: skip
-    assert found is not None
-    assert [d.task for d in found.directions] == ["de-fr", "fr-de"]
-    assert (found.mean_value, found.mean_language_accuracy) == (15.0, 60.0)
+    assert result is not None
+    assert [d.task for d in result.directions] == ["de-fr", "fr-de"]
+    assert (result.mean_value, result.mean_language_accuracy) == (15.0, 60.0)
     unknown = zero_shot({"de-fr": 10.0, "fr-de": 20.0}, {"de-fr": 50.0}, tasks=["de-fr", "fr-de"])
     assert unknown is not None
     assert unknown.mean_language_accuracy is None
@@ -45,4 +45,4 @@ def test_zero_shot_directions_and_their_means() -> None:
 
 def test_transfer_is_multilingual_less_bilingual() -> None:
     transfer = relative_transfer({"en-de": 31.0, "en-gu": 12.0, "de-fr": 9.0}, {"en-gu": 4.0, "en-de": 33.0})
-    assert [(made.task, made.difference) for made in transfer] == [("en-de", -2.0), ("en-gu", 8.0)]
+    assert [(each.task, each.difference) for each in transfer] == [("en-de", -2.0), ("en-gu", 8.0)]

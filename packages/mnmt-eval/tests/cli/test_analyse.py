@@ -67,15 +67,15 @@ def analysed(command_line: CommandLine, *arguments: str | Path) -> dict[str, Any
 def test_the_analyses_are_of_the_runs_newest_measurements(command_line: CommandLine, study: Path) -> None:
     runs = [study / name for name in ("small", "middle", "large")]
     baselines = [study / "only-xx-aa", study / "only-xx-bb"]
-    found = analysed(
+    result = analysed(
         command_line, *runs, "--baseline", baselines[0], "--baseline", baselines[1], "--low", "2000"
     )
-    small = found["runs"][0]
+    small = result["runs"][0]
     assert small["values"] == {"xx-aa": 20.0, "xx-bb": 11.0}
     assert [(s["group"], s["value"]) for s in small["resources"]] == [("Low", 15.5), ("All", 15.5)]
     assert [(t["task"], t["difference"]) for t in small["transfer"]] == [("xx-aa", -8.0), ("xx-bb", -19.0)]
     assert small["transfer_by_resource"][-1]["value"] == -13.5
-    assert [(row["name"], row["difference"], row["cost"], row["efficient"]) for row in found["cost"]] == [
+    assert [(row["name"], row["difference"], row["cost"], row["efficient"]) for row in result["cost"]] == [
         ("small", -13.5, 100.0, True),
         ("middle", -3.5, 200.0, True),
         ("large", 6.5, 400.0, True),
@@ -117,16 +117,16 @@ def test_what_was_not_measured_in_one_way_is_told(command_line: CommandLine, stu
 
 
 def test_cost_may_be_seconds_of_training(command_line: CommandLine, study: Path) -> None:
-    found = analysed(command_line, study / "small", "--baseline", study / "only-xx-bb", "--cost", "seconds")
-    assert [(row["difference"], row["cost"]) for row in found["cost"]] == [(-19.0, 10.0)]
+    result = analysed(command_line, study / "small", "--baseline", study / "only-xx-bb", "--cost", "seconds")
+    assert [(row["difference"], row["cost"]) for row in result["cost"]] == [(-19.0, 10.0)]
 
 
 def test_tasks_a_run_was_not_trained_on_are_zero_shot(command_line: CommandLine, study: Path) -> None:
     add_evals(study / "only-xx-aa", {"bleu": {"xx-bb": 4.0}, "language": {"xx-bb": 60.0}})
-    found = analysed(command_line, study / "only-xx-aa")
-    zero_shot = found["runs"][0]["zero_shot"]
+    result = analysed(command_line, study / "only-xx-aa")
+    zero_shot = result["runs"][0]["zero_shot"]
     assert zero_shot["directions"] == [{"task": "xx-bb", "value": 4.0, "language_accuracy": 60.0}]
-    assert [s["tasks"] for s in found["runs"][0]["resources"]] == [["xx-aa"], ["xx-aa"]]
+    assert [s["tasks"] for s in result["runs"][0]["resources"]] == [["xx-aa"], ["xx-aa"]]
 
 
 def test_the_tables_show_what_there_is(command_line: CommandLine, study: Path) -> None:

@@ -38,17 +38,17 @@ def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
         ("xx-bb", "test", "chrf"),
     ]
     new = read_evals(tiny_run)[len(before) :]
-    assert [vars(made) | {"run": "tiny-run"} for made in new] == rows
-    for made in new:
-        hypotheses = lines_of(tiny_run / "translations" / f"test.{made.task}.txt")
-        references = lines_of(results / "data" / "text" / f"test.{made.task}.{made.task[3:]}")
-        score = metric(made.metric, target=made.task[3:]).score(hypotheses, [references])
-        assert made.value == score.value
+    assert [vars(each) | {"run": "tiny-run"} for each in new] == rows
+    for each in new:
+        hypotheses = lines_of(tiny_run / "translations" / f"test.{each.task}.txt")
+        references = lines_of(results / "data" / "text" / f"test.{each.task}.{each.task[3:]}")
+        score = metric(each.metric, target=each.task[3:]).score(hypotheses, [references])
+        assert each.value == score.value
         assert (
-            made.signature
+            each.signature
             == f"{score.signature}|beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20|maxsrc:128|sentences:all"
         )
-        assert (made.step, made.tokens, made.flops) == (40, before[-1].tokens, before[-1].flops)
+        assert (each.step, each.tokens, each.flops) == (40, before[-1].tokens, before[-1].flops)
 
 
 def test_what_is_measured_is_not_measured_again(command_line: CommandLine, scored_run: Path) -> None:
@@ -97,8 +97,8 @@ def test_the_measurement_last_asked_for_counts(command_line: CommandLine, tiny_r
     all_sentences = command_line.scored(tiny_run, "--metric", "chrf")
     command_line.scored(tiny_run, "--metric", "chrf", "--max-sentences", "3")
     assert command_line.scored(tiny_run, "--metric", "chrf") == all_sentences
-    counting = {made.task: made for made in read_evals(tiny_run) if made.metric == "chrf"}
-    assert [vars(made) | {"run": "tiny-run"} for made in counting.values()] == all_sentences
+    counting = {each.task: each for each in read_evals(tiny_run) if each.metric == "chrf"}
+    assert [vars(each) | {"run": "tiny-run"} for each in counting.values()] == all_sentences
 
 
 def test_batches_do_not_change_the_metrics(command_line: CommandLine, tiny_run: Path) -> None:

@@ -81,9 +81,9 @@ def test_the_forms_of_what_is_written_agree(command_line: CommandLine, results: 
     n_best = translated(command_line, tiny_run, "--task", "xx-aa", "--n-best", 3, stdin=stdin)
     objects = translated(command_line, tiny_run, "--task", "xx-aa", "--n-best", 3, "--json", stdin=stdin)
     assert [row.split("\t") for row in n_best] == [
-        [str(line["line"]), f"{found['score']:.6f}", found["text"]]
+        [str(line["line"]), f"{result['score']:.6f}", result["text"]]
         for line in map(json.loads, objects)
-        for found in line["n_best"]
+        for result in line["n_best"]
     ]
     assert [json.loads(line)["text"] for line in objects] == text
 
@@ -92,12 +92,12 @@ def test_a_checkpoint_can_be_named_and_drawn_from(
     command_line: CommandLine, results: Path, tiny_run: Path
 ) -> None:
     arguments = ["--task", "xx-aa", "--sampling.seed", "3"]
-    drawn = translated(command_line, tiny_run, *arguments, stdin=source_of(results))
+    samples = translated(command_line, tiny_run, *arguments, stdin=source_of(results))
     checkpoint = tiny_run / "checkpoints" / "step-00000040"
     done = command_line.run(
         "translate", "--checkpoint", checkpoint, *arguments, "--window-lines", "1", stdin=source_of(results)
     )
-    assert done.stdout.decode().splitlines() == drawn
+    assert done.stdout.decode().splitlines() == samples
 
 
 def test_lines_that_name_their_pair(command_line: CommandLine, results: Path, tiny_run: Path) -> None:
@@ -211,8 +211,8 @@ def test_a_mistake_is_one_line_and_status_2(
     folder.mkdir()
     (folder / "file").write_text("precious\n", encoding="utf-8")
     run = [] if "--run" in arguments else ["--run", tiny_run]
-    given = (argument.format(tmp=folder) for argument in arguments)
-    done = command_line.run("translate", *run, *given, stdin=b"a\n")
+    formatted = (argument.format(tmp=folder) for argument in arguments)
+    done = command_line.run("translate", *run, *formatted, stdin=b"a\n")
     assert (done.status, done.stdout) == (2, b"")
     (complaint,) = done.stderr.splitlines()
     assert complaint.startswith("mnmt-eval: ")
@@ -281,12 +281,12 @@ def test_ctrl_c_leaves_what_the_next_command_goes_on_from(
         process.send_signal(signal.SIGINT)
         _, told = process.communicate()
     assert process.returncode == 130
-    kept = out.read_text(encoding="utf-8").splitlines()
+    remaining = out.read_text(encoding="utf-8").splitlines()
     assert told.decode().splitlines() == [
-        f"{out}: has {len(kept)} lines; the same command goes on after them.",
+        f"{out}: has {len(remaining)} lines; the same command goes on after them.",
         "mnmt-eval: interrupted",
     ]
-    assert kept == expected[: len(kept)]
+    assert remaining == expected[: len(remaining)]
     assert translated(command_line, tiny_run, *arguments, stdin=source) == []
     assert out.read_text(encoding="utf-8").splitlines() == expected
 

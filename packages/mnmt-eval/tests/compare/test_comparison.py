@@ -64,9 +64,9 @@ def test_plain_files_get_the_values_and_p_values_of_sacrebleu(
     )
     assert ours["baseline"] == "one.txt"
     assert len(ours["metrics"]) == 2
-    for made, name in zip(ours["metrics"], signatures, strict=True):
+    for each, name in zip(ours["metrics"], signatures, strict=True):
         results = [result for result in scores[name] if isinstance(result, Result)]
-        baseline, system = made["systems"]
+        baseline, system = each["systems"]
         assert (baseline["value"], system["value"]) == tuple(result.score for result in results)
         assert baseline["against_baseline"] is None
         assert system["against_baseline"]["p_value"] == results[1].p_value
@@ -80,9 +80,9 @@ def test_several_references_are_taken_together(command_line: CommandLine, german
         *("--reference", german / "ref", "--reference", german / "ref2", "--task", "en-de"),
     )
     config = MetricConfig(num_references=2)
-    for made in ours["metrics"]:
-        score = metric(made["metric"], target="de", config=config).score(GERMAN.hypotheses, GERMAN.references)
-        (system,) = made["systems"]
+    for each in ours["metrics"]:
+        score = metric(each["metric"], target="de", config=config).score(GERMAN.hypotheses, GERMAN.references)
+        (system,) = each["systems"]
         assert (system["signature"], system["value"]) == (score.signature, score.value)
         assert "nrefs:2" in score.signature
     assert ours["baseline"] is None
@@ -133,8 +133,8 @@ def test_runs_are_compared_on_all_tasks_with_what_they_keep(
     other = Path(shutil.copytree(scored_run, scored_run.with_name("other")))
     rows = command_line.scored(other, "--max-length.extra", "0")
     with monkeypatch.context() as patched:
-        for made in ("Bleu", "Chrf"):
-            patched.setattr(f"mnmt_eval.metrics.{made}.sentence_statistics", None)
+        for each in ("Bleu", "Chrf"):
+            patched.setattr(f"mnmt_eval.metrics.{each}.sentence_statistics", None)
         comparisons = compared(command_line, scored_results / "runs", "--baseline", "tiny-run")
     assert [(c["task"], c["sentences"]) for c in comparisons] == [("xx-aa", 20), ("xx-bb", 20)]
     values = [score["value"] for c in comparisons for m in c["metrics"] for score in m["systems"][:1]]

@@ -95,12 +95,12 @@ def one_at_a_time(checkpoint: Path) -> list[float]:
 @pytest.mark.parametrize("batch_sentences", [1, 2, 32])
 def test_scores_are_the_models_whatever_the_batches(checkpoint: Path, batch_sentences: int) -> None:
     expected = one_at_a_time(checkpoint)
-    made = bleurt(checkpoint, batch_sentences)
-    statistics = made.sentence_statistics(HYPOTHESES, [REFERENCES])
-    assert made.sentence_scores(statistics).tolist() == pytest.approx(expected, abs=1e-5)
-    assert made.corpus(statistics).value == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+    scorer = bleurt(checkpoint, batch_sentences)
+    statistics = scorer.sentence_statistics(HYPOTHESES, [REFERENCES])
+    assert scorer.sentence_scores(statistics).tolist() == pytest.approx(expected, abs=1e-5)
+    assert scorer.corpus(statistics).value == pytest.approx(sum(expected) / len(expected), abs=1e-5)
     assert len(set(expected)) == len(expected)
-    assert bootstrap(made, statistics).half_width > 0
+    assert bootstrap(scorer, statistics).half_width > 0
 
 
 def test_the_signature_names_the_checkpoint_and_its_weights(checkpoint: Path) -> None:

@@ -86,26 +86,26 @@ def expected(*columns: list[str]) -> list[float]:
 
 
 def test_scores_are_computed_by_the_other_environment(python: Path) -> None:
-    made = comet(python=python, model="Unbabel/wmt20-comet-da", batch_sentences=3)
-    statistics = made.sentence_statistics(GERMAN.hypotheses, GERMAN.references[:1], GERMAN.sources)
+    scorer = comet(python=python, model="Unbabel/wmt20-comet-da", batch_sentences=3)
+    statistics = scorer.sentence_statistics(GERMAN.hypotheses, GERMAN.references[:1], GERMAN.sources)
     scores = expected(GERMAN.sources, GERMAN.hypotheses, GERMAN.references[0])
-    assert made.sentence_scores(statistics).tolist() == scores
-    assert made.corpus(statistics).value == pytest.approx(sum(scores) / len(scores))
-    assert made.signature == f"nrefs:1|model:Unbabel/wmt20-comet-da|version:unbabel-comet-{VERSION}"
+    assert scorer.sentence_scores(statistics).tolist() == scores
+    assert scorer.corpus(statistics).value == pytest.approx(sum(scores) / len(scores))
+    assert scorer.signature == f"nrefs:1|model:Unbabel/wmt20-comet-da|version:unbabel-comet-{VERSION}"
 
 
 def test_a_model_may_need_no_references(python: Path) -> None:
-    made = comet(0, python=python, model="Unbabel/wmt22-cometkiwi-qe")
-    statistics = made.sentence_statistics(GERMAN.hypotheses, [], GERMAN.sources)
-    assert made.sentence_scores(statistics).tolist() == expected(GERMAN.sources, GERMAN.hypotheses)
-    assert made.signature.startswith("nrefs:0|")
+    scorer = comet(0, python=python, model="Unbabel/wmt22-cometkiwi-qe")
+    statistics = scorer.sentence_statistics(GERMAN.hypotheses, [], GERMAN.sources)
+    assert scorer.sentence_scores(statistics).tolist() == expected(GERMAN.sources, GERMAN.hypotheses)
+    assert scorer.signature.startswith("nrefs:0|")
 
 
 def test_lines_stay_lines(python: Path) -> None:
     texts = ["a\rb", " c\x0bd ", "e\u2028f"]
-    made = comet(python=python)
-    statistics = made.sentence_statistics(texts, [texts], texts)
-    assert made.sentence_scores(statistics).tolist() == expected(texts, texts, texts)
+    scorer = comet(python=python)
+    statistics = scorer.sentence_statistics(texts, [texts], texts)
+    assert scorer.sentence_scores(statistics).tolist() == expected(texts, texts, texts)
 
 
 def test_the_model_by_default_is_named(python: Path) -> None:
@@ -122,9 +122,9 @@ def test_the_model_by_default_is_named(python: Path) -> None:
 def test_what_the_other_environment_complains_of_is_told(
     python: Path, model: str | None, num_references: int, message: str
 ) -> None:
-    made = comet(num_references, python=python, model=model)
+    scorer = comet(num_references, python=python, model=model)
     with pytest.raises(EvalError, match=message) as caught:
-        made.score(GERMAN.hypotheses, GERMAN.references[:num_references], GERMAN.sources)
+        scorer.score(GERMAN.hypotheses, GERMAN.references[:num_references], GERMAN.sources)
     assert "\n" not in str(caught.value)
 
 
@@ -151,20 +151,20 @@ def to_json(path: Path, *systems: list[str]) -> None:
 def test_scores_are_read_from_json_by_what_was_scored(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
     to_json(path, GERMAN.hypotheses, GERMAN.others)
-    made = comet(scores=path, model="Unbabel/XCOMET-XL")
-    statistics = made.sentence_statistics(GERMAN.others, GERMAN.references[:1], GERMAN.sources)
-    assert made.sentence_scores(statistics).tolist() == [1.5 + line / 100 for line in range(7)]
+    scorer = comet(scores=path, model="Unbabel/XCOMET-XL")
+    statistics = scorer.sentence_statistics(GERMAN.others, GERMAN.references[:1], GERMAN.sources)
+    assert scorer.sentence_scores(statistics).tolist() == [1.5 + line / 100 for line in range(7)]
     with pytest.raises(
         EvalError, match=r"must hold scores of this output, but holds those of system0, system1\."
     ):
-        made.score(GERMAN.references[1], GERMAN.references[:1], GERMAN.sources)
+        scorer.score(GERMAN.references[1], GERMAN.references[:1], GERMAN.sources)
 
 
 def test_scores_are_read_line_by_line(tmp_path: Path) -> None:
     path = tmp_path / "scores.txt"
     path.write_text("".join(f"0.{line}\n" for line in range(7)), encoding="utf-8")
-    made = comet(scores=path)
-    score = made.score(GERMAN.hypotheses, GERMAN.references[:1], GERMAN.sources)
+    scorer = comet(scores=path)
+    score = scorer.score(GERMAN.hypotheses, GERMAN.references[:1], GERMAN.sources)
     assert score.value == pytest.approx(0.3)
     assert score.signature.startswith("nrefs:1|model:unstated|scores:")
 

@@ -11,29 +11,29 @@ from mnmt_eval.metrics import LanguageAccuracy, LanguageConfig, MetricConfig, bo
 
 def accuracy(target: str = "de", name: str = "py3langid") -> LanguageAccuracy:
     config = LanguageConfig(candidates=STUDY, identifier=name)
-    made = metric("language", target=target, config=MetricConfig(language=config))
-    assert isinstance(made, LanguageAccuracy)
-    return made
+    scorer = metric("language", target=target, config=MetricConfig(language=config))
+    assert isinstance(scorer, LanguageAccuracy)
+    return scorer
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS)
 def test_the_share_in_the_target_language_and_the_confusion(name: str) -> None:
-    made = accuracy("de", name)
+    scorer = accuracy("de", name)
     outputs = [*SENTENCES["de"], SENTENCES["en"][0], *SENTENCES["zh"][:2], "7", "!", ""]
     sources = ["source"] * 7 + ["?", ""]
-    statistics = made.sentence_statistics(outputs, [], sources)
-    assert made.confusion(statistics) == {"de": 3, "en": 1, "fr": 0, "zh": 2, "": 1}
-    assert made.corpus(statistics).value == pytest.approx(100 * 3 / 7)
-    assert made.sentence_scores(statistics).tolist() == [100] * 3 + [0] * 6
-    assert bootstrap(made, statistics).lower < 100 * 3 / 7 < bootstrap(made, statistics).upper
+    statistics = scorer.sentence_statistics(outputs, [], sources)
+    assert scorer.confusion(statistics) == {"de": 3, "en": 1, "fr": 0, "zh": 2, "": 1}
+    assert scorer.corpus(statistics).value == pytest.approx(100 * 3 / 7)
+    assert scorer.sentence_scores(statistics).tolist() == [100] * 3 + [0] * 6
+    assert bootstrap(scorer, statistics).lower < 100 * 3 / 7 < bootstrap(scorer, statistics).upper
 
 
 def test_without_sources_references_say_which_sentences_count() -> None:
-    made = accuracy()
+    scorer = accuracy()
     outputs = ["Guten Tag, mein Herr", "12"]
-    assert made.score(outputs, [["Hallo, Herr", "12"]]).value == 100
-    assert made.score(outputs, [["Hallo, Herr", "zwölf"]]).value == 50
-    assert made.score(outputs, []).value == 50
+    assert scorer.score(outputs, [["Hallo, Herr", "12"]]).value == 100
+    assert scorer.score(outputs, [["Hallo, Herr", "zwölf"]]).value == 50
+    assert scorer.score(outputs, []).value == 50
 
 
 def test_where_nothing_counts_nothing_is_in_the_target_language() -> None:
@@ -43,9 +43,9 @@ def test_where_nothing_counts_nothing_is_in_the_target_language() -> None:
 def test_statistics_add_up_to_rows_of_a_confusion_table() -> None:
     table = []
     for target in ("de", "en", "fr", "zh"):
-        made = accuracy(target)
-        assert f"nrefs:0|target:{target}|candidates:de+en+fr+zh|version:py3langid-" in made.signature
-        table.append(list(made.confusion(made.sentence_statistics(SENTENCES[target], [])).values()))
+        scorer = accuracy(target)
+        assert f"nrefs:0|target:{target}|candidates:de+en+fr+zh|version:py3langid-" in scorer.signature
+        table.append(list(scorer.confusion(scorer.sentence_statistics(SENTENCES[target], [])).values()))
     assert (np.array(table)[:, :4] == 3 * np.eye(4)).all()
 
 

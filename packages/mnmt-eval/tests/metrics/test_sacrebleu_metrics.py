@@ -66,10 +66,10 @@ def test_values_are_those_of_sacrebleus_classes(target: str, references: int) ->
     corpus = CORPORA[target]
     scorers = {"bleu": BLEU(trg_lang=target), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
     for name, scorer in scorers.items():
-        made = of_sacrebleu(name, target, references)
+        measure = of_sacrebleu(name, target, references)
         for hypotheses in (corpus.hypotheses, corpus.others, [""] * len(corpus.sources)):
             expected = scorer.corpus_score(hypotheses, corpus.references[:references])
-            score = made.score(hypotheses, corpus.references[:references], corpus.sources)
+            score = measure.score(hypotheses, corpus.references[:references], corpus.sources)
             assert (score.value, score.signature) == (expected.score, str(scorer.get_signature()))
 
 
@@ -78,8 +78,8 @@ def test_scores_of_sentences_are_sacrebleus(references: int) -> None:
     scorers = {"bleu": BLEU(effective_order=True), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
     streams = GERMAN.references[:references]
     for name, scorer in scorers.items():
-        made = of_sacrebleu(name, "de", references)
-        scores = made.sentence_scores(made.sentence_statistics(GERMAN.hypotheses, streams))
+        measure = of_sacrebleu(name, "de", references)
+        scores = measure.sentence_scores(measure.sentence_statistics(GERMAN.hypotheses, streams))
         expected = [
             scorer.sentence_score(hypothesis, refs).score
             for hypothesis, *refs in zip(GERMAN.hypotheses, *streams, strict=True)
@@ -94,11 +94,11 @@ WORDS = st.lists(st.sampled_from(["a", "bc", "bd", "e.", "f"]), max_size=6).map(
 def test_many_values_at_a_time_are_the_corpus_values(pairs: list[tuple[str, str]]) -> None:
     hypotheses, references = zip(*pairs, strict=True)
     for name in SACREBLEUS:
-        made = of_sacrebleu(name, "aa", 1)
-        statistics = made.sentence_statistics(hypotheses, [references])
+        measure = of_sacrebleu(name, "aa", 1)
+        statistics = measure.sentence_statistics(hypotheses, [references])
         parts = [statistics[:count] for count in range(1, len(pairs) + 1)]
-        values = made.values(np.array([part.sum(axis=0) for part in parts]))
-        assert values.tolist() == pytest.approx([made.corpus(part).value for part in parts], rel=1e-12)
+        values = measure.values(np.array([part.sum(axis=0) for part in parts]))
+        assert values.tolist() == pytest.approx([measure.corpus(part).value for part in parts], rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_languages_without_spaces_use_flores200(tmp_path: Path, monkeypatch: pyt
 
 def test_the_signature_is_the_same_before_and_after_scoring() -> None:
     for name in SACREBLEUS:
-        made = of_sacrebleu(name, "de", 2)
-        before = made.signature
-        assert made.score(GERMAN.hypotheses, GERMAN.references).signature == before == made.signature
+        measure = of_sacrebleu(name, "de", 2)
+        before = measure.signature
+        assert measure.score(GERMAN.hypotheses, GERMAN.references).signature == before == measure.signature
 
 
 def test_only_edits_are_better_if_fewer() -> None:

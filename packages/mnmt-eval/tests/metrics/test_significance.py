@@ -51,14 +51,14 @@ def texts(sentences: int, *, references: int = 1) -> tuple[list[str], list[str],
 
     originals = [rng.choice(words, size=rng.integers(3, 12)).tolist() for _ in range(sentences)]
     baseline, system = ([" ".join(changed(line, share)) for line in originals] for share in (0.45, 0.41))
-    made = [[" ".join(changed(line, 0.1)) for line in originals] for _ in range(references)]
-    return baseline, system, made
+    measure = [[" ".join(changed(line, 0.1)) for line in originals] for _ in range(references)]
+    return baseline, system, measure
 
 
 def measured(name: str, sentences: int, references: int = 1) -> tuple[Metric, Floats, Floats]:
     baseline, system, refs = texts(sentences, references=references)
-    made = metric(name, target="de", config=MetricConfig(num_references=references))
-    return made, made.sentence_statistics(baseline, refs), made.sentence_statistics(system, refs)
+    measure = metric(name, target="de", config=MetricConfig(num_references=references))
+    return measure, measure.sentence_statistics(baseline, refs), measure.sentence_statistics(system, refs)
 
 
 @pytest.mark.parametrize("kind", ["bs", "ar"])
@@ -76,15 +76,15 @@ def test_paired_tests_are_sacrebleus(name: str, sentences: int, references: int,
     signatures, scores = theirs()
     (their_signature,) = signatures.values()
     of_baseline, of_system = scores[next(iter(signatures))]
-    made, *statistics = measured(name, sentences, references)
-    test = {"bs": paired_bootstrap, "ar": paired_permutation}[kind](made, *statistics, samples=300)
+    measure, *statistics = measured(name, sentences, references)
+    test = {"bs": paired_bootstrap, "ar": paired_permutation}[kind](measure, *statistics, samples=300)
     assert test.p_value == of_system.p_value
     assert (test.baseline, test.system) == (of_baseline.score, of_system.score)
     assert test.difference == test.system - test.baseline
     assert sorted(test.signature.split("|")) == sorted(str(their_signature).split("|"))
     if kind == "bs":
         for result, of_one in zip((of_baseline, of_system), statistics, strict=True):
-            interval = bootstrap(made, of_one, samples=300)
+            interval = bootstrap(measure, of_one, samples=300)
             assert interval.mean == pytest.approx(result.mean, rel=SINGLE_PRECISION)
             assert interval.half_width == pytest.approx(result.ci, rel=SINGLE_PRECISION)
 
@@ -112,10 +112,10 @@ def test_paired_bootstrap_is_that_of_sacrebleus_command_line(tmp_path: Path) -> 
         tmp_path, "--paired-bs", "--paired-bs-n", "200"
     )
     for i, name in enumerate(("bleu", "chrf", "ter")):
-        made, baseline, system = measured(name, 50)
-        assert round(paired_bootstrap(made, baseline, system, samples=200).p_value, 4) == p_values[i]
+        measure, baseline, system = measured(name, 50)
+        assert round(paired_bootstrap(measure, baseline, system, samples=200).p_value, 4) == p_values[i]
         for printed, statistics in ((of_baseline, baseline), (of_system, system)):
-            interval = bootstrap(made, statistics, samples=200)
+            interval = bootstrap(measure, statistics, samples=200)
             value, *mean_and_half_width = printed[3 * i : 3 * i + 3]
             assert round(interval.value, 4) == value
             assert [interval.mean, interval.half_width] == pytest.approx(mean_and_half_width, abs=1e-4)
@@ -126,8 +126,8 @@ def test_paired_permutation_is_that_of_sacrebleus_command_line(tmp_path: Path) -
         tmp_path, "--paired-ar", "--paired-ar-n", "200"
     )
     for i, name in enumerate(("bleu", "chrf", "ter")):
-        made, baseline, system = measured(name, 50)
-        test = paired_permutation(made, baseline, system, samples=200)
+        measure, baseline, system = measured(name, 50)
+        test = paired_permutation(measure, baseline, system, samples=200)
         said = [round(number, 4) for number in (test.baseline, test.system, test.p_value)]
         assert said == [of_baseline[i], of_system[i], p_values[i]]
 
@@ -137,9 +137,9 @@ def test_intervals_are_sacrebleus(target: str) -> None:
     corpus = CORPORA[target]
     scorer = BLEU(trg_lang=target)
     expected = scorer.corpus_score(corpus.hypotheses, corpus.references, n_bootstrap=500)
-    made = metric("bleu", target=target, config=MetricConfig(num_references=2))
-    statistics = made.sentence_statistics(corpus.hypotheses, corpus.references, corpus.sources)
-    interval = bootstrap(made, statistics, samples=500)
+    measure = metric("bleu", target=target, config=MetricConfig(num_references=2))
+    statistics = measure.sentence_statistics(corpus.hypotheses, corpus.references, corpus.sources)
+    interval = bootstrap(measure, statistics, samples=500)
     assert interval.value == expected.score
     assert interval.mean == pytest.approx(expected._mean, rel=SINGLE_PRECISION)
     assert interval.half_width == pytest.approx(expected._ci, rel=SINGLE_PRECISION)
@@ -177,19 +177,19 @@ def test_exchanges_give_each_output_to_one_of_the_two() -> None:
 
 
 def test_a_system_does_not_differ_from_itself() -> None:
-    made, baseline, _ = measured("chrf", 20)
+    measure, baseline, _ = measured("chrf", 20)
     for test in (paired_bootstrap, paired_permutation):
-        result = test(made, baseline, baseline, samples=99)
+        result = test(measure, baseline, baseline, samples=99)
         assert (result.difference, result.p_value) == (0, 1)
 
 
 def test_exchanged_systems_differ_as_much_the_other_way() -> None:
-    made, baseline, system = measured("bleu", 30)
+    measure, baseline, system = measured("bleu", 30)
     for test in (paired_bootstrap, paired_permutation):
-        there, back = test(made, baseline, system, samples=64), test(made, system, baseline, samples=64)
+        there, back = test(measure, baseline, system, samples=64), test(measure, system, baseline, samples=64)
         assert back.difference == -there.difference
         assert back.p_value == there.p_value
-    there, back = paired_bootstrap(made, baseline, system), paired_bootstrap(made, system, baseline)
+    there, back = paired_bootstrap(measure, baseline, system), paired_bootstrap(measure, system, baseline)
     assert there.interval is not None
     assert back.interval is not None
     assert there.interval.lower == -back.interval.upper
@@ -202,11 +202,11 @@ def test_chance_is_found_to_be_chance_and_a_difference_to_be_none() -> None:
     ones = np.ones(80)
     mean = MeanOfColumn()
     for gap, few in ((0.0, True), (0.6, False)):
-        found = 0
+        results = 0
         for _ in range(40):
             baseline, system = (np.column_stack([rng.normal(shift, 1, 80), ones]) for shift in (0.0, gap))
-            found += paired_permutation(mean, baseline, system, samples=200).p_value < 0.1
-        assert (found <= 8) if few else (found >= 32)
+            results += paired_permutation(mean, baseline, system, samples=200).p_value < 0.1
+        assert (results <= 8) if few else (results >= 32)
 
 
 class MeanOfColumn(Metric):
@@ -231,19 +231,19 @@ def test_any_metric_of_sums_can_be_resampled() -> None:
 
 @pytest.mark.parametrize("test", [paired_bootstrap, paired_permutation])
 def test_what_cannot_be_tested_is_told(test: object) -> None:
-    made, baseline, system = measured("ter", 5)
+    measure, baseline, system = measured("ter", 5)
     assert callable(test)
     with pytest.raises(EvalError, match=r"must be measured on the same sentences, but have 5, 4\."):
-        test(made, baseline, system[:4])
+        test(measure, baseline, system[:4])
     with pytest.raises(EvalError, match=r"`samples` must be at least 1, but is 0\."):
-        test(made, baseline, system, samples=0)
+        test(measure, baseline, system, samples=0)
     with pytest.raises(EvalError, match=r"must be measured on the same sentences, but have 0, 0\."):
-        test(made, baseline[:0], system[:0])
+        test(measure, baseline[:0], system[:0])
 
 
 def test_results_are_values() -> None:
-    made, baseline, system = measured("chrf", 10)
-    assert paired_bootstrap(made, baseline, system) == paired_bootstrap(made, baseline, system)
-    assert isinstance(made.corpus(baseline), Score)
-    assert isinstance(paired_permutation(made, baseline, system, samples=9), PairedTest)
-    assert isinstance(bootstrap(made, baseline, samples=9), ConfidenceInterval)
+    measure, baseline, system = measured("chrf", 10)
+    assert paired_bootstrap(measure, baseline, system) == paired_bootstrap(measure, baseline, system)
+    assert isinstance(measure.corpus(baseline), Score)
+    assert isinstance(paired_permutation(measure, baseline, system, samples=9), PairedTest)
+    assert isinstance(bootstrap(measure, baseline, samples=9), ConfidenceInterval)

@@ -43,9 +43,9 @@ def write(path: Path, lines: list[str]) -> Path:
 
 
 def data_of(page: str) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    return json.loads(found[1])
+    result = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert result is not None
+    return json.loads(result[1])
 
 
 @pytest.fixture
@@ -66,10 +66,10 @@ def page(command_line: CommandLine, tmp_path: Path) -> str:
 
 
 def test_the_page_needs_nothing_from_outside_and_runs_no_text(page: str) -> None:
-    found = References()
-    found.feed(page)
-    assert found.loaded == []
-    assert found.scripts == 2
+    result = References()
+    result.feed(page)
+    assert result.loaded == []
+    assert result.scripts == 2
     assert "url(" not in page
     assert "@import" not in page
     assert HOSTILE not in page
@@ -121,14 +121,14 @@ def test_runs_are_reported_with_all_their_tasks(
 )
 def test_each_systems_worst_sentences_are_among_the_chosen(scores: list[list[int]], count: int) -> None:
     badness = np.array(scores, dtype=np.float64).T
-    chosen = worst_rows(badness, count)
+    selection = worst_rows(badness, count)
     systems, sentences = badness.shape
-    assert len(chosen) == min(count, sentences)
-    assert chosen.tolist() == sorted(set(chosen.tolist()))
+    assert len(selection) == min(count, sentences)
+    assert selection.tolist() == sorted(set(selection.tolist()))
     share = count // systems
     for own in badness:
         worst = np.argsort(-own, kind="stable")[:share]
-        assert set(worst.tolist()) <= set(chosen.tolist())
+        assert set(worst.tolist()) <= set(selection.tolist())
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_translations_into_another_language_are_marked_where_languages_are_measu
         assert command_line.run(*arguments, *flags).status == 0
         page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
         signs = data_of(page)["texts"][0]["systems"][0]["symptoms"]
-        assert [row for row, found in enumerate(signs) if "wrong language" in found] == expected
+        assert [row for row, result in enumerate(signs) if "wrong language" in result] == expected
         assert ("<option>wrong language</option>" in page) == bool(expected)
 
 

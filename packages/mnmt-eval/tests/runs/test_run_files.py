@@ -157,8 +157,8 @@ def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
     )
     write_scores(path, written)
     assert path.name == "news.en-de.chrf++.npz"
-    kept = read_scores(path)
-    assert kept is not None
-    np.testing.assert_array_equal(kept.statistics, written.statistics)
-    assert (kept.metric, kept.step, kept.search) == ("a|b", 3, "beam:1")
-    assert (kept.translations, kept.text) == ("0f", "1e")
+    remaining = read_scores(path)
+    assert remaining is not None
+    np.testing.assert_array_equal(remaining.statistics, written.statistics)
+    assert (remaining.metric, remaining.step, remaining.search) == ("a|b", 3, "beam:1")
+    assert (remaining.translations, remaining.text) == ("0f", "1e")

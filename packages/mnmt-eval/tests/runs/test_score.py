@@ -27,13 +27,13 @@ def test_what_each_metric_found_in_each_sentence_is_kept(command_line: CommandLi
     rows = command_line.scored(tiny_run, "--metric", "bleu,chrf++,ter")
     for row in rows:
         name, task = str(row["metric"]), str(row["task"])
-        kept = read_scores(scores_path(tiny_run, "test", task, name))
-        assert kept is not None
+        remaining = read_scores(scores_path(tiny_run, "test", task, name))
+        assert remaining is not None
         own = metric(name, target=task[3:])
-        assert len(kept.statistics) == 20
-        assert own.corpus(kept.statistics).value == row["value"]
-        assert f"{kept.metric}|{kept.search}" == row["signature"]
-        assert kept.metric == own.signature
+        assert len(remaining.statistics) == 20
+        assert own.corpus(remaining.statistics).value == row["value"]
+        assert f"{remaining.metric}|{remaining.search}" == row["signature"]
+        assert remaining.metric == own.signature
 
 
 def test_a_metric_more_needs_no_translating(
@@ -58,7 +58,7 @@ def test_other_references_are_measured_without_translating_again(
         patched.setattr("mnmt_data.store.PreparedData.check_sizes", lambda self: None)
         rows = command_line.scored(tiny_run, "--metric", "chrf")
     assert {row["task"]: row["value"] for row in rows}["xx-aa"] == 100
-    assert [made.task for made in read_evals(tiny_run) if made.metric == "chrf"] == [
+    assert [each.task for each in read_evals(tiny_run) if each.metric == "chrf"] == [
         "xx-aa",
         "xx-bb",
         "xx-aa",
@@ -151,8 +151,8 @@ def test_damaged_statistics_are_never_taken(scored_run: Path) -> None:
     assert whole is not None
     for place in range(0, len(content), 19):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
-        found = read_scores(path)  # None, or as it was where zip has bytes that nobody reads
-        assert found is None or (found.statistics == whole.statistics).all()
+        result = read_scores(path)  # None, or as it was where zip has bytes that nobody reads
+        assert result is None or (result.statistics == whole.statistics).all()
 
 
 def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, scored_run: Path) -> None:

@@ -74,18 +74,18 @@ def generate(theirs: Any, config: SearchConfig, **options: Any) -> Any:
     )
 
 
-def tokens_of(sequences: Tensor, begun: int = 1) -> list[tuple[int, ...]]:
+def tokens_of(sequences: Tensor, context: int = 1) -> list[tuple[int, ...]]:
     """Generated tokens of each sequence, without what it was begun with, and up to its end."""
-    rows = [row[begun:] for row in sequences.tolist()]
+    rows = [row[context:] for row in sequences.tolist()]
     return [tuple(row[: row.index(EOS) + 1] if EOS in row else row) for row in rows]
 
 
 def same_hypotheses(ours: IncrementalModel, theirs: Any, config: SearchConfig, **options: Any) -> None:
     expected = generate(theirs, config, **options)
     for algorithm in (flat_beam_search, beam_search):
-        found = algorithm(ours, SRC, config)
-        assert [h.tokens for n_best in found for h in n_best] == tokens_of(expected.sequences)
-        scores = [h.score for n_best in found for h in n_best]
+        result = algorithm(ours, SRC, config)
+        assert [h.tokens for n_best in result for h in n_best] == tokens_of(expected.sequences)
+        scores = [h.score for n_best in result for h in n_best]
         assert scores == pytest.approx(expected.sequences_scores.tolist(), rel=1e-4)
 
 
@@ -119,9 +119,9 @@ def test_a_forced_prefix_is_their_decoder_input(models: tuple[Any, Any], beam: i
     config = replace(configure(beam, 1.0), no_repeat_ngram=2)
     decoder_input_ids = torch.nn.functional.pad(prefix, (1, 0), value=PAD)
     expected = generate(theirs, config, early_stopping="never", decoder_input_ids=decoder_input_ids)
-    found = search(ours, SRC, config, prefix=prefix)
-    assert [h.tokens for n_best in found for h in n_best] == tokens_of(expected.sequences, begun=3)
-    scores = [h.score for n_best in found for h in n_best]
+    result = search(ours, SRC, config, prefix=prefix)
+    assert [h.tokens for n_best in result for h in n_best] == tokens_of(expected.sequences, context=3)
+    scores = [h.score for n_best in result for h in n_best]
     assert scores == pytest.approx(expected.sequences_scores.tolist(), rel=1e-4)
 
 
@@ -142,6 +142,6 @@ def test_a_beam_of_one_is_their_greedy_search(models: tuple[Any, Any], constrain
 
 def test_the_lengths_compared_differ(models: tuple[Any, Any]) -> None:
     ours, _ = models
-    found = [h for n_best in search(ours, SRC, configure(8, 1.0)) for h in n_best]
-    assert len({len(h.tokens) for h in found}) > 3
-    assert {h.is_complete for h in found} == {True, False}
+    result = [h for n_best in search(ours, SRC, configure(8, 1.0)) for h in n_best]
+    assert len({len(h.tokens) for h in result}) > 3
+    assert {h.is_complete for h in result} == {True, False}

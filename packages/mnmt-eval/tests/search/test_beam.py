@@ -87,8 +87,8 @@ def test_a_beam_wide_enough_finds_what_enumeration_finds(
     forced = torch.tensor([prefix] * len(rows), dtype=torch.int64).view(len(rows), -1)
     for seed in range(3):
         model = TableModel(seed=seed, vocab_size=4)
-        found = beam_search(model, padded(rows), config, prefix=forced)
-        for row, hypotheses in zip(rows, found, strict=True):
+        result = beam_search(model, padded(rows), config, prefix=forced)
+        for row, hypotheses in zip(rows, result, strict=True):
             targets = all_targets(model, torch.tensor(row), config, prefix)
             assert tokens_of(hypotheses) == ranked(targets, config)
 
@@ -99,8 +99,8 @@ def test_a_narrow_beam_finds_what_a_plain_one_finds_that_never_stops_early(
     seed: int, rows: list[list[int]], config: SearchConfig, data: st.DataObject
 ) -> None:
     model, prefix = TableModel(seed=seed), data.draw(prefixes(len(rows)))
-    found = beam_search(model, padded(rows), config, prefix=prefix)
-    for row, forced, hypotheses in zip(rows, prefix.tolist(), found, strict=True):
+    result = beam_search(model, padded(rows), config, prefix=prefix)
+    for row, forced, hypotheses in zip(rows, prefix.tolist(), result, strict=True):
         targets = plain_beam_search(model, torch.tensor(row), config, tuple(forced))
         assert tokens_of(hypotheses) == ranked(targets, config)
 
@@ -122,8 +122,8 @@ def test_log_probabilities_are_those_of_the_tokens_scored_again(
     seed: int, rows: list[list[int]], config: SearchConfig, data: st.DataObject
 ) -> None:
     model, prefix = TableModel(seed=seed), data.draw(prefixes(len(rows)))
-    found = search(model, padded(rows), config, prefix=prefix)
-    for row, forced, hypotheses in zip(rows, prefix.tolist(), found, strict=True):
+    result = search(model, padded(rows), config, prefix=prefix)
+    for row, forced, hypotheses in zip(rows, prefix.tolist(), result, strict=True):
         for h in hypotheses:
             expected = model.token_log_probs(torch.tensor(row), h.tokens, tuple(forced))
             assert list(h.token_log_probs) == expected
@@ -139,8 +139,8 @@ def test_hypotheses_are_sorted_distinct_and_within_bounds(
     prefix, n = data.draw(prefixes(len(rows))), config.no_repeat_ngram
     # Room for `min_length`, and tokens enough that the constraints never forbid all of them.
     model, config = TableModel(seed=seed, vocab_size=16), replace(config, max_length=MaxLength(extra=5))
-    found = search(model, padded(rows), config, prefix=prefix)
-    for row, forced, hypotheses in zip(rows, prefix.tolist(), found, strict=True):
+    result = search(model, padded(rows), config, prefix=prefix)
+    for row, forced, hypotheses in zip(rows, prefix.tolist(), result, strict=True):
         assert 1 <= len(hypotheses) <= config.n_best
         assert len({h.tokens for h in hypotheses}) == len(hypotheses)
         assert all(first.score >= second.score for first, second in pairwise(hypotheses))

@@ -38,6 +38,6 @@ def test_batch_mates_do_not_change_a_translation(architecture: Architecture, par
 
 
 def test_targets_end_at_different_lengths() -> None:
-    found = [h for n_best in search(model("encdec", "t5"), SRC, CONFIGS["gnmt"]) for h in n_best]
-    assert len({len(h.tokens) for h in found}) > 2
-    assert any(h.tokens[-1] == EOS for h in found)
+    result = [h for n_best in search(model("encdec", "t5"), SRC, CONFIGS["gnmt"]) for h in n_best]
+    assert len({len(h.tokens) for h in result}) > 2
+    assert any(h.tokens[-1] == EOS for h in result)

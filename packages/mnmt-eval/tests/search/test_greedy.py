@@ -37,8 +37,8 @@ def test_greedy_search_is_argmax_decoding(
 ) -> None:
     config = replace(CONFIG, min_length=min_length, no_repeat_ngram=no_repeat_ngram)
     model, forced = TableModel(seed=seed), torch.tensor([prefix] * len(rows), dtype=torch.int64)
-    found = greedy_search(model, torch.tensor(rows), config, prefix=forced.view(len(rows), -1))
-    for row, (best,) in zip(rows, found, strict=True):
+    result = greedy_search(model, torch.tensor(rows), config, prefix=forced.view(len(rows), -1))
+    for row, (best,) in zip(rows, result, strict=True):
         assert best.tokens == argmax_decoding(model, row, config, prefix)
         assert list(best.token_log_probs) == model.token_log_probs(torch.tensor(row), best.tokens, prefix)
         assert best.log_prob == pytest.approx(sum(best.token_log_probs), rel=1e-12)

@@ -12,8 +12,8 @@ def test_a_folder_holds_the_sources_of_many_pairs(tmp_path: Path) -> None:
     names = "a.en b.en-de.en b.en-de.de b.de-en.en c.en-fr.en d.2014-05.en e.x.en f.de g.en.gz"
     for name in names.split():
         (tmp_path / name).touch()
-    found = {name: path.name for name, path in sources_of(tmp_path, "en-de").items()}
-    assert found == {
+    result = {name: path.name for name, path in sources_of(tmp_path, "en-de").items()}
+    assert result == {
         "a.en-de.de": "a.en",
         "b.en-de.de": "b.en-de.en",
         "d.2014-05.en-de.de": "d.2014-05.en",

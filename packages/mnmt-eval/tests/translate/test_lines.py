@@ -73,6 +73,6 @@ def test_tagged_lines_go_each_into_its_language() -> None:
 def test_a_bad_line_is_told_by_its_number_after_those_before(content: bytes, message: str) -> None:
     lines = tagged_source_lines(io.BytesIO(content), name="in", target_of=target_of)
     assert next(lines).text == "a"
-    with pytest.raises(EvalError) as told:
+    with pytest.raises(EvalError) as complaint:
         next(lines)
-    assert str(told.value) == message
+    assert str(complaint.value) == message

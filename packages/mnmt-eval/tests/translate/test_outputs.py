@@ -151,6 +151,6 @@ class Full(io.BytesIO):
 
 def test_what_cannot_be_written_is_named() -> None:
     output = StreamOutput(Full(), "text", name="stdout")
-    with pytest.raises(OSError, match="No space left") as told:
+    with pytest.raises(OSError, match="No space left") as complaint:
         output.write([(LINE, translation("a"))])
-    assert told.value.filename == "stdout"
+    assert complaint.value.filename == "stdout"

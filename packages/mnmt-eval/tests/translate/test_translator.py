@@ -70,12 +70,12 @@ def test_scores_and_n_best_are_those_of_the_search() -> None:
     config = SearchConfig(
         beam=3, n_best=2, length_penalty=LengthPenalty(kind="power", alpha=1.0), max_length=CONFIG.max_length
     )
-    (found,) = search(MODEL, torch.tensor([[2, 4, 5, EOS]]), config)
+    (result,) = search(MODEL, torch.tensor([[2, 4, 5, EOS]]), config)
     (translation,) = translate(MODEL, VOCAB, ["ab"], target="xx", config=config)
-    assert [c.score for c in translation.n_best] == [h.score for h in found]
-    assert [c.log_prob for c in translation.n_best] == [h.log_prob for h in found]
-    assert [c.text for c in translation.n_best] == [VOCAB.decode(h.tokens).replace("\n", " ") for h in found]
-    assert (translation.text, translation.score) == (translation.n_best[0].text, found[0].score)
+    assert [c.score for c in translation.n_best] == [h.score for h in result]
+    assert [c.log_prob for c in translation.n_best] == [h.log_prob for h in result]
+    assert [c.text for c in translation.n_best] == [VOCAB.decode(h.tokens).replace("\n", " ") for h in result]
+    assert (translation.text, translation.score) == (translation.n_best[0].text, result[0].score)
 
 
 def test_a_translation_that_the_maximal_length_cuts_off_is_truncated() -> None:
@@ -232,6 +232,6 @@ def test_a_line_in_parts_counts_once_and_a_blank_one_too(lines: list[str]) -> No
     ],
 )
 def test_sizes_must_be_in_their_ranges(options: dict[str, int], message: str) -> None:
-    with pytest.raises(EvalError) as told:
+    with pytest.raises(EvalError) as complaint:
         translator(**options)
-    assert str(told.value) == message
+    assert str(complaint.value) == message

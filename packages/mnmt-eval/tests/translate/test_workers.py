@@ -52,7 +52,7 @@ def test_every_process_works() -> None:
 
 def test_jobs_and_results_may_be_larger_than_a_pipe() -> None:
     with Workers(2, lambda number: lambda job: job * 2) as workers:
-        assert [len(found) for found in workers.map(b"x" * 2**20 for _ in range(6))] == [2**21] * 6
+        assert [len(actual) for actual in workers.map(b"x" * 2**20 for _ in range(6))] == [2**21] * 6
 
 
 def test_no_more_jobs_are_taken_than_are_soon_done() -> None:
@@ -82,10 +82,10 @@ def test_what_the_jobs_raise_comes_after_the_results_before() -> None:
         raise EvalError("no more")
 
     with Workers(2, squares) as workers:
-        found = workers.map(jobs())
-        assert [next(found)[1] for _ in range(5)] == [0, 1, 4, 9, 16]
+        actual = workers.map(jobs())
+        assert [next(actual)[1] for _ in range(5)] == [0, 1, 4, 9, 16]
         with pytest.raises(EvalError, match="no more"):
-            next(found)
+            next(actual)
 
 
 def test_a_process_that_was_killed_is_told() -> None:

@@ -97,10 +97,10 @@ def keep(tensors: dict[str, torch.Tensor], path: Path) -> None:
     distributed.barrier()
 
 
-def require_equal(found: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor], what: str) -> None:
-    assert found.keys() == wanted.keys(), what
+def require_equal(result: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor], what: str) -> None:
+    assert result.keys() == wanted.keys(), what
     for name in wanted:
-        assert torch.equal(found[name], wanted[name]), f"{what}: {name}"
+        assert torch.equal(result[name], wanted[name]), f"{what}: {name}"
 
 
 def write(folder: Path) -> None:

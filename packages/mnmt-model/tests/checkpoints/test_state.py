@@ -66,9 +66,9 @@ def test_the_newest_undamaged_checkpoint_is_taken(
 ) -> None:
     damage(folder / "step-00000003" / file)
     model, optimizer = make()
-    found = restore_newest(folder, model, optimizer)
-    assert found is not None
-    assert (found.step, model.weight.unique().tolist()) == (2, [2.0])
+    result = restore_newest(folder, model, optimizer)
+    assert result is not None
+    assert (result.step, model.weight.unique().tolist()) == (2, [2.0])
     (record,) = caplog.records
     message = record.getMessage()
     assert (record.levelname, record.name.split(".")[0]) == ("WARNING", "mnmt_model")
@@ -93,8 +93,8 @@ def test_several_damaged_checkpoints_are_one_warning(folder: Path, caplog: pytes
     size = weights.stat().st_size
     truncate(weights)
     (folder / "step-00000002" / "state.json").unlink()
-    found = restore_newest(folder, *make())
-    assert found is not None
+    result = restore_newest(folder, *make())
+    assert result is not None
     assert [record.getMessage() for record in caplog.records] == [
         f"{weights}: holds {size - 1} bytes, not the {size} that were written; "
         f"{folder}/step-00000002/state.json: no such file; training goes on from step 1"
@@ -121,9 +121,9 @@ def test_a_damaged_checkpoint_goes_when_its_step_is_passed_again(folder: Path) -
     model, optimizer = make()
     restore_newest(folder, model, optimizer)
     save(folder, model, optimizer, Progress(step=3, tokens=8, flops=0, stream={}), keep=9)
-    found = restore_newest(folder, model, optimizer)
-    assert found is not None
-    assert (found.step, found.tokens) == (3, 8)
+    result = restore_newest(folder, model, optimizer)
+    assert result is not None
+    assert (result.step, result.tokens) == (3, 8)
 
 
 @pytest.mark.parametrize("damage", [truncate, flip_last, flip_first])

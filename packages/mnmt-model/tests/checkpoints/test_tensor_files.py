@@ -56,5 +56,5 @@ def test_scalars_and_types_are_kept(dtype: torch.dtype, tmp_path: Path) -> None:
     step = torch.tensor(3, dtype=dtype)
     write_tensors(tmp_path / "a.safetensors", {"step": (step, 0)})
     files = TensorFiles([tmp_path / "a.safetensors"])
-    found = files.read("step")
-    assert (files.shapes, found.dtype, found.item()) == ({"step": ()}, dtype, 3)
+    result = files.read("step")
+    assert (files.shapes, result.dtype, result.item()) == ({"step": ()}, dtype, 3)

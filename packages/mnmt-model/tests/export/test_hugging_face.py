@@ -78,8 +78,8 @@ def logits_are_the_same(ours, theirs) -> None:
     src, tgt = pairs(ours.vocab_size)
     shifted = torch.nn.functional.pad(tgt[:, :-1], (1, 0))
     expected = theirs(input_ids=src, attention_mask=(src != 0).long(), decoder_input_ids=shifted).logits
-    seen = (tgt != 0)[:, :, None]
-    assert_close(ours.logits(src, tgt) * seen, expected * seen, ours, lambda: ours.logits(src, tgt))
+    visible = (tgt != 0)[:, :, None]
+    assert_close(ours.logits(src, tgt) * visible, expected * visible, ours, lambda: ours.logits(src, tgt))
 
 
 def test_transformers_computes_the_same_logits(model, folder: Path) -> None:
@@ -92,9 +92,9 @@ def test_transformers_computes_the_same_logits(model, folder: Path) -> None:
 def test_transformers_generates_what_is_likeliest(model, folder: Path) -> None:
     theirs = transformers.T5ForConditionalGeneration.from_pretrained(folder)
     src = torch.tensor([[3, 7, 8, 1]])
-    found = theirs.generate(src, max_new_tokens=6)[:, 1:]
-    expected = model.logits(src, found).argmax(-1)
-    assert torch.equal(found, expected)
+    result = theirs.generate(src, max_new_tokens=6)[:, 1:]
+    expected = model.logits(src, result).argmax(-1)
+    assert torch.equal(result, expected)
 
 
 def test_the_tokenizer_loads(folder: Path, vocabulary: Path) -> None:

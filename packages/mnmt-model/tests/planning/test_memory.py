@@ -44,16 +44,16 @@ def sentences(length: int) -> Sentences:
 def kept_bytes(model: TranslationModel) -> int:
     """Bytes of what autograd keeps of a loss, parameters apart, each storage once."""
     parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    kept: dict[int, Tensor] = {}
+    remaining: dict[int, Tensor] = {}
 
     def keep(tensor: Tensor) -> Tensor:
         if tensor.untyped_storage().data_ptr() not in parameters:
-            kept[tensor.untyped_storage().data_ptr()] = tensor
+            remaining[tensor.untyped_storage().data_ptr()] = tensor
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         model(sentences(SRC_LEN), sentences(TGT_LEN))
-    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+    return sum(tensor.untyped_storage().nbytes() for tensor in remaining.values())
 
 
 def loss_gradients(config: ModelConfig, precision: str) -> int:

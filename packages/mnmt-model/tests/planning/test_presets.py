@@ -30,8 +30,8 @@ LANGUAGE_MODELS = ("prefix-lm", "prefix-lm-toponly", "causal-lm", "causal-lm-tgt
 
 
 def counted(name: str) -> ParameterCount:
-    chosen = preset(name)
-    return count_parameters(chosen.config, chosen.vocab_size, src_vocab_size=chosen.src_vocab_size)
+    selection = preset(name)
+    return count_parameters(selection.config, selection.vocab_size, src_vocab_size=selection.src_vocab_size)
 
 
 def test_every_row_of_the_table_is_a_preset() -> None:
@@ -63,10 +63,10 @@ def test_mixtures_of_experts_have_3_to_7_percent_more_weights_than_their_rounded
 
 @pytest.mark.parametrize("name", MIXTURES)
 def test_mixtures_of_experts_are_built_with_what_their_shapes_come_to(name: str) -> None:
-    chosen = preset(name)
+    selection = preset(name)
     num_experts, layers = (int(part[1:]) for part in name.split("-")[1:])
     with torch.device("meta"):
-        model = build_model(chosen.config, chosen.vocab_size, src_vocab_size=chosen.src_vocab_size)
+        model = build_model(selection.config, selection.vocab_size, src_vocab_size=selection.src_vocab_size)
     mixture = num_experts * (2 * 1024 * 8192 + 1024)
     attentions = 3 * layers // 2 * 4 * 1024 * (16 * 128)
     norms = (5 * layers // 2 + 2) * 1024

@@ -46,9 +46,9 @@ def test_elements_are_dropped_at_the_rate_and_the_mean_stays(rate: float) -> Non
     assert abs((dropped == 0).double().mean() - rate) < five_sigma + rounding
     # Unbiased whatever the rounding of the rate.
     assert abs(dropped.double().mean() - 1) < (five_sigma + rounding * five_sigma) / (1 - rate)
-    kept = dropped[dropped != 0]
-    assert (kept == kept[0]).all()
-    assert float(kept[0]) == pytest.approx(1 / (1 - rate), rel=rounding / (1 - rate))
+    remaining = dropped[dropped != 0]
+    assert (remaining == remaining[0]).all()
+    assert float(remaining[0]) == pytest.approx(1 / (1 - rate), rel=rounding / (1 - rate))
 
 
 @pytest.mark.parametrize("rate", [1e-9, 1e-6, 1e-5, 0.99999, 0.999999, 1 - 1e-12])
@@ -60,8 +60,8 @@ def test_extreme_rates_are_the_nearest_that_drop_some_and_keep_some(rate: float)
 
 @pytest.mark.parametrize("lag", range(1, 9))
 def test_neighbours_are_dropped_independently(lag: int) -> None:
-    kept = (drop(0.5, torch.ones(SIZE)) != 0).double() - 0.5
-    correlation = (kept[lag:] * kept[:-lag]).mean() / 0.25
+    remaining = (drop(0.5, torch.ones(SIZE)) != 0).double() - 0.5
+    correlation = (remaining[lag:] * remaining[:-lag]).mean() / 0.25
     assert abs(correlation) < 5 / SIZE**0.5
 
 

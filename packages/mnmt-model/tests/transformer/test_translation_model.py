@@ -8,19 +8,18 @@ import rounding
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_models import VOCAB_SIZE, random_model
 from torch import Tensor, nn
 
 from mnmt_model.transformer.architectures import EncoderDecoder
-from mnmt_model.transformer.build import build_model, initialise
+from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
-VOCAB_SIZE = 20
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, d_ff=32)
 VANILLA = replace(T5, **VASWANI)
 PARTS = {"t5": T5, "vanilla": VANILLA}
-MODELS: dict[ModelConfig, TranslationModel] = {}
 
 token_lists = st.lists(st.integers(2, VOCAB_SIZE - 1), min_size=1, max_size=8)
 pair_lists = st.lists(st.tuples(token_lists, token_lists), min_size=1, max_size=4)
@@ -28,19 +27,6 @@ Pairs = list[tuple[list[int], list[int]]]
 
 every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
 all_parts = pytest.mark.parametrize("parts", PARTS)
-
-
-def random_model(config: ModelConfig) -> TranslationModel:
-    """A model whose norms and biases are no 1 and 0 that would hide them."""
-    if config not in MODELS:
-        model = build_model(config, VOCAB_SIZE)
-        initialise(model, seed=1)
-        generator = torch.Generator().manual_seed(2)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
-        MODELS[config] = model
-    return MODELS[config]
 
 
 def make_model(architecture: Architecture, parts: str) -> TranslationModel:

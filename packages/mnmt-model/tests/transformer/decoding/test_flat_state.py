@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from random_models import VOCAB_SIZE, random_model
 from torch import Tensor
 
 from mnmt_model.transformer.build import build_model, initialise
@@ -13,7 +14,6 @@ from mnmt_model.transformer.decoding.flat_state import FlatState
 from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 
-VOCAB_SIZE = 20
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, head_dim=6, d_ff=24)
 PARTS = {
     "t5": T5,
@@ -23,7 +23,6 @@ PARTS = {
 SRC = torch.tensor([[5, 6, 7, 9, 1], [8, 1, 0, 0, 0], [3, 3, 1, 0, 0]])
 BEAM = 3
 LONGEST = 24
-MODELS: dict[tuple[str, str], IncrementalModel] = {}
 
 all_models = pytest.mark.parametrize(
     ("architecture", "parts"), [(name, parts) for name in ARCHITECTURES for parts in PARTS]
@@ -31,15 +30,7 @@ all_models = pytest.mark.parametrize(
 
 
 def make_model(architecture: Architecture, parts: str) -> IncrementalModel:
-    if (architecture, parts) not in MODELS:
-        model = build_model(replace(PARTS[parts], architecture=architecture), VOCAB_SIZE)
-        initialise(model, seed=1)
-        generator = torch.Generator().manual_seed(2)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
-        MODELS[architecture, parts] = IncrementalModel(model)
-    return MODELS[architecture, parts]
+    return IncrementalModel(random_model(replace(PARTS[parts], architecture=architecture)))
 
 
 def close(actual: Tensor, expected: Tensor) -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_models import VOCAB_SIZE, random_model
 from torch import Tensor
 
 from mnmt_model.transformer.build import build_model, initialise
@@ -13,7 +14,6 @@ from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
 
-VOCAB_SIZE = 20
 T5 = ModelConfig(decoder_layers=2, d_model=16, num_heads=2, head_dim=6, d_ff=24)
 VANILLA = replace(T5, **VASWANI)
 PARTS = {
@@ -24,19 +24,10 @@ PARTS = {
     "pre-norm vanilla": replace(VANILLA, norm_order="pre", embeddings="tied-target"),
 }
 SRC = torch.tensor([[5, 6, 7, 9, 1], [8, 1, 0, 0, 0], [3, 3, 1, 0, 0]])
-MODELS: dict[tuple[str, str], TranslationModel] = {}
 
 
 def make_model(architecture: Architecture, parts: str) -> TranslationModel:
-    if (architecture, parts) not in MODELS:
-        model = build_model(replace(PARTS[parts], architecture=architecture), VOCAB_SIZE)
-        initialise(model, seed=1)
-        generator = torch.Generator().manual_seed(2)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
-        MODELS[architecture, parts] = model
-    return MODELS[architecture, parts]
+    return random_model(replace(PARTS[parts], architecture=architecture))
 
 
 def random_targets(rows: int, length: int) -> Tensor:
