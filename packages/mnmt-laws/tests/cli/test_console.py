@@ -37,7 +37,10 @@ Run = Callable[..., tuple[int, str, str]]
         (("fit", "runs.csv", "-o", "fit.txt", "--refits", "0"), "fit.txt"),
         (("recommend", "runs.csv"), "give --size, for the best weights at a size, or --targets"),
         (("recommend", "runs.csv", "--prefer", "a:1", "--targets", "b:1"), "are two questions; give one"),
-        (("recommend", "runs.csv", "--targets", "en-fr:1"), "--targets: must be TASK:NUMBER"),
+        (
+            ("recommend", "runs.csv", "--targets", "en-fr:1"),
+            "--targets: names 'en-fr'; the tasks are en-de, en-zh.",
+        ),
         (
             ("design", "runs.csv", "--quantity", "slope:en-de", "--refits", "10"),
             "`quantity` must read loss:TASK@size=1e9,p=0.3",

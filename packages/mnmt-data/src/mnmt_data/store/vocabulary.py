@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -196,6 +197,8 @@ def train_vocabulary(
         )
     except RuntimeError as error:
         reason = " ".join(str(error).split()).rpartition("] ")[2]
+        if least := re.search(r"smaller than required_chars\. \d+ vs (\d+)", reason):
+            reason = f"it must be at least {least.group(1)}, the number of its characters and special tokens."
         raise ValueError(f"`size` {size} does not suit a {kind} vocabulary of this text: {reason}") from error
     with atomic_file(path) as file:
         file.write(model.getvalue())

@@ -150,11 +150,12 @@ def _parse_numbers(text: str, tasks: list[str], option: str) -> dict[str, float]
         numbers = {task.strip(): float(value) for task, value in items}
     except ValueError:
         numbers = {}
-    unknown = [task for task in numbers if task not in tasks]
-    if not numbers or unknown:
+    if not numbers:
         raise TableError(
             f"{option}: must be TASK:NUMBER between commas, as in {_example(tasks)}, but is {text!r}."
         )
+    if unknown := [task for task in numbers if task not in tasks]:
+        raise TableError(f"{option}: names {unknown[0]!r}; the tasks are {', '.join(tasks)}.")
     return numbers
 
 
