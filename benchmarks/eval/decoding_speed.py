@@ -12,7 +12,7 @@ over the length). All stop as soon as `beam` hypotheses have ended, or, with `--
 when no better one can follow. "early" is CTranslate2's own rule for one translation, which stops when the
 first has ended.
 
-    pip install mnmt-model[export]
+    pip install './packages/mnmt-model[export]'
     python -m benchmarks.eval.decoding_speed --run RUN --task en-de \
         --out benchmarks/results/eval/decoding_speed_trained.json
     python -m benchmarks.eval.decoding_speed --out benchmarks/results/eval/decoding_speed.json

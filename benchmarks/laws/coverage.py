@@ -44,7 +44,11 @@ LAWS = {
     "en-zh": TaskLaw(alpha=0.35, beta=520, l_inf=1.1, c1=0.12, c2=0.5, c3=1.3),
 }
 FITTED: tuple[LawName, ...] = ("per-weighting", "joint", "capacity")
-METHODS = (ResidualBootstrap, ClusterBootstrap, Perturbation)
+METHODS: dict[str, type[ResidualBootstrap | ClusterBootstrap | Perturbation]] = {
+    "residual": ResidualBootstrap,
+    "cluster": ClusterBootstrap,
+    "perturbation": Perturbation,
+}
 LARGER, UNSEEN = 4e9, 0.2
 Interval = tuple[float, float]
 
@@ -94,12 +98,12 @@ def intervals(
     observations: Observations, law: LawName, seed: int, refits: int
 ) -> Iterator[tuple[str, str, float, Interval]]:
     """Yield every interval of one law, with its method, its quantity and the truth."""
-    for method in METHODS:
+    for name, method in METHODS.items():
         fitted = fit(observations, law=law, uncertainty=method(refits=refits, seed=seed))
         for quantity, truth, interval in _parameters(fitted.interval(), law):
-            yield method.name, quantity, truth, interval
+            yield name, quantity, truth, interval
         for quantity, truth, interval in _derived(fitted):
-            yield method.name, quantity, truth, interval
+            yield name, quantity, truth, interval
     for quantity, truth, interval in _parameters(profile_intervals(fitted), law):
         yield "profile", quantity, truth, interval
 

@@ -180,7 +180,9 @@ def test_pairs_must_be_positive(run: Path, tmp_path: Path) -> None:
 
 def test_a_missing_extra_is_named(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(RunError, match=r"exporting needs transformers: install mnmt-model\[export\]"):
+    with pytest.raises(
+        RunError, match=r"exporting needs transformers: pip install './packages/mnmt-model\[export\]'"
+    ):
         export_run(run, tmp_path / "out", with_ctranslate2=False)
 
 

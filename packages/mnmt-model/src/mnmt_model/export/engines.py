@@ -132,4 +132,4 @@ def export_extra() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise RunError(f"exporting needs {error.name}: install mnmt-model[export]") from None
+        raise RunError(f"exporting needs {error.name}: pip install './packages/mnmt-model[export]'") from None
