@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import socket
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,8 @@ from mnmt_model import RunConfig, Watcher, train
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["pytest", "mnmt_model.training.run", "torch.distributed.fsdp"])
+PATIENCE_SECONDS = 20
+"""How long processes may outlive the failure of another."""
 
 
 def run_ranks(size: int, work: Callable[..., None], *args: Any, logs: Path) -> list[int]:
@@ -40,9 +46,26 @@ def run_ranks(size: int, work: Callable[..., None], *args: Any, logs: Path) -> l
     ]
     for process in processes:
         process.start()
+    _wait(processes)
+    return [process.exitcode or 0 for process in processes]
+
+
+def _wait(processes: Sequence[BaseProcess]) -> None:
+    """Wait for all processes, and end those that outlive another's failure by far, as torchrun does.
+
+    A rank that has lost another may wait for ever: while torch destroys the group, it waits for gloo's thread,
+    which waits for the interpreter's lock.
+    """
+    deadline = math.inf
+    while running := [process.sentinel for process in processes if process.is_alive()]:
+        wait(running, timeout=1)
+        if deadline == math.inf and any(process.exitcode for process in processes):
+            deadline = time.monotonic() + PATIENCE_SECONDS
+        if time.monotonic() > deadline:
+            for process in processes:
+                process.kill()
     for process in processes:
         process.join()
-    return [process.exitcode or 0 for process in processes]
 
 
 def _work(environ: dict[str, str], log: Path, work: Callable[..., None], args: tuple[Any, ...]) -> None:
