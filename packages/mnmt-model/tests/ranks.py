@@ -53,8 +53,8 @@ def run_ranks(size: int, work: Callable[..., None], *args: Any, logs: Path) -> l
 def _wait(processes: Sequence[BaseProcess]) -> None:
     """Wait for all processes, and end those that outlive another's failure by far, as torchrun does.
 
-    A rank that has lost another may wait for ever: while torch destroys the group, it waits for gloo's thread,
-    which waits for the interpreter's lock.
+    A rank that has lost another may wait for ever: torch holds the interpreter's lock while it destroys the
+    group and waits for gloo's thread, and that waits for the lock.
     """
     deadline = math.inf
     while running := [process.sentinel for process in processes if process.is_alive()]:
