@@ -111,7 +111,8 @@ def test_small_perturbations_scatter_as_the_delta_method_says(objective: str) ->
     sizes, weights, share = np.geomspace(1e6, 1e9, 6), (0.2, 0.5, 1.0), 1e-4
     laws = {name: TaskLaw(alpha=0.5, beta=4000, l_inf=0.8) for name in "ab"}
     frame = simulate(laws, sizes=sizes.tolist(), weights=weights).query("task == 'a'")
-    fitted = fit(observe(frame), objective=objective, uncertainty=Perturbation(share=share, refits=1500))
+    method = Perturbation(share=share, refits=1500)
+    fitted = fit(observe(frame), objective=objective, uncertainty=method, irreducible="ignore")
     rows, one = fitted.observations.fit, fitted.parameters.sel(task="a")
     group = np.searchsorted(weights, rows["weight"].to_numpy())
     power = rows["size"].to_numpy() ** -float(one.alpha)
@@ -189,7 +190,8 @@ def test_copies_are_the_fit_plus_residuals_of_one_size(log: bool) -> None:
 def test_no_degrees_of_freedom_leave_the_uncertainty_unknown() -> None:
     laws = {name: TaskLaw(alpha=0.5, beta=200, l_inf=0.3) for name in "ab"}
     frame = simulate(laws, sizes=(1e4, 3e4, 1e5), weights=(1.0,), noise=0.01)
-    fitted = fit(observe(frame), law="power", uncertainty=ResidualBootstrap(refits=5))
+    method = ResidualBootstrap(refits=5)
+    fitted = fit(observe(frame), law="power", uncertainty=method, irreducible="ignore")
     assert np.isfinite(fitted.parameters.alpha).all()
     for variable in fitted.std.data_vars.values():
         assert variable.isnull().all()

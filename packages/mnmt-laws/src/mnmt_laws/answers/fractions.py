@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit, require_fit
+from mnmt_laws.fitting.law_fit import LawFit, require_fit, require_mixtures
 from mnmt_laws.fitting.uncertainty import Uncertainty, central_interval, deviation
-from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.tables.observations import rows_of_metric
 from mnmt_laws.tables.source import TableSource, open_source
 
@@ -123,10 +122,11 @@ def fitted_fraction(
         TypeError: If `capacity` is not a fit.
         ValueError: If it is of another law, or the task was not fitted.
     """
-    require_fit(capacity, law="capacity", name="capacity")
-    assert isinstance(capacity.law, Capacity)  # `require_fit` has checked it
+    require_mixtures(capacity, name="capacity", fraction=True)
+    assert capacity.law.fraction is not None  # `require_mixtures` has checked it
     evaluator, parameters = capacity.evaluator, capacity.draws if draws else capacity.parameters
-    x, shape = evaluator.inputs(task, weight=weight, mixture=mixture, size=1.0)
+    others = [name for name in capacity.law.predictors if name not in ("weight", "partners")]
+    x, shape = evaluator.inputs(task, weight=weight, mixture=mixture, **dict.fromkeys(others, 1.0))
     values = evaluator.parameters_at(parameters.sel(task=task), x["weight"])
     share = capacity.law.fraction.share(x, values)
     return share.reshape((*share.shape[:-1], *shape))

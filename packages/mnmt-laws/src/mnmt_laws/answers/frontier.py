@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from mnmt_laws.answers.simplex import efficient, simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
-from mnmt_laws.fitting.law_fit import LawFit, require_fit
+from mnmt_laws.fitting.law_fit import LawFit, require_mixtures
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.tables.observations import Observations
 
@@ -65,7 +65,7 @@ def frontier(
 
 def _mixtures(fit: LawFit, size: float, weights: ArrayLike | None) -> Array:
     """Return (points, tasks) the mixtures that were requested, or the default ones."""
-    require_fit(fit, law="capacity")
+    require_mixtures(fit)
     if len(fit.tasks) < 2:
         raise TableError(
             f"{fit.observations.source}: a frontier needs two tasks or more, but the table has "

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mnmt_laws.answers.quantity import parse_quantity
 from mnmt_laws.answers.simplex import simplex_points
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.law_fit import LawFit, relative_noise, require_fit
+from mnmt_laws.fitting.law_fit import LawFit, relative_noise, require_mixtures
 from mnmt_laws.tables.mixture import format_mixture
 
 Candidate = tuple[float, Mapping[str, float]]
@@ -206,7 +206,7 @@ def _select(
 
 
 def _check(fit: LawFit, runs: int, budget: float, per: str) -> None:
-    require_fit(fit, law="capacity")
+    require_mixtures(fit)
     if fit.draws.sizes["draw"] < 10:
         raise ValueError("`fit` must have at least 10 refits, from which the uncertainty comes.")
     if per not in ("cost", "run"):

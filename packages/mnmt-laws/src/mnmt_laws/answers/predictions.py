@@ -11,7 +11,7 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit, require_fit
+from mnmt_laws.fitting.law_fit import LawFit, require_fit, require_mixtures
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.observations import Observations
@@ -38,7 +38,7 @@ def predict_held_out(*, capacity: LawFit, joint: LawFit) -> HeldOut:
         TypeError: If an argument is not a fit.
         ValueError: If a fit is of another law than its argument says.
     """
-    require_fit(capacity, law="capacity", name="capacity")
+    require_mixtures(capacity, name="capacity")
     require_fit(joint, law="joint", name="joint")
     held_out, fitted = capacity.observations.held_out, capacity.observations.fit
     rows_of_tasks = held_out[held_out["task"].isin(capacity.tasks)]

@@ -10,7 +10,7 @@ import numpy as np
 from mnmt_laws.answers.frontier import extrapolation
 from mnmt_laws.answers.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.law_fit import LawFit, require_fit
+from mnmt_laws.fitting.law_fit import LawFit, require_mixtures
 from mnmt_laws.fitting.uncertainty import bounds_of
 
 LEAST_WEIGHT = 1e-3
@@ -66,7 +66,7 @@ def recommend(
         ValueError: If the preference does not give every task a positive number, or an argument is out of
             range.
     """
-    require_fit(fit, law="capacity")
+    require_mixtures(fit)
     preference_shares = _preference(fit, preference)
     check_size_and_floor(fit, size, least_weight)
     tasks, factors = fit.tasks, np.array(list(preference_shares.values()))

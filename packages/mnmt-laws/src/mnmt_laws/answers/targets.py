@@ -13,9 +13,8 @@ from mnmt_laws.answers.frontier import extrapolation
 from mnmt_laws.answers.recommendation import LEAST_WEIGHT, check_size_and_floor, sign_of
 from mnmt_laws.answers.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.law_fit import LawFit, relative_noise, require_fit
+from mnmt_laws.fitting.law_fit import LawFit, relative_noise, require_mixtures
 from mnmt_laws.fitting.uncertainty import bounds_of
-from mnmt_laws.laws.capacity import Capacity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +161,7 @@ def smallest_size(
 
 
 def _check_targets(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]:
-    require_fit(fit, law="capacity")
+    require_mixtures(fit, fraction=True)
     unknown = [task for task in targets if task not in fit.tasks]
     if unknown or not targets:
         name = unknown[0] if unknown else "none"
@@ -199,7 +198,7 @@ def _smallest(fit: LawFit, needed: Array, least: float, *, draws: bool) -> tuple
 
 def _shares(fit: LawFit, parameters: xr.Dataset, task: str, points: Array) -> Array:
     """Return (refits or 1, n) f̂ of a task for mixtures (refits or 1, n, tasks)."""
-    assert isinstance(fit.law, Capacity)  # `_check_targets` requires it
+    assert fit.law.fraction is not None  # `_check_targets` requires it
     x, values = fit.evaluator.point_inputs(parameters, task, points)
     return fit.law.fraction.share(x, values)
 

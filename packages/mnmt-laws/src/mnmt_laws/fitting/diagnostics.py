@@ -16,7 +16,7 @@ MIN_SIZES = 3
 
 _NEAR = 1e-6
 
-Kind = Literal["bound", "unidentified", "not-converged", "left-out"]
+Kind = Literal["bound", "unidentified", "not-converged", "left-out", "pooled"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.laws.law import Law
-from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.observations import Observations
 
-_COLUMNS = ("size", "encoder_size", "decoder_size", "tokens", "weight")
+_COLUMNS = ("size", "encoder_size", "decoder_size", "tokens", "unique_tokens", "flops", "weight")
 _SAME_WEIGHT = 1e-9
 
 
@@ -36,6 +35,17 @@ class LawEvaluator:
     def tasks(self) -> list[str]:
         """The fitted tasks."""
         return [str(task) for task in self.estimates.task.values]
+
+    @property
+    def sources(self) -> list[str]:
+        """What mixtures give weights to: the tasks, or all that the law tells apart."""
+        return [str(name) for name in self.estimates.partner.values] if self._has_partners else self.tasks
+
+    def partners_of(self, task: str) -> list[str]:
+        """Return the other sources of a task's mixtures, in the order of its parameters."""
+        name = next(p.name for p in self.law.parameters if p.varies == "partner")
+        known = self.estimates[name].sel(task=task).dropna("partner")
+        return [str(source) for source in known.partner.values]
 
     @property
     def varying(self) -> list[str]:
@@ -68,20 +78,22 @@ class LawEvaluator:
         for task in self.tasks:
             mask = self._predictable(task, rows)
             if mask.any():
-                x, partners = read_predictors(
-                    rows[mask], self.law.predictors, task=task, observations=observations
+                partners = tuple(self.partners_of(task)) if self._has_partners else None
+                x, _ = read_predictors(
+                    rows[mask], self.law, task=task, observations=observations, partners=partners
                 )
-                inputs = {"weight": rows["weight"].to_numpy()[mask], **self._align(x, partners)}
+                inputs = {"weight": rows["weight"].to_numpy(float)[mask], **x}
                 predicted[..., mask] = self._formula(parameters.sel(task=task), inputs)
         return predicted
 
-    def predict_points(self, parameters: xr.Dataset, *, size: float, points: Array) -> Array:
+    def predict_points(self, parameters: xr.Dataset, *, points: Array, **predictors: float) -> Array:
         """Return the metric of every task where each refit has mixtures of its own.
 
         Args:
             parameters: Those of the refits, or of the estimate, which is then the only one.
-            size: N, parameters.
-            points: (refits or 1, n, tasks) weights above 0, in the order of `tasks`.
+            points: (refits or 1, n, sources) weights, in the order of `sources`.
+            **predictors: What the law takes beside the mixture: `size`, `tokens`; numbers, or arrays that
+                broadcast against (refits, n).
 
         Returns:
             (refits, tasks, n) predictions.
@@ -89,18 +101,19 @@ class LawEvaluator:
         predicted = []
         for task in self.tasks:
             x, values = self.point_inputs(parameters, task, points)
-            x["size"] = np.asarray(size, float)
-            predicted.append(self.law.predict(x, values, self._sign))
-        return np.stack(predicted, axis=1)
+            x |= {name: np.asarray(value, float) for name, value in predictors.items()}
+            predicted.append(np.broadcast_arrays(self.law.predict(x, values, self._sign), x["weight"])[0])
+        return np.stack(np.broadcast_arrays(*predicted), axis=1)
 
     def point_inputs(
         self, parameters: xr.Dataset, task: str, points: Array
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Return a task's predictors and parameters at mixtures (refits or 1, n, tasks)."""
-        weight = points[..., self.tasks.index(task)]
+        """Return a task's mixture and parameters at mixtures (refits or 1, n, sources)."""
+        sources = self.sources
+        weight = points[..., sources.index(task)] if task in sources else np.zeros(points.shape[:-1])
         x = {"weight": weight}
-        if "partners" in self.law.predictors:
-            x["partners"] = self._point_shares(task, points)
+        if self._has_partners:
+            x["partners"] = points[..., [sources.index(name) for name in self.partners_of(task)]]
         return x, self.parameters_at(parameters.sel(task=task), weight)
 
     def inputs(
@@ -117,17 +130,16 @@ class LawEvaluator:
             ValueError: If the task was not fitted, or a predictor is missing, unknown or out of range.
         """
         name = self.check_task(task)
-        if mixture is not None and name not in mixture:
-            raise ValueError(f"`mixture` must give a weight to {name}, but names {', '.join(mixture)}.")
-        arguments = {"weight": weight if mixture is None else mixture[name], **predictors}
-        shape = np.broadcast_shapes(*(np.shape(value) for value in arguments.values()))
+        weights = {} if mixture is None else self._check_mixture(name, mixture)
+        arguments = {"weight": weights.get(name, 0.0) if weights else weight, **predictors}
+        shape = np.broadcast_shapes(*(np.shape(value) for value in (*arguments.values(), *weights.values())))
         x = {
             argument: np.broadcast_to(np.asarray(value, float), shape).ravel()
             for argument, value in arguments.items()
         }
         self._check(x)
-        if "partners" in self.law.predictors:
-            x["partners"] = self._shares(name, mixture, x["weight"])
+        if self._has_partners:
+            x["partners"] = self._partner_weights(name, weights, x["weight"], shape)
         return x, shape
 
     def check_task(self, task: str | None) -> str:
@@ -146,7 +158,8 @@ class LawEvaluator:
 
     def _predictable(self, task: str, rows: pd.DataFrame) -> NDArray[np.bool_]:
         """Return (n,) whether a row is of the task and at a weight that the law can predict."""
-        mask: NDArray[np.bool_] = rows["task"].eq(task).to_numpy() & rows["weight"].gt(0).to_numpy()
+        predictable = rows["task"].eq(task) & (rows["weight"].gt(0) | self.law.zero_shot)
+        mask: NDArray[np.bool_] = predictable.to_numpy()
         if not self.varying:
             return mask
         near = np.abs(rows["weight"].to_numpy()[:, None] - self.fitted_weights(task)) <= _SAME_WEIGHT
@@ -174,51 +187,44 @@ class LawEvaluator:
                 )
             if name != "weight" and not bool((values > 0).all()):
                 raise ValueError(f"`{name}` must be above 0, but is {values.min():g}.")
-        if bool(((x["weight"] <= 0) | (x["weight"] > 1)).any()):
-            raise ValueError("`weight` must be in (0, 1]: the laws do not speak of zero-shot tasks.")
+        if bool(((x["weight"] < 0) | (x["weight"] > 1)).any()):
+            raise ValueError("`weight` must be in [0, 1]; give the task's share of the mixture.")
+        if not self.law.zero_shot and bool((x["weight"] == 0).any()):
+            raise ValueError(f"`weight` must be above 0: the {self.law.name} law knows no zero-shot tasks.")
 
     @property
-    def _partner_names(self) -> list[str]:
-        return [str(name) for name in self.estimates.partner.values]
+    def _has_partners(self) -> bool:
+        return "partners" in self.law.predictors
 
-    def _shares(self, task: str, mixture: Mapping[str, ArrayLike] | None, weight: Array) -> Array:
-        """Return (n, partners) each partner's share; a lone partner has all that the task leaves."""
-        others = [name for name in self._partner_names if name != task]
-        if mixture is None:
-            if len(others) > 1 and bool((weight < 1).any()):
-                raise ValueError(f"`mixture` must be given: {task} has {len(others)} partners.")
-            mixture = dict.fromkeys(others, 1.0 - weight)
-        columns = [np.broadcast_to(mixture.get(name, 0.0), weight.shape) for name in others]
-        shares = partner_shares(np.stack(columns, axis=1).astype(float))
-        return self._align({"partners": shares}, tuple(others))["partners"]
+    def _check_mixture(self, task: str, mixture: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
+        """Return a mixture if it gives a weight to a task and to nothing that the law does not know."""
+        if task not in mixture and not self.law.zero_shot:
+            raise ValueError(f"`mixture` must give a weight to {task}, but names {', '.join(mixture)}.")
+        for name, weight in mixture.items():
+            if self._has_partners and name not in self.sources and bool(np.any(np.asarray(weight) > 0)):
+                raise ValueError(f"`mixture` must name {', '.join(self.sources)}, but names {name}.")
+        return dict(mixture)
 
-    def _point_shares(self, task: str, points: Array) -> Array:
-        """Return (..., n, partners) shares of what `task` leaves, at weights (..., n, tasks)."""
-        columns = [
-            self.tasks.index(name) if name in self.tasks and name != task else -1
-            for name in self._partner_names
-        ]
-        padded = np.concatenate([points, np.zeros((*points.shape[:-1], 1))], axis=-1)[..., columns]
-        return np.asarray(padded / np.maximum(padded.sum(axis=-1, keepdims=True), 1e-300))
-
-    def _align(self, x: dict[str, Array], partners: tuple[str, ...]) -> dict[str, Array]:
-        """Put shares in the order of the parameters; a partner that was not fitted has no column."""
-        if "partners" not in x:
-            return x
-        names = self._partner_names
-        shares = np.zeros((len(x["partners"]), len(names)))
-        for column, name in enumerate(partners):
-            if name in names:
-                shares[:, names.index(name)] = x["partners"][:, column]
-        return {**x, "partners": shares}
+    def _partner_weights(
+        self, task: str, weights: Mapping[str, ArrayLike], weight: Array, shape: tuple[int, ...]
+    ) -> Array:
+        """Return (n, partners) the weight of each partner; a lone partner has all that the task leaves."""
+        names = self.partners_of(task)
+        if not weights:
+            if len(names) > 1 and bool((weight < 1).any()):
+                raise ValueError(f"`mixture` must be given: {task} has {len(names)} partners.")
+            return np.repeat((1.0 - weight)[:, None], len(names), axis=1)
+        columns = [np.broadcast_to(weights.get(name, 0.0), shape).ravel() for name in names]
+        return np.stack(columns, axis=1).astype(float) if columns else np.zeros((len(weight), 0))
 
     def _values_at(self, variable: xr.DataArray, weight: Array) -> Array:
-        """Return (..., n), (..., 1), or (..., partners) with 0 where unknown."""
+        """Return (..., n), (..., 1), or (..., partners)."""
         if "weight" in variable.dims:
             values = variable.transpose(..., "weight").to_numpy()
             return np.asarray(values[..., self._nearest(variable, weight)])
         if "partner" in variable.dims:
-            return np.asarray(np.nan_to_num(variable.transpose(..., "partner").to_numpy()))
+            names = self.partners_of(str(variable.task.item()))
+            return np.asarray(variable.sel(partner=names).transpose(..., "partner").to_numpy())
         return np.asarray(variable.to_numpy()[..., None])
 
     def _nearest(self, variable: xr.DataArray, weight: Array) -> Array:
@@ -235,33 +241,48 @@ class LawEvaluator:
 
 
 def read_predictors(
-    rows: pd.DataFrame, names: tuple[str, ...], *, task: str, observations: Observations
+    rows: pd.DataFrame,
+    law: Law,
+    *,
+    task: str,
+    observations: Observations,
+    partners: tuple[str, ...] | None = None,
 ) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """Return (n,) arrays by name, and the task's partners where `partners` is asked for.
+    """Return (n,) arrays by name, and the task's partners where the law tells them apart.
+
+    Args:
+        rows: Rows of one task.
+        law: The law that asks.
+        task: The task.
+        observations: Where the rows come from.
+        partners: The partners of a fit; by default those of the rows.
 
     Raises:
-        TableError: If a column is missing or empty in some row, or not positive.
+        TableError: If a column is missing or empty in some row, or out of range.
     """
-    x = {name: _column(rows, name, observations) for name in names if name in _COLUMNS}
-    if "partners" not in names:
+    x = {
+        name: _column(rows, name, observations, zero=name == "weight" and law.zero_shot)
+        for name in law.predictors
+        if name in _COLUMNS
+    }
+    if "partners" not in law.predictors:
         return x, ()
-    tasks = sorted(observations.frame["task"].unique())
-    weights = mixture_weights(rows, tasks, observations.source)
-    partners = tuple(
-        sorted(str(name) for name in weights.columns if name != task and weights[name].gt(0).any())
-    )
-    return {**x, "partners": partner_shares(weights[list(partners)].to_numpy(float))}, partners
+    weights = observations.mixtures_of(rows)
+    names = _partners(weights, task) if partners is None else partners
+    return {**x, "partners": weights.reindex(columns=list(names), fill_value=0.0).to_numpy(float)}, names
 
 
-def partner_shares(weights: Array) -> Array:
-    """Return (n, K - 1) each partner's share of what a task leaves; 0 where it leaves nothing."""
-    total = weights.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
+def _partners(weights: pd.DataFrame, task: str) -> tuple[str, ...]:
+    """Return the sources but the task itself, or but the main source for a task that is none."""
+    means = weights.mean()
+    sources = sorted(str(name) for name in weights.columns[means > 0])
+    reference = task if task in sources else str(means.idxmax())
+    return tuple(name for name in sources if name != reference)
 
 
-def _column(rows: pd.DataFrame, name: str, observations: Observations) -> Array:
-    values = rows[name].to_numpy(float)
-    wrong = ~(values > 0)
+def _column(rows: pd.DataFrame, name: str, observations: Observations, *, zero: bool) -> Array:
+    values = rows[name].to_numpy(float) if name in rows else np.full(len(rows), np.nan)
+    wrong = ~(values >= 0) if zero else ~(values > 0)
     if wrong.any():
         where = observations.locator.name(rows, int(wrong.argmax()))
         raise TableError(f"{where}: this law needs `{name}` above 0 in every row, but this one has none.")

@@ -11,7 +11,7 @@ import xarray as xr
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.evaluator import read_predictors
-from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.law_fit import Irreducible, LawFit
 from mnmt_laws.fitting.task_fit import TaskFit, fit_task
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LAWS, LawName
@@ -21,17 +21,20 @@ from mnmt_laws.solver.sample import Sample
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
 
+_SAME_SHARE = 0.01
+
 
 def fit(
     source: TableSource | Observations,
     *,
-    law: LawName = "joint",
+    law: LawName | Law = "joint",
     metric: str | None = None,
     testset: str | None = None,
     architecture: str | None = None,
     objective: str = "log-ols",
     delta: float | None = None,
     uncertainty: Uncertainty | None = None,
+    irreducible: Irreducible = "bound",
 ) -> LawFit:
     """Fit a law to every task, independently.
 
@@ -41,7 +44,7 @@ def fit(
     Args:
         source: Path of a run table or of a folder of run records, or a frame, a dataset, a run table or
             observations, read as by `observe`.
-        law: A name from `LAWS`.
+        law: A name from `LAWS`, or a law.
         metric: A value of the column `metric`; by default the only one, or `loss`.
         testset: A value of the column `testset`; by default the only one, or `test`.
         architecture: A value of the column `architecture`; may be omitted where there is only one.
@@ -49,6 +52,8 @@ def fit(
             deviations of log-losses) or `huber` (Huber's function of log-losses).
         delta: Where `huber` turns from squares to absolute values; 1e-3 by default.
         uncertainty: How uncertainty is measured; by default `ResidualBootstrap()`.
+        irreducible: What the column `irreducible` is used for: it bounds every L∞ from above, it is taken
+            as L∞, or it is ignored.
 
     Raises:
         TableError: If the table cannot be read, lacks what the law needs or has too few sizes, or a value is
@@ -56,41 +61,50 @@ def fit(
         TypeError: If the source or the method of uncertainty is of another type.
         ValueError: If the law or the objective is unknown.
     """
-    if law not in LAWS:
-        raise ValueError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
     observations = observe(source, metric=metric, testset=testset, architecture=architecture)
-    definition, measure = LAWS[law], find_objective(objective, delta=delta)
+    definition, measure = _find_law(law), find_objective(objective, delta=delta)
     method = ResidualBootstrap() if uncertainty is None else uncertainty
     if isinstance(method, type) or not hasattr(method, "copies"):
         raise TypeError(
             f"`uncertainty` must be a method such as ResidualBootstrap(refits=200), but is {uncertainty!r}."
         )
-    fits = _fit_tasks(definition, measure, method, observations)
-    table = _annotate(_stack(fits), definition, measure, observations, method)
+    fits = _fit_tasks(definition, measure, method, observations, irreducible)
+    table = _annotate(
+        _stack(fits, _sources(definition, observations)), definition, measure, observations, method
+    )
     return LawFit(
         law=definition,
         objective=objective,
         delta=delta,
+        irreducible=irreducible,
         parameters=table.isel(draw=0),
         draws=table.isel(draw=slice(1, None)),
         converged=all(task_fit.converged for task_fit in fits.values()),
         diagnostics=(
-            *_pooled_weights(definition, observations),
+            *_pooled(definition, observations),
             *(line for task_fit in fits.values() for line in task_fit.diagnostics),
         ),
         observations=observations,
     )
 
 
+def _find_law(law: LawName | Law) -> Law:
+    if isinstance(law, Law):
+        return law
+    if law not in LAWS:
+        raise ValueError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
+    return LAWS[law]
+
+
 def _fit_tasks(
-    law: Law, objective: Objective, method: Uncertainty, observations: Observations
+    law: Law, objective: Objective, method: Uncertainty, observations: Observations, irreducible: Irreducible
 ) -> dict[str, TaskFit]:
     _require_limit(law, observations)
-    rows = _rows_to_fit(observations, objective)
+    rows = _rows_to_fit(observations, objective, zero_shot=law.zero_shot)
     runs = _run_numbers(rows)
     fits = {}
     for number, (task, task_rows) in enumerate(rows.groupby("task")):
-        sample = sample_of(observations, task_rows, law, str(task))
+        sample = sample_of(observations, task_rows, law, str(task), irreducible=irreducible)
         task_runs = runs[task_rows.index]
         fits[str(task)] = fit_task(law, sample, objective, method, runs=task_runs, number=number)
     return fits
@@ -104,8 +118,8 @@ def _require_limit(law: Law, observations: Observations) -> None:
         )
 
 
-def _rows_to_fit(observations: Observations, objective: Objective) -> pd.DataFrame:
-    rows = observations.fit
+def _rows_to_fit(observations: Observations, objective: Objective, *, zero_shot: bool) -> pd.DataFrame:
+    rows = observations.rows_to_fit(zero_shot=zero_shot)
     if rows.empty:
         raise TableError(f"{observations.source}: no rows to fit; every row is zero-shot or held out.")
     if objective.log and rows["value"].le(0).any():
@@ -122,9 +136,17 @@ def _run_numbers(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64
     return np.unique(names.to_numpy(str), return_inverse=True)[1].astype(np.int64)
 
 
-def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: str) -> Sample:
+def sample_of(
+    observations: Observations,
+    rows: pd.DataFrame,
+    law: Law,
+    task: str,
+    *,
+    irreducible: Irreducible = "bound",
+) -> Sample:
     """Return one task's rows as the solver takes them."""
-    x, partners = read_predictors(rows, law.predictors, task=task, observations=observations)
+    limit = observations.irreducible_of(task) if irreducible != "ignore" else np.inf
+    x, partners = read_predictors(rows, law, task=task, observations=observations)
     sample = Sample(
         task=task,
         x=x,
@@ -134,8 +156,10 @@ def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: st
         partners=partners,
         rising=observations.rising,
         ceiling=observations.ceiling,
+        irreducible=limit,
+        floor=limit if irreducible == "known" and np.isfinite(limit) else 0.0,
     )
-    if sample.num_sizes() < 2:
+    if "size" in law.predictors and sample.num_sizes() < 2:
         raise TableError(
             f"{observations.locator.name(rows, 0)}: {task} has one size only ({rows['size'].iloc[0]:g}); "
             f"a law needs at least 3 sizes. Add runs of other sizes."
@@ -143,26 +167,57 @@ def sample_of(observations: Observations, rows: pd.DataFrame, law: Law, task: st
     return sample
 
 
-def _pooled_weights(law: Law, observations: Observations) -> list[Diagnostic]:
-    """Report each task whose weights the law cannot distinguish."""
-    if any(parameter.varies or parameter.kind == "shape" for parameter in law.parameters) and (
-        "weight" in law.predictors
-    ):
+def _pooled(law: Law, observations: Observations) -> list[Diagnostic]:
+    """Report each task whose weights or mixtures the law cannot distinguish."""
+    rows = observations.rows_to_fit(zero_shot=law.zero_shot)
+    lines = []
+    for task, task_rows in rows.groupby("task"):
+        message = _pooled_message(law, task_rows, observations, str(task))
+        if message:
+            lines.append(Diagnostic(kind="pooled", task=str(task), message=f"{task}: {message}"))
+    return lines
+
+
+def _pooled_message(law: Law, rows: pd.DataFrame, observations: Observations, task: str) -> str:
+    if "partners" in law.predictors:
+        return ""
+    keyed = any(parameter.varies for parameter in law.parameters) or law.knows_mixture
+    if not keyed:
+        count = rows["weight"].nunique()
+        return f"the {law.name} law does not know weights, and pools {count} of them." if count > 1 else ""
+    if not _differ_at_same_weight(rows, observations, task):
+        return ""
+    return (
+        f"the {law.name} law knows the task's own weight only, and pools mixtures that share the rest "
+        "differently; a law of whole mixtures, such as simplex-capacity, tells them apart."
+    )
+
+
+def _differ_at_same_weight(rows: pd.DataFrame, observations: Observations, task: str) -> bool:
+    """Return whether mixtures differ in how they share what the task leaves; False where they are unknown."""
+    try:
+        weights = observations.mixtures_of(rows)
+    except TableError:
+        return False
+    rest = weights.drop(columns=task, errors="ignore").to_numpy(float)
+    total = rest.sum(axis=1)
+    shares = rest[total > _SAME_SHARE] / total[total > _SAME_SHARE, None]
+    return bool(len(shares)) and bool((np.ptp(shares, axis=0) > _SAME_SHARE).any())
+
+
+def _sources(law: Law, observations: Observations) -> list[str]:
+    """Return all sources of the mixtures, for a law that tells them apart."""
+    if "partners" not in law.predictors:
         return []
-    weights = observations.fit.groupby("task")["weight"].nunique()
-    return [
-        Diagnostic(
-            kind="unidentified",
-            task=str(task),
-            message=f"{task}: the {law.name} law does not know weights, and pools {count} of them.",
-        )
-        for task, count in weights[weights > 1].items()
-    ]
+    weights = observations.mixtures_of(observations.rows_to_fit(zero_shot=law.zero_shot))
+    return sorted(str(name) for name in weights.columns[weights.gt(0).any()])
 
 
-def _stack(fits: dict[str, TaskFit]) -> xr.Dataset:
+def _stack(fits: dict[str, TaskFit], sources: list[str]) -> xr.Dataset:
     """Return one dataset over task; where a task lacks a weight or partner, its value is NaN."""
     parts = [task_fit.parameters for task_fit in fits.values()]
+    if sources:
+        parts = [part.reindex(partner=sources) for part in parts]
     stacked = xr.concat(parts, "task", join="outer", data_vars="all", coords="minimal", compat="override")
     return stacked.assign_coords(task=list(fits))
 
@@ -186,7 +241,7 @@ def _annotate(
         metric=observations.metric,
         testset=observations.testset,
         source=observations.source,
-        num_observations=len(observations.fit),
+        num_observations=len(observations.rows_to_fit(zero_shot=law.zero_shot)),
         uncertainty=method.describe() if method.refits else "not measured",
         software=f"mnmt-laws {version('mnmt-laws')}",
     )

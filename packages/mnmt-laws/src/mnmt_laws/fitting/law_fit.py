@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -16,10 +17,12 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.evaluator import LawEvaluator
 from mnmt_laws.fitting.uncertainty import central_interval, deviation
-from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.tables.observations import Observations
+
+Irreducible = Literal["bound", "known", "ignore"]
+"""What a known irreducible loss is used for: it bounds L∞ from above, is taken as L∞, or is ignored."""
 
 _SYMBOLS = {"alpha": "α", "l_inf": "L∞"}
 _TASKS_SHOWN = 5  # by `repr`
@@ -35,6 +38,9 @@ class LawFit:
 
     delta: float | None = None
     """Where `huber` turns from squares to absolute values, if not at the default."""
+
+    irreducible: Irreducible = "bound"
+    """What the column `irreducible` was used for: `bound`, `known` or `ignore`."""
 
     parameters: xr.Dataset
     """The estimates over `task` and, where they vary with it, `weight` or `partner`; factors are for
@@ -80,6 +86,16 @@ class LawFit:
     def tasks(self) -> list[str]:
         """The fitted tasks."""
         return self.evaluator.tasks
+
+    @property
+    def sources(self) -> list[str]:
+        """What the mixtures give weights to: the tasks, and what else a law of whole mixtures tells apart."""
+        return self.evaluator.sources
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """The rows of the observations that the law was fitted to."""
+        return self.observations.rows_to_fit(zero_shot=self.law.zero_shot)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -134,28 +150,30 @@ class LawFit:
         return self.evaluator.predict_rows(parameters, rows, self.observations)
 
     def predict_mixture(
-        self, *, size: ArrayLike, mixture: Mapping[str, ArrayLike], draws: bool = False
+        self, *, mixture: Mapping[str, ArrayLike], draws: bool = False, **predictors: ArrayLike
     ) -> xr.DataArray:
         """Return the law's metric for every task of some mixtures.
 
         Args:
-            size: N, parameters; a number or an array.
-            mixture: Weights in (0, 1] of every fitted task, arrays broadcast against each other and `size`.
+            mixture: Weights of the sources, arrays broadcast against each other and the predictors; a weight
+                above 0 for every task, save for laws that predict zero-shot tasks.
             draws: Whether to predict with the parameters of every refit rather than with the estimate.
+            **predictors: What the law takes beside the mixture: `size` (N, parameters), `tokens`; numbers or
+                arrays.
 
         Returns:
             Predictions over (task, point), or (draw, task, point); points in the flattened broadcast shape.
 
         Raises:
-            ValueError: If a task has no weight.
+            ValueError: If a task has no weight, or a predictor is missing, unknown or out of range.
         """
-        missing = [task for task in self.tasks if task not in mixture]
+        missing = [task for task in self.tasks if task not in mixture and not self.law.zero_shot]
         if missing:
             raise ValueError(f"`mixture` must give a weight to {missing[0]}, but names {', '.join(mixture)}.")
-        shape = np.broadcast_shapes(*(np.shape(value) for value in (size, *mixture.values())))
-        flat = {task: np.broadcast_to(weight, shape).ravel() for task, weight in mixture.items()}
-        sizes = np.broadcast_to(size, shape).ravel()
-        parts = [self.predict(task=task, mixture=flat, size=sizes, draws=draws) for task in self.tasks]
+        shape = np.broadcast_shapes(*(np.shape(value) for value in (*predictors.values(), *mixture.values())))
+        flat = {name: np.broadcast_to(weight, shape).ravel() for name, weight in mixture.items()}
+        rest = {name: np.broadcast_to(value, shape).ravel() for name, value in predictors.items()}
+        parts = [self.predict(None, task=task, mixture=flat, draws=draws, **rest) for task in self.tasks]
         dims = ("draw", "task", "point") if draws else ("task", "point")
         return xr.DataArray(np.stack(parts, axis=-2), dims=dims, coords={"task": self.tasks})
 
@@ -167,7 +185,7 @@ class LawFit:
     @cached_property
     def fitted_values(self) -> tuple[Array, Array]:
         """Observed and fitted values of every observation that was fitted."""
-        rows = self.observations.fit
+        rows = self.rows
         predicted = self.predict(rows)
         known = np.isfinite(predicted)
         return rows["value"].to_numpy(float)[known], predicted[known]
@@ -193,7 +211,7 @@ class LawFit:
         self.evaluator.check_task(task)
         if self.evaluator.varying:
             return self.evaluator.fitted_weights(task)
-        rows = self.observations.fit
+        rows = self.rows
         return np.unique(rows.loc[rows["task"] == task, "weight"].to_numpy())
 
     @property
@@ -233,7 +251,7 @@ class LawFit:
 
 def relative_noise(fit: LawFit, task: str) -> float:
     """Return the relative standard deviation of a model about the law; NaN without degrees of freedom."""
-    rows = fit.observations.fit
+    rows = fit.rows
     rows = rows[rows["task"] == task]
     errors = fit.predict(rows) / rows["value"].to_numpy(float) - 1
     errors = errors[np.isfinite(errors)]
@@ -242,19 +260,43 @@ def relative_noise(fit: LawFit, task: str) -> float:
 
 
 def require_fit(fit: object, *, law: str, name: str = "fit") -> None:
-    """Check that the argument `name` is a fit of `law`; `capacity` stands for every law with an f̂(p).
+    """Check that the argument `name` is a fit of `law`.
 
     Raises:
         TypeError: If it is not a fit.
         ValueError: If it is a fit of another law.
     """
+    _require_law_fit(fit, law, name)
+    if isinstance(fit, LawFit) and fit.law.name != law:
+        raise ValueError(f"`{name}` must be a fit of the {law} law, but is of the {fit.law.name} law.")
+
+
+def require_mixtures(fit: object, *, name: str = "fit", fraction: bool = False) -> None:
+    """Check that the argument `name` is a fit of a law that predicts any mixture.
+
+    Args:
+        fit: The argument.
+        name: Its name.
+        fraction: Whether the law must also have an effective fraction f̂.
+
+    Raises:
+        TypeError: If it is not a fit.
+        ValueError: If its law knows only the mixtures that it was fitted to, or lacks the fraction.
+    """
+    _require_law_fit(fit, "capacity", name)
+    law = fit.law if isinstance(fit, LawFit) else None
+    if law is not None and (not law.knows_mixture or (fraction and law.fraction is None)):
+        what = "with an effective fraction" if fraction else "that predicts any mixture"
+        raise ValueError(
+            f"`{name}` must be a fit of a law {what}, such as capacity, but is of the {law.name} law."
+        )
+
+
+def _require_law_fit(fit: object, law: str, name: str) -> None:
     if not isinstance(fit, LawFit):
         raise TypeError(
             f"`{name}` must be what fit(source, law={law!r}) returns, but is {type(fit).__name__}."
         )
-    if fit.law.name != law and not (law == "capacity" and isinstance(fit.law, Capacity)):
-        article = "a" if law == "capacity" else "the"
-        raise ValueError(f"`{name}` must be a fit of {article} {law} law, but is of the {fit.law.name} law.")
 
 
 def _describe(symbol: str, values: Array, ends: Array) -> str:

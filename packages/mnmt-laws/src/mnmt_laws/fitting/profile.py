@@ -40,9 +40,11 @@ def profile_intervals(fit: LawFit, *, level: float = 0.95) -> xr.Dataset:
         )
     if not 0 < level < 1:
         raise ValueError(f"`level` must be between 0 and 1, but is {level}.")
-    rows, tasks = fit.observations.fit, []
+    rows, tasks = fit.rows, []
     for task in fit.tasks:
-        sample = sample_of(fit.observations, rows[rows["task"] == task], fit.law, task)
+        sample = sample_of(
+            fit.observations, rows[rows["task"] == task], fit.law, task, irreducible=fit.irreducible
+        )
         parts, _ = solve_parts(fit.law, sample, objective)
         tasks.append(_task_intervals(parts, objective, level))
     stacked = xr.concat(tasks, "task", join="outer", data_vars="all", coords="minimal", compat="override")

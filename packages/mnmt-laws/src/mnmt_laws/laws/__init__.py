@@ -6,7 +6,7 @@ from typing import Literal
 
 from mnmt_laws.laws.capacity import CAPACITY_LAWS
 from mnmt_laws.laws.data_size import Chinchilla, Gordon
-from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
+from mnmt_laws.laws.law import Fraction, Law, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.power import POWER_LAWS, Bivariate, Zhang
 
 LawName = Literal[
@@ -20,4 +20,4 @@ LAWS: dict[str, Law] = {
 }
 """The laws by name."""
 
-__all__ = ["LAWS", "Law", "LawName", "Parameter", "Values", "exponent", "factor", "limit"]
+__all__ = ["LAWS", "Fraction", "Law", "LawName", "Parameter", "Values", "exponent", "factor", "limit"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.laws.fraction import Fraction, Hump, Line, Simplex
-from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
+from mnmt_laws.laws.fraction import Hump, Line, Simplex
+from mnmt_laws.laws.law import Fraction, Law, Parameter, Values, exponent, factor, limit
 
 
 @dataclass(frozen=True, kw_only=True)

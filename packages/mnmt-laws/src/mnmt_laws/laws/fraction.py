@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,23 +12,6 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Parameter, Values
 
 _POWERS = (0.05, 0.3, 0.6, 1.0, 2.0, 5.0)
-
-
-class Fraction(Protocol):
-    """A form of f̂, with f̂ > 0 and f̂(1) = 1."""
-
-    predictors: ClassVar[tuple[str, ...]]
-    regions: ClassVar[tuple[Mapping[str, tuple[float, float]], ...]]
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """Its coefficients."""
-
-    def share(self, x: Values, theta: Values) -> Array:
-        """Return f̂ of every observation."""
-
-    def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
-        """Return the derivative of f̂ in each coefficient."""
 
 
 def _shape(name: str, bounds: tuple[float, float], starts: tuple[float, ...]) -> Parameter:
@@ -129,9 +112,15 @@ class Simplex:
         weight = x["weight"]
         shape = hump(weight, theta["c2"], theta["c3"])
         gain_term = self._gain(x, theta) * shape
-        by_partner = shape[..., None] * x["partners"]
+        by_partner = shape[..., None] * _shares(x["partners"])
         return {"c1": by_partner, "c2": gain_term * _log(weight), "c3": gain_term * _log(1.0 - weight)}
 
     def _gain(self, x: Values, theta: Values) -> Array:
         """Return the mean of the partners' c1, by their weights."""
-        return np.asarray(np.sum(theta["c1"][..., None, :] * x["partners"], axis=-1))
+        return np.asarray(np.sum(theta["c1"][..., None, :] * _shares(x["partners"]), axis=-1))
+
+
+def _shares(weights: Array) -> Array:
+    """Return each partner's share of what a task leaves; 0 where it leaves nothing."""
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -29,8 +29,8 @@ class Parameter:
     """The parameter in words."""
 
     kind: Kind
-    """`factor` (at least 0) and `limit` (between 0 and the least loss) are linear and are eliminated in
-    closed form; `exponent` and `shape` are searched for."""
+    """`factor` (at least 0) and `limit` (from 0 to the least loss or the known irreducible loss) are linear
+    and are eliminated in closed form; `exponent` and `shape` are searched for."""
 
     varies: Literal["weight", "partner"] | None = None
     """Whether it has a value for each weight of the task, or for each other task of the mixture."""
@@ -46,6 +46,23 @@ class Parameter:
         return self.kind in ("factor", "limit")
 
 
+class Fraction(Protocol):
+    """A form of f̂, with f̂ > 0 and f̂(1) = 1."""
+
+    predictors: ClassVar[tuple[str, ...]]
+    regions: ClassVar[tuple[Mapping[str, tuple[float, float]], ...]]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its coefficients."""
+
+    def share(self, x: Values, theta: Values) -> Array:
+        """Return f̂ of every observation."""
+
+    def slopes(self, x: Values, theta: Values) -> dict[str, Array]:
+        """Return the derivative of f̂ in each coefficient."""
+
+
 class Law(ABC):
     """A formula for a task's metric: Σ over linear parameters of value × feature(observation; the others).
 
@@ -57,10 +74,21 @@ class Law(ABC):
     equation: str
     formula: str
 
+    fraction: Fraction | None = None
+    """f̂, the share of the model that serves a task, where the law has one."""
+
+    zero_shot: bool = False
+    """Whether it predicts tasks that are not in the mixture."""
+
     @property
     @abstractmethod
     def predictors(self) -> tuple[str, ...]:
-        """Columns of the run table that it needs, such as `size` and `weight`; and `partners`."""
+        """Columns of the run table that it needs, such as `size`, `tokens` and `weight`; and `partners`.
+
+        `weight` is the task's own, (n,). `partners` are the weights of the other sources of the mixture,
+        (n, sources - 1). A task that is no source has weight 0, and the source of the largest mean weight is
+        left out in its place.
+        """
 
     @property
     @abstractmethod
@@ -88,6 +116,17 @@ class Law(ABC):
     def pivoted(self) -> tuple[str, ...]:
         """Predictors that the solver divides by their pivot, where factors hardly depend on exponents."""
         return tuple(name for name in self.predictors if name not in ("weight", "partners"))
+
+    @property
+    def knows_mixture(self) -> bool:
+        """Whether it predicts any mixture, and not just those that it was fitted to."""
+        keyed = any(parameter.varies == "weight" for parameter in self.parameters)
+        return not keyed and bool({"weight", "partners"} & set(self.predictors))
+
+    @property
+    def knows_length(self) -> bool:
+        """Whether it predicts from the length of training."""
+        return "tokens" in self.predictors
 
     def pivot(self, values: Array) -> float:
         """Return the pivot of a predictor: its geometric mean."""

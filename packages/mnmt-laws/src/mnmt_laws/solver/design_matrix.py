@@ -114,7 +114,8 @@ class DesignMatrix:
         extreme = np.stack([reduce(values[:, rows], axis=-1) for rows in groups], axis=1)
         if self.sample.rising:
             return extreme, np.maximum(extreme, self.sample.ceiling)
-        return np.zeros_like(extreme), np.maximum(extreme, 0.0)
+        high = np.clip(extreme, 0.0, self.sample.irreducible)
+        return np.minimum(self.sample.floor, high), high
 
     def publish(self, vectors: Array) -> dict[str, Array]:
         """Return parameters for predictors in their own units, (m, width) each."""

@@ -43,6 +43,12 @@ class Sample:
     ceiling: float = np.inf
     """The most that a rising metric can reach."""
 
+    irreducible: float = np.inf
+    """The known irreducible loss, which no limit exceeds."""
+
+    floor: float = 0.0
+    """The least that a limit can be."""
+
     @property
     def weights(self) -> Array:
         """Distinct weights, ascending."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import pandas as pd
@@ -69,14 +70,31 @@ class Observations:
         """Rows of tasks that were not in the training mixture; the laws do not cover them."""
         return self._rows(self.frame["weight"].eq(0))
 
+    def irreducible_of(self, task: str) -> float:
+        """Return the known irreducible loss of a task; infinite where none is known."""
+        known = self.frame.loc[self.frame["task"] == task, "irreducible"].median()
+        return float(known) if self.metric == "loss" and known == known else math.inf
+
+    def rows_to_fit(self, *, zero_shot: bool = False) -> pd.DataFrame:
+        """Return the rows of `fit`, with `zero_shot` also those of tasks that were not in the mixture."""
+        return self._rows(self.frame["role"].eq("fit")) if zero_shot else self.fit
+
     @property
     def mixtures(self) -> pd.DataFrame:
-        """Weights of all tasks, a column each, for every row of `fit`.
+        """Weights of all sources, a column each, for every row of `fit`.
 
         Raises:
             TableError: If there are more than two tasks and no `mixture` column.
         """
-        return mixture_weights(self.fit, sorted(self.frame["task"].unique()), self.source)
+        return self.mixtures_of(self.fit)
+
+    def mixtures_of(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the weights of all sources, a column each, for some rows.
+
+        Raises:
+            TableError: If there are more than two tasks and no `mixture` column.
+        """
+        return mixture_weights(rows, sorted(self.frame["task"].unique()), self.source)
 
     @property
     def tasks(self) -> list[str]:
