@@ -122,8 +122,8 @@ def test_short_curves_stay_and_say_so() -> None:
     assert found.warnings == ("1 learning curve has fewer than 5 points past the warm-up; not corrected.",)
 
 
-def test_runs_without_names_are_told_apart_by_what_they_are() -> None:
-    small, large = run_rows("", 500_000), run_rows("", 500_000, size=2e6)
+def test_runs_of_one_name_are_told_apart_by_what_they_are() -> None:
+    small, large = run_rows("x", 500_000), run_rows("x", 500_000, size=2e6)
     large["value"] = curve(large["step"].to_numpy(), floor=0.7)
     found = correct_convergence(table(small, large), horizon=HORIZON)
     ends = dict(zip(*observe(found.table).frame[["size", "value"]].to_numpy().T, strict=True))

@@ -224,7 +224,7 @@ def tables(draw: Callable[..., Any]) -> pd.DataFrame:
         st.floats(1, 1e12),
     )
     chosen = draw(st.lists(cells, min_size=1, max_size=8, unique=True))
-    values = st.floats(1e-3, 1e3)
+    values = st.floats(1e-3, 1e2)
     rows = [
         {"task": task, "weight": weight, "size": size, "seed": seed, "value": draw(values), "role": role}
         for task, weight, size in chosen

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_laws import TableError, example_table, observe, read_table
+from mnmt_laws.tables.fit_checks import fit_warnings
 
 HEADER = "size,task,weight,metric,value"
 ROW = "1,a,1,loss,2\n"
@@ -48,15 +49,13 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
         ),
         (
             "size,task,weigth,metric,value\n1,a,1,loss,2\n",
-            "{} row 1: no column `weight` (is `weigth` meant?); a run table needs size, task, weight, "
-            "metric, "
-            "value, but has size, task, weigth, metric, value.",
+            "{} row 1: no column `weight` (is `weigth` meant?); rename the one that holds it, or name it "
+            "with --column weight=weigth: the table has size, task, metric, value, weigth.",
         ),
         (
             f"{HEADER.title()}\n{ROW}",
-            "{} row 1: no column `size` (is `Size` meant?); a run table needs size, task, weight, metric, "
-            "value, "
-            "but has Size, Task, Weight, Metric, Value.",
+            "{} row 1: no column `size` (is `Size` meant?); rename the one that holds it, or name it with "
+            "--column size=Size: the table has Size, Task, Weight, Metric, Value.",
         ),
         (f"{HEADER},value\n1,a,1,loss,2,3\n", "{} row 1: 2 columns are called `value`; remove all but one."),
         (
@@ -123,6 +122,16 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
                     "1,a,5,loss,2",
                     "`weight` must be in [0, 1], but is 5; divide by 100 if the column holds percentages",
                 ),
+                ("inf,a,1,loss,2", "`size` must be finite, but is inf; give the number of parameters"),
+                *(
+                    (
+                        f"1,a,1,{name},{value}",
+                        f"{name.lower()} must be in [0, 100], but is {value}; correct the value, or the "
+                        f"row's "
+                        "`metric`",
+                    )
+                    for name, value in (("BLEU", "101"), ("chrf++", "-1"))
+                ),
                 ("1,,1,loss,2", "`task` is empty; give one in every row"),
                 ("1,a,1, ,2", "`metric` is empty; give one in every row"),
             )
@@ -164,8 +173,23 @@ def write(folder: Path, text: str, name: str = "runs.csv") -> Path:
                     "b:1",
                     " (and 1 more row): `weight` of a is 0.4, but `mixture` gives it 0; they must agree",
                 ),
-                ("a:0.4,b:0.7", ": the weights of `mixture` must sum to 1, but 'a:0.4,b:0.7' sums to 1.1"),
-                ("a:0.4,b:nan", ": the weights of `mixture` must sum to 1, but 'a:0.4,b:nan' sums to nan"),
+                (
+                    "a:0.4,b:0.7",
+                    ": the weights of `mixture` must sum to 1, but 'a:0.4,b:0.7' sums to 1.1; they may be "
+                    "off "
+                    "by 0.01, for rounding",
+                ),
+                (
+                    "a:40,b:60",
+                    ": the weights of `mixture` must sum to 1, but 'a:40,b:60' sums to 100; divide them by "
+                    "100",
+                ),
+                (
+                    "a:0.4,b:nan",
+                    ": the weights of `mixture` must sum to 1, but 'a:0.4,b:nan' sums to nan; they may be "
+                    "off "
+                    "by 0.01, for rounding",
+                ),
                 (
                     "a:1.4,b:-0.4",
                     ": the weights of `mixture` must not be negative, but are in 'a:1.4,b:-0.4'",
@@ -256,20 +280,15 @@ def test_the_last_step_of_every_run_counts() -> None:
     assert observe(rows).fit["value"].tolist() == [3.0, 2.0]
 
 
-def test_two_runs_of_one_cell_are_a_repeat_even_at_different_steps() -> None:
+@pytest.mark.parametrize("column", ["step", "tokens"])
+@pytest.mark.parametrize("runs", [["x", "y"], ["", ""]])
+def test_lengths_tell_runs_of_one_cell_apart(column: str, runs: list[str]) -> None:
     rows = pd.DataFrame(
-        {
-            "run": ["x", "y"],
-            "size": 1,
-            "task": "a",
-            "weight": 1,
-            "metric": "loss",
-            "value": [4.0, 3.0],
-            "step": [10, 20],
-        }
+        {"run": runs, "size": 1, "task": "a", "weight": 1, "metric": "loss", "value": [4.0, 3.0]}
     )
+    assert observe(rows.assign(**{column: [10, 20]})).frame["value"].tolist() == [4.0, 3.0]
     with pytest.raises(TableError, match="rows 2 and 3: the same measurement twice"):
-        observe(rows)
+        observe(rows.assign(**{column: 10}))
 
 
 def test_several_test_sets_need_a_choice_unless_one_is_called_test(study_table: pd.DataFrame) -> None:
@@ -294,14 +313,17 @@ def test_architectures_are_not_mixed(study_table: pd.DataFrame) -> None:
     assert len(observe(both, architecture="deep").frame) == len(both) / 4
 
 
-def test_zero_shot_rows_are_left_out_aloud() -> None:
+def test_zero_shot_rows_are_kept_for_laws_that_take_them() -> None:
     rows = pd.DataFrame(
         {"size": [1, 2, 3], "task": "a", "weight": [0, 0.5, 1], "metric": "loss", "value": 2.0}
     )
     observations = observe(rows)
     assert observations.fit["weight"].tolist() == [0.5, 1]
-    assert observations.warnings == (
-        "1 zero-shot row (weight 0) is left out of the fits: the laws hold for weights above 0.",
+    assert observations.rows_to_fit(zero_shot=True)["weight"].tolist() == [0, 0.5, 1]
+    assert observations.warnings == ()
+    assert fit_warnings(observations, "mine", zero_shot=True, knows_length=True) == ()
+    assert fit_warnings(observations, "joint", zero_shot=False, knows_length=True) == (
+        "1 zero-shot row (weight 0) is left out of the fits: the joint law holds for weights above 0.",
     )
 
 

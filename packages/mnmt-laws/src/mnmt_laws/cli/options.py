@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,8 +17,10 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import ObjectiveName
+from mnmt_laws.tables.column_map import ColumnMap
+from mnmt_laws.tables.learning_curves import check_length
 from mnmt_laws.tables.observations import Observations
-from mnmt_laws.tables.source import Source, observe, open_source
+from mnmt_laws.tables.source import Source, observe, open_source, read_table_at
 from mnmt_laws.tables.table import example_table
 
 Figure = Annotated[Path | None, Parameter("--figure")]
@@ -41,11 +43,44 @@ class TableConfig:
     architecture: str | None = None
     """The architecture to analyse. By default the only one in the table."""
 
+    column: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    """What the table calls a column, as `size=params`; may be repeated. One `*` gathers columns:
+    `mixture=train_*` has a column of weights for each source, `value=valid_*` one of values for each task."""
+
+    at: str | None = None
+    """Read every run at this length, as `step=2000` or `tokens=1e9`, within its learning curve."""
+
     horizon: Positive | None = None
     """Read runs that have not converged at this training step, from their learning curves."""
 
     example: Annotated[bool, Parameter(negative="")] = False
     """Analyse the example table that comes with mnmt-laws."""
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The table's column by the run table's."""
+        pairs = [item.partition("=") for item in self.column]
+        wrong = [
+            item for item, (name, _, column) in zip(self.column, pairs, strict=True) if not (name and column)
+        ]
+        if wrong:
+            raise TableError(f"--column {wrong[0]}: must read NAME=COLUMN, such as size=params.")
+        mapping = {name.strip(): column.strip() for name, _, column in pairs}
+        try:
+            return dict(ColumnMap(columns=mapping).columns)
+        except ValueError as error:
+            raise TableError(f"--column: {error}") from error
+
+    @property
+    def length(self) -> dict[str, float] | None:
+        """The common length at which runs are read, if any."""
+        if self.at is None:
+            return None
+        name, _, number = self.at.partition("=")
+        try:
+            return dict([check_length({name.strip(): float(number)})])
+        except ValueError as error:
+            raise TableError(f"--at {self.at}: must read step=NUMBER or tokens=NUMBER.") from error
 
 
 @Parameter(name="*")
@@ -85,24 +120,29 @@ DEFAULT_TABLE, DEFAULT_FIT = TableConfig(), FitConfig()
 
 
 def open_table(source: Path | None, config: TableConfig) -> Source:
-    """Open the table or folder of a command, or the example."""
+    """Open the table or folder of a command, or the example, at a common length if one is given."""
     if (source is None) != config.example:
         count = "both were" if config.example else "neither was"
         raise TableError(f"give a run table, a folder of run records, or --example; {count} given.")
-    return Source(table=example_table()) if source is None else open_source(source)
+    if config.length and config.horizon:
+        raise TableError("--at and --horizon: give one; --at reads within the curves, --horizon beyond them.")
+    opened = Source(table=example_table()) if source is None else open_source(source, columns=config.columns)
+    if config.length is None:
+        return opened
+    return replace(opened, table=read_table_at(opened.table, config.length))
 
 
 def observe_table(source: Path | None, config: TableConfig) -> Observations:
     """Open a table, correct it for convergence if a horizon is given, and print its warnings."""
     opened = open_table(source, config)
-    warn(opened.warnings)
     table, metric, testset, architecture = opened.table, config.metric, config.testset, config.architecture
+    warnings = opened.warnings
     if config.horizon is not None:
         correction = correct_convergence(
             table, horizon=config.horizon, metric=metric, testset=testset, architecture=architecture
         )
-        warn(correction.warnings)
-        table = correction.table
+        table, warnings = correction.table, (*warnings, *correction.warnings)
+    warn(warnings)
     return observe(table, metric=metric, testset=testset, architecture=architecture)
 
 

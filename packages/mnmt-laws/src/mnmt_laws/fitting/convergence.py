@@ -18,7 +18,7 @@ from mnmt_laws.tables.columns import is_rising
 from mnmt_laws.tables.observations import learning_curves
 from mnmt_laws.tables.source import TableSource, open_source
 from mnmt_laws.tables.table import RunTable
-from mnmt_laws.tables.validation import CELL
+from mnmt_laws.tables.validation import CURVE
 
 _MIN_POINTS = 5
 
@@ -113,7 +113,7 @@ def correct_convergence(
             "as it trained."
         )
     curves, short = {}, 0
-    for _, run_rows in rows[rows["weight"] > 0].groupby(["run", *CELL], sort=False, dropna=False):
+    for _, run_rows in rows[rows["weight"] > 0].groupby(list(CURVE), sort=False, dropna=False):
         if run_rows["step"].max() >= horizon:
             continue
         if (run_rows["step"] >= skip * run_rows["step"].max()).sum() < _MIN_POINTS:

@@ -18,6 +18,7 @@ from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import Objective, find_objective
 from mnmt_laws.solver.sample import Sample
+from mnmt_laws.tables.fit_checks import check_constant, check_lengths
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
 
@@ -57,7 +58,8 @@ def fit(
 
     Raises:
         TableError: If the table cannot be read, lacks what the law needs or has too few sizes, or a value is
-            not positive where logarithms are taken, or the metric rises and the law has no limit.
+            not positive where logarithms are taken, or the metric is constant, or rises and the law has no
+            limit, or the same models were trained for several lengths and the law does not know length.
         TypeError: If the source or the method of uncertainty is of another type.
         ValueError: If the law or the objective is unknown.
     """
@@ -100,6 +102,8 @@ def _fit_tasks(
     law: Law, objective: Objective, method: Uncertainty, observations: Observations, irreducible: Irreducible
 ) -> dict[str, TaskFit]:
     _require_limit(law, observations)
+    if not law.knows_length:
+        check_lengths(observations, law.name)
     rows = _rows_to_fit(observations, objective, zero_shot=law.zero_shot)
     runs = _run_numbers(rows)
     fits = {}
@@ -122,6 +126,7 @@ def _rows_to_fit(observations: Observations, objective: Objective, *, zero_shot:
     rows = observations.rows_to_fit(zero_shot=zero_shot)
     if rows.empty:
         raise TableError(f"{observations.source}: no rows to fit; every row is zero-shot or held out.")
+    check_constant(rows, observations)
     if objective.log and rows["value"].le(0).any():
         where = observations.locator.name(rows, int(rows["value"].to_numpy().argmin()))
         raise TableError(f"{where}: {objective.name} needs values above 0; use --objective ols.")

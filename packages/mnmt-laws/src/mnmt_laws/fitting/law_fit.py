@@ -19,6 +19,7 @@ from mnmt_laws.fitting.evaluator import LawEvaluator
 from mnmt_laws.fitting.uncertainty import central_interval, deviation
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import find_objective
+from mnmt_laws.tables.fit_checks import fit_warnings
 from mnmt_laws.tables.observations import Observations
 
 Irreducible = Literal["bound", "known", "ignore"]
@@ -100,7 +101,10 @@ class LawFit:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The diagnostics of fit and observations in sentences."""
-        return (*self.observations.warnings, *(line.message for line in self.diagnostics))
+        checked = fit_warnings(
+            self.observations, self.law.name, zero_shot=self.law.zero_shot, knows_length=self.law.knows_length
+        )
+        return (*self.observations.warnings, *checked, *(line.message for line in self.diagnostics))
 
     @property
     def std(self) -> xr.Dataset:

@@ -13,15 +13,22 @@ import pandas as pd
 
 from mnmt_laws.tables.row_location import RowLocator, reject
 
-REQUIRED = ("size", "task", "weight", "metric", "value")
+REQUIRED = ("size", "value")
+IMPLIED = ("task", "weight", "metric")
+"""Columns that may be absent where the others say what they would hold."""
+
 LABELS = ("run", "architecture", "mixture", "testset", "role")
-NUMBERS = ("encoder_size", "decoder_size", "step", "tokens", "flops", "seed", "irreducible")
+NUMBERS = (
+    "encoder_size", "decoder_size", "step", "tokens", "unique_tokens", "flops", "seed", "irreducible",
+    "cooldown_start",
+)  # fmt: skip
 KINDS = {
     **dict.fromkeys(("task", "metric", *LABELS), "text"),
     **dict.fromkeys(("size", "weight", "value", *NUMBERS), "number"),
 }
 """`text` or `number`, by column."""
 
+_WHERE_INFINITE = {"size": "give the number of parameters"}
 _MISSING = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>"})
 _MULTIPLES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
@@ -53,13 +60,8 @@ def read_numbers(frame: pd.DataFrame, column: str, locator: RowLocator, *, requi
     if column not in frame.columns:
         return pd.Series(np.nan, index=frame.index)
     numbers = _parse(frame, column, locator)
-    reject(
-        np.isinf(numbers),
-        frame,
-        locator,
-        f"`{column}` must be finite; leave the row out if the run has no result",
-        frame[column],
-    )
+    remedy = _WHERE_INFINITE.get(column, "leave the row out if the run has no result")
+    reject(np.isinf(numbers), frame, locator, f"`{column}` must be finite; {remedy}", frame[column])
     if required:
         rule = f"`{column}` is empty or NaN; leave the row out if the run has no result"
         reject(np.isnan(numbers), frame, locator, rule)
@@ -132,6 +134,12 @@ def ceiling_of(metric: str, values: pd.Series) -> float:
     if points is None:
         return math.inf
     return 1.0 if values.le(1).all() else float(points)
+
+
+def metric_of_column(name: str) -> str:
+    """Return the metric that a column is named after, as `bleu` of `bleu_dev`; `loss` if it is none."""
+    words = re.split(r"[^a-z+]+", name.casefold())
+    return next((word for word in words if word in CEILINGS), "loss")
 
 
 _CLOSE = 0.8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -20,7 +20,11 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 def read_csv(
-    path: Path, *, required: tuple[str, ...], kinds: Mapping[str, str]
+    path: Path,
+    *,
+    required: tuple[str, ...],
+    usual: tuple[str, ...],
+    kinds: Callable[[Sequence[str]], Mapping[str, str]],
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the known columns of a CSV file, and the names of all its columns.
 
@@ -29,8 +33,9 @@ def read_csv(
 
     Args:
         path: A file that is not empty.
-        required: Columns whose names tell a wrong delimiter from a missing column.
-        kinds: `text` or `number`, by column.
+        required: Columns without which the delimiter may be another.
+        usual: Columns whose names tell another delimiter from a missing column.
+        kinds: Returns `text` or `number` by column to read, of the names of all columns.
 
     Raises:
         TableError: If it is not a comma-separated table in UTF-8.
@@ -38,8 +43,9 @@ def read_csv(
     _check_text(path)
     header = _read_header(path)
     names = [name.strip() for name in header]
-    _check_header(names, path, required)
-    columns = {raw: kinds[name] for raw, name in zip(header, names, strict=True) if name in kinds}
+    _check_header(names, path, required=required, usual=usual)
+    read = kinds(names)
+    columns = {raw: read[name] for raw, name in zip(header, names, strict=True) if name in read}
     try:
         frame = _read_body(path, columns, len(header), numbers=pa.float64())
     except pa.ArrowInvalid:
@@ -86,14 +92,14 @@ def _read_header(path: Path) -> list[str]:
         return next(csv.reader(file), [])
 
 
-def _check_header(names: list[str], path: Path, required: tuple[str, ...]) -> None:
+def _check_header(names: list[str], path: Path, *, required: tuple[str, ...], usual: tuple[str, ...]) -> None:
     if not any(names):
-        raise TableError(f"{path} row 1: blank; put the header ({','.join(required)}) in the first row.")
+        raise TableError(f"{path} row 1: blank; put the header ({','.join(usual)}) in the first row.")
     if set(required) <= set(names):
         return
     for mark, marks in DELIMITERS.items():
         parts = {part.strip().strip('"') for name in names for part in name.split(mark)}
-        if len(set(required) & parts) > len(set(required) & set(names)):
+        if len(set(usual) & parts) > len(set(usual) & set(names)):
             raise TableError(
                 f"{path} row 1: fields are separated by {marks}; save the table separated by commas, with "
                 f"decimal points."

@@ -29,31 +29,42 @@ def parse_mixture(text: str, where: str) -> dict[str, float]:
         TableError: If an item cannot be read, a task is named twice, a weight is negative, or the weights
             do not sum to 1.
     """
-    items = [_parse_item(item, text, where) for item in text.split(",")]
-    weights = dict(items)
-    if len(weights) < len(items):
-        raise TableError(f"{where}: `mixture` must name a task once, but is {text!r}.")
-    if min(weights.values()) < 0:
-        raise TableError(f"{where}: the weights of `mixture` must not be negative, but are in {text!r}.")
+    weights = parse_weights(text, where)
     total = math.fsum(weights.values())
     if not abs(total - 1.0) <= _TOLERANCE:
         raise TableError(f"{where}: the weights of `mixture` must sum to 1, but {text!r} sums to {total:g}.")
     return weights
 
 
+def parse_weights(text: str, where: str) -> dict[str, float]:
+    """Return the weight of each task of a mixture, whatever they sum to.
+
+    Raises:
+        TableError: If an item cannot be read, a task is named twice, or a weight is negative.
+    """
+    items = [_parse_item(item, text, where) for item in text.split(",")]
+    weights = dict(items)
+    if len(weights) < len(items):
+        raise TableError(f"{where}: `mixture` must name a task once, but is {text!r}.")
+    if min(weights.values()) < 0:
+        raise TableError(f"{where}: the weights of `mixture` must not be negative, but are in {text!r}.")
+    return weights
+
+
 def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd.DataFrame:
-    """Return the weights of all tasks in the mixture of every row.
+    """Return the weights of all sources in the mixture of every row.
 
     Weights are read from `mixture`. Where that is empty, a row at weight 1 was trained on its task alone, and
     if there are two tasks, the other one has weight 1 - p.
 
     Args:
         rows: Rows of observations.
-        tasks: All tasks of the table; tasks that only mixtures name follow them.
+        tasks: All tasks of the table; sources that only mixtures name follow them.
         source: Name of the table, for messages.
 
     Returns:
-        One row for each of `rows`, with its index, and one column for each task.
+        One row for each of `rows`, with its index, and one column for each source, that is for what some
+        mixture of these rows gives weight to.
 
     Raises:
         TableError: If a mixture is neither given nor follows from the weight.
@@ -62,14 +73,16 @@ def mixture_weights(rows: pd.DataFrame, tasks: Sequence[str], source: str) -> pd
     parsed = [parse_mixture(text, source) if text else {} for text in texts]
     named = sorted({*rows["task"].unique(), *(task for weights in parsed for task in weights)} - {*tasks})
     names = [*tasks, *named]
-    known = np.array([[weights.get(name, 0.0) for name in names] for weights in parsed]).reshape(
-        -1, len(names)
-    )
-    weights = known[codes]
+    known = np.zeros((len(parsed), len(names)))
+    place = {name: column for column, name in enumerate(names)}
+    for number, weights in enumerate(parsed):
+        known[number, [place[name] for name in weights]] = list(weights.values())
+    table = known[codes]
     stated = np.array([bool(text) for text in texts], dtype=bool)[codes]
     if not stated.all():
-        weights[~stated] = _from_task_weight(rows[~stated], names, source)
-    return pd.DataFrame(weights, index=rows.index, columns=pd.Index(names))
+        table[~stated] = _from_task_weight(rows[~stated], names, source)
+    trained = (table > 0).any(axis=0)
+    return pd.DataFrame(table[:, trained], index=rows.index, columns=pd.Index(names)[trained])
 
 
 def _from_task_weight(

@@ -1,20 +1,24 @@
-"""Observations: what each run reached at its last step, by one metric on one test set."""
+"""Observations: what each run reached, by one metric on one test set."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import ceiling_of, is_rising
+from mnmt_laws.tables.learning_curves import last_measurements, read_at
+from mnmt_laws.tables.lengths import Lengths, measure_lengths
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.table import RunTable
 from mnmt_laws.tables.validation import CELL, require_unique
 
-_ORDER = ["task", "weight", "size", "seed", "value", "run"]
+_ORDER = ["task", "weight", "size", "tokens", "step", "seed", "value", "run"]
 _CURVES = ["task", "weight", "size", "mixture", "seed", "run", "step"]
 
 
@@ -23,7 +27,7 @@ class Observations:
     """Measured values of one metric on one test set, in an order that does not depend on the table's."""
 
     frame: pd.DataFrame
-    """One row for each run and task: the run table's columns at the run's last step."""
+    """One row for each run and task: the run table's columns at its last step, or at a common length."""
 
     metric: str
     testset: str
@@ -58,7 +62,17 @@ class Observations:
     @property
     def fit(self) -> pd.DataFrame:
         """Rows that laws are fitted to: trained on the task and not held out."""
-        return self._rows(self.frame["role"].eq("fit") & self.frame["weight"].gt(0))
+        return self.rows_to_fit()
+
+    def rows_to_fit(self, *, zero_shot: bool = False) -> pd.DataFrame:
+        """Return the rows that a law is fitted to: not held out.
+
+        Args:
+            zero_shot: Whether the law can predict a task that has no weight in the mixture, and so takes the
+                rows of weight 0.
+        """
+        rows = self.frame["role"].eq("fit")
+        return self._rows(rows if zero_shot else rows & self.frame["weight"].gt(0))
 
     @property
     def held_out(self) -> pd.DataFrame:
@@ -67,7 +81,7 @@ class Observations:
 
     @property
     def zero_shot(self) -> pd.DataFrame:
-        """Rows of tasks that were not in the training mixture; the laws do not cover them."""
+        """Rows of tasks that were not in the training mixture, held out or not."""
         return self._rows(self.frame["weight"].eq(0))
 
     def irreducible_of(self, task: str) -> float:
@@ -75,61 +89,73 @@ class Observations:
         known = self.frame.loc[self.frame["task"] == task, "irreducible"].median()
         return float(known) if self.metric == "loss" and known == known else math.inf
 
-    def rows_to_fit(self, *, zero_shot: bool = False) -> pd.DataFrame:
-        """Return the rows of `fit`, with `zero_shot` also those of tasks that were not in the mixture."""
-        return self._rows(self.frame["role"].eq("fit")) if zero_shot else self.fit
-
     @property
     def mixtures(self) -> pd.DataFrame:
         """Weights of all sources, a column each, for every row of `fit`.
 
         Raises:
-            TableError: If there are more than two tasks and no `mixture` column.
+            TableError: If there are more than two tasks and a mixture is neither given nor follows.
         """
         return self.mixtures_of(self.fit)
 
     def mixtures_of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the weights of all sources, a column each, for some rows.
 
+        A source is what some mixture of these rows gives weight to; an evaluation set that nobody trains on
+        is none.
+
         Raises:
-            TableError: If there are more than two tasks and no `mixture` column.
+            TableError: If there are more than two tasks and a mixture is neither given nor follows.
         """
         return mixture_weights(rows, sorted(self.frame["task"].unique()), self.source)
 
     @property
     def tasks(self) -> list[str]:
-        """Tasks with rows to fit, sorted."""
+        """Tasks with rows to fit that were trained on, sorted."""
         return sorted(self.fit["task"].unique())
+
+    @cached_property
+    def lengths(self) -> Lengths:
+        """How long the runs were trained, and whether they differ in it."""
+        return measure_lengths(self.frame)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Possible slips in the table, and rows that are left out."""
-        count = len(self.zero_shot)
-        if not count:
-            return self.table_warnings
-        rows = "row (weight 0) is" if count == 1 else "rows (weight 0) are"
-        zero_shot = f"{count} zero-shot {rows} left out of the fits: the laws hold for weights above 0."
-        return (*self.table_warnings, zero_shot)
+        """Possible slips in the table, and runs that are left out."""
+        return self.table_warnings
 
     def _rows(self, mask: pd.Series) -> pd.DataFrame:
         return self.frame[mask].reset_index(drop=True)
 
 
 def select(
-    table: RunTable, *, metric: str | None = None, testset: str | None = None, architecture: str | None = None
+    table: RunTable,
+    *,
+    metric: str | None = None,
+    testset: str | None = None,
+    architecture: str | None = None,
+    at: Mapping[str, float] | None = None,
 ) -> Observations:
-    """Return the last step of every run, for one metric, test set and architecture.
+    """Return the last measurement of every run, for one metric, test set and architecture.
 
     Args:
         table: A run table.
         metric: A value of its `metric` column, in whatever case; by default the only one, or `loss`.
         testset: A value of its `testset` column; by default the only one, or `test`.
         architecture: A value of its `architecture` column; may be omitted where there is only one.
+        at: A common length, `{"tokens": 1e9}` or `{"step": 2000}`, at which to read every run instead.
 
     Raises:
-        TableError: If nothing matches, a choice must be made, or a measurement occurs twice.
+        TableError: If nothing matches, a choice must be made, a measurement occurs twice, or no run reaches
+            the common length.
+        ValueError: If `at` is no length.
     """
-    frame = _last_steps(_choose(table, metric, testset, architecture))
+    rows = _choose(table, metric, testset, architecture)
+    left_out: tuple[str, ...] = ()
+    if at is None:
+        frame = last_measurements(rows)
+    else:
+        frame, left_out = read_at(rows, at, table.source)
     require_unique(frame, CELL, table.locator)
     ordered = frame.sort_values(_ORDER, kind="stable").reset_index(drop=True)
     first = ordered.iloc[0]
@@ -139,7 +165,7 @@ def select(
         testset=first["testset"],
         source=table.source,
         dims=table.dims,
-        table_warnings=table.warnings,
+        table_warnings=(*table.warnings, *left_out),
     )
 
 
@@ -201,10 +227,3 @@ def _only(frame: pd.DataFrame, column: str, requested: str | None, source: str) 
             f"{source}: no row has {column} {requested!r}; the table has {choices}; choose one of them."
         )
     return frame[frame[column] == (requested if requested in present else alike[0])]
-
-
-def _last_steps(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows at each run's last step; rows without a step are their run's only ones."""
-    keys = ["run", *CELL]
-    last = frame.groupby(keys, dropna=False)["step"].transform("max")
-    return frame[frame["step"].isna() | (frame["step"] == last)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from mnmt_laws.tables.collect import collect
+from mnmt_laws.tables.learning_curves import read_at
 from mnmt_laws.tables.observations import Observations, select
 from mnmt_laws.tables.run_record import RunRecord
 from mnmt_laws.tables.table import RunTable, read_table
@@ -29,30 +31,34 @@ class Source:
     """Records that are left out or incomplete; the table has warnings of its own."""
 
 
-def open_source(source: TableSource) -> Source:
+def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None) -> Source:
     """Read a run table, or collect a folder of run records.
 
     Args:
         source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame, a dataset
             or a run table.
+        columns: What it calls the columns of a run table, as `read_table` takes them.
 
     Raises:
         TableError: If it cannot be read.
         TypeError: If it is none of these.
+        ValueError: If `columns` are wrong, or given with a run table, which has been read.
     """
     if isinstance(source, RunTable):
+        if columns:
+            raise ValueError("`columns` must be left out for a run table; give them to `read_table`.")
         return Source(table=source)
     if isinstance(source, (pd.DataFrame, xr.Dataset)):
-        return Source(table=read_table(source))
+        return Source(table=read_table(source, columns=columns))
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(
             f"`source` must be a path, a frame, a dataset or a run table, but is {type(source).__name__}."
         )
     path = Path(source)
     if not path.is_dir():
-        return Source(table=read_table(path))
+        return Source(table=read_table(path, columns=columns))
     collected = collect(path)
-    table = replace(read_table(collected.table), source=str(source))
+    table = replace(read_table(collected.table, columns=columns), source=str(source))
     return Source(table=table, records=collected.records, warnings=collected.warnings)
 
 
@@ -62,8 +68,12 @@ def observe(
     metric: str | None = None,
     testset: str | None = None,
     architecture: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    at: Mapping[str, float] | None = None,
 ) -> Observations:
-    """Return what every run reached at its last step, for one metric, test set and architecture.
+    """Return what every run reached, for one metric, test set and architecture.
+
+    That is each run's last measurement. A row without a `run` is a run of its own.
 
     Args:
         source: Path of a `.csv` or `.parquet` run table or of a folder of run records, or a frame, a dataset,
@@ -71,16 +81,23 @@ def observe(
         metric: A value of the column `metric`, in whatever case; by default the only one, or `loss`.
         testset: A value of the column `testset`; by default the only one, or `test`.
         architecture: A value of the column `architecture`; may be omitted where there is only one.
+        columns: What the source calls the columns of a run table, as `read_table` takes them.
+        at: A common length, `{"tokens": 1e9}` or `{"step": 2000}`, at which to read every run, interpolated
+            within its learning curve; runs that were not measured so long are left out, with a warning.
 
     Raises:
-        TableError: If the source cannot be read, nothing matches, a choice must be made, or a measurement
-            occurs twice.
+        TableError: If the source cannot be read, nothing matches, a choice must be made, a measurement occurs
+            twice, or no run reaches the common length.
         TypeError: If the source is of another type.
-        ValueError: If observations are given together with another choice than theirs.
+        ValueError: If observations are given together with another choice than theirs, or `columns` or `at`
+            are wrong.
     """
     if not isinstance(source, Observations):
-        table = open_source(source).table
-        return select(table, metric=metric, testset=testset, architecture=architecture)
+        table = open_source(source, columns=columns).table
+        return select(table, metric=metric, testset=testset, architecture=architecture, at=at)
+    if columns or at:
+        name = "columns" if columns else "at"
+        raise ValueError(f"`{name}` must be left out for observations, which have been read.")
     architectures = source.frame["architecture"].unique()
     current = {"metric": source.metric, "testset": source.testset, "architecture": architectures[0]}
     requested = {"metric": metric, "testset": testset, "architecture": architecture}
@@ -90,3 +107,18 @@ def observe(
                 f"`{name}` must be left out for observations of {current[name] or 'none'}, but is {value!r}."
             )
     return source
+
+
+def read_table_at(table: RunTable, at: Mapping[str, float]) -> RunTable:
+    """Return a run table in which every learning curve is read at a common length, as `observe` does it.
+
+    Args:
+        table: A run table.
+        at: `{"tokens": 1e9}` or `{"step": 2000}`.
+
+    Raises:
+        TableError: If no run reaches the length.
+        ValueError: If `at` is no length.
+    """
+    frame, left_out = read_at(table.frame, at, table.source)
+    return replace(table, frame=frame.reset_index(drop=True), warnings=(*table.warnings, *left_out))

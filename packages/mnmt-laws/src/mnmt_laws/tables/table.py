@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -13,11 +13,20 @@ import xarray as xr
 from pyarrow import parquet
 
 from mnmt_laws.errors import TableError
-from mnmt_laws.tables.columns import KINDS, REQUIRED, column_warnings, task_warnings
+from mnmt_laws.tables.column_map import ColumnMap
+from mnmt_laws.tables.columns import (
+    KINDS,
+    REQUIRED,
+    column_warnings,
+    metric_of_column,
+    task_warnings,
+)
 from mnmt_laws.tables.csv_reader import read_csv
 from mnmt_laws.tables.dataset_reader import read_cells
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.validation import validate
+
+_USUAL = ("size", "task", "weight", "metric", "value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,32 +51,51 @@ class RunTable:
         return RowLocator(source=self.source, dims=self.dims)
 
 
-def read_table(source: str | Path | pd.DataFrame | xr.Dataset) -> RunTable:
+def read_table(
+    source: str | Path | pd.DataFrame | xr.Dataset, *, columns: Mapping[str, str] | None = None
+) -> RunTable:
     """Read and validate a run table.
 
     Args:
         source: A `.csv` or `.parquet` file, or a table in memory: a frame with one row for each measurement,
             or a dataset with one variable for each metric over `task`, `weight`, `size` and perhaps `seed`,
             `testset`, `step`, …, where NaN is an absent measurement.
+        columns: What the source calls the columns of a run table, `{"size": "params"}`. With one `*`,
+            `{"mixture": "train_*"}` gathers a mixture from a column for each source, and
+            `{"value": "valid_*"}` makes rows of a column for each task.
 
     Raises:
         TableError: If the file or anything in it is wrong; the message names file, row and remedy.
+        ValueError: If `columns` names no column of a run table, or has a `*` elsewhere.
     """
+    mapping = ColumnMap(columns=columns or {})
     if isinstance(source, xr.Dataset):
-        frame, locator = read_cells(source)
+        frame, locator = read_cells(_rename(source, mapping))
         unread = [str(name) for name in source.coords if name not in KINDS]
-        return _validate(frame, [*frame.columns, *unread], locator)
+        return _validate(frame, [*frame.columns, *unread], locator, ColumnMap())
     if isinstance(source, pd.DataFrame):
-        frame = _flatten_index(source)
-        return _validate(frame, list(frame.columns), RowLocator(source="table"))
+        frame = _flatten_index(source, mapping)
+        return _validate(frame, list(frame.columns), RowLocator(source="table"), mapping)
     path = Path(source)
-    frame, names = _read_file(path)
-    return _validate(frame, names, RowLocator(source=str(path)))
+    frame, names = _read_file(path, mapping)
+    return _validate(frame, names, RowLocator(source=str(path)), mapping)
 
 
-def _validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> RunTable:
-    valid = validate(_number_rows(frame), names, locator)
-    warnings = (*column_warnings(names, list(KINDS)), *task_warnings(valid["task"].unique()))
+def _rename(dataset: xr.Dataset, mapping: ColumnMap) -> xr.Dataset:
+    wrong = [column for column in mapping.columns.values() if column not in dataset.variables]
+    if wrong:
+        known = ", ".join(map(str, dataset.variables))
+        raise TableError(f"dataset: no variable `{wrong[0]}` that `columns` names; it has {known}.")
+    return dataset.rename({column: name for name, column in mapping.columns.items()})
+
+
+def _validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator, mapping: ColumnMap) -> RunTable:
+    mapping.require(names, locator.source)
+    known = mapping.names(names)
+    metric = metric_of_column(mapping.file_column("value"))
+    table = mapping.apply(_number_rows(frame, mapping), locator)
+    valid, inferred = validate(table, known, locator, metric=metric)
+    warnings = (*column_warnings(known, list(KINDS)), *task_warnings(valid["task"].unique()), *inferred)
     return RunTable(
         frame=valid,
         source=locator.source,
@@ -76,23 +104,25 @@ def _validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) ->
     )
 
 
-def _flatten_index(frame: pd.DataFrame) -> pd.DataFrame:
-    """Turn index levels that are named like columns into columns, and strip the names."""
-    levels = [name for name in frame.index.names if name in KINDS and name not in frame.columns]
+def _flatten_index(frame: pd.DataFrame, mapping: ColumnMap) -> pd.DataFrame:
+    """Turn index levels that are read into columns, and strip the names."""
+    read = mapping.kinds([str(name) for name in frame.index.names])
+    levels = [name for name in frame.index.names if name in read and name not in frame.columns]
     flat = frame.reset_index(levels) if levels else frame
     return flat.set_axis(pd.Index([str(name).strip() for name in flat.columns]), axis="columns")
 
 
-def _number_rows(frame: pd.DataFrame) -> pd.DataFrame:
+def _number_rows(frame: pd.DataFrame, mapping: ColumnMap) -> pd.DataFrame:
     """Add the row numbers of a spreadsheet, whose header is row 1, then leave out blank rows."""
-    known = frame.loc[:, [name in KINDS for name in frame.columns]]
+    read = mapping.kinds(list(frame.columns))
+    known = frame.loc[:, [name in read for name in frame.columns]]
     numbered = known.reset_index(drop=True).assign(row=range(2, len(frame) + 2))
     blank = known.isna().all(axis=1).to_numpy()
     return numbered[~blank].reset_index(drop=True)
 
 
-def _read_file(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    readers: dict[str, Callable[[Path], tuple[pd.DataFrame, list[str]]]] = {
+def _read_file(path: Path, mapping: ColumnMap) -> tuple[pd.DataFrame, list[str]]:
+    readers: dict[str, Callable[[Path, ColumnMap], tuple[pd.DataFrame, list[str]]]] = {
         ".csv": _read_csv,
         ".parquet": _read_parquet,
     }
@@ -113,27 +143,29 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, list[str]]:
             raise TableError(
                 f"{path}: the file is empty; a run table needs a header and a row for each measurement."
             )
-        return reader(path)
+        return reader(path, mapping)
     except OSError as error:
         raise TableError(f"{path}: cannot be read ({error.strerror or error}).") from error
 
 
-def _read_csv(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    frame, names = read_csv(path, required=REQUIRED, kinds=KINDS)
-    return _flatten_index(frame), names
+def _read_csv(path: Path, mapping: ColumnMap) -> tuple[pd.DataFrame, list[str]]:
+    required, usual = (tuple(mapping.file_column(name) for name in names) for names in (REQUIRED, _USUAL))
+    frame, names = read_csv(path, required=required, usual=usual, kinds=mapping.kinds)
+    return _flatten_index(frame, mapping), names
 
 
-def _read_parquet(path: Path) -> tuple[pd.DataFrame, list[str]]:
+def _read_parquet(path: Path, mapping: ColumnMap) -> tuple[pd.DataFrame, list[str]]:
     try:
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            known = [name for name in names if name.strip() in KINDS]
+            read = mapping.kinds([name.strip() for name in names])
+            known = [name for name in names if name.strip() in read]
             frame = file.read(columns=known).to_pandas(ignore_metadata=True)
     except pa.ArrowException as error:
         raise TableError(
             f"{path}: not a Parquet file ({str(error).splitlines()[0].rstrip('.')}); write it again."
         ) from error
-    return _flatten_index(frame), [name.strip() for name in names]
+    return _flatten_index(frame, mapping), [name.strip() for name in names]
 
 
 def example_table() -> RunTable:

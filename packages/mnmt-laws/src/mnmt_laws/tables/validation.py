@@ -9,6 +9,8 @@ import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import (
+    CEILINGS,
+    IMPLIED,
     KNOWN_METRICS,
     LABELS,
     NUMBERS,
@@ -17,17 +19,20 @@ from mnmt_laws.tables.columns import (
     read_labels,
     read_numbers,
 )
-from mnmt_laws.tables.mixture import parse_mixture
-from mnmt_laws.tables.row_location import RowLocator, format_value, reject
+from mnmt_laws.tables.mixture_column import complete_mixtures
+from mnmt_laws.tables.row_location import RowLocator, reject
 
 ROLES = ("fit", "held-out")
-CELL = (
-    "architecture", "size", "encoder_size", "decoder_size", "mixture", "task", "weight", "testset", "metric",
-    "seed",
+CURVE = (
+    "run", "architecture", "size", "encoder_size", "decoder_size", "mixture", "task", "weight",
+    "unique_tokens", "testset", "metric", "seed",
 )  # fmt: skip
+"""Columns in which the measurements of one run's learning curve agree."""
+
+CELL = (*CURVE[1:], "step", "tokens")
 """Columns in which two measurements must differ; the same runs may be repeated with other seeds."""
 
-_TOLERANCE = 1e-6
+_FLOPS_PER_TOKEN = 6
 
 
 def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
@@ -42,6 +47,7 @@ def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
             if percentages and not (weight < 0).any()
             else "`weight` must be in [0, 1]; give the task's share of the mixture",
         ),
+        "unique_tokens": (table["unique_tokens"] <= 0, "`unique_tokens` must be above 0"),
         "value": (
             (table["metric"] == "loss") & (table["value"] <= 0),
             "a loss must be above 0 nats per token; give the cross-entropy, not the log-likelihood",
@@ -54,57 +60,12 @@ def check_values(table: pd.DataFrame, locator: RowLocator) -> None:
     }
     for column, (wrong, rule) in rules.items():
         reject(np.asarray(wrong), table, locator, rule, table[column])
-
-
-def check_mixtures(table: pd.DataFrame, locator: RowLocator) -> None:
-    """Raise TableError if a mixture cannot be read, or disagrees with the row's weight."""
-    codes, texts = pd.factorize(table["mixture"])
-    weights = [_parse(text, table, locator) if text else None for text in texts]
-    combinations = pd.DataFrame({"code": codes, "task": table["task"], "weight": table["weight"]})
-    for code, task, weight in combinations.drop_duplicates().itertuples(index=False):
-        known = weights[code]
-        if known is not None and abs(known.get(task, 0.0) - weight) > _TOLERANCE:
-            wrong = combinations.eq([code, task, weight]).all(axis=1).to_numpy()
-            one, other = format_value(weight), format_value(known.get(task, 0.0))
-            rule = f"`weight` of {task} is {one}, but `mixture` gives it {other}; they must agree"
-            reject(wrong, table, locator, rule)
-
-
-def _parse(text: str, table: pd.DataFrame, locator: RowLocator) -> dict[str, float]:
-    try:
-        return parse_mixture(text, "")
-    except TableError:
-        first = int(table["mixture"].eq(text).to_numpy().argmax())
-        return parse_mixture(text, locator.name(table, first))
-
-
-def check_run_weights(table: pd.DataFrame, locator: RowLocator) -> None:
-    """Raise TableError if the weights of one run's tasks sum to more than 1.
-
-    Raises:
-        TableError: Naming the first such run.
-    """
-    model = ["run", "architecture", "size", "seed"]
-    named = table[table["run"] != ""]
-    shares = named.drop_duplicates([*model, "task", "weight"])
-    totals = shares.groupby(model, sort=False, dropna=False)["weight"].transform("sum")
-    wrong = (totals > 1 + _TOLERANCE).to_numpy()
-    if not wrong.any():
-        return
-    first = shares.iloc[int(wrong.argmax())]
-    run_rows = shares[
-        (shares[model].eq(first[model]) | (shares[model].isna() & first[model].isna())).all(axis=1)
-    ]
-    listed = ", ".join(
-        f"{task} {format_value(weight)}"
-        for task, weight in zip(run_rows["task"], run_rows["weight"], strict=True)
-    )
-    positions = np.flatnonzero(table["row"].isin(run_rows["row"].iloc[:2]))
-    raise TableError(
-        f"{locator.name(table, *map(int, positions))}: the weights of run {first['run']} sum to "
-        f"{run_rows['weight'].sum():g} ({listed}); give each trained model its own `run`, "
-        f"and weights that sum to at most 1."
-    )
+    for metric, ceiling in CEILINGS.items():
+        if ceiling is not None:
+            rows = table["metric"].eq(metric).to_numpy()
+            wrong = rows & ~table["value"].between(0, ceiling).to_numpy()
+            rule = f"{metric} must be in [0, {ceiling:g}]; correct the value, or the row's `metric`"
+            reject(wrong, table, locator, rule, table["value"])
 
 
 def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLocator) -> None:
@@ -128,23 +89,30 @@ def require_unique(table: pd.DataFrame, columns: Sequence[str], locator: RowLoca
     )
 
 
-def validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> pd.DataFrame:
-    """Return the table's known columns, typed and checked; absent optional columns are empty.
+def validate(
+    frame: pd.DataFrame, names: Sequence[str], locator: RowLocator, *, metric: str = "loss"
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the table's known columns, typed and checked, and what was inferred.
+
+    Absent optional columns are empty. An absent `task` is `all`, an absent `metric` is `metric`, an absent
+    `weight` is the mixture's, and absent `tokens` are flops / (6 size) where there are flops.
 
     Args:
         frame: A table with a `row` column of spreadsheet row numbers.
         names: All columns of the table, also those that are not read.
         locator: How messages name its rows.
+        metric: The metric of a table without a column `metric`.
 
     Raises:
         TableError: At the first thing that is wrong.
     """
     _require_columns(frame, names, locator.source)
     table = pd.DataFrame({"row": frame["row"]})
-    for column in ("task", "metric"):
-        table[column] = read_labels(frame, column, locator, required=True)
+    for column, default in {"task": "all", "metric": metric}.items():
+        known = frame if column in frame.columns else frame.assign(**{column: default})
+        table[column] = read_labels(known, column, locator, required=True)
     for column in ("size", "weight", "value"):
-        table[column] = read_numbers(frame, column, locator, required=True)
+        table[column] = read_numbers(frame, column, locator, required=column != "weight")
     for column in LABELS:
         table[column] = read_labels(frame, column, locator, required=False)
     for column in NUMBERS:
@@ -152,10 +120,20 @@ def validate(frame: pd.DataFrame, names: Sequence[str], locator: RowLocator) -> 
     table["role"] = table["role"].replace("", "fit")
     table["metric"] = table["metric"].map(_spelling_of(table["metric"])).astype(object)
     check_values(table, locator)
-    check_mixtures(table, locator)
-    check_run_weights(table, locator)
-    require_unique(table, ["run", "step", *CELL], locator)
-    return table
+    table, rounded = complete_mixtures(table, locator, has_weights="weight" in frame.columns)
+    table, computed = _complete_tokens(table)
+    require_unique(table, ["run", *CELL], locator)
+    return table, (*rounded, *computed)
+
+
+def _complete_tokens(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the table with tokens computed from FLOPs where it has these and no tokens, and a warning."""
+    if table["tokens"].notna().any() or table["flops"].isna().all():
+        return table, ()
+    tokens = table["flops"] / (_FLOPS_PER_TOKEN * table["size"])
+    return table.assign(tokens=tokens), (
+        "`tokens` are computed as flops / (6 size), for there is no such column.",
+    )
 
 
 def _spelling_of(metrics: pd.Series) -> dict[str, str]:
@@ -170,13 +148,23 @@ def _require_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> 
     if repeated:
         count = names.count(repeated[0])
         raise TableError(f"{source} row 1: {count} columns are called `{repeated[0]}`; remove all but one.")
-    missing = [column for column in REQUIRED if column not in names]
+    close = {name: _meant(name, names) for name in (*REQUIRED, *IMPLIED) if name not in names}
+    missing = [name for name, meant in close.items() if name in REQUIRED or meant]
     if missing:
-        close = closest(missing[0], names)
-        hint = f" (is `{close}` meant?)" if close else ""
+        name, meant = missing[0], close[missing[0]]
+        hint = f" (is `{meant}` meant?)" if meant else ""
         raise TableError(
-            f"{source} row 1: no column `{missing[0]}`{hint}; a run table needs {', '.join(REQUIRED)}, "
-            f"but has {', '.join(filter(None, names)) or 'no columns'}."
+            f"{source} row 1: no column `{name}`{hint}; rename the one that holds it, or name it with "
+            f"--column {name}={meant or 'COLUMN'}: the table has "
+            f"{', '.join(filter(None, names)) or 'no columns'}."
         )
     if frame.empty:
         raise TableError(f"{source}: has a header but no rows; add a row for each measurement.")
+
+
+def _meant(name: str, names: Sequence[str]) -> str | None:
+    """Return the column of the table that is probably meant by the name of an absent one."""
+    metrics = [column for column in names if column.casefold() in KNOWN_METRICS]
+    if name == "value" and metrics:
+        return metrics[0]
+    return closest(name, names, cutoff=0.6 if name in REQUIRED else 0.8)

@@ -1,0 +1,144 @@
+"""Which columns of a file are those of a run table, and wide tables made long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from mnmt_laws.errors import TableError
+from mnmt_laws.tables.columns import KINDS, closest, read_numbers
+from mnmt_laws.tables.mixture import format_mixture
+from mnmt_laws.tables.row_location import RowLocator
+
+_STARRED = {"mixture": "source", "value": "task"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnMap:
+    """The names that a file gives to the columns of a run table."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """The file's column by the run table's, `{"size": "params"}`. One `*` in that of `mixture` stands for a
+    source, each with a column of weights; one `*` in that of `value` for a task, each with one of values.
+    """
+
+    def __post_init__(self) -> None:
+        for name, pattern in self.columns.items():
+            if name not in KINDS:
+                meant = closest(name, KINDS)
+                hint = f" (is `{meant}` meant?)" if meant else ""
+                raise ValueError(
+                    f"`columns` must name columns of a run table{hint}, but names {name!r}; they are "
+                    f"{', '.join(KINDS)}."
+                )
+            stars = pattern.count("*")
+            if stars > (name in _STARRED):
+                most = "one `*`" if name in _STARRED else "no `*`"
+                raise ValueError(f"`columns` must have {most} in that of `{name}`, but has {pattern!r}.")
+            if name == "value" and stars and "task" in self.columns:
+                raise ValueError(f"`columns` must leave `task` out: {pattern!r} names the tasks.")
+
+    def file_column(self, name: str) -> str:
+        """Return the file's name, or its pattern, of a run table's column."""
+        return self.columns.get(name, name)
+
+    def starred(self, name: str, names: Sequence[str]) -> dict[str, str]:
+        """Return the file's columns that a pattern matches, by what its star stands for."""
+        head, star, tail = self.file_column(name).partition("*")
+        least = len(head) + len(tail) + 1
+        return {
+            column[len(head) : len(column) - len(tail)]: column
+            for column in (names if star else ())
+            if column.startswith(head) and column.endswith(tail) and len(column) >= least
+        }
+
+    def kinds(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the kind of each column of a file that is read; text where it is read as both."""
+        kinds = {name: KINDS[name] for name in names if name in KINDS and name not in self.columns}
+        for target, column in self.columns.items():
+            if "*" in column:
+                kinds |= dict.fromkeys(self.starred(target, names).values(), "number")
+            elif column in names and kinds.get(column) != "text":
+                kinds[column] = KINDS[target]
+        return kinds
+
+    def names(self, names: Sequence[str]) -> list[str]:
+        """Return the columns of the run table that a file makes, then those of its own that are not read."""
+        read = self.kinds(names)
+        present = [name for name in names if name in KINDS and name not in self.columns]
+        tasks = ["task"] if "*" in self.file_column("value") and "task" not in present else []
+        return [
+            *present,
+            *self.columns,
+            *tasks,
+            *(name for name in names if name not in read and name not in KINDS),
+        ]
+
+    def require(self, names: Sequence[str], source: str) -> None:
+        """Check that the file has every column that is named.
+
+        Raises:
+            TableError: If one is absent.
+        """
+        for target, column in self.columns.items():
+            if column in names or self.starred(target, names):
+                continue
+            meant = closest(column.replace("*", ""), names)
+            hint = f" (is `{meant}` meant?)" if meant else ""
+            like = "like " if "*" in column else ""
+            raise TableError(
+                f"{source} row 1: no column {like}`{column}`{hint} for `{target}`; the table has "
+                f"{', '.join(filter(None, names))}."
+            )
+
+    def apply(self, frame: pd.DataFrame, locator: RowLocator) -> pd.DataFrame:
+        """Return a file's columns as those of a run table, with a row for each task of a wide one.
+
+        Args:
+            frame: Columns of the file that are read, and `row`.
+            locator: How messages name its rows.
+
+        Raises:
+            TableError: If a weight or value of a starred column is no finite number.
+        """
+        if not self.columns:
+            return frame
+        names = list(frame.columns)
+        table = frame[
+            [name for name in names if (name in KINDS or name == "row") and name not in self.columns]
+        ]
+        plain = {name: frame[column] for name, column in self.columns.items() if "*" not in column}
+        table = table.assign(**plain)
+        if sources := self.starred("mixture", names):
+            table = table.assign(mixture=_gather_mixtures(frame, sources, locator))
+        if tasks := self.starred("value", names):
+            table = _melt_values(table, frame, tasks, locator)
+        return table
+
+
+def _gather_mixtures(frame: pd.DataFrame, sources: Mapping[str, str], locator: RowLocator) -> pd.Series:
+    """Return the mixture of each row as text, of its sources above 0; empty where all fields are."""
+    numbers = [read_numbers(frame, column, locator, required=False) for column in sources.values()]
+    weights = np.stack([column.to_numpy() for column in numbers], axis=1)
+    empty = np.isnan(weights).all(axis=1)
+    distinct, codes = np.unique(np.nan_to_num(weights), axis=0, return_inverse=True)
+    texts = [
+        format_mixture({name: weight for name, weight in zip(sources, row, strict=True) if weight})
+        for row in distinct
+    ]
+    return pd.Series(np.where(empty, "", np.array(texts, dtype=object)[codes.ravel()]), index=frame.index)
+
+
+def _melt_values(
+    table: pd.DataFrame, frame: pd.DataFrame, tasks: Mapping[str, str], locator: RowLocator
+) -> pd.DataFrame:
+    """Return a row for each task that was measured, those of one row of the file together."""
+    values = [read_numbers(frame, column, locator, required=False).to_numpy() for column in tasks.values()]
+    flat = np.stack(values, axis=1).ravel()
+    long = table.loc[table.index.repeat(len(tasks))]
+    long = long.assign(task=list(tasks) * len(table), value=flat)
+    rows: pd.DataFrame = long[~np.isnan(flat)].reset_index(drop=True)
+    return rows

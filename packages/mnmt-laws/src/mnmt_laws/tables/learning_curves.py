@@ -1,0 +1,132 @@
+"""Learning curves: the last measurement of every run, or all runs at a common length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mnmt_laws.arrays import Array
+from mnmt_laws.errors import TableError
+from mnmt_laws.tables.columns import is_rising
+from mnmt_laws.tables.validation import CURVE
+
+Positions = np.ndarray[tuple[int], np.dtype[np.intp]]
+
+LENGTHS = ("tokens", "step")
+_READ = ("value", "step", "tokens", "flops")
+_NAMED = 5
+_SAME = 1e-9
+
+
+def last_measurements(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the last row of each run's learning curve; a row without a `run` is a run of its own."""
+    length = frame["step"].fillna(frame["tokens"])
+    last = length.groupby(curve_numbers(frame)).transform("max")
+    return frame[length.isna() | (length == last)]
+
+
+def curve_numbers(frame: pd.DataFrame) -> Positions:
+    """Return (n,) the number of the learning curve that each row belongs to."""
+    numbers = frame.groupby(list(CURVE), dropna=False, sort=False).ngroup().to_numpy()
+    return np.asarray(np.where(frame["run"] == "", len(frame) + np.arange(len(frame)), numbers))
+
+
+def check_length(at: Mapping[str, float]) -> tuple[str, float]:
+    """Return the column and the length of `at`.
+
+    Raises:
+        ValueError: If it does not name one of `tokens` and `step` with a number above 0.
+    """
+    items = list(at.items())
+    if len(items) != 1 or items[0][0] not in LENGTHS or not items[0][1] > 0:
+        raise ValueError(f"`at` must give `tokens` or `step` a number above 0, but is {dict(at)}.")
+    return items[0][0], float(items[0][1])
+
+
+def read_at(
+    frame: pd.DataFrame, at: Mapping[str, float], source: str
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return a row for each run at a common length, and a warning of those that were not measured so long.
+
+    Between two measurements of a run, the logarithm of the value is linear in the logarithm of the length
+    (of a metric that rises, the value itself); so are the logarithms of the other numbers of a curve. A curve
+    is not read before its first measurement or after its last.
+
+    Args:
+        frame: Measurements of one metric; rows without a `run` are runs of one measurement.
+        at: `{"tokens": 1e9}` or `{"step": 2000}`.
+        source: Name of the table, for messages.
+
+    Raises:
+        TableError: If the table lacks the column, or no run reaches the length.
+        ValueError: If `at` is no length.
+    """
+    column, length = check_length(at)
+    known = frame[frame[column].gt(0)].assign(curve=curve_numbers)
+    if known.empty:
+        raise TableError(f"{source}: no `{column}` above 0 in any row; leave `at` (--at) out.")
+    known = known.sort_values(["curve", column], kind="stable")
+    positions = known[column].to_numpy(float)
+    starts, ends = _extent(known["curve"].to_numpy())
+    near = np.abs(positions / length - 1) <= _SAME
+    below = (positions <= length) | near
+    before = np.add.reduceat(below, starts) + starts - 1  # the last measurement up to the length
+    reached = (before >= starts) & ((before < ends - 1) | near[np.maximum(before, 0)])
+    before = before[reached]
+    after = np.where(near[before], before, np.minimum(before + 1, len(known) - 1))
+    rows = known.iloc[after].drop(columns="curve")
+    span = np.log(positions[after] / positions[before])
+    share = np.where(span > 0, np.log(length / positions[before]) / np.where(span > 0, span, 1.0), 1.0)
+    falls = ~rows["metric"].map(is_rising).to_numpy(bool)
+    logs = {name: falls if name == "value" else np.ones_like(falls) for name in _READ}
+    numbers = {
+        name: _between(known[name].to_numpy(float), before, after, share, log=log)
+        for name, log in logs.items()
+    }
+    rows = rows.assign(**numbers).assign(**{column: length})
+    left_out = known.iloc[starts[~reached]]
+    if rows.empty:
+        raise TableError(f"{source}: no run is measured up to {column} {length:g}; choose a smaller one.")
+    return rows, _left_out_warning(left_out, rows, column, length)
+
+
+def _extent(curves: Positions) -> tuple[Positions, Positions]:
+    """Return the first row of each curve, and the row after its last."""
+    starts = np.flatnonzero(np.r_[True, curves[1:] != curves[:-1]])
+    return starts, np.append(starts[1:], len(curves))
+
+
+def _between(
+    values: Array, before: Positions, after: Positions, share: Array, *, log: NDArray[np.bool_]
+) -> Array:
+    """Return values between two measurements: linear in `share`, or where `log`, their logarithms."""
+    low, high = values[before], values[after]
+    log = log & (low > 0) & (high > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        geometric = np.exp(np.log(low) + share * (np.log(high) - np.log(low)))
+    read = np.where(log, geometric, low + share * (high - low))
+    return np.asarray(np.where(share == 1, high, read))
+
+
+def _left_out_warning(
+    left_out: pd.DataFrame, rows: pd.DataFrame, column: str, length: float
+) -> tuple[str, ...]:
+    """Return a warning that names runs of which nothing is left."""
+    remain = set(run_names(rows))
+    names = [name for name in dict.fromkeys(run_names(left_out)) if name not in remain]
+    if not names:
+        return ()
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    runs = "1 run is" if len(names) == 1 else f"{len(names)} runs are"
+    return (
+        f"{runs} not measured up to {column} {length:g}, or only beyond it, and left out: "
+        f"{', '.join(names[:_NAMED])}{more}.",
+    )
+
+
+def run_names(rows: pd.DataFrame) -> pd.Series:
+    """Return the run of each row, or `row 5` where it has none."""
+    return rows["run"].where(rows["run"] != "", "row " + rows["row"].astype(str))
