@@ -37,6 +37,8 @@ from .fitting.storage import save as save
 from .fitting.uncertainty import ClusterBootstrap as ClusterBootstrap
 from .fitting.uncertainty import Perturbation as Perturbation
 from .fitting.uncertainty import ResidualBootstrap as ResidualBootstrap
+from .laws.known import KnownLaw as KnownLaw
+from .laws.known import example_law as example_law
 from .report.build import Report as Report
 from .report.build import build_report as build_report
 from .tables.collect import collect as collect

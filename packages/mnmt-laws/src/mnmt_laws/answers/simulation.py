@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mnmt_laws.laws.fraction import hump
+from mnmt_laws.laws.known import KnownLaw
 from mnmt_laws.tables.mixture import format_mixture
+
+Mixture = Mapping[str, float]
+_PREDICTORS = ("size", "encoder_size", "decoder_size", "tokens", "unique_tokens", "flops", "weight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +47,15 @@ class TaskLaw:
         if self.l_inf < 0:
             raise ValueError(f"`l_inf` must be at least 0, but is {self.l_inf}.")
 
+    @property
+    def known(self) -> KnownLaw:
+        """The same law by its name."""
+        names = ("alpha", "beta", "l_inf", "c1", "c2", "c3")
+        return KnownLaw(
+            law="simplex-capacity" if isinstance(self.c1, Mapping) else "capacity",
+            parameters={name: getattr(self, name) for name in names},
+        )
+
     def fraction(self, weight: float, partners: Mapping[str, float] | None = None) -> float:
         """Return f̂ of the task at a weight, beside partners of some weights."""
         gain = self.c1 if isinstance(self.c1, float | int) else _mean_gain(self.c1, partners or {})
@@ -58,46 +73,81 @@ def _mean_gain(gains: Mapping[str, float], partners: Mapping[str, float]) -> flo
 
 
 def simulate(
-    laws: Mapping[str, TaskLaw],
+    laws: Mapping[str, TaskLaw | KnownLaw],
     *,
     sizes: Sequence[float],
+    lengths: Sequence[float] = (),
+    unique_tokens: Sequence[float] = (),
+    encoder_shares: Sequence[float] = (),
     weights: Sequence[float] = (),
-    mixtures: Sequence[Mapping[str, float]] = (),
+    mixtures: Sequence[Mixture] = (),
     noise: float = 0.0,
     seed: int = 0,
+    seeds: int = 1,
 ) -> pd.DataFrame:
     """Make the run table of models whose losses obey `laws`.
 
     Args:
-        laws: Tasks and their laws.
+        laws: Tasks and their laws. One that no mixture names is a test set that nobody trains on.
         sizes: N of each model, parameters.
+        lengths: D of each model, tokens; without them the table has no column `tokens`.
+        unique_tokens: Different tokens of each task that each model can see.
+        encoder_shares: Shares of a model's parameters that its encoder has.
         weights: Share of the first of two tasks in each mixture.
         mixtures: Weights of the tasks in each mixture, in place of `weights` or beside them.
         noise: Standard deviation of Gaussian noise on each loss, as a share of it.
         seed: Seed of the noise.
+        seeds: Models of each kind, which differ by their noise.
 
     Returns:
-        A row for each size, mixture and task with a weight above 0.
+        A row for each size, length, mixture, seed and task; without those of weight 0 unless the task's law
+        knows them.
     """
     if weights and len(laws) != 2:
         raise ValueError(f"`laws` must hold two tasks for `weights`, but holds {len(laws)}; give `mixtures`.")
     pairs = [dict(zip(laws, (first, round(1.0 - first, 12)), strict=True)) for first in weights]
-    rng = np.random.default_rng(seed)
-    rows = [
-        {
-            "run": f"{size:g}-{format_mixture(mixture)}",
-            "mixture": format_mixture(mixture),
-            "size": size,
-            "task": task,
-            "weight": weight,
-            "metric": "loss",
-            "value": laws[task].loss(size, weight, {name: p for name, p in mixture.items() if name != task})
-            * (1.0 + noise * rng.standard_normal()),
-            "irreducible": laws[task].l_inf,
-        }
-        for size in sizes
-        for mixture in [*pairs, *mixtures]
-        for task, weight in mixture.items()
-        if weight > 0
-    ]
-    return pd.DataFrame(rows)
+    known = {task: law.known if isinstance(law, TaskLaw) else law for task, law in laws.items()}
+    axes = {
+        "size": sizes, "tokens": lengths, "unique_tokens": unique_tokens, "encoder": encoder_shares,
+        "mixture": [*pairs, *mixtures], "seed": range(seeds) if seeds > 1 else (),
+    }  # fmt: skip
+    table = pd.DataFrame(_rows(known, {name: values for name, values in axes.items() if len(values)}))
+    if "encoder" in table:
+        table["encoder_size"] = table["encoder"] * table["size"]
+        table["decoder_size"] = table["size"] - table["encoder_size"]
+    if "tokens" in table:
+        table["flops"] = 6.0 * table["size"] * table["tokens"]
+    filled = [_fill(known[str(task)], str(task), rows) for task, rows in table.groupby("task", sort=False)]
+    table = pd.concat(filled).sort_index().drop(columns=["weights", "encoder"], errors="ignore")
+    table["value"] *= 1.0 + noise * np.random.default_rng(seed).standard_normal(len(table))
+    return table
+
+
+def _rows(laws: Mapping[str, KnownLaw], axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each model and task, without its loss."""
+    for values in itertools.product(*axes.values()):
+        model = dict(zip(axes, values, strict=True))
+        weights = model.pop("mixture")
+        mixture = format_mixture(weights)
+        details = "".join(f"-{name}{value:g}" for name, value in model.items() if name != "size")
+        model |= {"run": f"{model['size']:g}-{mixture}{details}", "mixture": mixture}
+        for task, law in laws.items():
+            if weights.get(task, 0.0) > 0 or getattr(law.definition, "zero_shot", False):
+                yield model | {"task": task, "weight": weights.get(task, 0.0), "weights": weights}
+
+
+def _fill(law: KnownLaw, task: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return one task's rows with their losses."""
+    names = [name for name in _sources(list(rows["weights"])) if name != task]
+    if not rows["weight"].any():
+        names = names[1:]  # the reference, whose coefficients are 1
+    partners = sorted(names)
+    x = {name: rows[name].to_numpy(float) for name in _PREDICTORS if name in rows}
+    x["partners"] = np.array([[weights.get(name, 0.0) for name in partners] for weights in rows["weights"]])
+    return rows.assign(metric="loss", value=law.losses(x, partners), irreducible=law.limits(x, partners))
+
+
+def _sources(mixtures: Sequence[Mixture]) -> list[str]:
+    """Return what mixtures give weight to, that of the largest mean weight first."""
+    means = pd.DataFrame(list(mixtures)).fillna(0.0).mean()
+    return [str(name) for name in means[means > 0].sort_values(ascending=False, kind="stable").index]

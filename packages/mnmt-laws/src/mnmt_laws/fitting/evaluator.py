@@ -43,7 +43,9 @@ class LawEvaluator:
 
     def partners_of(self, task: str) -> list[str]:
         """Return the other sources of a task's mixtures, in the order of its parameters."""
-        name = next(p.name for p in self.law.parameters if p.varies == "partner")
+        name = next((p.name for p in self.law.parameters if p.varies == "partner"), None)
+        if name is None:
+            return [source for source in self.sources if source != task]
         known = self.estimates[name].sel(task=task).dropna("partner")
         return [str(source) for source in known.partner.values]
 

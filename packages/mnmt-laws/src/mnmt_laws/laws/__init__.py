@@ -7,17 +7,29 @@ from typing import Literal
 from mnmt_laws.laws.capacity import CAPACITY_LAWS
 from mnmt_laws.laws.data_size import Chinchilla, Gordon
 from mnmt_laws.laws.law import Fraction, Law, Parameter, Values, exponent, factor, limit
-from mnmt_laws.laws.power import POWER_LAWS, Bivariate, Zhang
+from mnmt_laws.laws.length import LENGTH_LAWS
+from mnmt_laws.laws.mixture import MIXTURE_LAWS
+from mnmt_laws.laws.multilingual import MULTILINGUAL_LAWS
+from mnmt_laws.laws.power import POWER_LAWS, SINGLE_LAWS
 
 LawName = Literal[
     "power", "per-weighting", "joint", "limit-varies", "exponent-varies",
-    "capacity", "linear-capacity", "simplex-capacity",
-    "bivariate", "zhang", "chinchilla", "gordon",
+    "capacity", "linear-capacity", "simplex-capacity", "transfer-capacity",
+    "length", "length-shared", "length-coupled", "length-full", "simplex-length", "simplex-length-transfer",
+    "share", "share-coupled", "share-tied", "simplex-share", "transfer-share",
+    "transfer", "ye", "mixture-limit", "mixture-additive", "shukor", "shukor-joint",
+    "chinchilla", "chinchilla-tied", "chinchilla-own", "muennighoff",
+    "he", "atlas", "atlas-repeated", "atlas-languages", "chen",
+    "bivariate", "zhang", "zhang-flops", "gordon",
 ]  # fmt: skip
 
 LAWS: dict[str, Law] = {
-    law.name: law for law in (*POWER_LAWS, *CAPACITY_LAWS, Bivariate(), Zhang(), Chinchilla(), Gordon())
-}
+    law.name: law
+    for law in (
+        *POWER_LAWS, *CAPACITY_LAWS, *LENGTH_LAWS, *MIXTURE_LAWS, Chinchilla(), *MULTILINGUAL_LAWS,
+        *SINGLE_LAWS, Gordon(),
+    )
+}  # fmt: skip
 """The laws by name."""
 
 __all__ = ["LAWS", "Fraction", "Law", "LawName", "Parameter", "Values", "exponent", "factor", "limit"]

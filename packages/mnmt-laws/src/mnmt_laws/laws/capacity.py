@@ -10,6 +10,7 @@ import numpy as np
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws.fraction import Hump, Line, Simplex
 from mnmt_laws.laws.law import Fraction, Law, Parameter, Values, exponent, factor, limit
+from mnmt_laws.laws.transfer import Transfer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,9 @@ class Capacity(Law):
     equation: str
     formula: str
     fraction: Fraction
+
+    zero_shot: bool = False
+    """Whether f̂(0) > 0."""
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -80,5 +84,13 @@ CAPACITY_LAWS = (
         formula="L_i(N; p) = β_{1,i} (f̂_i(p) N)^(-α_i) + L∞^(i), "
         "f̂_i(p) = p_i + p_i^c2 (1 - p_i)^c3 Σ_j c1_j p_j / (1 - p_i)",
         fraction=Simplex(),
+    ),
+    Capacity(
+        name="transfer-capacity",
+        equation="Fernandes et al. 2023, eq. 11, with transfer between tasks",
+        formula="L_i(N; p) = β_{1,i} (f̂_i(p) N)^(-α_i) + L∞^(i), "
+        "f̂_i(p) = ((τ_0 + p_i^q + Σ_j τ_j p_j^q) / (τ_0 + 1))^(1/q)",
+        fraction=Transfer(),
+        zero_shot=True,
     ),
 )

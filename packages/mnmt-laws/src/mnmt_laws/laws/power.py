@@ -144,43 +144,62 @@ class Bivariate(Law):
 
 @dataclass(frozen=True)
 class Zhang(Law):
-    """L = α (N_0 / N)^p + L∞, N_0 the smallest model: α is what growing without end would remove from it."""
+    """L = α (N_0 / N)^p + L∞: α is what growing without end would remove from a model of size N_0.
+
+    Zhang et al. take the smallest model as N_0; one `n_0` for all architectures makes their α comparable.
+    Their curves stand against FLOPs as well as parameters, hence `predictor`.
+    """
 
     name: str = "zhang"
     equation: str = "Zhang et al. 2022, eq. 7"
     formula: str = "L(N) = α (N_0 / N)^p + L∞"
+    predictor: str = "size"
+    n_0: float | None = None
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        """Size."""
-        return ("size",)
+        """Size, or FLOPs."""
+        return (self.predictor,)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """p, α and L∞."""
         return (
             exponent("exponent", "scaling exponent p"),
-            factor("factor", "reducible loss α of the smallest model"),
+            factor("factor", "reducible loss α of a model of size N_0"),
             limit(),
         )
 
     def pivot(self, values: Array) -> float:
-        """Return N_0, the smallest size."""
-        return float(values.min())
+        """Return N_0, by default the smallest size."""
+        return float(values.min()) if self.n_0 is None else self.n_0
 
     def features(self, x: Values, theta: Values) -> dict[str, Array]:
         """Return (N_0 / N)^p and 1."""
-        power = np.exp(-theta["exponent"] * np.log(x["size"]))
+        power = np.exp(-theta["exponent"] * np.log(x[self.predictor]))
         return {"factor": power, "l_inf": np.ones_like(power)}
 
     def slopes(self, x: Values, theta: Values, parts: Values) -> dict[str, Array]:
         """Return the derivative in p."""
-        return {"exponent": -np.log(x["size"]) * parts["factor"]}
+        return {"exponent": -np.log(x[self.predictor]) * parts["factor"]}
 
     def publish(self, values: Values, pivots: Mapping[str, float]) -> dict[str, Array]:
         """Return the parameters and N_0."""
-        return {**values, "n_0": np.full_like(values["factor"], pivots["size"])}
+        return {**values, "n_0": np.full_like(values["factor"], pivots[self.predictor])}
 
     def predict(self, x: Values, published: Values, sign: int) -> Array:
         """Return the published formula."""
-        return super().predict({"size": x["size"] / published["n_0"]}, published, sign)
+        relative = {self.predictor: x[self.predictor] / published["n_0"]}
+        return super().predict(relative, published, sign)
+
+
+SINGLE_LAWS = (
+    Bivariate(),
+    Zhang(),
+    Zhang(
+        name="zhang-flops",
+        equation="Zhang et al. 2022, eq. 7, against FLOPs",
+        formula="L(C) = α (C_0 / C)^p + L∞",
+        predictor="flops",
+    ),
+)

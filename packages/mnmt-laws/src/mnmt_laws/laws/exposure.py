@@ -1,0 +1,138 @@
+"""g(p), the share of a run's training that serves a task, and the composition of a mixture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from mnmt_laws.arrays import Array
+from mnmt_laws.laws.law import Fraction, Parameter, Values
+from mnmt_laws.laws.terms import Term, share_term, term_of
+
+TRANSFER = (0.0, 10.0)
+"""Range of a partner's tokens in tokens of the task."""
+
+
+class Exposure(Protocol):
+    """A form of g, with g(1) = 1."""
+
+    predictors: ClassVar[tuple[str, ...]]
+    formula: ClassVar[str]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its coefficients."""
+
+    def term(self, x: Values, theta: Values, fraction: Fraction) -> Term:
+        """Return g of every observation."""
+
+
+@dataclass(frozen=True)
+class OwnTokens:
+    """g = p: only the task's own tokens count."""
+
+    predictors: ClassVar[tuple[str, ...]] = ("weight",)
+    formula: ClassVar[str] = "p"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """None."""
+        return ()
+
+    def term(self, x: Values, theta: Values, fraction: Fraction) -> Term:
+        """Return p."""
+        return term_of(x["weight"])
+
+
+@dataclass(frozen=True)
+class SharedTokens:
+    """g = p^q: with q < 1 a task also learns from the tokens of others, whatever they are."""
+
+    predictors: ClassVar[tuple[str, ...]] = ("weight",)
+    formula: ClassVar[str] = "p^q"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Q."""
+        return (
+            Parameter(
+                name="q", meaning="exponent q of the weight in the exposure", kind="shape",
+                bounds=(0.0, 3.0), starts=(0.3, 0.7, 1.0),
+            ),
+        )  # fmt: skip
+
+    def term(self, x: Values, theta: Values, fraction: Fraction) -> Term:
+        """Return p^q."""
+        return term_of(x["weight"]).power("q", theta)
+
+
+@dataclass(frozen=True)
+class TransferredTokens:
+    """g = p + Σ_j τ_j p_j: a token of partner j is worth τ_j of the task's own."""
+
+    predictors: ClassVar[tuple[str, ...]] = ("weight", "partners")
+    formula: ClassVar[str] = "p_i + Σ_j τ_j p_j"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """τ for each partner."""
+        return (transfer("tau", "worth τ of a partner's token"),)
+
+    def term(self, x: Values, theta: Values, fraction: Fraction) -> Term:
+        """Return p_i + Σ_j τ_j p_j."""
+        return transferred(x["weight"], x, theta)
+
+
+@dataclass(frozen=True)
+class CapacityShare:
+    """g = f̂: the share of the parameters that serves a task is its share of the training, too."""
+
+    predictors: ClassVar[tuple[str, ...]] = ()
+    formula: ClassVar[str] = "f̂"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """None of its own."""
+        return ()
+
+    def term(self, x: Values, theta: Values, fraction: Fraction) -> Term:
+        """Return f̂."""
+        return share_term(fraction, x, theta)
+
+
+def transfer(name: str, meaning: str) -> Parameter:
+    """Return the worth of each partner, that of the task itself being 1."""
+    return Parameter(
+        name=name, meaning=meaning, kind="shape", varies="partner", bounds=TRANSFER, starts=(0.02, 0.3)
+    )
+
+
+def transferred(
+    direct: Array, x: Values, theta: Values, name: str = "tau", slope: Values | None = None
+) -> Term:
+    """Return direct + Σ_j τ_j p_j, where `direct` may depend on parameters by the derivatives in `slope`."""
+    total = direct + np.sum(theta[name][..., None, :] * x["partners"], axis=-1)
+    by_partner = x["partners"] / total[..., None]
+    return Term(
+        np.log(total), {key: value / total for key, value in (slope or {}).items()}, {name: by_partner}
+    )
+
+
+def own_share(x: Values) -> Array:
+    """Return the share that no partner has: the task's own, or the reference's if the task is no source."""
+    rest = 1.0 - np.sum(x["partners"], axis=-1)
+    return np.where(rest > 1e-9, rest, 0.0)
+
+
+def power_of_share(share: Array, exponent: Array) -> tuple[Array, Array]:
+    """Return share^exponent and its derivative in the exponent; both are 0 where the share is 0."""
+    log = np.log(np.where(share > 0, share, 1.0))
+    power = np.where(share > 0, np.exp(exponent * log), 0.0)
+    return power, power * log
+
+
+def num_sources(x: Values) -> Array:
+    """Return how many sources each mixture has."""
+    return np.asarray((x["weight"] > 0) + np.sum(x["partners"] > 0, axis=-1), dtype=float)

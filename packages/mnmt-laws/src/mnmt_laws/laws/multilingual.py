@@ -1,0 +1,212 @@
+"""Laws of size and data for one task among several: tied exponents, own tokens, weights and repetition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mnmt_laws.arrays import Array
+from mnmt_laws.laws.exposure import num_sources, transfer, transferred
+from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
+from mnmt_laws.laws.terms import Powers, Term, TermLaw, term_of
+
+Data = Literal["all", "own", "unique", "transfer", "transfer-unique"]
+"""Which tokens count: D; p D; D or p D with repetition; with those of partners."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeAndData(TermLaw):
+    """Chinchilla's law and those made from it: L = E + A X / N^α + B Y / D_eff^β, times p^-γ in one."""
+
+    name: str
+    equation: str
+    formula: str
+    data: Data = "all"
+
+    tied: bool = False
+    """Whether β is α."""
+
+    weighted: bool = False
+    """Whether the whole loss has a factor p^-γ."""
+
+    counted: bool = False
+    """Whether A and B have factors K^φ and K^ψ, K the number of tasks in the mixture."""
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Size, tokens, and the weights and unique tokens that count."""
+        needs_partners = self.data.startswith("transfer") or self.counted
+        needs_weight = self.data == "own" or self.weighted or needs_partners
+        return (
+            "size",
+            "tokens",
+            *(("unique_tokens",) if "unique" in self.data else ()),
+            *(("weight",) if needs_weight else ()),
+            *(("partners",) if needs_partners else ()),
+        )
+
+    @property
+    def pivoted(self) -> tuple[str, ...]:
+        """Size and tokens; but size alone where tokens are compared with unique ones."""
+        return ("size",) if "unique" in self.data else ("size", "tokens")
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """α and β, what else the law has, A, B and E."""
+        return (
+            exponent("alpha", "exponent α of the model's size", starts=10),
+            *([] if self.tied else [exponent("beta", "exponent β of the data's size", starts=10)]),
+            *([_shape("gamma", "exponent γ of the weight", (0.0, 4.0), (0.05, 0.3))]
+              if self.weighted else []),
+            *([_shape("phi", "exponent φ of the number of tasks", (-4.0, 4.0), (0.0, 0.5)),
+               _shape("psi", "exponent ψ of the number of tasks", (-4.0, 4.0), (0.0, 0.5))]
+              if self.counted else []),
+            *([_shape("decay", "rate λ at which repeated tokens lose their worth", (1e-3, 10.0), (0.05, 0.5))]
+              if "unique" in self.data else []),
+            *([transfer("tau", "worth τ of a partner's token")] if self.data.startswith("transfer") else []),
+            factor("a", "factor A of the model's size"),
+            factor("b", "factor B of the data's size"),
+            limit("e"),
+        )  # fmt: skip
+
+    @property
+    def powers(self) -> Powers:
+        """The exponents of size and tokens."""
+        return {"a": {"size": "-alpha"}, "b": {"tokens": "-alpha" if self.tied else "-beta"}}
+
+    def terms(self, x: Values, theta: Values) -> dict[str, Term]:
+        """Return N^-α and D_eff^-β, and 1, with the factors of the weight or the number of tasks."""
+        terms = {
+            "a": term_of(x["size"]).power("-alpha", theta),
+            "b": self._data(x, theta).power("-alpha" if self.tied else "-beta", theta),
+        }
+        if self.counted:
+            count = term_of(num_sources(x))
+            return {"a": terms["a"] * count.power("phi", theta), "b": terms["b"] * count.power("psi", theta)}
+        if self.weighted:
+            by_weight = term_of(x["weight"]).power("-gamma", theta)
+            return {name: term * by_weight for name, term in terms.items()} | {"e": by_weight}
+        return terms
+
+    def _data(self, x: Values, theta: Values) -> Term:
+        """Return the tokens that count."""
+        tokens = term_of(x["tokens"])
+        share = x["weight"] if self.data not in ("all", "unique") else np.ones_like(x["size"])
+        if "unique" not in self.data:
+            return tokens * (transferred(share, x, theta) if self.data == "transfer" else term_of(share))
+        epochs, slope = saturate(share * x["tokens"] / x["unique_tokens"], theta["decay"])
+        if self.data == "unique":
+            return term_of(x["unique_tokens"]) * Term(np.log(epochs), {"decay": slope / epochs})
+        per_token = x["unique_tokens"] / x["tokens"]
+        return tokens * transferred(epochs * per_token, x, theta, slope={"decay": slope * per_token})
+
+
+def saturate(epochs: Array, decay: Array) -> tuple[Array, Array]:
+    """Return the worth of some epochs in first epochs, 1 + (1 - e^(-λ R)) / λ for R more, and ∂/∂λ.
+
+    With λ = 1 / R* this is the form of Muennighoff et al. 2023; less than one epoch is worth itself.
+    """
+    repeats = np.maximum(epochs - 1.0, 0.0)
+    fading = np.exp(-decay * repeats)
+    worth = np.minimum(epochs, 1.0) - np.expm1(-decay * repeats) / decay
+    return worth, (repeats * fading + np.expm1(-decay * repeats) / decay) / decay
+
+
+def _shape(name: str, meaning: str, bounds: tuple[float, float], starts: tuple[float, ...]) -> Parameter:
+    return Parameter(name=name, meaning=meaning, kind="shape", bounds=bounds, starts=starts)
+
+
+@dataclass(frozen=True)
+class Chen(TermLaw):
+    """L_i = M∞ + (k p)^-α + (D_i^-γ + b) (q p)^β: gain by capacity, and harm by repeating few data.
+
+    Its terms are written A p^-α + (B_1 U^-γ + B_2) p^β with A, B_1, B_2 ≥ 0 and U the task's unique tokens,
+    for models of one size and length. The formula was not checked against the paper's text; the sign of γ
+    and the bounds of b are ours.
+    """
+
+    name: str = "chen"
+    equation: str = "Chen et al. 2023 (Pareto front of multilingual NMT), double power law"
+    formula: str = "L_i(p, U) = M∞ + A p^(-α) + (B_1 U^(-γ) + B_2) p^β"
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """The weight and the task's unique tokens."""
+        return "unique_tokens", "weight"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """α, β and γ, A, B_1 and B_2, and M∞."""
+        return (
+            exponent("alpha", "exponent α of the weight, by capacity", starts=8),
+            exponent("beta", "exponent β of the weight, by repetition", starts=8),
+            exponent("gamma", "exponent γ of the unique tokens", starts=8),
+            factor("a", "factor A of capacity"),
+            factor("b_1", "factor B_1 of repetition"),
+            factor("b_2", "factor B_2 of repetition, whatever the unique tokens"),
+            limit("m_inf"),
+        )
+
+    @property
+    def powers(self) -> Powers:
+        """The exponent of the unique tokens."""
+        return {"b_1": {"unique_tokens": "-gamma"}}
+
+    def terms(self, x: Values, theta: Values) -> dict[str, Term]:
+        """Return p^-α, U^-γ p^β and p^β."""
+        weight = term_of(x["weight"])
+        harm = weight.power("beta", theta)
+        few = term_of(x["unique_tokens"]).power("-gamma", theta)
+        return {"a": weight.power("-alpha", theta), "b_1": few * harm, "b_2": harm}
+
+
+MULTILINGUAL_LAWS: tuple[Law, ...] = (
+    SizeAndData(
+        name="chinchilla-tied",
+        equation="Gadre et al. 2024, the exponents of eq. 2 of Hoffmann et al. tied",
+        formula="L(N, D) = E + A / N^α + B / D^α",
+        tied=True,
+    ),
+    SizeAndData(
+        name="chinchilla-own",
+        equation="Hoffmann et al. 2022, eq. 2, on the task's own tokens",
+        formula="L_i(N, D; p) = E + A / N^α + B / (p D)^β",
+        data="own",
+    ),
+    SizeAndData(
+        name="muennighoff",
+        equation="Muennighoff et al. 2023, with D' alone (no excess parameters N')",
+        formula="L(N, D, U) = E + A / N^α + B / D'^β, "
+        "D' = U (1 + (1 - e^(-λ R)) / λ), R = D / U - 1, λ = 1 / R*",
+        data="unique",
+    ),
+    SizeAndData(
+        name="he",
+        equation="He et al. 2024 (multilingual language models)",
+        formula="L_i(N, D; p) = (E + A / N^α + B / D^β) p^(-γ)",
+        weighted=True,
+    ),
+    SizeAndData(
+        name="atlas",
+        equation="Longpre et al. 2025 (ATLAS), without repetition",
+        formula="L_i(N, D; p) = E + A / N^α + B / D_eff^β, D_eff = D (p_i + Σ_j τ_j p_j)",
+        data="transfer",
+    ),
+    SizeAndData(
+        name="atlas-repeated",
+        equation="Longpre et al. 2025 (ATLAS), repetition of the task's own tokens",
+        formula="L_i(N, D, U; p) = E + A / N^α + B / D_eff^β, D_eff = S(p_i D; U) + D Σ_j τ_j p_j, "
+        "S = U (1 + (1 - e^(-λ R)) / λ), R = p_i D / U - 1",
+        data="transfer-unique",
+    ),
+    SizeAndData(
+        name="atlas-languages",
+        equation="Longpre et al. 2025 (ATLAS), number of languages K",
+        formula="L_i(N, D; p) = E + A K^φ / N^α + B K^ψ / (p_i D)^β",
+        data="own",
+        counted=True,
+    ),
+    Chen(),
+)
