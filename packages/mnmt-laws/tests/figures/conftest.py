@@ -2,12 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from mnmt_laws import (
     EffectiveFractions,
@@ -18,39 +16,63 @@ from mnmt_laws import (
     fit,
     observe,
 )
-
-Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+from mnmt_laws.figures.style import Chart
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, read back."""
+    """A chart, read back from its Vega-Lite."""
 
-    figure: Figure
+    chart: Chart
 
     @property
-    def labels(self) -> list[str]:
-        """The legend's entries."""
-        return [text.get_text() for legend in self.figure.legends for text in legend.get_texts()]
+    def panels(self) -> list[dict[str, Any]]:
+        """The panels, each with its layers."""
+        spec = self.chart.to_dict()
+        return list(spec.get("concat", [spec]))
 
-    def lines(self, style: str, panel: int = 0) -> list[Array]:
-        """Where the lines of a style go, (points, 2) each."""
-        lines = self.figure.axes[panel].get_lines()
-        return [_points(line) for line in lines if line.get_linestyle() == style]
+    def layers(self, mark: str, panel: int = 0) -> list[dict[str, Any]]:
+        """Layers of a panel that draw a mark."""
+        return [layer for layer in self.panels[panel]["layer"] if layer["mark"]["type"] == mark]
 
-    def marks(self, marker: object = None, panel: int = 0) -> list[tuple[float, float]]:
-        """Where single points are, those of a marker or all."""
-        lines = self.figure.axes[panel].get_lines()
-        points = [_points(line) for line in lines if marker is None or line.get_marker() == marker]
-        return [(float(point[0, 0]), float(point[0, 1])) for point in points if len(point) == 1]
+    def rows(self, mark: str, panel: int = 0) -> pd.DataFrame:
+        """The rows that the layers of a mark draw."""
+        sets = self.chart.to_dict()["datasets"]
+        spec = self.panels[panel]
+        frames = [
+            pd.DataFrame(sets[layer.get("data", spec.get("data"))["name"]])
+            for layer in self.layers(mark, panel)
+        ]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
+    def labels(self, panel: int = 0) -> set[str]:
+        """The entries of all legends of a panel."""
+        channels = [
+            layer["encoding"].get(name, {})
+            for layer in self.panels[panel]["layer"]
+            for name in ("color", "shape", "strokeDash")
+        ]
+        return {
+            label for channel in channels if channel.get("legend") for label in channel["scale"]["domain"]
+        }
 
-def _points(line: Line2D) -> Array:
-    return np.asarray(line.get_xydata(), float)
+    def title(self, axis: str, panel: int = 0) -> str:
+        """The title of an axis."""
+        titles = [
+            layer["encoding"][axis]["title"]
+            for layer in self.panels[panel]["layer"]
+            if axis in layer["encoding"]
+        ]
+        return str(next(title for title in titles if title))
+
+    def tips(self, mark: str = "point", panel: int = 0) -> set[str]:
+        """What points tell on hover."""
+        (layer,) = self.layers(mark, panel)
+        return {tip["title"] for tip in layer["encoding"]["tooltip"]}
 
 
 @pytest.fixture(scope="session")
-def read() -> Callable[[Figure], Drawing]:
+def read() -> Callable[[Chart], Drawing]:
     return Drawing
 
 

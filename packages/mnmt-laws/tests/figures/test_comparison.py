@@ -8,12 +8,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
-from mnmt_laws.figures.style import to_svg
+from mnmt_laws.figures.style import Chart, to_svg
 
-Read = Callable[[Figure], Any]
+Read = Callable[[Chart], Any]
 
 
 def comparison_table() -> pd.DataFrame:
@@ -32,12 +31,20 @@ def test_comparison_shows_the_excess_over_the_best_law(
     criterion: str, excess: set[float], read: Read
 ) -> None:
     figure = draw_comparison(comparison_table(), criterion=criterion)
-    values = [{x for x, _ in read(figure).marks("o", panel)} for panel in range(3)]
-    assert values[0] == excess
-    assert sorted(values[1]) == pytest.approx([1.0, 3.0, 5.0])
-    assert len(read(figure).marks("o", 2)) == 3  # the unknown error is left blank
-    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["β varies", "L∞ varies"]
+    drawing = read(figure)
+    values = [drawing.rows("point", panel)["value"] for panel in range(3)]
+    assert set(values[0]) == excess
+    assert sorted(values[1]) == pytest.approx([0.01, 0.03, 0.05])
+    assert len(values[2]) == 3  # the unknown error is left blank
+    assert drawing.layers("point")[0]["encoding"]["y"]["sort"] == ["β varies", "L∞ varies"]
     assert to_svg(figure) == to_svg(draw_comparison(comparison_table(), criterion=criterion))
+
+
+def test_comparison_draws_the_errors_that_the_table_has(read: Read) -> None:
+    table = comparison_table().drop(columns="size_error").assign(length_error=0.1, mixture_error=math.nan)
+    titles = [read(draw_comparison(table)).title("x", panel) for panel in range(3)]
+    assert titles == ["ΔBIC", "error at the longest training, left out", "error at weights left out"]
+    assert len(read(draw_comparison(table)).panels) == 3
 
 
 def test_comparison_knows_two_criteria() -> None:
@@ -53,7 +60,8 @@ def test_intervals_stand_side_by_side(read: Read) -> None:
         for method, upper in (("profile", 0.7), ("residual", math.nan))
     ]
     columns = ["task", "parameter", "method", "estimate", "lower", "upper"]
-    figure = draw_intervals(pd.DataFrame(rows, columns=columns))
-    assert [axes.get_xlabel() for axes in figure.axes] == ["α", "L∞"]
-    assert read(figure).labels == ["profile", "residual"]
-    assert len({y for _, y in read(figure).marks("o")}) == 4
+    drawing = read(draw_intervals(pd.DataFrame(rows, columns=columns)))
+    assert [drawing.title("x", panel) for panel in range(2)] == ["α", "L∞"]
+    assert drawing.labels() == {"profile", "residual"}
+    assert len(drawing.rows("point")) == 4
+    assert drawing.layers("point")[0]["encoding"]["yOffset"]["field"] == "method"

@@ -8,13 +8,15 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
+import xarray as xr
 
 from mnmt_laws import Design, LawFit, Observations, Perturbation, TableError, fit
+from mnmt_laws.answers.frontier import frontier
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
-from mnmt_laws.figures.points import CORRECTED, NOTE
+from mnmt_laws.figures.points import NOTE
+from mnmt_laws.figures.style import Chart
 
-Read = Callable[[Figure], Any]
+Read = Callable[[Chart], Any]
 
 
 def test_a_frontier_marks_models_with_a_corrected_value(
@@ -22,14 +24,35 @@ def test_a_frontier_marks_models_with_a_corrected_value(
 ) -> None:
     capacity = corrected_fits["capacity"]
     drawing = read(draw_frontier(capacity, sizes=[148160, 262000]))
-    assert NOTE in drawing.labels
+    assert f"held out, {NOTE}" in drawing.labels()
     frame = corrected.frame.set_index(["size", "task", "weight"])["value"]
     expected = {
         (frame[262000, "en-de", 0.1], frame[262000, "en-zh", 0.9]),
         (frame[262000, "en-de", 0.9], frame[262000, "en-zh", 0.1]),
     }
-    assert set(drawing.marks(CORRECTED)) == expected
-    assert NOTE not in read(draw_frontier(capacity, sizes=[148160])).labels
+    points = drawing.rows("point")
+    points = points[points["kind"].str.contains(NOTE)]
+    drawn = set(zip(points["first"], points["second"], strict=True))
+    assert sorted(drawn) == [pytest.approx(pair, rel=1e-5) for pair in sorted(expected)]
+    assert {"size N", "measured en-de", "weight of en-de"} <= drawing.tips()
+    assert not any(NOTE in label for label in read(draw_frontier(capacity, sizes=[148160])).labels())
+
+
+def test_a_frontier_has_bands_of_the_law_and_of_a_new_model(
+    fits: dict[str, LawFit], read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def predict(fit: LawFit, *, size: float) -> xr.Dataset:
+        result = frontier(fit, size=size)
+        return result.assign(predicted_lower=0.9 * result["lower"], predicted_upper=1.1 * result["upper"])
+
+    opacities = [
+        layer["mark"].get("opacity")
+        for layer in read(draw_frontier(fits["capacity"], sizes=[1e5])).layers("line")
+    ]
+    assert opacities == [0.2, None]
+    monkeypatch.setattr("mnmt_laws.figures.decisions.frontier", predict)
+    drawing = read(draw_frontier(fits["capacity"], sizes=[1e5]))
+    assert [layer["mark"].get("opacity") for layer in drawing.layers("line")] == [0.1, 0.2, None]
 
 
 def test_a_frontier_needs_two_tasks(observations: Observations) -> None:
@@ -44,9 +67,10 @@ def test_proposed_runs_are_numbered_and_share_a_ring(observations: Observations,
     mixtures = ["en-de:0.3,en-zh:0.7", "en-de:0.9,en-zh:0.1", "en-de:0.3,en-zh:0.7"]
     runs = pd.DataFrame({"size": [1e6, 1e4, 1e6], "mixture": mixtures})
     design = Design(quantity="limit:en-de", std=0.1, runs=runs, candidates=runs, method="")
-    figure = draw_design(design, trained, task="en-de")
-    axes = figure.axes[0]
-    assert {text.get_text(): text.xy for text in axes.texts} == {"1, 3": (1e6, 0.3), "2": (1e4, 0.9)}  # type: ignore[attr-defined]
-    assert len(read(figure).marks("o")) == 2
-    assert axes.get_xlim()[0] < 1e4 < 1e6 < axes.get_xlim()[1]
-    assert axes.get_ylabel() == "weight p of en-de"
+    drawing = read(draw_design(design, trained, task="en-de"))
+    numbers = drawing.rows("text").drop_duplicates()
+    places = {row["order"]: (row["size"], row["weight"]) for row in numbers.to_dict("records")}
+    assert places == {"1, 3": (1e6, 0.3), "2": (1e4, 0.9)}
+    assert drawing.rows("point")["kind"].tolist() == ["trained"] * 2 + ["proposed, in this order"] * 2
+    assert drawing.layers("point")[0]["encoding"]["x"]["scale"]["domain"] == [1e4, 1e6]
+    assert drawing.title("y") == "weight p of en-de"

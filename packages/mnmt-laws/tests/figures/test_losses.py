@@ -1,4 +1,4 @@
-"""Losses, learning curves and quality: what is drawn is what was given."""
+"""Losses over size and training length: what is drawn is what was given."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
-from mnmt_laws import LawFit
-from mnmt_laws.figures.losses import draw_learning_curves, draw_losses, draw_parallels, draw_quality
-from mnmt_laws.figures.points import CORRECTED, NOTE
-from mnmt_laws.figures.style import to_svg
-from mnmt_laws.fitting.convergence import Curve
+from mnmt_laws import LawFit, Perturbation, fit
+from mnmt_laws.figures.losses import draw_architectures, draw_lengths, draw_losses, draw_parallels
+from mnmt_laws.figures.points import MOST_POINTS, NOTE
+from mnmt_laws.figures.style import Chart
 
-Read = Callable[[Figure], Any]
+Read = Callable[[Chart], Any]
 
 
 @pytest.mark.parametrize(
@@ -27,69 +25,87 @@ Read = Callable[[Figure], Any]
     ],
 )
 def test_corrected_losses_are_marked_and_named(
-    draw: Callable[[dict[str, LawFit]], Figure],
+    draw: Callable[[dict[str, LawFit]], Chart],
     fits: dict[str, LawFit],
     corrected_fits: dict[str, LawFit],
     read: Read,
 ) -> None:
     drawing, plain = read(draw(corrected_fits)), read(draw(fits))
-    assert NOTE in drawing.labels
-    assert [size for size, _ in drawing.marks(CORRECTED)] == [262000.0]
-    assert NOTE not in plain.labels
-    assert not plain.marks(CORRECTED)
+    note = f"held out, {NOTE}"
+    assert note in drawing.labels()
+    points = drawing.rows("point")
+    assert points.loc[points["kind"] == note, "size"].tolist() == [262000.0]
+    assert note not in plain.labels()
+    assert {"run", "task", "size N", "weight p", "measured", "predicted"} <= drawing.tips()
 
 
-def curve(*, corrected: bool, weight: float = 0.1) -> Curve:
-    steps, fine = np.array([0.0, 100.0, 400.0, 1600.0]), np.geomspace(100, 10000, 30)
-    return Curve(
-        run="r", task="en-de", weight=weight, size=1e6, steps=steps, values=np.array([9.0, 0.3, 0.2, 0.15]),
-        fitted_steps=fine, fitted_values=0.1 + 2 / np.sqrt(fine), horizon=10000.0, value=0.12, std=0.01,
-        corrected=corrected,
-    )  # fmt: skip
+def test_laws_are_drawn_at_the_weights_that_they_know(fits: dict[str, LawFit], read: Read) -> None:
+    lines = read(draw_losses(task="en-de", **fits)).rows("line")
+    weights = {law: set(part["weight"]) for law, part in lines.groupby("law")}
+    assert weights["joint law"] == weights["each alone"] == set(fits["joint"].fitted_weights("en-de"))
+    assert weights["capacity law"].isdisjoint(weights["joint law"])
+    joint = lines[lines["law"].eq("joint law") & lines["weight"].eq(0.3)]
+    expected = fits["joint"].predict(task="en-de", weight=0.3, size=joint["size"].to_numpy())
+    np.testing.assert_allclose(joint["value"], expected, rtol=1e-4)
 
 
-def test_learning_curves_are_read_at_the_horizon(read: Read) -> None:
-    curves = [curve(corrected=True), curve(corrected=False, weight=0.5)]
-    drawing = read(draw_learning_curves(curves, task="en-de"))
-    (mark,) = drawing.marks(CORRECTED)
-    assert mark == pytest.approx((10000.0, 0.12))
-    ends = [line[[0, -1], 0] for line in drawing.lines("--")]
-    assert [start > 1600 and end == 10000.0 for start, end in ends] == [True, True]
-    assert {"N = 1M, p = 0.1", "N = 1M, p = 0.5", NOTE, "converged"} <= set(drawing.labels)
+def test_published_values_are_faint_and_named(fits: dict[str, LawFit], read: Read) -> None:
+    overlay = pd.DataFrame({"size": [1e9], "value": [0.1], "label": "a paper"})
+    drawing = read(draw_losses(task="en-de", joint=fits["joint"], overlay=overlay))
+    faint, measured = drawing.layers("point")
+    assert faint["mark"]["opacity"] < 1
+    assert faint["encoding"]["tooltip"][0]["field"] == "label"
+    assert measured["encoding"]["x"]["scale"]["domain"][1] == 1e9
 
 
-def test_learning_curves_need_one_of_the_task() -> None:
-    with pytest.raises(ValueError, match="must hold a curve of en-zh, but 1 are of other tasks"):
-        draw_learning_curves([curve(corrected=True)], task="en-zh")
+def length_table() -> pd.DataFrame:
+    size, tokens = (grid.ravel() for grid in np.meshgrid([1e5, 1e6, 1e7], [1e7, 1e8, 1e9, 1e10]))
+    value = 1.5 + 300 * size**-0.4 + 2000 * tokens**-0.45
+    run = [f"r{number}" for number in range(len(size))]
+    return pd.DataFrame(
+        {"run": run, "size": size, "tokens": tokens, "value": value, "seed": range(12)}
+    ).assign(task="aa", weight=1.0, metric="loss")
 
 
-def quality_table() -> pd.DataFrame:
-    losses = np.array([0.5, 1.0, 2.0])
-    corrected = [True, False, False]
-    return pd.DataFrame({"task": "aa", "loss": losses, "chrf": 60 - 10 * losses, "corrected": corrected})
+def test_lengths_have_a_line_for_each_size(read: Read) -> None:
+    law = fit(length_table(), law="chinchilla", uncertainty=Perturbation(refits=0))
+    drawing = read(draw_lengths(law, task="aa"))
+    assert drawing.labels() == {"N = 100K", "N = 1M", "N = 10M"}
+    line = drawing.rows("line").query("size == 1e6")
+    np.testing.assert_allclose(
+        line["value"], law.predict(size=1e6, tokens=line["tokens"].to_numpy()), rtol=1e-4
+    )
+    assert {"tokens D", "size N"} <= drawing.tips()
+    short = fit(length_table().query("tokens == 1e7"), law="power", uncertainty=Perturbation(refits=0))
+    with pytest.raises(ValueError, match="law of the training length, but is of the power law"):
+        draw_lengths(short, task="aa")
 
 
-def test_quality_lines_span_the_losses(read: Read) -> None:
-    lines = pd.DataFrame([("aa", -10.0, 60.0, -0.99)], columns=["task", "slope", "intercept", "r"])
-    drawing = read(draw_quality(quality_table(), "chrf", lines))
-    assert drawing.labels == ["aa, r = −0.990", NOTE]
-    (line,) = drawing.lines("-")
-    np.testing.assert_allclose(line, [[0.5, 55.0], [2.0, 40.0]])
-    assert len(drawing.marks(CORRECTED)) == 1
+def test_architectures_are_overlaid(read: Read) -> None:
+    sizes = np.geomspace(1e5, 1e7, 6)
+    rows = {"task": "aa", "weight": 1.0, "metric": "loss", "size": sizes}
+    tables = {
+        name: pd.DataFrame({**rows, "value": 1 + factor * sizes**-0.3})
+        for name, factor in (("deep", 9), ("wide", 14))
+    }
+    fits = {
+        name: fit(table, law="zhang", uncertainty=Perturbation(refits=0)) for name, table in tables.items()
+    }
+    drawing = read(draw_architectures(fits))
+    assert drawing.labels() == {"deep", "wide"}
+    points, lines = drawing.rows("point"), drawing.rows("line")
+    assert len(points) == 12
+    np.testing.assert_allclose(points["measured"], points["predicted"], rtol=1e-4)
+    assert set(lines["architecture"]) == {"deep", "wide"}
 
 
-def test_quality_needs_no_lines(read: Read) -> None:
-    drawing = read(draw_quality(quality_table().drop(columns="corrected"), "chrf"))
-    assert drawing.labels == ["aa"]
-    assert len(drawing.figure.axes[0].get_lines()) == 3
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: draw_learning_curves([curve(corrected=True)], task="en-de"),
-        lambda: draw_quality(quality_table(), "chrf"),
-    ],
-)
-def test_the_same_figure_is_the_same_bytes(draw: Callable[[], Figure]) -> None:
-    assert to_svg(draw()) == to_svg(draw())
+def test_a_large_table_is_thinned(read: Read) -> None:
+    size = np.geomspace(1e5, 1e7, 6000)
+    table = pd.DataFrame(
+        {"size": size, "value": 1 + 9 * size**-0.3, "task": "aa", "weight": 1.0, "metric": "loss"}
+    )
+    table["role"] = np.where(np.arange(6000) % 1500 == 7, "held-out", "fit")
+    law = fit(table, law="power", uncertainty=Perturbation(refits=0))
+    points = read(draw_losses(task="aa", joint=law)).rows("point")
+    assert 1000 < len(points) <= MOST_POINTS + 4
+    assert points["kind"].eq("held out").sum() == 4

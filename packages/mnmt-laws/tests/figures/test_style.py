@@ -1,12 +1,96 @@
-"""Sizes are short."""
+"""Sizes are short, colours come in pairs, and a chart becomes a file or a part of a page."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import altair as alt
+import numpy as np
+import pandas as pd
 import pytest
 
-from mnmt_laws.figures.style import format_size
+from mnmt_laws.figures.curves import draw_quality
+from mnmt_laws.figures.style import (
+    Chart,
+    chart_spec,
+    classes,
+    format_size,
+    panels_of,
+    ramp,
+    save,
+    styled,
+    to_svg,
+)
 
 
 @pytest.mark.parametrize(("size", "text"), [(999, "999"), (37216, "37.2K"), (1.3e6, "1.3M"), (2e9, "2B")])
 def test_sizes_are_short(size: float, text: str) -> None:
     assert format_size(size) == text
+
+
+@pytest.fixture
+def chart() -> Chart:
+    return draw_quality(
+        pd.DataFrame({"task": ["aa", "bb"], "loss": [1.0, 2.0], "chrf": [50.0, 40.0]}), "chrf"
+    )
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"),
+    [
+        (".svg", b"<svg"),
+        (".png", b"\x89PNG"),
+        (".pdf", b"%PDF"),
+        (".html", b"<!DOCTYPE html>"),
+        (".json", b"{"),
+    ],
+)
+def test_a_chart_is_saved_as_its_suffix_says(chart: Chart, suffix: str, start: bytes, tmp_path: Path) -> None:
+    save(chart, tmp_path / "new" / f"figure{suffix}")
+    assert (tmp_path / "new" / f"figure{suffix}").read_bytes().startswith(start)
+
+
+def test_another_suffix_is_refused(chart: Chart, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"figure.gif: must end in .svg, .png, .pdf, .html or .json"):
+        save(chart, tmp_path / "figure.gif")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_light_or_dark_and_a_page_follows_the_reader(chart: Chart) -> None:
+    light, dark = to_svg(chart), to_svg(chart, dark=True)
+    assert b"light-dark" not in light + dark
+    assert b"#ffffff" in light
+    assert b"#14171d" in dark
+    spec = chart_spec(chart)
+    assert "light-dark(#0072b2" in json.dumps(spec)
+    assert spec["width"] == "container"
+    assert spec["config"]["background"] is None
+
+
+def test_panels_take_the_width_of_their_places() -> None:
+    panel = alt.Chart(alt.InlineData(values=[{"x": 1}])).mark_point().encode(x="x:Q")
+    specs = [chart_spec(part) for part in panels_of(styled(panel, panel, columns=2))]
+    assert [spec["width"] for spec in specs] == ["container"] * 2
+    assert specs[0] == chart_spec(styled(panel))
+
+
+def test_a_ramp_gains_contrast_in_light_and_dark() -> None:
+    pairs = [color.removeprefix("light-dark(").removesuffix(")").split(", ") for color in ramp(6)]
+    light, dark = ([_luminance(pair[tone]) for pair in pairs] for tone in (0, 1))
+    assert light == sorted(light, reverse=True)
+    assert dark == sorted(dark)
+
+
+def _luminance(color: str) -> float:
+    return float(np.dot([int(color[i : i + 2], 16) for i in (1, 3, 5)], [0.2126, 0.7152, 0.0722]))
+
+
+def test_many_values_share_classes() -> None:
+    values = pd.Series(np.linspace(0, 1, 100))
+    labels, names = classes(values, lambda value: f"p = {value:.2f}")
+    assert len(names) == 8
+    assert names[0] == "p = 0.00 to 0.12"
+    assert labels.tolist() == sorted(labels, key=names.index)
+    few, own = classes(pd.Series([0.5, 0.1]), lambda value: f"p = {value:g}")
+    assert few.tolist() == own[::-1] == ["p = 0.5", "p = 0.1"]

@@ -1,4 +1,4 @@
-"""Relative gains are the fractions over the weight."""
+"""Coefficients, fractions and relative gains over the weight."""
 
 from __future__ import annotations
 
@@ -8,31 +8,56 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
-from mnmt_laws import EffectiveFractions, Observations, Perturbation, effective_fractions, fit
-from mnmt_laws.figures.weights import draw_relative_gain
+from mnmt_laws import EffectiveFractions, LawFit, Observations, Perturbation, effective_fractions, fit
+from mnmt_laws.figures.style import Chart
+from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
 
-Read = Callable[[Figure], Any]
+Read = Callable[[Chart], Any]
 
 
 def test_relative_gain_is_the_fraction_over_the_weight(effective: EffectiveFractions, read: Read) -> None:
-    figure = draw_relative_gain({"news": effective, "test": effective}, task="en-de")
-    assert read(figure).labels == ["news", "test", "f = p"]
+    drawing = read(draw_relative_gain({"news": effective, "test": effective}, task="en-de"))
+    assert drawing.labels() == {"news", "test"}
     fractions = effective.fractions.value.sel(task="en-de").dropna("weight")
-    first, second = (
-        np.asarray(container.lines[0].get_xydata(), float)  # type: ignore[attr-defined]
-        for container in figure.axes[0].containers
-    )
-    np.testing.assert_allclose(first[:, 1], fractions / fractions.weight)
-    np.testing.assert_allclose(second[:, 1], first[:, 1])
-    shift = second[:, 0] - first[:, 0]
+    points = drawing.rows("point")
+    first, second = (points[points["law"] == label] for label in ("news", "test"))
+    np.testing.assert_allclose(first["value"], fractions / fractions.weight, rtol=1e-5)
+    np.testing.assert_allclose(second["value"], first["value"])
+    shift = second["weight"].to_numpy() - first["weight"].to_numpy()
     assert np.all((shift > 0) & (shift < 0.02))  # side by side, in the order given
 
 
 def test_relative_gain_without_a_task_holds_every_task(effective: EffectiveFractions, read: Read) -> None:
-    assert read(draw_relative_gain({"": effective})).labels == ["en-de", "en-zh", "f = p"]
-    assert read(draw_relative_gain({"a": effective})).labels[:2] == ["a, en-de", "a, en-zh"]
+    assert read(draw_relative_gain({"": effective})).labels() == {"en-de", "en-zh"}
+    assert read(draw_relative_gain({"a": effective})).labels() == {"a, en-de", "a, en-zh"}
+
+
+def test_fractions_of_several_laws_have_bands(
+    fits: dict[str, LawFit], effective: EffectiveFractions, read: Read
+) -> None:
+    laws = {"one": fits["capacity"], "other": fits["capacity"]}
+    drawing = read(draw_fractions(task="en-de", effective=effective, laws=laws))
+    assert drawing.labels() == {"f(p), 95% interval", "one", "other", "f = p"}
+    band = drawing.rows("area")
+    assert set(band["law"]) == {"one", "other"}
+    assert (band["lower"] <= band["upper"]).all()
+    alone = read(draw_fractions(task="en-de", laws=fits["capacity"]))
+    assert alone.rows("point").empty
+
+
+def test_coefficients_have_a_panel_each_and_the_true_limit(fits: dict[str, LawFit], read: Read) -> None:
+    chart = draw_coefficients(
+        task="en-de", per_weighting=fits["per_weighting"], joint=fits["joint"], irreducible=0.18
+    )
+    drawing = read(chart)
+    assert [drawing.title("y", panel) for panel in range(3)] == [
+        "exponent α",
+        "limit L∞ (nats per token)",
+        "factor β",
+    ]
+    limit = drawing.rows("line", 1)
+    assert set(limit.loc[limit["law"] == "true limit", "value"]) == {0.18}
 
 
 def test_relative_gain_needs_known_fractions(observations: Observations) -> None:

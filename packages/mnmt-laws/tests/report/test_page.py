@@ -72,7 +72,7 @@ def test_contents_lead_to_headings(page: Any) -> None:
 def test_names_cannot_inject_markup(losses: pd.DataFrame, analyse_table: Analyse) -> None:
     renamed = losses.drop(columns="mixture").replace({"task": {"aa": "</script><b>de"}})
     analysis = analyse_table(renamed, uncertainty=Perturbation(refits=0))
-    frontier = FigureGroup(title=FRONTIER, caption="", panels=(b"",))
+    frontier = FigureGroup(title=FRONTIER, caption="", charts=())
     assert "<b>de" not in render_page(analysis, [frontier])
 
 

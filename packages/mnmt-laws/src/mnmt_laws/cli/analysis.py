@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -134,7 +133,6 @@ def report(
         fitting: How it is fitted.
         as_json: Print JSON only: the path of the page, the findings and the warnings.
     """
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     folder = out or (Path("report") if source is None else source.resolve().parent / "report")
     written = build_report(
         open_table(source, table),

@@ -1,86 +1,180 @@
-"""The look that all figures share."""
+"""The look that all figures share, in light and dark, and how a chart becomes a file or a part of a page.
+
+Every colour is written `light-dark(ONE, OTHER)`: browsers choose by the page's `color-scheme`, and files get
+one of the two.
+"""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
-from functools import wraps
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
-import matplotlib as mpl
+import altair as alt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.axis import XAxis, YAxis
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-from numpy.typing import NDArray
+import pandas as pd
+import vl_convert
+from numpy.typing import ArrayLike
 
-MARKER_SIZE = 5.5
-P = ParamSpec("P")
+Chart = alt.Chart | alt.LayerChart | alt.ConcatChart
+"""What every function of this room returns: one panel, or several in a `ConcatChart`."""
 
-INK, MUTED, GRID = "#1d2433", "#5b6475", "#e7eaf0"
-TASK_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""Okabe and Ito's palette: distinguishable with any colour vision."""
+INK = "light-dark(#1d2433, #e4e8ef)"
+MUTED = "light-dark(#5b6475, #9ca6b6)"
+GRID = "light-dark(#e7eaf0, #272c36)"
+EDGE = "light-dark(#b8bfcc, #4a5262)"
+PAPER = "light-dark(#ffffff, #14171d)"
+TASK_COLORS = (
+    "light-dark(#0072b2, #4aa3df)", "light-dark(#d55e00, #f0883e)", "light-dark(#009e73, #2fc49a)",
+    "light-dark(#cc79a7, #dd9cc0)", "light-dark(#3fa7dc, #8ccdf0)", "light-dark(#b98600, #e9b949)",
+    "light-dark(#882255, #c9649a)", "light-dark(#5b6475, #9ca6b6)", "light-dark(#332288, #8f84d8)",
+    "light-dark(#777711, #bdbd55)",
+)  # fmt: skip
+"""Okabe and Ito's palette and four of Tol's: distinguishable with any colour vision."""
 
-
-_RC: Any = {
-    "font.family": "sans-serif",
-    "font.size": 10.5,
-    "text.color": INK,
-    "axes.edgecolor": "#b8bfcc",
-    "axes.labelcolor": INK,
-    "axes.titlesize": 11.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.color": GRID,
-    "grid.linewidth": 0.9,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
-    "lines.linewidth": 1.7,
-    "lines.markersize": MARKER_SIZE,
-    "svg.hashsalt": "mnmt-laws",
-    "figure.constrained_layout.use": True,
-}
-_DARK_TO_LIGHT = mpl.colormaps["viridis"](np.linspace(0.92, 0.0, 256))
-_SEQUENTIAL = LinearSegmentedColormap.from_list("mnmt", _DARK_TO_LIGHT)
-
-
-def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Apply the shared look to a function that draws a figure."""
-
-    @wraps(draw)
-    def draw_in_style(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with mpl.rc_context(_RC):
-            return draw(*args, **kwargs)
-
-    return draw_in_style
+WIDTH, HEIGHT = 400, 300  # of a panel in a file, in pixels; in a page a panel is as wide as its place
+FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
+_VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725")
+_LEGEND_WIDTH = 330  # pixels: what a phone has
+_TONES = re.compile(r"light-dark\(([^,()]+), ([^,()]+)\)")
+_AXIS = {
+    "labelColor": MUTED, "titleColor": INK, "gridColor": GRID, "domainColor": EDGE, "tickColor": EDGE,
+    "labelFontSize": 12, "titleFontSize": 12.5, "titleFontWeight": "normal", "titlePadding": 8,
+    "labelOverlap": "greedy", "tickSize": 4, "labelLimit": 170,
+}  # fmt: skip
+_CONFIG = {
+    "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif",
+    "background": PAPER,
+    "view": {"stroke": None},
+    "axis": _AXIS,
+    "title": {"color": INK, "fontSize": 14, "anchor": "start", "frame": "group", "offset": 8},
+    "legend": {
+        "orient": "bottom", "direction": "horizontal", "labelColor": MUTED, "labelFontSize": 12,
+        "symbolSize": 70, "labelLimit": 300, "columnPadding": 14,
+        "layout": {"expr": "{bottom: {direction: 'vertical', anchor: 'start', margin: 5}}"}, "offset": 10,
+    },
+    "line": {"strokeWidth": 1.8},
+    "point": {"filled": True, "size": 55, "opacity": 1},
+    "rule": {"strokeWidth": 1.5},
+    "concat": {"spacing": 26},
+}  # fmt: skip
 
 
-def sequential(position: float) -> tuple[float, float, float, float]:
-    """Return the colour of a position in [0, 1], from light to dark; it works with any colour vision."""
-    return _SEQUENTIAL(float(np.clip(position, 0, 1)))
+def styled(*panels: Chart, columns: int = 1) -> Chart:
+    """Return one panel, or several in columns, in the shared look."""
+    if len(panels) == 1:
+        chart: Chart = panels[0]
+    else:
+        chart = alt.ConcatChart(concat=list(panels), columns=columns, spacing=26)
+        chart = chart.resolve_scale(x="independent", y="independent")
+    return chart.properties(config=alt.Config(**_CONFIG))
 
 
-def task_color(task: str, tasks: Sequence[str]) -> str:
-    """Return the colour of a task among those of a figure."""
-    return TASK_COLORS[list(tasks).index(task) % len(TASK_COLORS)]
+def panels_of(chart: Chart) -> list[Chart]:
+    """Return the panels of a chart, each a chart that can take the width of its own place."""
+    if not isinstance(chart, alt.ConcatChart):
+        return [chart]
+    panels = [panel.copy() for panel in chart.concat]
+    for panel in panels:
+        if panel.data is alt.Undefined:  # the same data for all panels lies with the whole
+            panel.data = chart.data
+    return [styled(panel) for panel in panels]
 
 
-def log_position(value: float, low: float, high: float) -> float:
-    """Return where `value` lies between `low` and `high` on a logarithmic scale, in [0, 1]."""
-    return 1.0 if high <= low else float(np.log(value / low) / np.log(high / low))
+def chart_spec(chart: Chart) -> dict[str, Any]:
+    """Return a panel as Vega-Lite for a page: as wide as its place, colours by the page's `color-scheme`."""
+    spec: dict[str, Any] = chart.to_dict()
+    spec["config"]["background"] = None
+    if "concat" not in spec:
+        spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
+    return spec
 
 
-def format_size(size: float, _: object = None) -> str:
+def save(chart: Chart, path: str | Path, *, dark: bool = False) -> None:
+    """Write a chart in the format that its suffix names: `.svg`, `.png`, `.pdf`, `.html` or `.json`.
+
+    A page of `.html` needs nothing from outside, and follows the reader's choice of light and dark.
+
+    Raises:
+        ValueError: If the suffix is another.
+    """
+    path = Path(path)
+    spec = _with_tone(chart.to_dict(), dark=dark)
+    writers: dict[str, Callable[[], str | bytes]] = {
+        ".svg": lambda: to_svg(chart, dark=dark),
+        ".png": lambda: vl_convert.vegalite_to_png(spec, scale=2),
+        ".pdf": lambda: vl_convert.vegalite_to_pdf(spec),
+        ".html": lambda: _to_html(chart),
+        ".json": lambda: json.dumps(chart.to_dict(), ensure_ascii=False),
+    }
+    if path.suffix.lower() not in writers:
+        raise ValueError(f"{path}: must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+    content = writers[path.suffix.lower()]()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def to_svg(chart: Chart, *, dark: bool = False) -> bytes:
+    """Return the chart as SVG, the same bytes every time."""
+    text = vl_convert.vegalite_to_svg(_with_tone(chart.to_dict(), dark=dark))
+    names = {
+        name: f"clip{number}" for number, name in enumerate(dict.fromkeys(re.findall(r"\bclip\d+", text)))
+    }
+    return re.sub(r"\bclip\d+", lambda match: names[match.group()], text).encode()
+
+
+def _with_tone(spec: dict[str, Any], *, dark: bool) -> dict[str, Any]:
+    """Return a specification with the light or the dark one of every pair of colours."""
+    chosen: dict[str, Any] = json.loads(_TONES.sub(r"\2" if dark else r"\1", json.dumps(spec)))
+    return chosen
+
+
+def _to_html(chart: Chart) -> str:
+    page: str = vl_convert.vegalite_to_html(chart.to_dict(), bundle=True, renderer="svg")
+    tones = f"<style>:root {{ color-scheme: light dark; background: {PAPER}; }}</style>"
+    return page.replace("<head>", f"<head>{tones}", 1)
+
+
+def ramp(count: int) -> list[str]:
+    """Return colours for ordered things, the last with most contrast; they work with any colour vision."""
+    steps = np.linspace(0, 1, count) if count > 1 else np.ones(1)
+    return [f"light-dark({_viridis(0.78 * (1 - step))}, {_viridis(0.38 + 0.6 * step)})" for step in steps]
+
+
+def _viridis(position: float) -> str:
+    anchors = np.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in _VIRIDIS])
+    places = np.linspace(0, 1, len(anchors))
+    return "#" + "".join(f"{round(np.interp(position, places, channel)):02x}" for channel in anchors.T)
+
+
+def color(field: str, labels: Sequence[str], colors: Sequence[str] | None = None) -> alt.Color:
+    """Return the colours of labels, by default those of tasks, with a legend that a phone can show."""
+    palette = colors or [TASK_COLORS[number % len(TASK_COLORS)] for number in range(len(labels))]
+    scale = alt.Scale(domain=list(labels), range=list(palette))
+    return alt.Color(f"{field}:N", scale=scale, legend=legend(labels) if len(labels) > 1 else None)
+
+
+def legend(labels: Sequence[str], **options: Any) -> alt.Legend:
+    """Return a legend without title in as many columns as fit on a phone."""
+    columns = max(1, _LEGEND_WIDTH // (36 + 7 * max(map(len, labels))))
+    return alt.Legend(title=None, columns=columns, symbolOpacity=1, **options)
+
+
+def dashes(field: str, patterns: Mapping[str, Sequence[float]]) -> alt.StrokeDash:
+    """Return the dash pattern of each kind of line, with a legend."""
+    scale = alt.Scale(domain=list(patterns), range=[list(pattern) for pattern in patterns.values()])
+    options = {
+        "symbolType": "stroke",
+        "symbolSize": 300,
+        "symbolStrokeWidth": 1.8,
+        "symbolStrokeColor": MUTED,
+    }
+    return alt.StrokeDash(f"{field}:N", scale=scale, legend=legend(list(patterns), **options))
+
+
+def format_size(size: float) -> str:
     """Return a number of parameters as `37.2K`, `1.3M` or `2B`."""
     for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
         if size >= limit:
@@ -88,65 +182,57 @@ def format_size(size: float, _: object = None) -> str:
     return f"{size:.3g}"
 
 
-def log_size_axis(axes: Axes, low: float, high: float) -> None:
-    """Make the horizontal axis a logarithmic one of model sizes."""
-    axes.set_xscale("log")
-    axes.set_xlim(low / 1.15, high * 1.15)
-    subs = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs))
-    axes.xaxis.set_major_formatter(FuncFormatter(format_size))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("model size N (non-embedding parameters)")
-
-
-def log_value_axis(axis: XAxis | YAxis) -> None:
-    """Make an axis logarithmic, with plain numbers."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    low, high = axis.get_view_interval()
-    decades = np.log10(high / low)
-    subs = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if decades < 1 else (1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)
-    axis.set_major_locator(LogLocator(subs=subs))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e5 else f"{value:.0e}"))
-    axis.set_minor_locator(NullLocator())
-
-
-def spread_axis(axis: XAxis | YAxis) -> None:
-    """Make an axis logarithmic if its values span more than a factor of three."""
-    low, high = axis.get_view_interval()
-    if low > 0 and high / low > 3:
-        log_value_axis(axis)
-
-
-def diagonal(axes: Axes, values: NDArray[np.float64]) -> None:
-    """Make the axes square around positive values, and draw the line where both coordinates agree."""
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    margin = max(high / low, 1.01) ** 0.06
-    span = [low / margin, high * margin]
-    axes.plot(span, span, "--", color=MUTED, lw=1.2, zorder=1)
-    axes.set(xlim=span, ylim=span)
-
-
-def legend_below(figure: Figure, handles: list[Line2D], columns: int = 4) -> None:
-    """Draw a legend under the axes."""
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=min(columns, len(handles)),
-        handlelength=1.6,
-        columnspacing=1.3,
+def count_axis(field: str, values: ArrayLike, title: str) -> alt.X:
+    """Return a logarithmic horizontal axis of sizes, tokens or FLOPs, with ticks as `20K` or `1.2M`."""
+    low, high = _span(values)
+    steps = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
+    ticks = _ticks(low, high, steps) if high / low < 1e7 else _ticks(low, high, steps)[::2]
+    short = "replace(replace(format(datum.value, '.3~s'), 'k', 'K'), 'G', 'B')"
+    text = short if high < 1e13 else "format(datum.value, '.0e')"
+    scale = alt.Scale(type="log", domain=[low, high], nice=False, padding=12)
+    return alt.X(
+        f"{field}:Q", title=title, scale=scale, axis=alt.Axis(values=ticks, labelExpr=text, grid=False)
     )
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format its suffix names."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(_RC):
-        figure.savefig(path, dpi=160)
+def value_scale(values: ArrayLike, *, log: bool | None = None) -> dict[str, Any]:
+    """Return `scale` and `axis` of values: by default logarithmic beyond a factor of three."""
+    low, high = _span(values)
+    if not (low > 0 and high / low > 3 if log is None else log):
+        return {"scale": alt.Scale(zero=False, domain=[low, high], padding=10), "axis": alt.Axis(tickCount=6)}
+    steps = (
+        (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if high / low < 10 else (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
+    )
+    scale = alt.Scale(type="log", domain=[low, high], nice=False, padding=10)
+    return {
+        "scale": scale,
+        "axis": alt.Axis(values=_ticks(low, high, steps), labelExpr="format(datum.value, '~g')"),
+    }
 
 
-def to_svg(figure: Figure) -> bytes:
-    """Return the figure as SVG, the same bytes every time."""
-    buffer = io.BytesIO()
-    with mpl.rc_context(_RC):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
+def _span(values: ArrayLike) -> tuple[float, float]:
+    """Return the least and the greatest finite value, some way apart."""
+    array = np.asarray(values, float)
+    finite = array[np.isfinite(array)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    return (low, high) if high > low else (0.8 * low, 1.25 * high) if low > 0 else (low - 1, low + 1)
+
+
+def _ticks(low: float, high: float, steps: Sequence[float]) -> list[float]:
+    """Return the multiples of powers of ten between two numbers, or a little beyond."""
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks = [float(f"{step}e{power}") for power in powers for step in steps]
+    return [tick for tick in ticks if low / 1.1 <= tick <= high * 1.1] or [low, high]
+
+
+def classes(
+    values: pd.Series, describe: Callable[[float], str], *, most: int = 8
+) -> tuple[pd.Series, list[str]]:
+    """Return a label for each value and the labels in order; many values share `most` labels of ranges."""
+    levels = np.sort(values.unique())
+    if len(levels) <= most:
+        return values.map(describe), [describe(level) for level in levels]
+    groups = np.array_split(levels, most)
+    labels = [f"{describe(group[0])} to {describe(group[-1]).rpartition(' ')[2]}" for group in groups]
+    ends = [group[-1] for group in groups]
+    return values.map(lambda value: labels[int(np.searchsorted(ends, value))]), labels

@@ -6,22 +6,17 @@ import base64
 import math
 import re
 from dataclasses import dataclass
-
-from matplotlib.figure import Figure
+from functools import cached_property
+from typing import Any
 
 from mnmt_laws.answers.quality import quality_lines
 from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
+from mnmt_laws.figures.curves import QUALITY_NAMES, draw_learning_curves, draw_quality
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
-from mnmt_laws.figures.losses import (
-    QUALITY_NAMES,
-    draw_learning_curves,
-    draw_losses,
-    draw_parallels,
-    draw_quality,
-)
+from mnmt_laws.figures.losses import draw_losses, draw_parallels
 from mnmt_laws.figures.points import corrected_rows
 from mnmt_laws.figures.predictions import draw_held_out, draw_more_tasks
-from mnmt_laws.figures.style import to_svg
+from mnmt_laws.figures.style import Chart, chart_spec, panels_of, to_svg
 from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
 from mnmt_laws.report.analysis import Analysis
 
@@ -39,28 +34,36 @@ class FigureGroup:
     caption: str
     """The sentences that say how to read the figures."""
 
-    panels: tuple[bytes, ...]
-    """The SVG of each panel."""
+    charts: tuple[Chart, ...]
+    """The charts, each of one panel or several."""
 
     wide: bool = False
-    """Whether a panel takes the whole width of the page."""
+    """Whether a chart takes the whole width of the page."""
+
+    @property
+    def specs(self) -> tuple[dict[str, Any], ...]:
+        """Vega-Lite of each panel, for a page to embed; a panel takes the width of its place."""
+        return tuple(chart_spec(panel) for chart in self.charts for panel in panels_of(chart))
+
+    @cached_property
+    def panels(self) -> tuple[bytes, ...]:
+        """The SVG of each chart."""
+        return tuple(to_svg(chart) for chart in self.charts)
 
     @property
     def data_addresses(self) -> tuple[str, ...]:
-        """The panels as `data:` addresses."""
+        """The charts as `data:` addresses."""
         encoded = (base64.b64encode(panel).decode("ascii") for panel in self.panels)
         return tuple(f"data:image/svg+xml;base64,{panel}" for panel in encoded)
 
     def files(self) -> dict[str, bytes]:
-        """Return the panels by file name, such as `trade-off-frontier-1.svg`."""
+        """Return the charts by file name, such as `trade-off-frontier-1.svg`."""
         stem = re.sub(r"[^a-z]+", "-", self.title.lower())
         return {f"{stem}-{number}.svg": panel for number, panel in enumerate(self.panels, start=1)}
 
 
-def _draw_group(title: str, caption: str, figures: list[Figure], *, wide: bool = False) -> FigureGroup:
-    """Return a group of figures, drawn as SVG."""
-    panels = tuple(to_svg(figure) for figure in figures)
-    return FigureGroup(title=title, caption=caption, panels=panels, wide=wide)
+def _draw_group(title: str, caption: str, charts: list[Chart], *, wide: bool = False) -> FigureGroup:
+    return FigureGroup(title=title, caption=caption, charts=tuple(charts), wide=wide)
 
 
 def draw_figures(analysis: Analysis) -> list[FigureGroup]:
@@ -124,7 +127,7 @@ def _fractions(analysis: Analysis) -> FigureGroup:
         "f(p) = N_eff / N: the size of the single-task model that does as well, as a share of N. Above the "
         "diagonal a task has more of the model than its weight; the tasks share what they learn.",
         [
-            draw_fractions(task=task, effective=analysis.effective, capacity=analysis.capacity)
+            draw_fractions(task=task, effective=analysis.effective, laws=analysis.capacity)
             for task in analysis.tasks
         ],
     )
