@@ -98,16 +98,16 @@ def vector_in(
         low, high = (0.5, 2.0) if own.linear else region.get(own.name, own.bounds)
         low, high = max(low, -5.0), min(high, 1.2 if own.kind == "exponent" else 5.0)
         vector[block.columns] = rng.uniform(
-            low + 0.05 * (high - low), high - 0.05 * (high - low), block.width
+            low + 0.05 * (high - low), high - 0.05 * (high - low), len(block.labels)
         )
-    columns = np.abs(design.linear_columns(vector))
-    vector[design.num_nonlinear :] /= [np.median(column[column > 0]) for column in columns.T]
+    columns = np.abs(design.jacobian(vector, linear=True)[1])
+    vector[design.num_nonlinear :] /= [np.median(column[column > 0]) for column in columns]
     return vector
 
 
 def central_differences(design: DesignMatrix, vector: Array) -> Array:
-    """(n, P) derivatives, extrapolated from three steps."""
-    found = np.empty((len(design.groups), design.width))
+    """(P, n) derivatives, extrapolated from three steps."""
+    found = np.empty((design.width, len(design.groups)))
     for column in range(design.width):
         step = np.zeros(design.width)
         step[column] = 2e-3 * max(abs(vector[column]), 0.1)
@@ -116,7 +116,7 @@ def central_differences(design: DesignMatrix, vector: Array) -> Array:
             / (2 * step[column] / part)
             for part in (1, 2, 4)
         )
-        found[:, column] = (64 * narrow - 20 * middle + wide) / 45
+        found[column] = (64 * narrow - 20 * middle + wide) / 45
     return found
 
 
@@ -132,7 +132,7 @@ def test_derivatives_agree_with_central_differences(name: str, rising: bool) -> 
             vector = vector_in(design, rng, region)
             predicted, jacobian = design.jacobian(vector[None])
             np.testing.assert_allclose(predicted[0], design.predict(vector), rtol=1e-14)
-            scale = np.abs(jacobian[0]).max(axis=0)
+            scale = np.abs(jacobian[0]).max(axis=1, keepdims=True)
             numeric = central_differences(design, vector)
             np.testing.assert_allclose(jacobian[0] / scale, numeric / scale, atol=1e-6)
 

@@ -27,12 +27,14 @@ def test_projection_is_bounded_linear_least_squares(
     sample = random_sample(np.random.default_rng(seed))
     design = DesignMatrix(LAWS["joint"], sample)
     low, high = design.bounds({})
-    problem = Problem(values=sample.values, importance=sample.importance, lower=low, upper=high)
+    problem = Problem(
+        design=design, objective=OBJECTIVES["ols"], copy=np.zeros(1, dtype=np.intp), lower=low, upper=high
+    )
     start = np.zeros((1, design.width))
     start[0, 0] = alpha
-    found, cost = project(design, OBJECTIVES["ols"], problem, start, steps=2, cold=True)
+    found, cost = project(problem, start, steps=2, cold=True)
     root = np.sqrt(sample.importance[0])
-    columns = design.linear_columns(found)[0] * root[:, None]
+    columns = (design.jacobian(found, linear=True)[1][0] * root).T
     goal = sample.values[0] * root
     theirs = lsq_linear(columns, goal, (low[0, 1:], high[0, 1:]), method="bvls", tol=1e-14)
     assert found[0, 0] == alpha
@@ -48,8 +50,10 @@ def test_projection_never_raises_the_cost(name: str, seed: int, random_sample: M
     sample = random_sample(rng)
     design = DesignMatrix(LAWS["joint"], sample)
     low, high = design.bounds({})
-    problem = Problem(values=sample.values, importance=sample.importance, lower=low, upper=high)
+    problem = Problem(
+        design=design, objective=objective, copy=np.zeros(1, dtype=np.intp), lower=low, upper=high
+    )
     start = np.clip(rng.uniform(0.1, 2.0, (1, design.width)), low, high)
     before = objective.cost(objective.residual(sample.values, design.predict(start)), sample.importance)
-    _, after = project(design, objective, problem, start, steps=1, cold=False)
+    _, after = project(problem, start, steps=1)
     assert after[0] <= before[0]

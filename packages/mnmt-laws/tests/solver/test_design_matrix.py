@@ -24,7 +24,7 @@ def test_rows_without_importance_do_not_bound_the_limit(random_sample: MakeSampl
 def test_unidentified_columns_are_those_of_the_null_space() -> None:
     rng = np.random.default_rng(0)
     jacobian = rng.standard_normal((10, 5)) * np.array([1.0, 1e6, 1e-6, 1.0, 1.0])
-    assert not find_unidentified(jacobian).any()
+    assert not find_unidentified(jacobian.T).any()
     jacobian[:, 3] = 1e3 * jacobian[:, 1]  # two that move together
     jacobian[:, 4] = 0.0  # one that moves nothing
-    assert find_unidentified(jacobian).tolist() == [False, True, False, True, True]
+    assert find_unidentified(jacobian.T).tolist() == [False, True, False, True, True]

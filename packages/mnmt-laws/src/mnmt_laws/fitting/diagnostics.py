@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.solver.design_matrix import Block, DesignMatrix, find_unidentified
@@ -15,8 +16,15 @@ MIN_SIZES = 3
 """Sizes that β, α and L∞ need: two leave the exponent unidentified."""
 
 _NEAR = 1e-6
+_STILL = 1e-10  # relative change of predictions that is none
+_SCALES = {
+    "size": "sizes",
+    "tokens": "training lengths",
+    "unique_tokens": "amounts of data",
+    "flops": "budgets",
+}
 
-Kind = Literal["bound", "unidentified", "not-converged", "left-out", "pooled"]
+Kind = Literal["bound", "unidentified", "undetermined", "not-converged", "left-out", "pooled"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,125 +42,147 @@ class Diagnostic:
         return self.message
 
 
-def diagnose(
-    design: DesignMatrix,
-    objective: Objective,
-    vector: Array,
-    *,
-    converged: bool,
-    where: str,
-    pinned_weight: float | None = None,
-) -> list[Diagnostic]:
-    """Return the diagnostics of one estimate (P,): bounds, undetermined parameters, failed searches."""
-    lines = [] if converged else [_not_converged(design, where)]
-    lines += _few_sizes(design, where)
-    lines += _few_weights(design, where)
-    at_bound = _bounds_reached(design, vector)
-    for block, column, end, bound in at_bound:
-        weight = _weight_of(design, block, column) if pinned_weight is None else pinned_weight
-        label = where if pinned_weight is not None or weight is None else f"{where} at weight {weight:g}"
-        name = block.parameter.name
-        lines.append(
-            Diagnostic(
-                kind="bound",
-                task=design.sample.task,
-                parameter=name,
-                weight=weight,
-                message=f"{label}: {name} is at its {end} bound {bound:g}; the data do not determine it.",
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Which observations a diagnostic is about."""
+
+    task: str
+
+    weight: float | None = None
+    """Their weight, if the law is fitted to it alone."""
+
+    def __str__(self) -> str:
+        """Return the task, and the weight if there is one."""
+        return self.task if self.weight is None else f"{self.task} at weight {self.weight:g}"
+
+    def line(self, kind: Kind, message: str, *, parameter: str = "") -> Diagnostic:
+        """Return a diagnostic of all these observations."""
+        return Diagnostic(
+            kind=kind, task=self.task, parameter=parameter, weight=self.weight, message=f"{self}: {message}"
+        )
+
+    def line_of(self, kind: Kind, message: str, block: Block, column: int) -> Diagnostic:
+        """Return a diagnostic of one value of a parameter, at its own weight or for its own partner."""
+        label, name = block.labels[column - block.columns.start], block.parameter.name
+        if block.parameter.varies == "weight":
+            return Place(task=self.task, weight=float(label or 0)).line(
+                kind, f"{name} {message}", parameter=name
             )
+        of = "" if label is None else f" of {label}"
+        return self.line(kind, f"{name}{of} {message}", parameter=name)
+
+
+def diagnose(
+    design: DesignMatrix, objective: Objective, vector: Array, *, converged: bool, place: Place
+) -> list[Diagnostic]:
+    """Return the diagnostics of one estimate (P,): bounds, what is not identified, failed searches."""
+    lines = []
+    if not converged:
+        message = f"the search for the {design.law.name} law did not end at a minimum."
+        lines.append(place.line("not-converged", message))
+    lines += [*_few_values(design, place), *_no_run_alone(design, place)]
+    reached, fixed = _bounds_reached(design, vector), np.equal(*design.bounds({}))[0]
+    lines += [
+        place.line_of("bound", message, block, column)
+        for block, column, message in reached
+        if not fixed[column]
+    ]
+    free = free_columns(design, vector)
+    predicted, jacobian = design.jacobian(vector[None])
+    unit = objective.slope(predicted) * np.sqrt(design.sample.importance[:1])
+    scaled = jacobian[0][free] * unit
+    moves = np.linalg.norm(scaled, axis=1) * np.maximum(np.abs(vector[free]), 1.0)
+    scaled[moves <= _STILL * np.linalg.norm(unit * predicted)] = 0.0
+    loose = set(free[find_unidentified(scaled)].tolist())
+    names = [block.parameter.name for block in design.blocks if loose & _columns(block)]
+    if names:
+        listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        message = (
+            f"{listed} {'is' if len(names) == 1 else 'are'} not identified; other values predict the same."
         )
-    return lines + _undetermined(design, objective, vector, {column for _, column, _, _ in at_bound}, where)
+        lines.append(place.line("unidentified", message, parameter=", ".join(names)))
+    return lines
 
 
-def free_columns(design: DesignMatrix, vector: Array) -> Array:
+def diagnose_refits(place: Place, ended: NDArray[np.bool_]) -> list[Diagnostic]:
+    """Report refits that did not end at a minimum; `ended` is (refits,)."""
+    failed = int(np.sum(~ended))
+    message = f"{failed} of {len(ended)} refits did not end at a minimum."
+    return [place.line("not-converged", message)] if failed else []
+
+
+def diagnose_intervals(design: DesignMatrix, refits: Array, *, place: Place) -> list[Diagnostic]:
+    """Report shapes and exponents that the refits (refits, P) leave undetermined.
+
+    The starting values of such a parameter span its plausible range, an exponent's by equal factors. It is
+    undetermined if its 95% interval holds more than a third of them, or some of either sign.
+    """
+    lines: list[Diagnostic] = []
+    if not len(refits) or not np.isfinite(refits).all():
+        return lines
+    lows, highs = np.quantile(refits, [0.025, 0.975], axis=0)
+    for block in (block for block in design.blocks if not block.parameter.linear):
+        starts = np.array(block.parameter.starts)
+        for column in sorted(_columns(block)):
+            low, high = lows[column], highs[column]
+            inside = starts[(low < starts) & (starts < high)]
+            both_signs = (inside < 0).any() and (inside > 0).any()
+            if both_signs or len(inside) > max(1.0, len(starts) / 3):
+                message = f"is undetermined: its 95% interval is {low:.2g} to {high:.2g}."
+                lines.append(place.line_of("undetermined", message, block, column))
+    return lines
+
+
+def free_columns(design: DesignMatrix, vector: Array) -> NDArray[np.intp]:
     """Return the columns of a parameter vector (P,) that are not at a bound."""
-    bounded = {column for _, column, _, _ in _bounds_reached(design, vector)}
-    return np.array([column for column in range(design.width) if column not in bounded], dtype=int)
+    bounded = {column for _, column, _ in _bounds_reached(design, vector)}
+    return np.array([column for column in range(design.width) if column not in bounded], dtype=np.intp)
 
 
-def _not_converged(design: DesignMatrix, where: str) -> Diagnostic:
-    return Diagnostic(
-        kind="not-converged",
-        task=design.sample.task,
-        message=f"{where}: the search for the {design.law.name} law did not end at a minimum.",
+def _columns(block: Block) -> set[int]:
+    return set(range(block.columns.start, block.columns.stop))
+
+
+def _few_values(design: DesignMatrix, place: Place) -> list[Diagnostic]:
+    """Report too few values of the one scale that a law's exponents belong to.
+
+    Where several scales vary, each lends the others identity, and the rank of the derivatives decides.
+    """
+    if all(parameter.kind != "exponent" for parameter in design.law.parameters):
+        return []
+    scales = {
+        _SCALES.get(name, "sizes") for name in design.law.predictors if name in _SCALES or "size" in name
+    }
+    if len(scales) != 1:
+        return []
+    (scale,) = scales
+    count = design.sample.num_values(
+        name for name in design.law.predictors if name not in ("weight", "partners")
     )
-
-
-def _few_sizes(design: DesignMatrix, where: str) -> list[Diagnostic]:
-    sizes = design.sample.num_sizes()
-    if sizes >= MIN_SIZES:
+    if count >= MIN_SIZES:
         return []
-    return [
-        Diagnostic(
-            kind="unidentified",
-            task=design.sample.task,
-            message=f"{where}: {sizes} sizes do not identify the exponents and the limit; add others.",
-        )
-    ]
+    message = f"{count} {scale} do not identify the exponents and the limit; add others."
+    return [place.line("unidentified", message)]
 
 
-def _few_weights(design: DesignMatrix, where: str) -> list[Diagnostic]:
-    """Report a capacity law without runs at weight 1, which knows β_1 only through the shape of f̂."""
-    sample = design.sample
-    if "weight" not in design.law.predictors or sample.weights[-1] == 1:
+def _no_run_alone(design: DesignMatrix, place: Place) -> list[Diagnostic]:
+    """Report a law of f̂ without runs at weight 1, which knows β_1 only through the shape of f̂."""
+    if design.law.fraction is None or design.sample.weights[-1] in (0, 1):
         return []
-    if not any(block.parameter.kind == "shape" for block in design.blocks):
-        return []
-    return [
-        Diagnostic(
-            kind="unidentified",
-            task=sample.task,
-            parameter="beta",
-            message=f"{where}: no run at weight 1, so β_1 rests on the shape of f̂ alone.",
-        )
-    ]
+    message = "no run at weight 1, so β_1 rests on the shape of f̂ alone."
+    return [place.line("unidentified", message, parameter="beta")]
 
 
-def _bounds_reached(design: DesignMatrix, vector: Array) -> list[tuple[Block, int, str, float]]:
+def _bounds_reached(design: DesignMatrix, vector: Array) -> list[tuple[Block, int, str]]:
+    """Return each parameter's block and column at a bound, and what to say of it."""
     reached = []
+    low, high = (bounds[0] for bounds in design.bounds({}))
     for block in design.blocks:
-        low, high = design.limits_of(block)
-        for column, value in zip(
-            range(block.columns.start, block.columns.stop), vector[block.columns], strict=True
-        ):
-            index = column - block.columns.start
-            for end, bound in (("lower", low[index]), ("upper", high[index])):
-                if np.isfinite(bound) and abs(value - bound) <= _NEAR * max(1.0, abs(bound)):
-                    reached.append((block, column, end, float(bound)))
+        for column in sorted(_columns(block)):
+            for name, bound in (("its lower bound", low[column]), ("its upper bound", high[column])):
+                if np.isfinite(bound) and abs(vector[column] - bound) <= _NEAR * max(1.0, abs(bound)):
+                    known = block.parameter.kind == "limit" and bound == design.sample.irreducible
+                    end = "the known irreducible loss" if known else name
+                    reached.append((block, column, f"is at {end} {bound:g}; the data do not determine it."))
                     break
     return reached
-
-
-def _weight_of(design: DesignMatrix, block: Block, column: int) -> float | None:
-    if block.parameter.varies != "weight":
-        return None
-    return float(design.sample.weights[column - block.columns.start])
-
-
-def _undetermined(
-    design: DesignMatrix, objective: Objective, vector: Array, bounded: set[int], where: str
-) -> list[Diagnostic]:
-    """Report parameters that can move together without moving any prediction."""
-    predicted, jacobian = design.jacobian(vector[None])
-    free = [column for column in range(design.width) if column not in bounded]
-    scaled = (
-        jacobian[0][:, free] * (objective.slope(predicted)[0] * np.sqrt(design.sample.importance[0]))[:, None]
-    )
-    loose = {free[index] for index in np.flatnonzero(find_unidentified(scaled))}
-    names = [
-        block.parameter.name
-        for block in design.blocks
-        if loose & set(range(block.columns.start, block.columns.stop))
-    ]
-    if not names:
-        return []
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    verb = "is" if len(names) == 1 else "are"
-    return [
-        Diagnostic(
-            kind="unidentified",
-            task=design.sample.task,
-            parameter=", ".join(names),
-            message=f"{where}: {listed} {verb} not identified; other values predict the same.",
-        )
-    ]

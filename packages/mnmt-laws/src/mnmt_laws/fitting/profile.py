@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 
 from mnmt_laws.arrays import Array
@@ -73,17 +74,19 @@ def _allowed_rise(parts: list[Part], objective: Objective, level: float) -> floa
 
 def _part_intervals(part: Part, objective: Objective, excess: float) -> xr.Dataset:
     design, best = part.design, part.minima[0]
-    spread = _standard_errors(design, objective, best.vector, excess)
-    intervals = {}
-    for block in (block for block in design.blocks if block.parameter.kind != "factor"):
-        ends = np.array(
-            [
-                [_end(design, objective, best, column, side * spread[column], excess) for side in (-1, 1)]
-                for column in range(block.columns.start, block.columns.stop)
-            ]
+    blocks = [block for block in design.blocks if block.parameter.kind != "factor"]
+    columns = np.concatenate([np.arange(design.width)[block.columns] for block in blocks])
+    spread = _standard_errors(design, objective, best.vector, excess)[columns]
+    ends = _ends(design, objective, best, np.repeat(columns, 2), np.outer(spread, (-1, 1)).ravel(), excess)
+    by_column = dict(zip(columns.tolist(), ends.reshape(-1, 2), strict=True))
+    intervals = {
+        block.parameter.name: _label(
+            block, np.array([by_column[column] for column in range(design.width)[block.columns]])
         )
-        intervals[block.parameter.name] = _label(block, ends)
-    coords = {"weight": design.sample.weights} if any(len(dims) > 1 for dims, _ in intervals.values()) else {}
+        for block in blocks
+    }
+    varying = {block.parameter.varies: block.labels for block in blocks}
+    coords = {name: list(labels) for name, labels in varying.items() if name is not None}
     return xr.Dataset(intervals, coords=coords)
 
 
@@ -96,33 +99,51 @@ def _label(block: Block, ends: Array) -> tuple[tuple[str, ...], Array]:
 def _standard_errors(design: DesignMatrix, objective: Objective, vector: Array, excess: float) -> Array:
     """Return (P,) a first guess of each interval's reach, from the law's tangent plane."""
     predicted, jacobian = design.jacobian(vector[None])
-    slopes = jacobian[0] * (objective.slope(predicted)[0] * np.sqrt(design.sample.importance[0]))[:, None]
-    norms = np.maximum(np.linalg.norm(slopes, axis=0), 1e-300)
-    covariance = np.linalg.pinv(slopes / norms, rcond=1e-10)
-    reach = np.sqrt(np.sum(covariance**2, axis=1)) / norms * np.sqrt(2 * excess) / 2
+    slopes = jacobian[0] * objective.slope(predicted) * np.sqrt(design.sample.importance[:1])
+    norms = np.maximum(np.linalg.norm(slopes, axis=1), 1e-300)
+    inverse = np.linalg.pinv(slopes / norms[:, None], rcond=1e-10)
+    reach = np.sqrt(np.sum(inverse**2, axis=0)) / norms * np.sqrt(2 * excess) / 2
     return np.where((reach > 0) & np.isfinite(reach), reach, 0.05 * np.maximum(np.abs(vector), 1e-3))
 
 
-def _end(
-    design: DesignMatrix, objective: Objective, best: Minimum, column: int, unit: float, excess: float
-) -> float:
-    """Return where the profile crosses the allowed rise on one side, or the parameter's bound."""
-    low, high = (bounds[0, column] for bounds in design.bounds(best.region))
-    start = float(best.vector[column])
-    limit = float(high if unit > 0 else low)
-    trials = np.unique(np.clip(start + unit * _STEPS, low, high))
-    trials = trials[trials != start]
-    places, rises = np.array([start]), np.array([0.0])
+def _ends(
+    design: DesignMatrix,
+    objective: Objective,
+    best: Minimum,
+    columns: NDArray[np.intp],
+    units: Array,
+    excess: float,
+) -> Array:
+    """Return where each profile crosses the allowed rise on one side, or the parameter's bound.
+
+    Args:
+        design: The law over one observation for each model.
+        objective: A sum of squares.
+        best: The estimate.
+        columns: (ends,) the parameter of each end.
+        units: (ends,) a step towards it.
+        excess: The allowed rise.
+    """
+    low, high = (bounds[0, columns] for bounds in design.bounds(best.region))
+    starts = best.vector[columns]
+    ends = np.where(units > 0, high, low)
+    places = np.clip(starts[:, None] + units[:, None] * _STEPS, low[:, None], high[:, None])
+    rises = np.zeros((len(columns), 1))
+    known, trials, crosses = starts[:, None], places, places[:, -1] != starts
     for _ in range(1 + _REFINEMENTS):
-        if not len(trials):
+        rows = np.repeat(columns[crosses], trials.shape[1])
+        cost = profile_cost(design, objective, rows, trials[crosses].ravel(), best)
+        height = np.zeros(trials.shape)
+        height[crosses] = np.maximum(cost - best.cost, 0.0).reshape(-1, trials.shape[1])
+        known, rises = np.hstack([known, trials]), np.hstack([rises, height])
+        crossing = [_crossing(*row, excess) for row in zip(known, rises, starts, strict=True)]
+        crosses = np.array([place is not None for place in crossing])
+        trials = np.array(
+            [[end if place is None else place] for place, end in zip(crossing, ends, strict=True)]
+        )
+        if not crosses.any():
             break
-        _, cost = profile_cost(design, objective, column, trials, best)
-        places, rises = np.append(places, trials), np.append(rises, np.maximum(cost - best.cost, 0.0))
-        crossing = _crossing(places, rises, start, excess)
-        if crossing is None:
-            return limit
-        trials = np.array([crossing])
-    return float(trials[0]) if len(trials) else start
+    return np.asarray(trials[:, 0])
 
 
 def _crossing(places: Array, rises: Array, start: float, excess: float) -> float | None:

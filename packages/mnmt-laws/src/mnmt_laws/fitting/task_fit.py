@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,13 +11,26 @@ from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
-from mnmt_laws.fitting.diagnostics import MIN_SIZES, Diagnostic, diagnose, free_columns
+from mnmt_laws.fitting.diagnostics import (
+    MIN_SIZES,
+    Diagnostic,
+    Place,
+    diagnose,
+    diagnose_intervals,
+    diagnose_refits,
+    free_columns,
+)
 from mnmt_laws.fitting.uncertainty import FittedTask, Uncertainty
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
 from mnmt_laws.solver.sample import Replicates, Sample
 from mnmt_laws.solver.search import Minimum, find_minima, refit
+
+MOST_FAILED = 0.1
+"""Share of refits that may end short of a minimum before the uncertainty counts as unknown (NaN)."""
+
+_BATCH = 4_000_000  # values of the copies that are held at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +41,11 @@ class TaskFit:
     """Over `draw` (the estimate, then the refits) and, where they vary with them, `weight` or `partner`."""
 
     converged: bool
+    """Whether the estimate is a minimum."""
+
+    refits_converged: float
+    """Share of the refits that ended at a minimum; NaN without refits."""
+
     diagnostics: tuple[Diagnostic, ...]
 
 
@@ -53,6 +72,12 @@ class Part:
         """(P,) the estimate."""
         return self.minima[0].vector
 
+    @property
+    def place(self) -> Place:
+        """The task, and the weight if the law is fitted to it alone."""
+        alone = law_is_split(self.design.law)
+        return Place(task=self.sample.task, weight=float(self.sample.weights[0]) if alone else None)
+
 
 def fit_task(
     law: Law,
@@ -70,15 +95,23 @@ def fit_task(
     parts, left_out = solve_parts(law, sample, objective)
     diagnostics = [
         *left_out,
-        *(line for part in parts for line in _diagnose(part, objective, alone=law_is_split(law))),
+        *(
+            line
+            for part in parts
+            for line in diagnose(
+                part.design, objective, part.vector, converged=part.minima[0].converged, place=part.place
+            )
+        ),
     ]
-    solved = [part.vector[None] for part in parts]
+    solved, ended = [part.vector[None] for part in parts], np.ones(0, dtype=bool)
     if method.refits:
-        solved = _refit(parts, objective, method, _fitted_task(parts, sample, objective, runs, number))
+        solved, ended = _refit(parts, objective, method, _fitted_task(parts, sample, objective, runs, number))
+        diagnostics += _diagnose_refits(parts, solved, ended)
     datasets = [_dataset(part, vectors) for part, vectors in zip(parts, solved, strict=True)]
     return TaskFit(
         parameters=xr.concat(datasets, "weight") if law_is_split(law) else datasets[0],
         converged=all(part.minima[0].converged for part in parts),
+        refits_converged=float(ended.mean()) if len(ended) else np.nan,
         diagnostics=tuple(diagnostics),
     )
 
@@ -123,14 +156,14 @@ def _solve(law: Law, sample: Sample, objective: Objective, rows: NDArray[np.bool
     )
 
 
-def _diagnose(part: Part, objective: Objective, *, alone: bool) -> list[Diagnostic]:
-    sample = part.design.sample
-    weight = float(sample.weights[0]) if alone else None
-    where = sample.task if weight is None else f"{sample.task} at weight {weight:g}"
-    return diagnose(
-        part.design, objective, part.vector,
-        converged=part.minima[0].converged, where=where, pinned_weight=weight,
-    )  # fmt: skip
+def _diagnose_refits(parts: list[Part], solved: list[Array], ended: NDArray[np.bool_]) -> list[Diagnostic]:
+    """Return what the refits tell; they become unknown if too many of them did not end at a minimum."""
+    lines = diagnose_refits(Place(task=parts[0].sample.task), ended)
+    for part, vectors in zip(parts, solved, strict=True):
+        if np.mean(~ended) > MOST_FAILED:
+            vectors[1:] = np.nan
+        lines += diagnose_intervals(part.design, vectors[1:], place=part.place)
+    return lines
 
 
 def _fitted_task(
@@ -152,41 +185,42 @@ def _fitted_task(
 def _leverage(design: DesignMatrix, objective: Objective, vector: Array) -> tuple[Array, Array]:
     """Return (n,) predictions and the diagonal of the hat matrix."""
     predicted, jacobian = design.jacobian(vector[None])
-    slopes = jacobian[0] * objective.slope(predicted)[0][:, None]
-    free = slopes[:, free_columns(design, vector)]
-    scaled = free / np.maximum(np.linalg.norm(free, axis=0), 1e-300)
-    left, values, _ = np.linalg.svd(scaled, full_matrices=False)
-    basis = left[:, values > 1e-9 * values.max(initial=0.0)]
-    return predicted[0], np.sum(basis * basis, axis=1)
+    free = (jacobian[0] * objective.slope(predicted))[free_columns(design, vector)]
+    scaled = free / np.maximum(np.linalg.norm(free, axis=1), 1e-300)[:, None]
+    _, values, basis = np.linalg.svd(scaled, full_matrices=False)
+    basis = basis[values > 1e-9 * values.max(initial=0.0)]
+    return predicted[0], np.sum(basis * basis, axis=0)
 
 
-def _refit(parts: list[Part], objective: Objective, method: Uncertainty, fitted: FittedTask) -> list[Array]:
-    """Return (1 + refits, P) for each part: the estimate and its refits, NaN where copies are NaN."""
+def _refit(
+    parts: list[Part], objective: Objective, method: Uncertainty, fitted: FittedTask
+) -> tuple[list[Array], NDArray[np.bool_]]:
+    """Return (1 + refits, P) for each part, and (refits,) which ended at a minimum in all parts.
+
+    The first is the estimate; refits are NaN where copies are. Copies are made and fitted a batch at a time.
+    """
     used = np.any([part.rows for part in parts], axis=0)
-    places = [part.rows[used] for part in parts]
-    condensed: list[list[Sample]] = [[] for _ in parts]
-    for values, importance in method.copies(fitted):
-        for part, place, samples in zip(parts, places, condensed, strict=True):
-            copy = replace(part.sample, values=values[place][None], importance=importance[place][None])
-            samples.append(part.replicates.condense(copy, objective))
-    return [_refit_part(part, objective, samples) for part, samples in zip(parts, condensed, strict=True)]
+    vectors, ended = [[part.vector[None]] for part in parts], []
+    copies = method.copies(fitted)
+    while batch := list(itertools.islice(copies, max(1, _BATCH // len(fitted.values)))):
+        values, importance = (np.stack(arrays) for arrays in zip(*batch, strict=True))
+        converged = np.ones(len(batch), dtype=bool)
+        for part, ends in zip(parts, vectors, strict=True):
+            place = part.rows[used]
+            copy = replace(part.sample, values=values[:, place], importance=importance[:, place])
+            refits, is_minimum = _refit_part(part, objective, part.replicates.condense(copy, objective))
+            ends.append(refits)
+            converged &= is_minimum
+        ended.append(converged)
+    return [np.concatenate(ends) for ends in vectors], np.concatenate(ended)
 
 
-def _refit_part(part: Part, objective: Objective, copies: list[Sample]) -> Array:
-    vectors = np.full((1 + len(copies), part.design.width), np.nan)
-    vectors[0] = part.vector
-    values = np.concatenate([copy.values for copy in copies])
-    if np.isfinite(values).all():
-        extremes = [copy.extremes for copy in copies if copy.extremes is not None]
-        sample = replace(
-            part.design.sample,
-            values=values,
-            importance=np.concatenate([copy.importance for copy in copies]),
-            extremes=np.concatenate(extremes) if extremes else None,
-        )
-        design = DesignMatrix(part.design.law, sample, pivots=part.design.pivots)
-        vectors[1:] = refit(design, objective, part.minima).vectors
-    return vectors
+def _refit_part(part: Part, objective: Objective, copies: Sample) -> tuple[Array, NDArray[np.bool_]]:
+    if not np.isfinite(copies.values).all():
+        count = len(copies.values)
+        return np.full((count, part.design.width), np.nan), np.ones(count, dtype=bool)
+    end = refit(part.design.replace_copies(copies), objective, part.minima)
+    return end.vectors, end.converged
 
 
 def _dataset(part: Part, vectors: Array) -> xr.Dataset:

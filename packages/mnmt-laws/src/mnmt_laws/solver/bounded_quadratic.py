@@ -8,14 +8,16 @@ from numpy.typing import NDArray
 from mnmt_laws.arrays import Array
 
 _RIDGE = 1e-15  # relative to the diagonal: keeps a singular problem solvable without moving a regular one
-_SWEEPS = 200
+_CYCLE_RIDGE = 1e-11  # what keeps the signs of a singular problem's pulls from being rounding
+_MOST = 1000  # exchanges; those of one variable at a time end sooner except on contrived problems
 
 
 def solve_bounded(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array:
     """Minimise ½ xᵀHx - gᵀx within lower ≤ x ≤ upper, for each of m problems.
 
-    A primal-dual active set: variables beyond a bound are put on it, those whose gradient points inwards are
-    released, until nothing changes; the rare problem that cycles is finished by coordinate descent.
+    Block principal pivoting (Júdice and Pires 1994): variables beyond a bound are put on it, those whose
+    gradient points inwards are released, all at once until nothing changes. A problem that cycles goes on
+    with one variable at a time, the last, which ends for every positive definite H (Murty 1974).
 
     Args:
         matrix: H, (m, k, k) positive semi-definite.
@@ -26,64 +28,48 @@ def solve_bounded(matrix: Array, vector: Array, lower: Array, upper: Array) -> A
     Returns:
         x, (m, k).
     """
-    scale = _scales(matrix)
+    diagonal = np.einsum("mkk->mk", matrix)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = matrix * scale[:, :, None] * scale[:, None, :]
-    diagonal = np.arange(matrix.shape[1])
-    scaled[:, diagonal, diagonal] += _RIDGE
-    low, high = lower / scale, upper / scale
-    solution = _active_set(scaled, vector * scale, low, high)
+    np.einsum("mkk->mk", scaled)[...] += _RIDGE
+    solution = _exchange(scaled, vector * scale, lower / scale, upper / scale)
     return np.clip(solution * scale, lower, upper)
 
 
-def _scales(matrix: Array) -> Array:
-    """Return the scales that make each diagonal one; one where it is zero."""
-    diagonal = np.einsum("mkk->mk", matrix)
-    positive = diagonal > 0
-    return np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 1.0)
-
-
-def _active_set(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array:
-    count, width = vector.shape
+def _exchange(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array:
     pinned = lower == upper
-    at_low, at_high = pinned.copy(), np.zeros_like(pinned)
-    solution = np.zeros_like(vector)
-    unfinished = np.arange(count)
-    for _ in range(3 * width + 6):
-        at_limit, limits = (at_low | at_high)[unfinished], np.where(at_high, upper, lower)[unfinished]
-        x = _solve_free(matrix[unfinished], vector[unfinished], at_limit, limits)
-        pull = vector[unfinished] - np.einsum("mij,mj->mi", matrix[unfinished], x)
-        solution[unfinished] = x
-        below = (x < lower[unfinished]) | (at_low[unfinished] & (pull < 0)) | pinned[unfinished]
-        above = ((x > upper[unfinished]) | (at_high[unfinished] & (pull > 0))) & ~below
-        changed = ((below != at_low[unfinished]) | (above != at_high[unfinished])).any(axis=1)
-        at_low[unfinished], at_high[unfinished] = below, above
-        unfinished = unfinished[changed]
-        if not len(unfinished):
-            return solution
-    solution[unfinished] = _coordinate_descent(
-        matrix[unfinished], vector[unfinished], lower[unfinished], upper[unfinished]
-    )
+    solution, place = np.zeros_like(vector), np.where(pinned, -1, 0)  # -1 and 1: at a bound
+    active, patience = np.arange(len(vector)), 3 * vector.shape[1] + 6
+    for turn in range(_MOST):
+        h, g, low, high = matrix[active], vector[active], lower[active], upper[active]
+        before = place[active]
+        x = _solve_free(h, g, before != 0, np.where(before < 0, low, np.where(before > 0, high, 0.0)))
+        pull = g - np.einsum("mij,mj->mi", h, x)
+        below = (x < low) | ((before < 0) & (pull < 0)) | pinned[active]
+        above = ((x > high) | ((before > 0) & (pull > 0))) & ~below
+        after = above.astype(int) - below
+        if turn == patience:
+            matrix = matrix + _CYCLE_RIDGE * np.eye(vector.shape[1])
+        if turn >= patience:
+            after = _change_last(before, after)
+        solution[active], place[active] = x, after
+        active = active[(before != after).any(axis=1)]
+        if not len(active):
+            break
     return solution
 
 
-def _solve_free(matrix: Array, vector: Array, at_limit: NDArray[np.bool_], limits: Array) -> Array:
-    """Return the minimum with some variables held at their limits."""
-    if not at_limit.any():
-        return np.asarray(np.linalg.solve(matrix, vector[..., None])[..., 0])
-    fixed = np.where(at_limit, limits, 0.0)
-    right = np.where(at_limit, fixed, vector - np.einsum("mij,mj->mi", matrix, fixed))
-    free = ~at_limit
-    left = matrix * (free[:, :, None] & free[:, None, :])
-    diagonal = np.arange(matrix.shape[1])
-    left[:, diagonal, diagonal] += at_limit
+def _change_last(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return `before` with the last of the changes alone."""
+    last = before.shape[1] - 1 - (before != after)[:, ::-1].argmax(axis=1)
+    changed, rows = before.copy(), np.arange(len(before))
+    changed[rows, last] = after[rows, last]
+    return changed
+
+
+def _solve_free(matrix: Array, vector: Array, fixed: NDArray[np.bool_], values: Array) -> Array:
+    """Return the minimum with the `fixed` variables held at their values, which are 0 for the others."""
+    right = np.where(fixed, values, vector - np.einsum("mij,mj->mi", matrix, values))
+    left = matrix * ~(fixed[:, :, None] | fixed[:, None, :])
+    np.einsum("mkk->mk", left)[...] += fixed
     return np.asarray(np.linalg.solve(left, right[..., None])[..., 0])
-
-
-def _coordinate_descent(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array:
-    x = np.clip(np.zeros_like(vector), lower, upper)
-    for _ in range(_SWEEPS):
-        for k in range(vector.shape[1]):
-            curvature = np.maximum(matrix[:, k, k], _RIDGE)
-            rest = vector[:, k] - np.einsum("mj,mj->m", matrix[:, k], x)
-            x[:, k] = np.clip(x[:, k] + rest / curvature, lower[:, k], upper[:, k])
-    return x

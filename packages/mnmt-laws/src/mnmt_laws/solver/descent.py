@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,119 @@ from mnmt_laws.solver.bounded_quadratic import solve_bounded
 from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
 
-TOLERANCE, COARSE_TOLERANCE = 1e-13, 1e-9
-"""Relative change of all predictions in a step at which a search has converged."""
+TOLERANCE, COARSE_TOLERANCE = 1e-12, 1e-6
+"""Fall of the objective that a step may promise at the end of a search, over the part of one observation."""
 
+STATIONARY = 1e-4
+"""The same, above which the end of a search is no minimum: a hundredth of a standard error is left to go."""
+
+_ROUNDING = 1e-13  # relative change of predictions that rounding hides
 _STUCK = 1e10  # damping at which no smaller step is tried
-_GAIN = 1e-15  # relative fall of the objective that rounding hides
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """m searches over the copies of a sample, with the bounds of their parameters."""
+
+    design: DesignMatrix
+    objective: Objective
+
+    copy: NDArray[np.intp]
+    """(m,) the copy of the sample that each search is for."""
+
+    lower: Array
+    """(m, P)"""
+
+    upper: Array
+    """(m, P)"""
+
+    def at(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Problem:
+        """Return some of the searches."""
+        return replace(self, copy=self.copy[rows], lower=self.lower[rows], upper=self.upper[rows])
+
+    def values(self, vectors: Array) -> Array:
+        """Return the (m,) objective itself at (m, P) parameters, without the smoothing of kinks."""
+        total = np.zeros(len(vectors))
+        for rows, part in self.design.chunks(len(vectors)):
+            observed, importance = self.rows(rows)
+            total += self.objective.value(
+                self.objective.residual(observed, part.predict(vectors)), importance
+            )
+        return total
+
+    def model(self, vectors: Array, *, linear: bool = False) -> Model:
+        """Return the quadratic model of the objective at (m, P) parameters, or in the linear ones only."""
+        start, objective = self.design.num_nonlinear if linear else 0, self.objective
+        low, high = (bound[:, start:] - vectors[:, start:] for bound in (self.lower, self.upper))
+        model = Model.empty(low, high)
+        for rows, part in self.design.chunks(len(vectors)):
+            observed, importance = self.rows(rows)
+            predicted, jacobian = part.jacobian(vectors, linear=linear)
+            residual, slope = objective.residual(observed, predicted), objective.slope(predicted)
+            curvature = importance * objective.curvature(residual) * slope * slope
+            pull = importance * objective.reweighting(residual) * residual * slope
+            model.cost += objective.cost(residual, importance)
+            model.size += np.sum(curvature * predicted * predicted, axis=-1)
+            model.gradient += (jacobian @ pull[..., None])[..., 0]
+            model.matrix += (jacobian * curvature[..., None, :]) @ jacobian.swapaxes(-1, -2)
+        return model
+
+    def rows(self, rows: slice) -> tuple[Array, Array]:
+        """Return the (m, n) values and importance of some observations."""
+        sample = self.design.sample
+        return sample.values[:, rows][self.copy], sample.importance[:, rows][self.copy]
 
 
 @dataclass(kw_only=True)
+class Model:
+    """m quadratic models of an objective in k parameters, within their bounds."""
+
+    cost: Array
+    """(m,)"""
+
+    size: Array
+    """(m,) what the model rises by, twice over, if all predictions double."""
+
+    gradient: Array
+    """(m, k)"""
+
+    matrix: Array
+    """(m, k, k)"""
+
+    low: Array
+    """(m, k) the step to the lower bounds."""
+
+    high: Array
+    """(m, k)"""
+
+    @classmethod
+    def empty(cls, low: Array, high: Array) -> Model:
+        """Return a model of nothing, to add observations to."""
+        count, width = low.shape
+        return cls(
+            cost=np.zeros(count), size=np.zeros(count), gradient=np.zeros((count, width)),
+            matrix=np.zeros((count, width, width)), low=low, high=high,
+        )  # fmt: skip
+
+    def step(self, damping: Array | float) -> tuple[Array, Array]:
+        """Return the (m, k) step to the least value of the damped model, and the (m,) fall it promises."""
+        matrix = self.matrix.copy()
+        np.einsum("mkk->mk", matrix)[...] *= 1.0 + np.reshape(damping, (-1, 1))
+        step = solve_bounded(matrix, -self.gradient, self.low, self.high)
+        promise = -np.einsum("mk,mk->m", step, self.gradient + 0.5 * np.einsum("mij,mj->mi", matrix, step))
+        return step, promise
+
+    def put(self, rows: NDArray[np.intp] | NDArray[np.bool_], other: Model) -> None:
+        """Replace the models in `rows` by others."""
+        for name, values in vars(self).items():
+            values[rows] = getattr(other, name)
+
+    def at(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Model:
+        """Return some of the models."""
+        return Model(**{name: values[rows] for name, values in vars(self).items()})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Descent:
     """The ends of m searches."""
 
@@ -30,47 +135,17 @@ class Descent:
     """(m,)"""
 
     converged: NDArray[np.bool_]
-    """(m,)"""
+    """(m,) whether the end is a minimum: no step within the bounds promises more than `STATIONARY`."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """The data of m searches: values, their importance, and the bounds of the parameters."""
-
-    values: Array
-    """(m, n)"""
-
-    importance: Array
-    """(m, n)"""
-
-    lower: Array
-    """(m, P)"""
-
-    upper: Array
-    """(m, P)"""
-
-    def at(self, rows: NDArray[np.int64]) -> Problem:
-        """Return some of the searches."""
-        return Problem(
-            values=self.values[rows],
-            importance=self.importance[rows],
-            lower=self.lower[rows],
-            upper=self.upper[rows],
-        )
-
-
-def project(
-    design: DesignMatrix, objective: Objective, problem: Problem, vectors: Array, *, steps: int, cold: bool
-) -> tuple[Array, Array]:
+def project(problem: Problem, vectors: Array, *, steps: int, cold: bool = False) -> tuple[Array, Array]:
     """Return the best linear parameters for the nonlinear ones in `vectors`.
 
     One step is exact where the objective is a sum of squares of differences; for others it is Newton's method
     or iterated reweighting.
 
     Args:
-        design: The law over the observations.
-        objective: The function to minimise.
-        problem: Values, importance and bounds.
+        problem: The searches.
         vectors: (m, P) parameters, whose linear columns are replaced.
         steps: Least-squares problems to solve.
         cold: Whether the linear columns hold nothing to begin with.
@@ -78,100 +153,88 @@ def project(
     Returns:
         (m, P) parameters and their (m,) cost.
     """
-    linear = slice(design.num_nonlinear, None)
-    columns = design.linear_columns(vectors)
-    low, high = problem.lower[:, linear], problem.upper[:, linear]
-    solution = np.clip(vectors[:, linear], low, high)
+    linear = slice(problem.design.num_nonlinear, None)
+    vectors = np.clip(vectors, problem.lower, problem.upper)
     if cold:
-        relative = problem.values**-2.0 if objective.log else 1.0
-        solution = _step(columns, problem.importance * relative, problem.values, low, high)
-    cost = _cost(objective, problem, columns, solution)
+        vectors = vectors.copy()
+        vectors[:, linear] += _relative(problem).model(vectors, linear=True).step(0.0)[0]
+    model = problem.model(vectors, linear=True)
     for _ in range(steps):
-        predicted = np.einsum("mnk,mk->mn", columns, solution)
-        residual, slope = objective.residual(problem.values, predicted), objective.slope(predicted)
-        curvature = problem.importance * objective.curvature(residual) * slope * slope
-        pull = problem.importance * objective.reweighting(residual) * residual * slope
-        goal = predicted - np.divide(pull, curvature, out=np.zeros_like(pull), where=curvature > 0)
-        candidate = _step(columns, curvature, goal, low, high)
-        after = _cost(objective, problem, columns, candidate)
-        better = after < cost
-        solution, cost = np.where(better[:, None], candidate, solution), np.where(better, after, cost)
+        trial = vectors.copy()
+        trial[:, linear] = np.clip(
+            vectors[:, linear] + model.step(0.0)[0], problem.lower[:, linear], problem.upper[:, linear]
+        )
+        after = problem.model(trial, linear=True)
+        better = after.cost < model.cost
         if not better.any():
             break
-    return np.concatenate([vectors[:, : design.num_nonlinear], solution], axis=1), cost
+        vectors = np.where(better[:, None], trial, vectors)
+        model.put(better, after.at(better))
+    return vectors, model.cost
 
 
-def _step(columns: Array, weights: Array, goal: Array, low: Array, high: Array) -> Array:
-    """Solve weighted least squares within bounds."""
-    weighted = (columns * weights[..., None]).transpose(0, 2, 1)
-    return solve_bounded(weighted @ columns, (weighted @ goal[..., None])[..., 0], low, high)
-
-
-def _cost(objective: Objective, problem: Problem, columns: Array, solution: Array) -> Array:
-    residual = objective.residual(problem.values, np.einsum("mnk,mk->mn", columns, solution))
-    return objective.cost(residual, problem.importance)
+def _relative(problem: Problem) -> Problem:
+    """Return least squares of differences, over the values where logarithms are meant."""
+    if not problem.objective.log:
+        return problem
+    sample = problem.design.sample
+    relative = replace(sample, importance=sample.importance / sample.values**2)
+    squares = replace(problem.objective, log=False, delta=np.inf)
+    return replace(problem, design=problem.design.replace_copies(relative), objective=squares)
 
 
 def descend(
-    design: DesignMatrix,
-    objective: Objective,
-    problem: Problem,
-    vectors: Array,
-    *,
-    max_steps: int = 300,
-    tolerance: float = TOLERANCE,
+    problem: Problem, vectors: Array, *, max_steps: int = 300, tolerance: float = TOLERANCE
 ) -> Descent:
-    """Descend from each of `vectors` (m, P) until no prediction changes by more than `tolerance` of itself.
+    """Descend from each of `vectors` (m, P) until a step promises too little.
 
     Each step solves, within the bounds, the least-squares problem that agrees with the objective at the
     present point, damped until it helps; then the linear parameters are projected again.
     """
-    place = np.clip(vectors, problem.lower, problem.upper)
-    predicted = design.predict(place)
-    state = Descent(
-        vectors=place,
-        cost=objective.cost(objective.residual(problem.values, predicted), problem.importance),
-        converged=np.zeros(len(place), dtype=bool),
-    )
-    damping = np.full(len(place), 1e-4)
-    active = np.arange(len(place))
+    state = _State(problem, np.clip(vectors, problem.lower, problem.upper))
     for _ in range(max_steps):
-        if not len(active):
+        if not len(state.active):
             break
-        done = _advance(design, objective, problem.at(active), state, damping, active, tolerance)
-        state.converged[active[done]] = True
-        active = active[~done]
-    return state
+        state.advance(tolerance)
+    model = state.model
+    _, promise = model.step(0.0)
+    left = promise > STATIONARY * model.cost / len(problem.design.groups)
+    rounding = promise <= (1e3 * _ROUNDING) ** 2 * model.size
+    return Descent(vectors=state.vectors, cost=model.cost, converged=~left | rounding)
 
 
-def _advance(
-    design: DesignMatrix,
-    objective: Objective,
-    problem: Problem,
-    state: Descent,
-    damping: Array,
-    active: NDArray[np.int64],
-    tolerance: float,
-) -> NDArray[np.bool_]:
-    """Take one step of every search in `active`; return which of them have converged."""
-    current, cost = state.vectors[active], state.cost[active]
-    predicted, jacobian = design.jacobian(current)
-    residual, slope = objective.residual(problem.values, predicted), objective.slope(predicted)
-    curvature = problem.importance * objective.curvature(residual) * slope * slope
-    weighted = (jacobian * curvature[..., None]).transpose(0, 2, 1)
-    matrix = weighted @ jacobian
-    pull = problem.importance * objective.reweighting(residual) * residual * slope
-    gradient = (jacobian.transpose(0, 2, 1) @ pull[..., None])[..., 0]
-    diagonal = np.arange(design.width)
-    matrix[:, diagonal, diagonal] *= 1.0 + damping[active][:, None]
-    step = solve_bounded(matrix, -gradient, problem.lower - current, problem.upper - current)
-    candidate = np.clip(current + step, problem.lower, problem.upper)
-    candidate, after = project(design, objective, problem, candidate, steps=1, cold=False)
-    better = after < cost - _GAIN * cost
-    still = np.abs((jacobian @ step[..., None])[..., 0]) <= tolerance * np.abs(predicted)
-    state.vectors[active] = np.where((after <= cost)[:, None], candidate, current)
-    state.cost[active] = np.minimum(after, cost)
-    damping[active] = np.clip(
-        np.where(better, damping[active] / 10, damping[active] * 10), 1e-12, 10 * _STUCK
-    )
-    return np.asarray(still.all(axis=1) | (damping[active] >= _STUCK))
+class _State:
+    """The present points of all searches, and the models there."""
+
+    def __init__(self, problem: Problem, vectors: Array) -> None:
+        self.problem, self.vectors = problem, vectors
+        self.model = problem.model(vectors)
+        self.damping = np.full(len(vectors), 1e-4)
+        self.helped = np.ones(len(vectors), dtype=bool)
+        self.active = np.arange(len(vectors))
+
+    def advance(self, tolerance: float) -> None:
+        """Take one step of every active search, and leave those that have ended."""
+        active = self.active
+        problem, model, damping = self.problem.at(active), self.model.at(active), self.damping[active]
+        step, promise = model.step(damping)
+        small = (promise <= tolerance * model.cost / len(problem.design.groups)) & (damping <= 1.0)
+        trial = np.clip(self.vectors[active] + step, problem.lower, problem.upper)
+        trial = self._project(problem, trial)
+        after = problem.model(trial)
+        better = after.cost < model.cost
+        self.vectors[active[better]], self.helped[active] = trial[better], better
+        self.model.put(active[better], after.at(better))
+        self.damping[active] = np.clip(np.where(better, damping / 10, damping * 10), 1e-12, 10 * _STUCK)
+        done = small | (promise <= _ROUNDING**2 * model.size) | (self.damping[active] >= _STUCK)
+        self.active = active[~done]
+
+    def _project(self, problem: Problem, trial: Array) -> Array:
+        """Take the linear parameters to their best, unless that did not help the last time."""
+        rows = np.flatnonzero(self.helped[self.active])
+        some, linear = problem.at(rows), slice(problem.design.num_nonlinear, None)
+        step, _ = some.model(trial[rows], linear=True).step(0.0)
+        trial[rows, linear] = np.clip(
+            trial[rows, linear] + step, some.lower[:, linear], some.upper[:, linear]
+        )
+        return trial

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -49,16 +50,20 @@ class Sample:
     floor: float = 0.0
     """The least that a limit can be."""
 
-    @property
+    @cached_property
     def weights(self) -> Array:
         """Distinct weights, ascending."""
         return np.unique(self.weight)
 
     def num_sizes(self, weight: float | None = None) -> int:
         """Return the number of models observed, at one weight or at any; models differ by their sizes."""
+        return self.num_values([name for name in self.x if name.endswith("size")], weight)
+
+    def num_values(self, names: Iterable[str], weight: float | None = None) -> int:
+        """Return how often some predictors differ together, at one weight or at any."""
         rows = slice(None) if weight is None else self.weight == weight
-        sizes = [self.x[name][rows] for name in sorted(self.x) if name.endswith("size")]
-        return len(np.unique(np.stack(sizes), axis=1).T) if sizes else 0
+        columns = [self.x[name][rows] for name in sorted(names)]
+        return len(np.unique(np.stack(columns), axis=1).T) if columns else 0
 
     def where(self, rows: NDArray[np.bool_]) -> Sample:
         """Return the observations in `rows`."""
@@ -68,7 +73,21 @@ class Sample:
             weight=self.weight[rows],
             values=self.values[:, rows],
             importance=self.importance[:, rows],
+            extremes=None if self.extremes is None else self.extremes[:, rows],
         )
+
+    def spread(self, count: int) -> Sample:
+        """Return about `count` observations spread evenly over the predictors, some of every weight.
+
+        They do not depend on the order of the rows.
+        """
+        columns = [self.values[0], *(self.x[name].T for name in sorted(self.x, reverse=True)), self.weight]
+        order = np.lexsort(np.vstack(columns))
+        places = np.linspace(0, len(order) - 1, count).astype(np.intp)
+        firsts = np.searchsorted(self.weight[order], self.weights)
+        rows = np.zeros(len(order), dtype=bool)
+        rows[order[np.concatenate([places, firsts])]] = True
+        return self.where(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
