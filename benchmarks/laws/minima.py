@@ -112,14 +112,14 @@ def lbfgs(design: DesignMatrix, objective: Objective, rng: np.random.Generator) 
     free = np.isinf(high)
     start = rng.uniform(low, np.where(free, 1.0, high))
     for column in np.flatnonzero(free):  # factors of the size that brings predictions near the data
-        unit = np.abs(design.jacobian(np.where(free, 1.0, start)[None])[1][0, :, column])
+        unit = np.abs(design.jacobian(np.where(free, 1.0, start)[None])[1][0, column])
         start[column] = rng.uniform(0.0, 1.5) * np.median(design.sample.values) / np.median(unit[unit > 0])
 
     def cost(vector: Array) -> tuple[float, Array]:
         predicted, jacobian = design.jacobian(vector[None])
         residual = objective.residual(design.sample.values, predicted)
         pull = np.sign(residual) if objective.absolute else objective.reweighting(residual) * residual
-        slope = jacobian[0].T @ (pull * objective.slope(predicted))[0]
+        slope = jacobian[0] @ (pull * objective.slope(predicted))[0]
         return float(objective.value(residual, design.sample.importance)[0]), slope
 
     bounds = list(zip(low, high, strict=True))
