@@ -89,7 +89,7 @@ CAPACITY_LAWS = (
         name="transfer-capacity",
         equation="Fernandes et al. 2023, eq. 11, with transfer between tasks",
         formula="L_i(N; p) = β_{1,i} (f̂_i(p) N)^(-α_i) + L∞^(i), "
-        "f̂_i(p) = ((τ_0 + p_i^q + Σ_j τ_j p_j^q) / (τ_0 + 1))^(1/q)",
+        "f̂_i(p) = ((τ_0 + p_i^ρ + Σ_j τ_j p_j^ρ) / (τ_0 + 1))^(1/ρ)",
         fraction=Transfer(),
         zero_shot=True,
     ),

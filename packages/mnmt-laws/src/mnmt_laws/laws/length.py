@@ -139,7 +139,7 @@ LENGTH_LAWS = (
     Length(
         name="transfer-share",
         formula=_formula("(f̂_i(p) N)^e (f̂_i(p) D)^(-δ_i)")
-        + ", f̂_i(p) = ((τ_0 + p_i^q + Σ_j τ_j p_j^q) / (τ_0 + 1))^(1/q)",
+        + ", f̂_i(p) = ((τ_0 + p_i^ρ + Σ_j τ_j p_j^ρ) / (τ_0 + 1))^(1/ρ)",
         fraction=Transfer(),
         exposure=CapacityShare(),
         coupled=True,

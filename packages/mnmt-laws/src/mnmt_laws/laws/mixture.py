@@ -171,7 +171,7 @@ class TransferMixture(TermLaw):
     zero_shot: bool = True
     name: str = "transfer"
     equation: str = "ours: Fernandes et al. 2023, eq. 11, at one size"
-    formula: str = "L_i(p) = L∞ + β f̂_i(p)^(-α), f̂_i(p) = ((τ_0 + p_i^q + Σ_j τ_j p_j^q) / (τ_0 + 1))^(1/q)"
+    formula: str = "L_i(p) = L∞ + β f̂_i(p)^(-α), f̂_i(p) = ((τ_0 + p_i^ρ + Σ_j τ_j p_j^ρ) / (τ_0 + 1))^(1/ρ)"
     fraction: Transfer = field(default_factory=Transfer)
 
     @property

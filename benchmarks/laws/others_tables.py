@@ -1,0 +1,194 @@
+"""Held-out errors on published tables of mixtures, beside those of their authors' methods.
+
+Claims: on ScaleBench's table (5 domains, 4 sizes) a law of the whole mixture predicts held-out mixtures
+within half a percent; on RegMix's (17 domains, 512 models of one size) a law with transfer ranks and predicts
+the 256 held-out models at least as well as its authors' regression trees. Peers: these trees
+(LightGBM with the authors' settings, stopped early on the held-out models as they do), and the laws of Ye et
+al. 2024 and Shukor et al. 2025. Cited in docs/laws/mathematics.md.
+
+The tables are not ours to distribute; name the folder that holds `scalebench_domain.csv` and `regmix/` by
+`--tables` or the environment variable MNMT_TABLES. What is not there is skipped with a sentence.
+`slimpajama.csv` is `data/dmsl_llm_slimpajama.csv` of github.com/meiqwq/Explaining-Data-Mixing-Scaling-Laws.
+
+    python -m benchmarks.laws.others_tables --tables tables --out benchmarks/results/laws/others_tables.json
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from benchmarks.measurement import Figures, Out, is_installed, print_table, provenance, run, write_report
+from mnmt_laws import ResidualBootstrap, fit
+
+NO_REFITS = ResidualBootstrap(refits=0)
+SIZED = ("transfer-capacity", "simplex-capacity", "mixture-additive", "mixture-limit", "capacity")
+UNSIZED = ("transfer", "ye")
+LONG = ("transfer-share", "simplex-share", "shukor", "atlas", "he")
+TREES = {"boosting_type": "gbdt", "objective": "regression", "learning_rate": 1e-2, "seed": 42,
+         "verbosity": -1, "num_threads": 1}  # fmt: skip
+
+
+def main(*, tables: Path | None = None, domains: int = 13, out: Out = None) -> None:
+    """Print a table of held-out errors for each published table that is there.
+
+    Args:
+        tables: Folder of the tables; by default that of MNMT_TABLES.
+        domains: How many of RegMix's losses to fit.
+        out: JSON file for the figures.
+    """
+    folder = tables or Path(os.environ.get("MNMT_TABLES", "."))
+    figures: Figures = {}
+    for name, needs, study in (
+        ("ScaleBench", "scalebench_domain.csv", scalebench),
+        ("RegMix", "regmix", lambda path: regmix(path, domains)),
+        ("SlimPajama", "slimpajama.csv", slimpajama),
+    ):
+        if not (folder / needs).exists():
+            print(
+                f"{name} skipped: `{needs}` is not in {folder}; name its folder by --tables or MNMT_TABLES."
+            )
+            continue
+        print(f"\n### {name}\n", flush=True)
+        figures[name] = list(study(folder / needs))
+        print_table(figures[name])
+    if figures:
+        write_report(out, "held-out errors on published tables", figures, provenance("mnmt-laws", "lightgbm"))
+
+
+def scalebench(path: Path) -> Iterator[Figures]:
+    """Yield each law's errors on the held-out mixtures of ScaleBench's table."""
+    table = pd.read_csv(path)
+    held_out = table[table["role"] == "held-out"].reset_index(drop=True)
+    for law in SIZED:
+        predicted = fit(table, law=law, uncertainty=NO_REFITS).predict(held_out)
+        yield {"law": law, **errors(predicted, held_out["value"].to_numpy(), held_out["task"])}
+
+
+def errors(predicted: np.ndarray, observed: np.ndarray, tasks: pd.Series) -> Figures:
+    """Return mean relative error, R² and the mean over tasks of the rank correlation."""
+    relative = predicted / observed - 1
+    ranks = [spearmanr(predicted[tasks == task], observed[tasks == task])[0] for task in tasks.unique()]
+    return {
+        "mean error": f"{np.mean(np.abs(relative)):.2%}",
+        "mean signed": f"{np.mean(relative):+.2%}",
+        "R²": f"{1 - np.var(predicted - observed) / np.var(observed):.4f}",
+        "Spearman": f"{100 * np.mean(ranks):.2f}",
+    }
+
+
+def regmix(folder: Path, domains: int) -> Iterator[Figures]:
+    """Yield for each of RegMix's losses the errors of laws and trees on the 256 held-out models."""
+    fitted, held_out = read_regmix(folder, "train"), read_regmix(folder, "test")
+    tasks = list(dict.fromkeys(fitted["task"]))[:domains]
+    table = pd.concat([fitted.assign(role="fit"), held_out.assign(role="held-out")], ignore_index=True)
+    predictions: dict[str, list[np.ndarray]] = {}
+    for law in UNSIZED:
+        whole = fit(table[table["task"].isin(tasks)], law=law, uncertainty=NO_REFITS)
+        rows = held_out[held_out["task"].isin(tasks)].reset_index(drop=True)
+        predicted = whole.predict(rows)
+        predictions[law] = [predicted[(rows["task"] == task).to_numpy()] for task in tasks]
+    if is_installed("lightgbm"):
+        predictions["trees"] = [trees(fitted, held_out, task) for task in tasks]
+    observed = [held_out.loc[held_out["task"] == task, "value"].to_numpy() for task in tasks]
+    for number, task in enumerate(tasks):
+        yield {"loss": task} | {
+            name: f"{100 * spearmanr(values[number], observed[number])[0]:.2f}, "
+            f"{np.mean(np.abs(values[number] / observed[number] - 1)):.2%}"
+            for name, values in predictions.items()
+        }
+    yield {"loss": "mean"} | {
+        name: f"{100 * np.mean([spearmanr(p, o)[0] for p, o in zip(values, observed, strict=True)]):.2f}, "
+        f"{np.mean([np.mean(np.abs(p / o - 1)) for p, o in zip(values, observed, strict=True)]):.2%}"
+        for name, values in predictions.items()
+    }
+
+
+def read_regmix(folder: Path, part: str) -> pd.DataFrame:
+    """Return the run table of RegMix's models of one million parameters, mixtures divided by their sums."""
+    mixtures = pd.read_csv(folder / f"{part}_mixture_1m.csv", index_col="index")
+    losses = pd.read_csv(folder / f"{part}_pile_loss_1m.csv", index_col="index")
+    mixtures.columns = [name.removeprefix("train_the_pile_") for name in mixtures]
+    losses.columns = [name.removeprefix("metric/the_pile_").removesuffix("_val_loss") for name in losses]
+    mixtures = mixtures.div(mixtures.sum(axis=1), axis=0)
+    texts = [",".join(f"{name}:{weight!r}" for name, weight in row.items()) for _, row in mixtures.iterrows()]
+    return pd.concat(
+        pd.DataFrame(
+            {"run": [f"{part}{index}" for index in losses.index], "size": 1e6, "task": task, "mixture": texts,
+             "weight": mixtures[task].to_numpy(), "metric": "loss", "value": losses[task].to_numpy()}
+        )
+        for task in losses
+    )  # fmt: skip
+
+
+def trees(fitted: pd.DataFrame, held_out: pd.DataFrame, task: str) -> np.ndarray:
+    """Return the predictions of the authors' regression trees."""
+    import lightgbm
+
+    x, y = features(fitted, task)
+    new_x, new_y = features(held_out, task)
+    train = lightgbm.Dataset(x, y)
+    stop = lightgbm.early_stopping(3, verbose=False)
+    model = lightgbm.train(
+        TREES, train, num_boost_round=1000, valid_sets=[lightgbm.Dataset(new_x, new_y, reference=train)],
+        callbacks=[stop],
+    )  # fmt: skip
+    return np.asarray(model.predict(new_x, num_iteration=model.best_iteration))
+
+
+def features(table: pd.DataFrame, task: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights of all sources, (models, sources), and losses."""
+    rows = table[table["task"] == task]
+    weights = [[float(item.rpartition(":")[2]) for item in text.split(",")] for text in rows["mixture"]]
+    return np.array(weights), rows["value"].to_numpy()
+
+
+def slimpajama(path: Path) -> Iterator[Figures]:
+    """Yield each law's errors on a fifth of the mixtures, on the largest size and on the last tokens."""
+    table = read_slimpajama(path)
+    runs = table["mixture"].drop_duplicates().sort_values(ignore_index=True)
+    new = set(runs.sample(frac=0.2, random_state=0))
+    held_out = {
+        "mixtures": table["mixture"].isin(new),
+        "largest size": table["size"] == table["size"].max(),
+        "second half of training": table["tokens"] > 1.01e10,
+    }
+    for law in LONG:
+        row: Figures = {"law": law}
+        for name, rows in held_out.items():
+            fitted = fit(table[~rows].reset_index(drop=True), law=law, uncertainty=NO_REFITS)
+            test = table[rows].reset_index(drop=True)
+            relative = fitted.predict(test) / test["value"].to_numpy() - 1
+            row[name] = f"{np.nanmean(np.abs(relative)):.2%} ({np.nanmean(relative):+.2%})"
+        print(row, flush=True)
+        yield row
+
+
+def read_slimpajama(path: Path) -> pd.DataFrame:
+    """Return the run table: a row for each checkpoint past the first and loss."""
+    wide = pd.read_csv(path)
+    wide = wide[wide["n_tokens"] > 3e9]
+    sources = [name.removeprefix("weight_") for name in wide if name.startswith("weight_")]
+    weights = wide[[f"weight_{name}" for name in sources]].to_numpy()
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    texts = [",".join(f"{n}:{w!r}" for n, w in zip(sources, row.tolist(), strict=True)) for row in weights]
+    tasks = [name.removesuffix("_loss") for name in wide if name.endswith("_loss")]
+    table = pd.concat(
+        pd.DataFrame(
+            {"size": wide["model_size"], "tokens": wide["n_tokens"], "task": task, "mixture": texts,
+             "weight": weights[:, sources.index(task)] if task in sources else 0.0,
+             "metric": "loss", "value": wide[f"{task}_loss"]}
+        )
+        for task in tasks
+    )  # fmt: skip
+    cells = ["size", "tokens", "task", "mixture"]
+    return table.drop_duplicates(cells).reset_index(drop=True)
+
+
+if __name__ == "__main__":
+    run(main, smoke={"domains": 1})
