@@ -87,7 +87,7 @@ def test_runs_that_have_converged_stay_as_they_are() -> None:
     whole = run_rows("whole", HORIZON)
     given = table(flat, whole)
     found = correct_convergence(given, horizon=HORIZON)
-    pd.testing.assert_frame_equal(found.table.frame.drop(columns="corrected"), given.frame)
+    pd.testing.assert_frame_equal(found.table.frame.drop(columns=["corrected", "value_std"]), given.frame)
     assert not found.table.frame["corrected"].any()
     assert [one.run for one in found.curves] == ["flat"]
     assert found.warnings == ()
@@ -111,7 +111,9 @@ def test_only_the_last_row_of_a_corrected_run_changes() -> None:
     found = correct_convergence(given, horizon=HORIZON).table.frame
     changed = found["corrected"]
     assert changed.sum() == 1
-    pd.testing.assert_frame_equal(found[~changed].drop(columns="corrected"), given.frame[~changed])
+    columns = ["corrected", "value_std"]
+    pd.testing.assert_frame_equal(found[~changed].drop(columns=columns), given.frame[~changed])
+    assert found["value_std"].notna().equals(changed)
     assert given.frame.loc[changed, "step"].item() == 500_000  # the table given is left alone
 
 
@@ -172,3 +174,109 @@ def test_a_table_without_steps_is_refused() -> None:
     rows = run_rows("one", 1, count=1).drop(columns="step")
     with pytest.raises(TableError, match="no `step` column; a correction for convergence needs each run"):
         correct_convergence(table(rows), horizon=HORIZON)
+
+
+def cool_down(rows: pd.DataFrame, *, share: float = 0.3, fall: float = 0.04) -> pd.DataFrame:
+    """The curve of a run whose learning rate falls to 0 over the last `share` of its steps."""
+    late = np.clip((rows["step"] / rows["step"].max() - (1 - share)) / share, 0, 1)
+    return rows.assign(value=rows["value"] * (1 - fall * late))
+
+
+def noisy(rows: pd.DataFrame, noise: float, seed: int = 0) -> pd.DataFrame:
+    normal = np.random.default_rng(seed).standard_normal(len(rows))
+    return rows.assign(value=rows["value"] * np.exp(noise * normal))
+
+
+def runs(count: int, noise: float, *, cooled: bool = False, **columns: Any) -> pd.DataFrame:
+    """Curves of several sizes with floors and rates of their own."""
+    curves = []
+    for seed in range(count):
+        rows = run_rows(f"run {seed}", 500_000, size=1e6 * 1.3**seed, **columns)
+        rows["value"] = curve(
+            rows["step"].to_numpy(), rate=0.3 + 0.05 * (seed % 5), floor=1.1 + 0.1 * (seed % 7)
+        )
+        curves.append(noisy(cool_down(rows) if cooled else rows, noise, seed))
+    return pd.concat(curves)
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"),
+    [
+        (cool_down(run_rows("x", 500_000)), 1),
+        (noisy(cool_down(run_rows("x", 500_000, count=40)), 0.001), 1),
+        (runs(12, 0.01, cooled=True), 12),
+        (run_rows("recorded", 500_000, cooldown_start=400_000), 1),
+        (run_rows("recorded", 500_000, cooldown_start=500_000), 0),
+        (run_rows("trunk", 500_000), 0),
+        (runs(12, 0.01), 0),
+        (runs(12, 0.001), 0),
+    ],
+    ids=["exact", "little noise", "much noise, many", "recorded", "recorded trunk", "trunk", "noisy", "many"],
+)
+def test_a_curve_that_ends_in_a_cooldown_is_no_trunk(rows: pd.DataFrame, count: int) -> None:
+    found = correct_convergence(table(rows), horizon=HORIZON)
+    told = [line for line in found.warnings if "cool-down" in line]
+    if count:
+        curves = "1 learning curve ends" if count == 1 else f"{count} learning curves end"
+        assert told == [
+            f"{curves} in a cool-down of the learning rate, whose fall does not go on; not corrected: train "
+            f"a "
+            "run with a cool-down of its own for every length."
+        ]
+        assert found.curves == ()
+        assert not found.table.frame["corrected"].any()
+    else:
+        assert told == []
+        assert found.table.frame["corrected"].any()
+
+
+def test_a_recorded_trunk_is_none_whatever_its_shape() -> None:
+    rows = cool_down(run_rows("x", 500_000), fall=0.003).assign(cooldown_start=500_000)
+    assert len(correct_convergence(table(rows), horizon=HORIZON).curves) == 1
+
+
+def test_a_curve_that_levels_off_is_left_alone() -> None:
+    rows = run_rows("x", 500_000, count=40)
+    rows["value"] = np.maximum(rows["value"], curve(np.array([400_000.0]))[0])
+    found = correct_convergence(table(rows), horizon=HORIZON)
+    assert not found.table.frame["corrected"].any()
+    assert found.warnings == ("1 learning curve levels off sooner than a power law; not corrected.",)
+
+
+def test_curves_that_no_change_predicts_as_well_are_left_alone() -> None:
+    curves = []
+    for seed in range(8):
+        rows = noisy(run_rows(f"x{seed}", 500_000, size=1e6 + seed), 0.02, seed)
+        early = rows["step"] <= 300_000
+        curves.append(rows.assign(value=np.where(early, rows["value"], rows.loc[early, "value"].iloc[-1])))
+    found = correct_convergence(table(pd.concat(curves)), horizon=HORIZON)
+    assert not found.table.frame["corrected"].any()
+    assert any("leaving the loss alone was off by 0.00%" in line for line in found.warnings)
+
+
+def test_a_back_test_needs_points() -> None:
+    found = correct_convergence(table(run_rows("x", 500_000, count=6)), horizon=HORIZON)
+    assert found.warnings == (
+        "1 learning curve is not corrected: two thirds of the steps hold fewer than 5 points, so the "
+        "correction "
+        "cannot be tested.",
+    )
+
+
+def test_errors_of_corrections_cover_the_truth_and_widen_the_fits_intervals() -> None:
+    rows = runs(12, 0.004)
+    found = correct_convergence(table(rows), horizon=HORIZON)
+    frame = observe(found.table).frame
+    seed = frame["run"].str.removeprefix("run ").astype(int)
+    end = np.array([HORIZON])
+    truth = [curve(end, rate=0.3 + 0.05 * (n % 5), floor=1.1 + 0.1 * (n % 7))[0] for n in seed]
+    away = (frame["value"] - truth).abs() / frame["value_std"]
+    assert frame["corrected"].all()
+    assert (away < 2).mean() >= 0.9
+
+
+def test_tokens_grow_with_the_steps() -> None:
+    rows = run_rows("early", 500_000)
+    rows = rows.assign(tokens=100.0 * rows["step"], flops=1e6 * rows["step"])
+    (row,) = observe(correct_convergence(table(rows), horizon=HORIZON).table).frame.to_dict("records")
+    assert (row["tokens"], row["flops"]) == (100 * HORIZON, 1e6 * HORIZON)

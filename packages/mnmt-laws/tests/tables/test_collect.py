@@ -36,7 +36,7 @@ def test_a_measurement_becomes_a_row(write_record: Write) -> None:
         "task": "en-de", "weight": 0.25, "mixture": "en-de:0.25,en-zh:0.75", "testset": "test",
         "metric": "loss",
         "step": 5, "tokens": 50, "flops": 5e6, "seed": 7, "role": "fit", "irreducible": 0.5,
-        "value": 2.5,
+        "cooldown_start": None, "value": 2.5,
     }  # fmt: skip
     assert row == expected
     assert zero_shot["weight"] == 0.0
@@ -137,3 +137,19 @@ def test_no_records_and_no_finished_runs_are_told_apart(tmp_path: Path, write_re
         TableError, match=r"no finished run has measurements \(run b failed .* out of memory\)"
     ):
         collect(folder.parent)
+
+
+@pytest.mark.parametrize(
+    ("config", "start"),
+    [
+        ({"train": {"steps": 100, "cooldown_steps": 30}}, 70),
+        ({"train": {"steps": 100, "cooldown_steps": 0}}, 100),
+        ({"train": {"steps": 100}}, None),
+        ({}, None),
+    ],
+)
+def test_the_start_of_the_cooldown_is_collected(
+    write_record: Write, config: dict[str, Any], start: int | None
+) -> None:
+    folder = write_record("r1", evals=[measured()], config=config)
+    assert collect(folder).table["cooldown_start"].tolist() == [start]

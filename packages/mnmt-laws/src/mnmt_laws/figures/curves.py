@@ -30,7 +30,7 @@ from mnmt_laws.figures.style import (
     styled,
     value_scale,
 )
-from mnmt_laws.fitting.convergence import Curve
+from mnmt_laws.fitting.learning_curve import Curve
 
 QUALITY_NAMES = {"bleu": "BLEU", "chrf": "chrF", "bleurt": "BLEURT"}
 _MOST_POINTS = 120  # of a curve

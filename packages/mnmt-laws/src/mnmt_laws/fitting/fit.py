@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from mnmt_laws.arrays import Array
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.evaluator import read_predictors
@@ -110,8 +111,19 @@ def _fit_tasks(
     for number, (task, task_rows) in enumerate(rows.groupby("task")):
         sample = sample_of(observations, task_rows, law, str(task), irreducible=irreducible)
         task_runs = runs[task_rows.index]
-        fits[str(task)] = fit_task(law, sample, objective, method, runs=task_runs, number=number)
+        fits[str(task)] = fit_task(
+            law, sample, objective, method,
+            runs=task_runs, number=number, extra_std=_extra_std(task_rows, objective),
+        )  # fmt: skip
     return fits
+
+
+def _extra_std(rows: pd.DataFrame, objective: Objective) -> Array | None:
+    """Return the standard errors of extrapolated values in the unit of residuals; None if there are none."""
+    if "value_std" not in rows or rows["value_std"].isna().all():
+        return None
+    errors = rows["value_std"].fillna(0.0).to_numpy(float)
+    return np.asarray(errors / rows["value"].to_numpy(float) if objective.log else errors)
 
 
 def _require_limit(law: Law, observations: Observations) -> None:

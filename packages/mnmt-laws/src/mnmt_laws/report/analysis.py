@@ -25,9 +25,10 @@ from mnmt_laws.answers.quality import pair_metrics
 from mnmt_laws.answers.recommendation import Recommendation, recommend
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.points import corrected_rows, mark_corrected
-from mnmt_laws.fitting.convergence import Curve, correct_convergence
+from mnmt_laws.fitting.convergence import correct_convergence
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.learning_curve import Curve
 from mnmt_laws.fitting.parameters import parameter_frame
 from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.fitting.uncertainty import Perturbation, Uncertainty

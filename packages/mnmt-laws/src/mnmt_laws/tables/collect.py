@@ -14,7 +14,7 @@ from mnmt_laws.tables.run_record import RunRecord, find_records, read_record
 
 COLUMNS = (
     "run", "architecture", "size", "encoder_size", "decoder_size", "task", "weight", "mixture", "testset",
-    "metric", "step", "tokens", "flops", "seed", "role", "irreducible", "value",
+    "metric", "step", "tokens", "flops", "seed", "role", "irreducible", "cooldown_start", "value",
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ def _rows(record: RunRecord) -> list[dict[str, Any]]:
         "mixture": format_mixture(record.mixture),
         "seed": record.seed,
         "role": record.role,
+        "cooldown_start": record.cooldown_start,
     }
     return [
         {

@@ -181,13 +181,14 @@ def learning_curves(
         architecture: As in `select`.
 
     Returns:
-        The run table's columns, sorted by task, weight, size, seed and run, and by step within a run; rows
-        without a step come last.
+        The run table's columns, and `position`, the index of the row in the table; sorted by task, weight,
+        size, seed and run, and by step within a run; rows without a step come last.
 
     Raises:
         TableError: If nothing matches, or a choice must be made.
     """
     frame = _choose(table, metric, testset, architecture)
+    frame = frame.assign(position=frame.index)
     return frame.sort_values(_CURVES, kind="stable").reset_index(drop=True)
 
 

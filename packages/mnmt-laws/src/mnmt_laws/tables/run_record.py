@@ -47,11 +47,21 @@ class RunRecord:
     decoder_size: int | None = None
     irreducible: dict[str, float] = field(default_factory=dict)
     wall_seconds: float | None = None
+    config: dict[str, Any] = field(default_factory=dict)
     evals: tuple[Measurement, ...] = ()
     truncated: bool = False
     """Whether the last line of `evals.jsonl` was cut short and is left out."""
     non_finite: int = 0
     """Measurements that are NaN or infinite, and are left out."""
+
+    @property
+    def cooldown_start(self) -> int | None:
+        """The step from which the learning rate falls to 0, or the last step; None if unrecorded."""
+        train = self.config.get("train")
+        if not isinstance(train, dict):
+            return None
+        steps, cooldown = train.get("steps"), train.get("cooldown_steps")
+        return steps - cooldown if isinstance(steps, int) and isinstance(cooldown, int) else None
 
 
 def find_records(folder: Path) -> list[Path]:
