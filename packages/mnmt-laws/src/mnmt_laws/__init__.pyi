@@ -26,11 +26,14 @@ from .answers.targets import TargetMixture as TargetMixture
 from .answers.targets import meet_targets as meet_targets
 from .answers.targets import smallest_size as smallest_size
 from .errors import TableError as TableError
+from .fitting.back_test import BackTest as BackTest
+from .fitting.back_test import back_test as back_test
 from .fitting.convergence import Correction as Correction
 from .fitting.convergence import correct_convergence as correct_convergence
 from .fitting.fit import fit as fit
 from .fitting.law_fit import LawFit as LawFit
 from .fitting.law_fit import relative_noise as relative_noise
+from .fitting.prediction import PredictionInterval as PredictionInterval
 from .fitting.profile import profile_intervals as profile_intervals
 from .fitting.storage import load as load
 from .fitting.storage import save as save

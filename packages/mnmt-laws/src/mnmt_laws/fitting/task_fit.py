@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,8 @@ MOST_FAILED = 0.1
 """Share of refits that may end short of a minimum before the uncertainty counts as unknown (NaN)."""
 
 _BATCH = 4_000_000  # values of the copies that are held at a time
+_REMEMBERED, _REMEMBERED_ROWS = 128, 20_000
+_answers: dict[tuple[Law, Objective, str], tuple[list[Part], list[Diagnostic]]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,9 +134,38 @@ def fit_task(
 
 
 def solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[Part], list[Diagnostic]]:
-    """Return the estimate of each part of a task, and a diagnostic for each weight that is left out."""
+    """Return the estimate of each part of a task, and a diagnostic for each weight that is left out.
+
+    The last answers are remembered: further refits and profiles of the same data need no new search.
+    """
+    key = (law, objective, _digest(sample))
+    if len(sample.weight) > _REMEMBERED_ROWS:
+        return _solve_parts(law, sample, objective)
+    if key not in _answers:
+        if len(_answers) >= _REMEMBERED:
+            del _answers[next(iter(_answers))]
+        _answers[key] = _solve_parts(law, sample, objective)
+    return _answers[key]
+
+
+def _solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[Part], list[Diagnostic]]:
     masks, left_out = _split(law, sample)
     return [_solve(law, sample, objective, mask) for mask in masks], left_out
+
+
+def _digest(sample: Sample) -> str:
+    """Return a fingerprint of everything that a sample holds."""
+    digest = hashlib.sha256()
+    numbers = (
+        *(sample.x[name] for name in sorted(sample.x)),
+        sample.weight,
+        sample.values,
+        sample.importance,
+    )
+    for values in numbers:
+        digest.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
+    options = (sample.task, sample.partners, sample.rising, sample.ceiling, sample.irreducible, sample.floor)
+    return digest.hexdigest() + repr((sorted(sample.x), *options, sample.extremes is None))
 
 
 def law_is_split(law: Law) -> bool:

@@ -1,0 +1,224 @@
+"""Back-tests: what a law says of the largest models, the longest runs or a mixture that it has not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import f as f_distribution
+
+from mnmt_laws.arrays import Array
+from mnmt_laws.fitting.copies import NO_REFITS, log_of, predict_without
+from mnmt_laws.fitting.fit import fit as fit_law
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.signs import describe_signs
+from mnmt_laws.laws import LawName
+from mnmt_laws.laws.law import Law
+from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.source import TableSource, observe
+
+Axis = Literal["size", "tokens", "mixture"]
+"""What a back-test leaves out: the largest size, the longest training, or each mixture in turn."""
+
+_FEWEST = 3  # values of an axis that a law must still see
+_MANY = 12  # values of an axis beyond which a tenth of the rows is left out, not one value
+_ROUNDING = 1.01
+_MOST_MIXTURES = 24
+_NAMES = {"size": "the largest size", "tokens": "the longest training", "mixture": "each mixture in turn"}
+_UNITS = {"size": "parameters", "tokens": "tokens"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackTest:
+    """A law's predictions of rows that it was refitted without."""
+
+    law: str
+    """The law's name."""
+
+    left_out: Axis
+    """What was left out."""
+
+    rows: pd.DataFrame
+    """`run`, `task`, `size`, `weight`, `tokens`, `observed`, `predicted` and `error`, the measured value over
+    the predicted, less 1."""
+
+    boundary: float
+    """The largest value of the axis that the law was refitted to; NaN for mixtures."""
+
+    reach: float
+    """How many times further the rows lie that were left out (geometric mean); NaN for mixtures."""
+
+    excess: float
+    """Mean squared error beyond what noise explains, as a multiple of the variance of the noise; 0 where
+    noise may explain all of it."""
+
+    chance: float
+    """Probability of errors as large as these if the law is true (Chow's test of predictions)."""
+
+    @property
+    def error(self) -> float:
+        """Root mean square relative error."""
+        return float(np.sqrt(np.mean(self.rows["error"] ** 2)))
+
+    @property
+    def signs(self) -> str:
+        """On which side the measured values lie: `all ten above the prediction`."""
+        return describe_signs(self.rows["error"].to_numpy(float))
+
+    def describe(self) -> str:
+        """Return the back-test in a sentence."""
+        where = _NAMES[self.left_out]
+        if self.left_out != "mixture":
+            limit = f"{self.boundary:.3g} {_UNITS[self.left_out]}"
+            where = f"{where} ({self.reach:.1f} times the next, {limit})"
+        surprise = "" if not self.chance < 0.05 else ", more than noise explains"
+        return (
+            f"Fitted without {where}, the {self.law} law missed the values there by {self.error:.1%} "
+            f"(root mean square; {self.signs}{surprise})."
+        )
+
+
+def back_test(
+    source: LawFit | TableSource | Observations,
+    *,
+    law: LawName | Law | None = None,
+    left_out: Axis = "size",
+    metric: str | None = None,
+    testset: str | None = None,
+    architecture: str | None = None,
+) -> BackTest | None:
+    """Predict the largest size, the longest training or each mixture by the law as it is without them.
+
+    Where sizes or lengths are many, the tenth of the rows that lies furthest out is left out. The error
+    stands behind every answer that extrapolates.
+
+    Args:
+        source: A fit, or anything that `observe` takes.
+        law: The law, where the source is no fit; `joint` by default.
+        left_out: `size`, `tokens` or `mixture`.
+        metric: As in `observe`.
+        testset: As in `observe`.
+        architecture: As in `observe`.
+
+    Returns:
+        The back-test; None where the law does not know the axis, or too little would be left to fit.
+
+    Raises:
+        TableError: If the source cannot be fitted.
+        ValueError: If `left_out` is none of these, or a law is given beside a fit.
+    """
+    if left_out not in _NAMES:
+        raise ValueError(f"`left_out` must be one of {', '.join(_NAMES)}, but is {left_out!r}.")
+    if not isinstance(source, LawFit):
+        observations = observe(source, metric=metric, testset=testset, architecture=architecture)
+        return back_test(fit_law(observations, law=law or "joint", uncertainty=NO_REFITS), left_out=left_out)
+    if law is not None:
+        raise ValueError("`law` must be left out where the source is a fit.")
+    masks = masks_of_mixtures(source) if left_out == "mixture" else _mask_beyond(source, left_out)
+    if not len(masks) or not _can_predict(source, left_out):
+        return None
+    predicted = predict_without(source, masks)
+    return _test(source, left_out, masks, predicted)
+
+
+def _can_predict(fit: LawFit, axis: Axis) -> bool:
+    return fit.law.knows_mixture if axis == "mixture" else axis in fit.law.predictors
+
+
+def beyond(values: Array) -> NDArray[np.bool_]:
+    """Return (n,) the rows of the largest value, or the outer tenth of the rows where values are many."""
+    if len(np.unique(np.round(np.log(values) / np.log(_ROUNDING)))) > _MANY:
+        return np.asarray(values > np.quantile(values, 0.9))
+    return np.asarray(values * _ROUNDING > values.max())
+
+
+def _mask_beyond(fit: LawFit, axis: Axis) -> NDArray[np.bool_]:
+    """Return (1, n) the rows that are left out, of tasks that have enough others; (0, n) if none are."""
+    rows, mask = fit.rows, np.zeros(len(fit.rows), dtype=bool)
+    for task in fit.tasks if axis in rows else []:
+        places = np.flatnonzero(rows["task"] == task)
+        values = rows[axis].to_numpy(float)[places]
+        outer = beyond(values) if np.isfinite(values).all() else np.zeros(len(values), dtype=bool)
+        if _enough(fit, rows.iloc[places[~outer]], axis, task):
+            mask[places[outer]] = True
+    return mask[None] if mask.any() else np.zeros((0, len(mask)), dtype=bool)
+
+
+def _enough(fit: LawFit, rows: pd.DataFrame, axis: Axis, task: str) -> bool:
+    """Return whether a law can be refitted to the rows that are not left out."""
+    if len(rows) <= fit.num_parameters(task):
+        return False
+    keyed = [parameter for parameter in fit.law.parameters if parameter.varies == "weight"]
+    groups = rows.groupby("weight")[axis].nunique() if keyed else pd.Series([rows[axis].nunique()])
+    complete = not keyed or len(groups) == len(fit.fitted_weights(task))
+    all_vary = len(keyed) == len(fit.law.parameters)
+    return complete and bool((groups.min() if all_vary else groups.max()) >= _FEWEST)
+
+
+def masks_of_mixtures(fit: LawFit) -> NDArray[np.bool_]:
+    """Return (mixtures, n) the rows of each mixture within the others, or of groups of many mixtures.
+
+    For each task, its own least and greatest weight always stay.
+    """
+    rows = fit.rows
+    names = rows["mixture"].where(rows["mixture"] != "", rows["weight"].map("{:.9g}".format))
+    groups = rows.groupby("task")["weight"]
+    least, greatest = groups.transform("min"), groups.transform("max")
+    inner = (rows["weight"].gt(least) & rows["weight"].lt(greatest)) | least.eq(greatest)
+    codes, texts = pd.factorize(names.where(inner), sort=True)
+    folds = np.where(codes < 0, -1, codes % _MOST_MIXTURES)
+    masks = [] if len(texts) < 2 else [folds == fold for fold in np.unique(folds[folds >= 0])]
+    return np.array(masks, dtype=bool).reshape(-1, len(rows))
+
+
+def _test(fit: LawFit, axis: Axis, masks: NDArray[np.bool_], predicted: Array) -> BackTest | None:
+    rows, out = fit.rows, masks.any(axis=0)
+    values = np.where(masks, predicted, 0.0).sum(axis=0)
+    out &= np.isfinite(values) & (values != 0)
+    if not out.any():
+        return None
+    observed = rows["value"].to_numpy(float)
+    columns = [name for name in ("run", "task", "size", "weight", "tokens") if name in rows]
+    table = rows.loc[out, columns].assign(
+        observed=observed[out], predicted=values[out], error=observed[out] / values[out] - 1
+    )
+    boundary = reach = chance = np.nan
+    excess = 0.0
+    if axis != "mixture":
+        inside = rows.loc[~out & rows["task"].isin(table["task"]), axis]
+        boundary = float(inside.max())
+        reach = float(np.exp(np.log(rows.loc[out, axis] / boundary).mean()))
+        excess, chance = _chow(fit, predicted[0], out)
+    return BackTest(
+        law=fit.law.name, left_out=axis, rows=table.reset_index(drop=True), boundary=boundary, reach=reach,
+        excess=excess, chance=chance,
+    )  # fmt: skip
+
+
+def _chow(fit: LawFit, predicted: Array, out: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the squared error beyond noise, in variances of the noise, and the chance of such errors.
+
+    F = (S - S_inside) / (m s²) with the sums of squares S of all rows and S_inside of those that remained,
+    m rows left out and s² = S_inside / (n - m - k) (Chow 1960); summed over tasks. The share 1 - 1/F of the
+    mean squared error is beyond noise and the uncertainty of the law.
+    """
+    rows = fit.rows
+    observed = log_of(fit, rows["value"].to_numpy(float))
+    whole = (observed - log_of(fit, fit.predict(rows))) ** 2
+    inside = (observed - log_of(fit, predicted)) ** 2
+    statistic, squares, freedom = 0.0, [], 0
+    for task in rows.loc[out, "task"].unique():
+        of_task = (rows["task"] == task).to_numpy()
+        rest = int((of_task & ~out).sum()) - fit.num_parameters(str(task))
+        variance = float(inside[of_task & ~out].sum()) / max(rest, 1)
+        statistic += (float(whole[of_task].sum()) - variance * max(rest, 1)) / max(variance, 1e-300)
+        squares.append(inside[of_task & out] / max(variance, 1e-300))
+        freedom += rest
+    count = int(out.sum())
+    ratio = max(statistic / count, 0.0)
+    chance = float(f_distribution.sf(ratio, count, max(freedom, 1)))
+    size = float(np.concatenate(squares).mean())
+    return (size * (1 - 1 / ratio) if chance < 0.05 else 0.0), chance

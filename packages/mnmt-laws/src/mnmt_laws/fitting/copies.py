@@ -1,0 +1,104 @@
+"""Refits to copies that are given: rows left out, or values simulated from a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from mnmt_laws.arrays import Array
+from mnmt_laws.fitting.fit import fit
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.uncertainty import Copy, FittedTask, ResidualBootstrap
+from mnmt_laws.solver.objective import find_objective
+
+NO_REFITS = ResidualBootstrap(refits=0)
+"""For fits whose uncertainty nobody asks for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenCopies:
+    """A method of uncertainty whose copies are given."""
+
+    values: Mapping[int, Array]
+    """(copies, n) values of each task, by its number."""
+
+    importance: Mapping[int, Array]
+    """(copies, n) weights of each task's observations in the objective."""
+
+    refits: int
+    """Number of copies."""
+
+    def copies(self, fitted: FittedTask) -> Iterator[Copy]:
+        """Yield the copies of one task."""
+        yield from zip(self.values[fitted.task], self.importance[fitted.task], strict=True)
+
+    def describe(self) -> str:
+        """Return the method in a phrase."""
+        return f"{self.refits} refits to given copies"
+
+
+def refit_copies(
+    fit_of: LawFit, *, values: Array | None = None, importance: Array | None = None
+) -> xr.Dataset:
+    """Refit a law to copies of its rows, from the minima that it has on the rows themselves.
+
+    Args:
+        fit_of: The fit.
+        values: (copies, n) other values of `fit_of.rows`; by default those observed.
+        importance: (copies, n) weights of the rows, 0 to leave a row out; by default 1.
+
+    Returns:
+        Parameters over `draw`, one for each copy.
+    """
+    rows = fit_of.rows
+    given = next(part for part in (values, importance) if part is not None)
+    observed = rows["value"].to_numpy(float)
+    filled = np.broadcast_to(observed, given.shape) if values is None else values
+    weights = np.ones(given.shape) if importance is None else importance
+    known = np.isfinite(fit_of.predict(rows))
+    masks = {number: (rows["task"] == task).to_numpy() & known for number, task in enumerate(fit_of.tasks)}
+    method = GivenCopies(
+        values={number: filled[:, mask] for number, mask in masks.items()},
+        importance={number: weights[:, mask] for number, mask in masks.items()},
+        refits=len(given),
+    )
+    return refit_like(fit_of, uncertainty=method).draws
+
+
+def predict_without(fit_of: LawFit, masks: NDArray[np.bool_]) -> Array:
+    """Predict all rows of a fit by its law as it is without some of them.
+
+    Args:
+        fit_of: The fit.
+        masks: (copies, n) the rows of `fit_of.rows` that each copy leaves out.
+
+    Returns:
+        (copies, n) predictions.
+    """
+    draws = refit_copies(fit_of, importance=np.where(masks, 0.0, 1.0))
+    return fit_of.evaluator.predict_rows(draws, fit_of.rows, fit_of.observations)
+
+
+def refit_like(fit_of: LawFit, *, frame: pd.DataFrame | None = None, **changes: object) -> LawFit:
+    """Fit the same law in the same way, to another frame or with another option of `fit`."""
+    options = {
+        "law": fit_of.law, "objective": fit_of.objective, "delta": fit_of.delta,
+        "irreducible": fit_of.irreducible, "uncertainty": NO_REFITS,
+    }  # fmt: skip
+    observations = fit_of.observations if frame is None else replace(fit_of.observations, frame=frame)
+    return fit(observations, **(options | changes))  # type: ignore[arg-type]
+
+
+def log_of(fit_of: LawFit, values: Array) -> Array:
+    """Return values in the measure of the objective's residuals: their logarithms, or themselves."""
+    return np.log(np.maximum(values, 1e-300)) if find_objective(fit_of.objective).log else np.asarray(values)
+
+
+def value_of(fit_of: LawFit, measured: Array) -> Array:
+    """Return the values whose `log_of` is given."""
+    return np.exp(measured) if find_objective(fit_of.objective).log else np.asarray(measured)
