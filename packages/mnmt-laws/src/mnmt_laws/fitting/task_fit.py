@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -138,9 +139,9 @@ def solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[Pa
 
     The last answers are remembered: further refits and profiles of the same data need no new search.
     """
-    key = (law, objective, _digest(sample))
-    if len(sample.weight) > _REMEMBERED_ROWS:
+    if len(sample.weight) > _REMEMBERED_ROWS or not isinstance(law, Hashable):
         return _solve_parts(law, sample, objective)
+    key = (law, objective, _digest(sample))
     if key not in _answers:
         if len(_answers) >= _REMEMBERED:
             del _answers[next(iter(_answers))]
@@ -156,13 +157,8 @@ def _solve_parts(law: Law, sample: Sample, objective: Objective) -> tuple[list[P
 def _digest(sample: Sample) -> str:
     """Return a fingerprint of everything that a sample holds."""
     digest = hashlib.sha256()
-    numbers = (
-        *(sample.x[name] for name in sorted(sample.x)),
-        sample.weight,
-        sample.values,
-        sample.importance,
-    )
-    for values in numbers:
+    predictors = [sample.x[name] for name in sorted(sample.x)]
+    for values in (*predictors, sample.weight, sample.values, sample.importance):
         digest.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
     options = (sample.task, sample.partners, sample.rising, sample.ceiling, sample.irreducible, sample.floor)
     return digest.hexdigest() + repr((sorted(sample.x), *options, sample.extremes is None))
