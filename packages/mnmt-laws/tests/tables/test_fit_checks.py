@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import Observations, TableError, observe
-from mnmt_laws.tables.fit_checks import check_constant, check_lengths
+from mnmt_laws.laws import LAWS
+from mnmt_laws.tables.fit_checks import check_constant, check_lengths, fit_warnings
 
 
 def observed(sizes: list[float], lengths: list[float | None], column: str = "tokens") -> Observations:
@@ -41,22 +42,33 @@ def test_lengths_are_named_by_run() -> None:
 
 
 def test_a_law_without_length_warns_where_cells_differ() -> None:
-    assert check_lengths(observed([1, 2, 4], [100, 100, 100]), "joint") == ()
-    assert check_lengths(observed([1, 2, 4], [100, 200, 400]), "joint") == (
+    assert check_lengths(observed([1, 2, 4], [100, 100, 100]), LAWS["joint"]) == ()
+    assert check_lengths(observed([1, 2, 4], [100, 200, 400]), LAWS["joint"]) == (
         "table: runs were trained for 100 to 400 tokens, but the joint law does not know length and takes "
         "its effect for that of size or mixture; read all at one length (--at tokens=…) or fit a law of "
         "length "
-        "(--law chinchilla).",
+        "(such as --law length).",
     )
 
 
 def test_a_law_without_length_refuses_one_cell_at_several_lengths() -> None:
     with pytest.raises(TableError) as caught:
-        check_lengths(observed([1, 2, 2, 2], [100, 200, 100, 300], "step"), "joint")
+        check_lengths(observed([1, 2, 2, 2], [100, 200, 100, 300], "step"), LAWS["joint"])
     assert str(caught.value) == (
         "table rows 4 and 5: the same task, mixture and size after 100 and 300 steps, but the joint law does "
-        "not know length; read all at one length (--at step=…) or fit a law of length (--law chinchilla)."
+        "not know length; read all at one length (--at step=…) or fit a law of length (such as --law length)."
     )
+
+
+@pytest.mark.parametrize("law", ["chinchilla", "length", "gordon"])
+def test_a_law_of_length_takes_runs_of_every_length(law: str) -> None:
+    observations = observed([1, 2, 2, 4], [100, 100, 300, 900])
+    assert check_lengths(observations, LAWS[law]) == fit_warnings(observations, LAWS[law]) == ()
+
+
+def test_a_law_of_flops_takes_runs_of_every_length() -> None:
+    rows = pd.DataFrame({"size": [1, 2, 2], "flops": [600, 1200, 3600], "value": [3, 2.5, 2]})
+    assert check_lengths(observe(rows), LAWS["zhang-flops"]) == ()
 
 
 def test_a_constant_metric_is_refused() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_laws import TableError, example_table, observe, read_table
+from mnmt_laws.laws import LAWS
 from mnmt_laws.tables.fit_checks import fit_warnings
 
 HEADER = "size,task,weight,metric,value"
@@ -321,8 +322,8 @@ def test_zero_shot_rows_are_kept_for_laws_that_take_them() -> None:
     assert observations.fit["weight"].tolist() == [0.5, 1]
     assert observations.rows_to_fit(zero_shot=True)["weight"].tolist() == [0, 0.5, 1]
     assert observations.warnings == ()
-    assert fit_warnings(observations, "mine", zero_shot=True, knows_length=True) == ()
-    assert fit_warnings(observations, "joint", zero_shot=False, knows_length=True) == (
+    assert fit_warnings(observations, LAWS["transfer-capacity"]) == ()
+    assert fit_warnings(observations, LAWS["joint"]) == (
         "1 zero-shot row (weight 0) is left out of the fits: the joint law holds for weights above 0.",
     )
 

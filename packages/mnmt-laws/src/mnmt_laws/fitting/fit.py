@@ -103,8 +103,7 @@ def _fit_tasks(
     law: Law, objective: Objective, method: Uncertainty, observations: Observations, irreducible: Irreducible
 ) -> dict[str, TaskFit]:
     _require_limit(law, observations)
-    if not law.knows_length:
-        check_lengths(observations, law.name)
+    check_lengths(observations, law)
     rows = _rows_to_fit(observations, objective, zero_shot=law.zero_shot)
     runs = _run_numbers(rows)
     fits = {}

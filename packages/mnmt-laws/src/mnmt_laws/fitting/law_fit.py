@@ -105,9 +105,7 @@ class LawFit:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The diagnostics of fit and observations in sentences."""
-        checked = fit_warnings(
-            self.observations, self.law.name, zero_shot=self.law.zero_shot, knows_length=self.law.knows_length
-        )
+        checked = fit_warnings(self.observations, self.law)
         return (*self.observations.warnings, *checked, *(line.message for line in self.diagnostics))
 
     @property

@@ -5,34 +5,38 @@ from __future__ import annotations
 import pandas as pd
 
 from mnmt_laws.errors import TableError
+from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.lengths import measure_lengths
 from mnmt_laws.tables.observations import Observations
 
+_LENGTHS = {"tokens", "flops"}
 
-def check_lengths(observations: Observations, law_name: str) -> tuple[str, ...]:
+
+def check_lengths(observations: Observations, law: Law) -> tuple[str, ...]:
     """Return a warning where a law that does not know length would compare runs of unequal length.
-
-    Args:
-        observations: What the law is fitted to.
-        law_name: The name of a law that does not know how long runs were trained.
 
     Raises:
         TableError: If runs of the same task, mixture and size differ in length by more than 1%.
     """
-    rows = observations.rows_to_fit(zero_shot=True)
+    if _LENGTHS & set(law.predictors):
+        return ()
+    rows = observations.rows_to_fit(zero_shot=law.zero_shot)
     lengths = measure_lengths(rows)
     if not lengths.differ:
         return ()
-    remedy = f"read all at one length (--at {lengths.column}=…) or fit a law of length (--law chinchilla)"
+    other = "length" if law.knows_mixture or "weight" in law.predictors else "chinchilla"
+    remedy = (
+        f"read all at one length (--at {lengths.column}=…) or fit a law of length (such as --law {other})"
+    )
     if lengths.first_pair is not None:
         pair = observations.locator.name(rows, *lengths.first_pair)
         short, long = (lengths.by_run.iloc[place] for place in lengths.first_pair)
         raise TableError(
             f"{pair}: the same task, mixture and size after {short:.4g} and {long:.4g} {lengths.unit}, but "
-            f"the {law_name} law does not know length; {remedy}."
+            f"the {law.name} law does not know length; {remedy}."
         )
     return (
-        f"{observations.source}: runs were trained for {lengths.describe()}, but the {law_name} law does not "
+        f"{observations.source}: runs were trained for {lengths.describe()}, but the {law.name} law does not "
         f"know length and takes its effect for that of size or mixture; {remedy}.",
     )
 
@@ -52,21 +56,12 @@ def check_constant(rows: pd.DataFrame, observations: Observations) -> None:
             )
 
 
-def fit_warnings(
-    observations: Observations, law_name: str, *, zero_shot: bool, knows_length: bool
-) -> tuple[str, ...]:
-    """Return what a law leaves out of observations or passes over in them, in a sentence each.
-
-    Args:
-        observations: What the law is fitted to.
-        law_name: Its name.
-        zero_shot: Whether it takes rows of weight 0.
-        knows_length: Whether it predicts from the length of training.
-    """
-    lines = () if knows_length else check_lengths(observations, law_name)
+def fit_warnings(observations: Observations, law: Law) -> tuple[str, ...]:
+    """Return what a law leaves out of observations or passes over in them, in a sentence each."""
+    lines = check_lengths(observations, law)
     count = len(observations.zero_shot)
-    if zero_shot or not count:
+    if law.zero_shot or not count:
         return lines
     rows = "row (weight 0) is" if count == 1 else "rows (weight 0) are"
-    left_out = f"{count} zero-shot {rows} left out of the fits: the {law_name} law holds for weights above 0."
+    left_out = f"{count} zero-shot {rows} left out of the fits: the {law.name} law holds for weights above 0."
     return (left_out, *lines)
