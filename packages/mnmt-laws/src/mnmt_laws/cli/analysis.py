@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
+
+from cyclopts import Parameter
 
 from mnmt_laws.answers.comparison import compare as compare_laws
 from mnmt_laws.cli.console import print_frame, print_json, warn
@@ -26,6 +31,7 @@ from mnmt_laws.figures.style import save
 from mnmt_laws.fitting.parameters import fit_document, format_fit
 from mnmt_laws.fitting.storage import save as save_fit
 from mnmt_laws.laws import LawName
+from mnmt_laws.report.analysis import no_progress
 from mnmt_laws.report.build import build_report
 from mnmt_laws.tables.collect import collect as collect_records
 
@@ -122,6 +128,8 @@ def report(
     out: Annotated[Path | None, Out] = None,
     table: TableConfig = DEFAULT_TABLE,
     fitting: FitConfig = DEFAULT_FIT,
+    overlay: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    fast: Annotated[bool, Parameter(negative="")] = False,
     as_json: Json = False,
 ) -> None:
     """Write the report of a study: a page, its figures, the numbers as JSON, and the run table.
@@ -131,7 +139,9 @@ def report(
         out: The folder to write. By default `report`, beside the source.
         table: What is analysed.
         fitting: How it is fitted.
-        as_json: Print JSON only: the path of the page, the findings and the warnings.
+        overlay: A table of published losses to draw as faint points; may be given several times.
+        fast: Write a first page within seconds: no refits, so no intervals, and no rival laws.
+        as_json: Print JSON only: the path of the page, the advice, the findings and the warnings.
     """
     folder = out or (Path("report") if source is None else source.resolve().parent / "report")
     written = build_report(
@@ -143,11 +153,20 @@ def report(
         horizon=table.horizon,
         objective=fitting.objective,
         uncertainty=fitting.method,
+        overlay=overlay,
+        fast=fast,
+        progress=no_progress if as_json else partial(_print_stage, time.monotonic()),
     )
     if as_json:
-        print_json({"index": str(written.index), "findings": written.findings, "warnings": written.warnings})
+        names = ("headline", "findings", "warnings")
+        print_json({"index": str(written.index), **{name: getattr(written, name) for name in names}})
         return
-    print(f"{written.index}")
+    print(written.headline)
     for line in written.findings[:_PRINTED_FINDINGS]:
         print(f"- {line}")
     warn(written.warnings)
+    print(f"{written.index}")
+
+
+def _print_stage(start: float, stage: str) -> None:
+    print(f"{time.monotonic() - start:5.1f} s  {stage}", file=sys.stderr)

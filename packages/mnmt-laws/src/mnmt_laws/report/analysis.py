@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -31,7 +31,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.learning_curve import Curve
 from mnmt_laws.fitting.parameters import parameter_frame
 from mnmt_laws.fitting.profile import profile_intervals
-from mnmt_laws.fitting.uncertainty import Perturbation, Uncertainty
+from mnmt_laws.fitting.uncertainty import Perturbation, ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.solver.objective import find_objective
 from mnmt_laws.tables.observations import Observations
@@ -40,6 +40,13 @@ from mnmt_laws.tables.source import Source, observe
 from mnmt_laws.tables.table import RunTable
 
 Answer = TypeVar("Answer")
+Progress = Callable[[str], None]
+"""Is called with the name of each stage as it begins."""
+
+
+def no_progress(stage: str) -> None:
+    """Say nothing."""
+
 
 _LAWS: tuple[LawName, ...] = ("per-weighting", "joint", "capacity")
 _EXCESS = 1.5  # times the stated noise: scatter beyond it is reported
@@ -161,12 +168,28 @@ def analyse(
     horizon: float | None = None,
     objective: str,
     uncertainty: Uncertainty,
+    fast: bool = False,
+    progress: Progress = no_progress,
 ) -> Analysis:
     """Fit the three laws and answer every question that the table can answer.
+
+    Args:
+        source: The run table.
+        metric: As in `observe`.
+        testset: As in `observe`.
+        architecture: As in `observe`.
+        horizon: As in `build_report`.
+        objective: As in `fit`.
+        uncertainty: As in `fit`.
+        fast: Whether to leave out what takes long: refits, rival laws, and intervals by other methods.
+        progress: Called with the name of each stage as it begins.
 
     Raises:
         TableError: If no law can be fitted.
     """
+    if fast:
+        uncertainty = ResidualBootstrap(refits=0)
+    progress("read the table")
     correction = (
         None
         if horizon is None
@@ -176,9 +199,11 @@ def analyse(
     )
     table = source.table if correction is None else correction.table
     observations = observe(table, metric=metric, testset=testset, architecture=architecture)
+    progress("fit the laws")
     per_weighting, joint, capacity = (
         fit(observations, law=law, objective=objective, uncertainty=uncertainty) for law in _LAWS
     )
+    progress("answer the questions")
     effective = effective_fractions(joint)
     warnings = [
         *source.warnings,
@@ -201,15 +226,28 @@ def analyse(
         records=source.records,
         warnings=tuple(dict.fromkeys(warnings)),
         curves=None if correction is None else correction.curves,
-        comparison=_if_possible(lambda: compare(observations, objective=objective, uncertainty=uncertainty)),
-        testsets=_if_possible(lambda: _testsets(table, joint, uncertainty)),
-        more_tasks=_if_possible(
-            lambda: predict_more_tasks(observations, objective=objective, uncertainty=uncertainty)
-        ),
         recommendation=_if_possible(lambda: _recommendation(capacity)),
         design=_if_possible(lambda: _design(capacity)),
-        intervals=_intervals(joint),
+        **({} if fast else _slow_answers(table, joint, uncertainty, progress)),
     )
+
+
+def _slow_answers(
+    table: RunTable, joint: LawFit, uncertainty: Uncertainty, progress: Progress
+) -> dict[str, Any]:
+    """Return the answers that need more fits, by their names in `Analysis`."""
+    observations, objective = joint.observations, joint.objective
+    progress("compare rival laws")
+    comparison = _if_possible(lambda: compare(observations, objective=objective, uncertainty=uncertainty))
+    progress("measure intervals by other methods")
+    return {
+        "comparison": comparison,
+        "testsets": _if_possible(lambda: _testsets(table, joint, uncertainty)),
+        "more_tasks": _if_possible(
+            lambda: predict_more_tasks(observations, objective=objective, uncertainty=uncertainty)
+        ),
+        "intervals": _intervals(joint),
+    }
 
 
 def _fit_warnings(*fits: LawFit) -> Iterator[str]:

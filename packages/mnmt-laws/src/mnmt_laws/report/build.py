@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
 from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
-from mnmt_laws.report.analysis import Analysis, analyse
+from mnmt_laws.report.analysis import Analysis, Progress, analyse, no_progress
 from mnmt_laws.report.document import report_document
 from mnmt_laws.report.figures import FigureGroup, draw_figures
 from mnmt_laws.report.findings import report_findings
+from mnmt_laws.report.first_screen import make_advice
 from mnmt_laws.report.page import render_page
-from mnmt_laws.tables.source import Source, TableSource, open_source
+from mnmt_laws.tables.source import Source, TableSource, observe, open_source
 from mnmt_laws.tables.table import RunTable
 
 
@@ -23,6 +26,9 @@ class Report:
 
     index: Path
     """The page; `report.json`, `runs.csv` and the folder `figures` lie beside it."""
+
+    headline: str
+    """The advice in a sentence."""
 
     findings: tuple[str, ...]
     """The findings, in sentences."""
@@ -41,6 +47,9 @@ def build_report(
     horizon: float | None = None,
     objective: str = "log-ols",
     uncertainty: Uncertainty | None = None,
+    overlay: Sequence[TableSource] = (),
+    fast: bool = False,
+    progress: Progress = no_progress,
 ) -> Report:
     """Analyse a run table or a folder of run records, and write the report.
 
@@ -55,6 +64,10 @@ def build_report(
         horizon: Steps at which runs that have not converged are read; by default all stay as they are.
         objective: As in `fit`.
         uncertainty: As in `fit`.
+        overlay: Tables of published losses, drawn as faint points among the losses.
+        fast: Whether to write a first page within seconds, without refits and so without intervals, and
+            without the comparison of rival laws.
+        progress: Called with the name of each stage as it begins.
 
     Raises:
         TableError: If the source cannot be read or no law can be fitted to it.
@@ -70,11 +83,16 @@ def build_report(
         horizon=horizon,
         objective=objective,
         uncertainty=uncertainty or ResidualBootstrap(),
+        fast=fast,
+        progress=progress,
     )
-    return write_report(analysis, opened.table, folder)
+    progress("draw the figures and write the page")
+    return write_report(analysis, opened.table, folder, overlay=read_overlay(overlay))
 
 
-def write_report(analysis: Analysis, table: RunTable, folder: Path) -> Report:
+def write_report(
+    analysis: Analysis, table: RunTable, folder: Path, *, overlay: pd.DataFrame | None = None
+) -> Report:
     """Write an analysis and the run table that it is of to a folder that exists."""
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
@@ -83,7 +101,22 @@ def write_report(analysis: Analysis, table: RunTable, folder: Path) -> Report:
     _write_figures(groups, folder / "figures")
     index = folder / "index.html"
     index.write_text(render_page(analysis, groups), encoding="utf-8")
-    return Report(index=index, findings=report_findings(analysis), warnings=analysis.warnings)
+    return Report(
+        index=index,
+        headline=make_advice(analysis).headline,
+        findings=report_findings(analysis),
+        warnings=analysis.warnings,
+    )
+
+
+def read_overlay(tables: Sequence[TableSource]) -> pd.DataFrame | None:
+    """Return the losses of published tables: `task`, `size`, `value` and `label`, the table's name."""
+    parts = []
+    for table in tables:
+        frame = observe(table).frame
+        label = Path(table).stem if isinstance(table, str | Path) else "published"
+        parts.append(frame[["task", "size", "value"]].assign(label=label))
+    return pd.concat(parts, ignore_index=True) if parts else None
 
 
 def _write_figures(groups: Sequence[FigureGroup], folder: Path) -> None:
