@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from mnmt_laws import Perturbation, build_report, fit
 from mnmt_laws.fitting.parameters import fit_document
+from mnmt_laws.report.build import read_overlay
 
 NONE = Perturbation(refits=0)
 FEW = Perturbation(refits=3)
@@ -22,15 +22,10 @@ def test_records_become_a_page_and_a_document(study_records: Path, tmp_path: Pat
     written = build_report(study_records, out=tmp_path / "report", uncertainty=FEW)
     page = written.index.read_text()
     document = json.loads(written.index.with_name("report.json").read_text())
-    sources = re.findall(r'src="([^"]*)"', page)
-    assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
-    panels = [base64.b64decode(source.partition(",")[2]) for source in sources]
-    for panel in panels:
-        assert ElementTree.fromstring(panel).tag == "{http://www.w3.org/2000/svg}svg"
-    figures = [path.read_bytes() for path in (tmp_path / "report" / "figures").glob("*.svg")]
-    assert sorted(figures) == sorted(panels)
-    expected = {"What was found", "Losses and laws", "Choose a size and weights", "Held-out models", "Runs"}
-    assert expected <= set(re.findall(r"<h2[^>]*>([^<]+)</h2>", page))
+    for figure in (tmp_path / "report" / "figures").glob("*.svg"):
+        assert ElementTree.parse(figure).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    titles = set(re.findall(r"<(?:h2|summary)[^>]*>([^<]+)<", page))
+    assert {"Findings", "Losses and laws", "Explore", "Held-out models", "Runs"} <= titles
     assert "loss became NaN at step 12" in page
     fitted = fit(tmp_path / "report" / "runs.csv", law="joint", uncertainty=FEW)
     assert document["fits"]["joint"] == fit_document(fitted)
@@ -54,9 +49,36 @@ def test_a_table_without_extras_has_a_report(one_task: pd.DataFrame, tmp_path: P
     plain = one_task[one_task["role"].eq("fit")][["size", "task", "weight", "metric", "value"]]
     index = build_report(plain, out=tmp_path / "report", uncertainty=NONE).index
     page, document = index.read_text(), json.loads(index.with_name("report.json").read_text())
-    assert "Choose a size" not in page
-    assert "<script" not in page
+    assert "One task needs no mixture" in page
     assert document["held_out"]["capacity"]["median_relative_error"] is None
     assert document["wall_seconds"] is None
     assert document["irreducible"] == []
     assert {parameter["std"] for parameter in document["fits"]["joint"]["parameters"]} == {None}
+
+
+def test_the_stages_are_told_as_they_begin(one_task: pd.DataFrame, tmp_path: Path) -> None:
+    stages: list[str] = []
+    build_report(one_task, out=tmp_path / "report", uncertainty=NONE, progress=stages.append)
+    assert stages[0] == "read the table"
+    assert stages[-1] == "draw the figures and write the page"
+    assert len(stages) == len(set(stages)) >= 4
+
+
+def test_a_first_page_leaves_out_what_takes_long(losses: pd.DataFrame, tmp_path: Path) -> None:
+    stages: list[str] = []
+    written = build_report(losses, out=tmp_path / "report", fast=True, progress=stages.append)
+    document = json.loads(written.index.with_name("report.json").read_text())
+    assert "compare rival laws" not in stages
+    assert document["comparison"] is None
+    assert document["recommendation"]["weights"]
+    assert "do not determine" in written.headline
+
+
+def test_published_tables_become_an_overlay(losses: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "published.csv"
+    losses.to_csv(path, index=False)
+    overlay = read_overlay([path])
+    assert overlay is not None
+    assert set(overlay["label"]) == {"published"}
+    assert len(overlay) == len(losses)
+    assert read_overlay([]) is None

@@ -14,7 +14,7 @@ import vl_convert
 from markupsafe import Markup
 
 from mnmt_laws.figures.style import format_size
-from mnmt_laws.report.advice import Interval
+from mnmt_laws.report.advice import Advice, Interval, Trust
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.explorer import explorer_data
 from mnmt_laws.report.explorer_charts import explorer_specs
@@ -28,16 +28,29 @@ SCRIPTS = ("explorer.js", "page.js")
 """The page's own scripts, in the order in which they build on each other."""
 
 
-def render_page(analysis: Analysis, groups: Sequence[FigureGroup]) -> str:
-    """Return the whole report as HTML that needs nothing from outside itself."""
+def render_page(
+    analysis: Analysis,
+    groups: Sequence[FigureGroup],
+    *,
+    advice: Advice | None = None,
+    trust: Trust | None = None,
+) -> str:
+    """Return the whole report as HTML that needs nothing from outside itself.
+
+    Args:
+        analysis: What the page says.
+        groups: Its figures.
+        advice: The first screen's answer, by default that of the analysis.
+        trust: How far to trust it, by default what the analysis says.
+    """
     explorer = explorer_data(analysis)
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
             analysis=analysis,
-            advice=make_advice(analysis),
-            trust=make_trust(analysis),
+            advice=advice or make_advice(analysis),
+            trust=trust or make_trust(analysis),
             findings=report_findings(analysis),
             explorer=explorer,
             explorer_specs={} if explorer is None else explorer_specs(analysis, explorer),

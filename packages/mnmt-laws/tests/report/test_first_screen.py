@@ -1,0 +1,79 @@
+"""Advice and trust on the first screen."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from mnmt_laws import Perturbation
+from mnmt_laws.report.advice import Trust, TrustRow
+from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.first_screen import make_advice, make_trust
+
+Analyse = Callable[..., Analysis]
+
+
+def test_advice_without_refits_is_undetermined(losses: pd.DataFrame, analyse_table: Analyse) -> None:
+    advice = make_advice(analyse_table(losses, uncertainty=Perturbation(refits=0)))
+    assert not advice.determined
+    assert "do not determine" in advice.headline
+    assert "Without refits" in advice.reasons[0]
+
+
+def test_a_parameter_at_a_bound_leaves_advice_undetermined(loss_analysis: Analysis) -> None:
+    clean = replace(loss_analysis, capacity=replace(loss_analysis.capacity, diagnostics=()))
+    assert make_advice(clean).determined
+    bound = (
+        replace(loss_analysis.per_weighting.diagnostics[0], kind="bound")
+        if (loss_analysis.per_weighting.diagnostics)
+        else None
+    )
+    if bound is not None:
+        capacity = replace(clean.capacity, diagnostics=(bound,))
+        assert not make_advice(replace(clean, capacity=capacity)).determined
+
+
+def test_advice_predicts_with_nested_intervals(loss_analysis: Analysis) -> None:
+    shares = make_advice(loss_analysis).mixture
+    assert sum(share.weight for share in shares) == pytest.approx(1)
+    for share in shares:
+        low, high = share.law_interval
+        assert share.prediction_interval[0] < low <= share.predicted <= high < share.prediction_interval[1]
+
+
+def test_next_runs_are_valid_in_a_study(loss_analysis: Analysis) -> None:
+    advice = make_advice(loss_analysis)
+    assert advice.next_runs is not None
+    mixtures = tomllib.loads(advice.next_runs_toml)["sweep"]["fit"]["mixtures"]
+    assert len(mixtures) == len(advice.next_runs.rows)
+    assert all(sum(mixture.values()) == pytest.approx(1, abs=1e-3) for mixture in mixtures)
+
+
+def test_trust_counts_signs_and_coverage(loss_analysis: Analysis) -> None:
+    rows = {row.label: row for row in make_trust(loss_analysis).rows}
+    assert rows["Their sign"].value == "7 of 8 above"
+    assert rows["Prediction interval"].value.startswith("inside: ")
+
+
+def test_one_sided_errors_are_bad(loss_analysis: Analysis) -> None:
+    held_out = replace(loss_analysis.held_out, rows=loss_analysis.held_out.rows.assign(capacity_error=-0.01))
+    rows = {row.label: row for row in make_trust(replace(loss_analysis, held_out=held_out)).rows}
+    assert rows["Their sign"].verdict == "bad"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "start"),
+    [
+        (["good", "unsure"], "Well"),
+        (["unsure", "unsure", "good"], "Somewhat"),
+        (["good", "bad"], "With care"),
+    ],
+)
+def test_the_summary_follows_the_worst_checks(verdicts: Any, start: str) -> None:
+    rows = tuple(TrustRow(label="", value="", verdict=verdict, explanation="") for verdict in verdicts)
+    assert Trust(rows=rows).summary.startswith(start)
