@@ -97,7 +97,7 @@ def write_report(
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
     table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
-    groups = draw_figures(analysis)
+    groups = draw_figures(analysis, overlay=overlay)
     _write_figures(groups, folder / "figures")
     index = folder / "index.html"
     index.write_text(render_page(analysis, groups), encoding="utf-8")

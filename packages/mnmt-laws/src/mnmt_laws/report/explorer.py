@@ -150,7 +150,7 @@ def grid_values(fit: LawFit, where: Mapping[str, Array]) -> dict[str, Array]:
     """
     weight = where.get("weight", np.ones_like(where["size"]))
     mixture = dict(zip(fit.tasks, (weight, 1 - weight), strict=False))
-    predictors = {name: values for name, values in where.items() if name != "weight"}
+    predictors: dict[str, Any] = {name: values for name, values in where.items() if name != "weight"}
     estimates = fit.predict_mixture(mixture=mixture, **predictors)
     draws = fit.predict_mixture(mixture=mixture, draws=True, **predictors)[:MOST_DRAWS]
     answers = {}

@@ -10,23 +10,12 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.answers.frontier import observed_pairs
-from mnmt_laws.figures.style import GRID, INK, MUTED, TASK_COLORS, format_size
+from mnmt_laws.figures.style import INK, MUTED, TASK_COLORS, chart_spec, format_size, legend, styled
 from mnmt_laws.report.analysis import Analysis
 
 _ACCENT = TASK_COLORS[0]
 _NEAR = "abs(log(datum.size / chosen)) < 0.03"  # whether a model is of the chosen size
 _BANDS = (("newLow", "newHigh", 0.1), ("low", "high", 0.22))  # of a new model, and of the law
-_AXIS = {
-    "labelColor": MUTED, "titleColor": INK, "gridColor": GRID, "domain": False, "ticks": False,
-    "labelFontSize": 12, "titleFontSize": 12.5, "titleFontWeight": "normal", "titlePadding": 10,
-}  # fmt: skip
-_CONFIG = {
-    "font": "system-ui, sans-serif",
-    "background": None,
-    "view": {"stroke": None},
-    "axis": _AXIS,
-    "legend": {"labelColor": INK, "labelFontSize": 13, "title": None, "orient": "top", "symbolOpacity": 1},
-}
 
 
 def explorer_specs(analysis: Analysis, data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -34,18 +23,19 @@ def explorer_specs(analysis: Analysis, data: Mapping[str, Any]) -> dict[str, dic
     tasks = list(data["tasks"])
     label = f"{data['metric']} ({data['unit']})"
     if len(tasks) != 2:
-        return {"now": _spec(_now_chart(tasks, label), "now")}
+        return {"now": _spec(_now_layers(tasks, label), "now", height=34 * len(tasks))}
     models = _models(analysis, tasks)
-    weights, plane = _weights_chart(models, tasks, label), _plane_chart(models, tasks, label)
-    return {"weights": _spec(weights, "curve", "now"), "plane": _spec(plane, "plane", "law", "new", "now")}
+    return {
+        "weights": _spec(_weights_layers(models, tasks, label), "curve", "now"),
+        "plane": _spec(_plane_layers(models, tasks, label), "plane", "law", "new", "now"),
+    }
 
 
-def _spec(chart: alt.LayerChart, *datasets: str) -> dict[str, Any]:
+def _spec(layers: Sequence[alt.Chart], *datasets: str, height: float = 300) -> dict[str, Any]:
     """Return a chart that is as wide as its place, with datasets that are empty until the page fills them."""
-    chosen = alt.param(name="chosen", value=1.0)
-    spec: dict[str, Any] = chart.add_params(chosen).properties(width="container").to_dict()
-    spec["datasets"] = {**spec.get("datasets", {}), **{name: [] for name in datasets}}
-    return spec | {"config": _CONFIG, "autosize": {"type": "fit-x", "contains": "padding"}}
+    chart = alt.LayerChart(layer=list(layers)).add_params(alt.param(name="chosen", value=1.0))
+    spec = chart_spec(styled(chart.properties(height=height)))
+    return spec | {"datasets": {**spec.get("datasets", {}), **{name: [] for name in datasets}}}
 
 
 def _models(analysis: Analysis, tasks: Sequence[str]) -> pd.DataFrame:
@@ -63,7 +53,7 @@ def _models(analysis: Analysis, tasks: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def _value(field: str, title: str, values: pd.Series, channel: type[alt.X] | type[alt.Y]) -> Any:
+def _value(field: str, title: str, values: pd.Series, channel: Any = alt.Y) -> Any:
     """Return a channel whose scale fits some values, with a margin, however wide the intervals are."""
     low, high = float(values.min()), float(values.max())
     margin = 0.25 * (high - low) or 0.1 * abs(high) or 1.0
@@ -71,26 +61,27 @@ def _value(field: str, title: str, values: pd.Series, channel: type[alt.X] | typ
     return channel(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
 
 
-def _weights_chart(models: pd.DataFrame, tasks: Sequence[str], label: str) -> alt.LayerChart:
+def _weights_layers(models: pd.DataFrame, tasks: Sequence[str], label: str) -> list[alt.Chart]:
     """Return both tasks over the weight, each with its bands, which cannot cross: the weight only rises."""
     long = models.melt(["size", "N", "weight", "kind"], ["one", "two"], "task", "value")
     long["task"] = long["task"].map(dict(zip(("one", "two"), tasks, strict=True)))
     x = alt.X("weight:Q", title=f"weight of {tasks[0]} in the mixture", scale=alt.Scale(domain=[0, 1]))
     x = x.axis(format="%", tickCount=5, grid=False)
-    color = alt.Color("task:N", scale=alt.Scale(domain=list(tasks), range=list(TASK_COLORS[:2])))
+    colors = alt.Scale(domain=list(tasks), range=list(TASK_COLORS[:2]))
+    color = alt.Color("task:N", scale=colors, legend=legend(tasks))
     curve = alt.Chart(alt.NamedData(name="curve")).encode(x=x, color=color)
     bands = [
         curve.mark_area(opacity=opacity, clip=True).encode(
-            y=_value(low, label, long["value"], alt.Y), y2=alt.Y2(f"{high}:Q")
+            y=_value(low, label, long["value"]), y2=alt.Y2(f"{high}:Q")
         )
         for low, high, opacity in _BANDS
     ]
-    y = _value("value", label, long["value"], alt.Y)
+    y = _value("value", label, long["value"])
     rule = alt.Chart(alt.NamedData(name="now")).mark_rule(color=MUTED, strokeDash=[4, 4])
-    chosen = rule.encode(x=alt.X("first:Q"))
+    at_weight = rule.encode(x=alt.X("first:Q"))
     line = curve.mark_line(strokeWidth=2.2, clip=True).encode(y=y)
     points = _points(long, ("value",)).encode(x=x, y=y, color=color, fill=alt.Fill("task:N", legend=None))
-    return alt.layer(*bands, chosen, line, points)
+    return [*bands, at_weight, line, points]
 
 
 def _points(models: pd.DataFrame, names: Sequence[str]) -> alt.Chart:
@@ -100,10 +91,11 @@ def _points(models: pd.DataFrame, names: Sequence[str]) -> alt.Chart:
     opacity = alt.condition(_NEAR, alt.value(1.0), alt.value(0.25))
     filled = alt.condition("datum.kind == 'held out'", alt.value(0.0), alt.value(1.0))
     chart = alt.Chart(models).mark_point(size=38, strokeWidth=1.5, filled=False, clip=True)
-    return chart.encode(opacity=opacity, fillOpacity=filled, tooltip=tips)
+    points: alt.Chart = chart.encode(opacity=opacity, fillOpacity=filled, tooltip=tips)
+    return points
 
 
-def _plane_chart(models: pd.DataFrame, tasks: Sequence[str], label: str) -> alt.LayerChart:
+def _plane_layers(models: pd.DataFrame, tasks: Sequence[str], label: str) -> list[alt.Chart]:
     """Return one task against the other; only the chosen mixture has intervals, one along either axis."""
     titles = [f"{task} {label}" for task in tasks]
     x, y = (
@@ -119,10 +111,10 @@ def _plane_chart(models: pd.DataFrame, tasks: Sequence[str], label: str) -> alt.
     ]
     dot = alt.Chart(alt.NamedData(name="now")).mark_circle(size=130, color=_ACCENT, opacity=1, clip=True)
     points = _points(models, ("one", "two")).encode(x=x, y=y, color=alt.value(MUTED), fill=alt.value(MUTED))
-    return alt.layer(plane.encode(x=x, y=y, order="weight:Q"), points, *reach, dot.encode(x=x, y=y))
+    return [plane.encode(x=x, y=y, order="weight:Q"), points, *reach, dot.encode(x=x, y=y)]
 
 
-def _now_chart(tasks: Sequence[str], label: str) -> alt.LayerChart:
+def _now_layers(tasks: Sequence[str], label: str) -> list[alt.Chart]:
     """Return every task's prediction with its intervals."""
     y = alt.Y("task:N", title=None, sort=list(tasks), axis=alt.Axis(labelLimit=150, labelColor=INK))
     now = alt.Chart(alt.NamedData(name="now")).encode(y=y)
@@ -133,4 +125,4 @@ def _now_chart(tasks: Sequence[str], label: str) -> alt.LayerChart:
         for (low, high, _), width in zip(_BANDS, (1.5, 6), strict=True)
     ]
     dot = now.mark_circle(size=110, color=_ACCENT, opacity=1).encode(x=alt.X("value:Q"))
-    return alt.layer(*bars, dot).properties(height=34 * len(tasks))
+    return [*bars, dot]

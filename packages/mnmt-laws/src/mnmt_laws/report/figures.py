@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import pandas as pd
+
 from mnmt_laws.answers.quality import quality_lines
 from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
 from mnmt_laws.figures.curves import QUALITY_NAMES, draw_learning_curves, draw_quality
@@ -66,9 +68,15 @@ def _draw_group(title: str, caption: str, charts: list[Chart], *, wide: bool = F
     return FigureGroup(title=title, caption=caption, charts=tuple(charts), wide=wide)
 
 
-def draw_figures(analysis: Analysis) -> list[FigureGroup]:
-    """Draw every figure of the report, in the order of the page."""
-    groups = [_losses(analysis), _parallels(analysis), _coefficients(analysis), _fractions(analysis)]
+def draw_figures(analysis: Analysis, *, overlay: pd.DataFrame | None = None) -> list[FigureGroup]:
+    """Draw every figure of the report, in the order of the page.
+
+    Args:
+        analysis: What the figures show.
+        overlay: Losses published elsewhere: `task`, `size`, `value` and `label`. A task that the analysis
+            does not have is drawn in the figure of every task.
+    """
+    groups = [_losses(analysis, overlay), _parallels(analysis), _coefficients(analysis), _fractions(analysis)]
     groups += _gains(analysis)
     if analysis.has_frontier:
         groups.append(_frontier(analysis))
@@ -77,7 +85,7 @@ def draw_figures(analysis: Analysis) -> list[FigureGroup]:
     return groups + _quality(analysis) + _answer_groups(analysis)
 
 
-def _losses(analysis: Analysis) -> FigureGroup:
+def _losses(analysis: Analysis, overlay: pd.DataFrame | None) -> FigureGroup:
     per_weighting, joint, capacity = analysis.fits
     corrected = corrected_rows(analysis.observations.frame).any()
     return _draw_group(
@@ -86,12 +94,27 @@ def _losses(analysis: Analysis) -> FigureGroup:
         "Solid: the joint law, one exponent and one limit for all weights. Dotted: each weight's "
         "own law; where both coincide, the weight acts through the factor only. Hollow points were held out; "
         "dashed lines are the capacity law at weights it was not fitted to."
-        + (" A diamond within a ring was corrected for convergence, here and below." if corrected else ""),
+        + (" A diamond within a ring was corrected for convergence, here and below." if corrected else "")
+        + ("" if overlay is None else " Faint points were published elsewhere."),
         [
-            draw_losses(task=task, per_weighting=per_weighting, joint=joint, capacity=capacity)
+            draw_losses(
+                task=task,
+                per_weighting=per_weighting,
+                joint=joint,
+                capacity=capacity,
+                overlay=_overlay_of(task, analysis, overlay),
+            )
             for task in analysis.tasks
         ],
     )
+
+
+def _overlay_of(task: str, analysis: Analysis, overlay: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Return what is drawn over a task's losses, or None."""
+    if overlay is None:
+        return None
+    rows = overlay[overlay["task"].eq(task) | ~overlay["task"].isin(analysis.tasks)]
+    return None if rows.empty else rows
 
 
 def _parallels(analysis: Analysis) -> FigureGroup:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -179,15 +180,14 @@ def _coverage_row(fit: LawFit, rows: pd.DataFrame) -> TrustRow:
     )
 
 
-def _is_inside(fit: LawFit, row: dict[str, object]) -> bool | None:
-    where = {key: row[key] for key in ("task", "size", "weight")}
-    draws = fit.predict(draws=True, **where)  # type: ignore[arg-type]
+def _is_inside(fit: LawFit, row: Mapping[Hashable, Any]) -> bool | None:
+    where: dict[str, Any] = {key: row[key] for key in ("task", "size", "weight")}
+    draws = fit.predict(draws=True, **where)
     if not len(draws):
         return None
-    value = fit.predict(**where)  # type: ignore[arg-type]
-    noise = relative_noise(fit, str(row["task"]))
-    low, high = prediction_interval(value, np.quantile(draws, [0.025, 0.975], axis=0), noise)
-    return bool(low <= row["observed"] <= high)  # type: ignore[operator]
+    bounds, noise = np.quantile(draws, [0.025, 0.975], axis=0), relative_noise(fit, str(row["task"]))
+    low, high = prediction_interval(fit.predict(**where), bounds, noise)
+    return bool(low <= row["observed"] <= high)
 
 
 def _law_row(analysis: Analysis) -> TrustRow | None:

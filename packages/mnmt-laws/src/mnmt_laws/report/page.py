@@ -24,6 +24,7 @@ from mnmt_laws.report.first_screen import make_advice, make_trust
 from mnmt_laws.report.tables import report_tables
 from mnmt_laws.report.text import UNKNOWN, format_interval, format_number
 
+_TO_WINDOW = "window.vegaEmbed = vegaEmbed;"
 SCRIPTS = ("explorer.js", "page.js")
 """The page's own scripts, in the order in which they build on each other."""
 
@@ -68,7 +69,7 @@ def render_page(
 @cache
 def vega_bundle() -> str:
     """Return Vega, Vega-Lite and vega-embed as one script."""
-    bundle: str = vl_convert.javascript_bundle()
+    bundle: str = vl_convert.javascript_bundle(_TO_WINDOW)
     return bundle
 
 
@@ -84,7 +85,7 @@ def _environment() -> jinja2.Environment:
         "anchor": _anchor,
         "size": format_size,
         "number": lambda value: format_number(value, 4),
-        "interval": lambda ends: format_interval(*ends, 4),
+        "interval": lambda ends: format_interval(ends[0], ends[1], 4),
         "percents": _format_percents,
     }
     return environment

@@ -1,6 +1,6 @@
 // Draws the charts, lets buttons copy, and starts the explorer.
 
-const OPTIONS = { actions: false, renderer: "svg", defaultStyle: false, logLevel: vega.Error };
+const OPTIONS = { actions: false, renderer: "svg", defaultStyle: false, logLevel: 1 };
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
 
 function copyFrom(button) {
