@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import LawFit, Observations, Perturbation, design, fit, observe, simulate
-from mnmt_laws.answers.next_runs import cost_of_runs, default_candidates
+from mnmt_laws import LawFit, Observations, Perturbation, default_candidates, design, fit, observe, simulate
+from mnmt_laws.answers.candidates import cost_of_runs
 
 QUANTITY = "loss:en-de@size=1e6,p=0.3"
 
@@ -90,9 +90,9 @@ def test_costs_come_from_the_table(clean: Observations) -> None:
 
 def test_candidates_go_beyond_what_was_seen(two_tasks: LawFit) -> None:
     pool = default_candidates(two_tasks)
-    sizes = {size for size, _ in pool}
+    sizes = {size for size, _, _ in pool}
     assert max(sizes) == 2 * two_tasks.observations.fit["size"].max()
-    assert {0.2, 0.4} <= {round(mixture.get("en-de", 0.0), 4) for _, mixture in pool}
+    assert {0.2, 0.4} <= {round(mixture.get("en-de", 0.0), 4) for _, mixture, _ in pool}
 
 
 def test_refits_are_needed(clean: Observations) -> None:

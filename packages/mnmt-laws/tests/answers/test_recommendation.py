@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_laws import LawFit, Observations, Perturbation, fit, observe, recommend
-from mnmt_laws.answers.recommendation import best_weights
 
 SIZE = 5e5
 
@@ -64,7 +63,6 @@ def test_intervals_hold_the_recommendation_and_regret_is_no_gain(two_tasks: LawF
         low, high = advice.predicted_intervals[task]
         assert low < advice.predicted[task] < high
     assert advice.regret >= 0
-    assert best_weights(two_tasks, size=SIZE).shape == (two_tasks.draws.sizes["draw"], 2)
 
 
 def test_without_refits_the_spread_is_unknown(clean: Observations) -> None:

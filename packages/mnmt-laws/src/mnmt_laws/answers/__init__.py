@@ -7,7 +7,7 @@ from mnmt_laws.answers.next_runs import Design
 from mnmt_laws.answers.predictions import HeldOut, MoreTasks
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.simulation import TaskLaw
-from mnmt_laws.answers.targets import SmallestSize, TargetMixture
+from mnmt_laws.answers.targets import SmallestBudget, SmallestSize, TargetMixture
 
 __all__ = [
     "Claim",
@@ -17,6 +17,7 @@ __all__ = [
     "HeldOut",
     "MoreTasks",
     "Recommendation",
+    "SmallestBudget",
     "SmallestSize",
     "TargetMixture",
     "TaskLaw",

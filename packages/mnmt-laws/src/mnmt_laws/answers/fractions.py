@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit, require_fit, require_mixtures
 from mnmt_laws.fitting.uncertainty import Uncertainty, central_interval, deviation
@@ -105,31 +106,59 @@ def fitted_fraction(
     capacity: LawFit,
     *,
     task: str,
-    weight: ArrayLike,
+    weight: ArrayLike | None = None,
     mixture: Mapping[str, ArrayLike] | None = None,
     draws: bool = False,
 ) -> Array:
-    """Return f̂ of a capacity fit at any weights (eqs. 12, 13, or the form for K tasks).
+    """Return f̂ of any law that has one, at any weights (eqs. 12, 13, or the form for K tasks).
 
     Args:
-        capacity: A fit of a capacity law.
+        capacity: A fit of a law with an effective fraction: capacity, or of size × training length × mixture.
         task: A fitted task.
         weight: Its share of the mixture, in (0, 1]; a number or an array.
-        mixture: Weights of all tasks in place of `weight`; needed by laws of whole mixtures.
+        mixture: Weights of all sources in place of `weight`; needed by laws of whole mixtures.
         draws: Whether to return f̂ of every refit rather than of the estimate, in shape (refits, ...).
 
     Raises:
         TypeError: If `capacity` is not a fit.
-        ValueError: If it is of another law, or the task was not fitted.
+        ArgumentError: If its law has no fraction, the task was not fitted, or no weight is given.
     """
     require_mixtures(capacity, name="capacity", fraction=True)
     assert capacity.law.fraction is not None  # `require_mixtures` has checked it
+    if weight is None and mixture is None:
+        raise ArgumentError("`weight` must be given, or `mixture` in its place.")
     evaluator, parameters = capacity.evaluator, capacity.draws if draws else capacity.parameters
     others = [name for name in capacity.law.predictors if name not in ("weight", "partners")]
     x, shape = evaluator.inputs(task, weight=weight, mixture=mixture, **dict.fromkeys(others, 1.0))
     values = evaluator.parameters_at(parameters.sel(task=task), x["weight"])
     share = capacity.law.fraction.share(x, values)
     return share.reshape((*share.shape[:-1], *shape))
+
+
+def effective_size(
+    fit: LawFit,
+    *,
+    task: str,
+    size: ArrayLike,
+    weight: ArrayLike | None = None,
+    mixture: Mapping[str, ArrayLike] | None = None,
+    draws: bool = False,
+) -> Array:
+    """Return N_eff = f̂(p) N in parameters (eq. 9): the size of a model of the task alone that does as well.
+
+    Under a law of training length it does as well when both are trained without end, since L → L∞ +
+    β (f̂ N)^-α.
+
+    Args:
+        fit: As `capacity` of `fitted_fraction`.
+        task: As there.
+        size: N, parameters.
+        weight: As there.
+        mixture: As there.
+        draws: As there.
+    """
+    share = fitted_fraction(fit, task=task, weight=weight, mixture=mixture, draws=draws)
+    return np.asarray(share * np.asarray(size, float))
 
 
 def _fractions(parameters: xr.Dataset) -> xr.DataArray:

@@ -9,9 +9,11 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from mnmt_laws.answers.arguments import check_level, check_predictors
+from mnmt_laws.answers.best_mixture import sign_of
 from mnmt_laws.answers.simplex import efficient, simplex_points
 from mnmt_laws.arrays import Array
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.law_fit import LawFit, require_mixtures
 from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.tables.observations import Observations
@@ -20,42 +22,53 @@ _NUM_WEIGHTS = 97
 
 
 def frontier(
-    fit: LawFit, *, size: float, weights: ArrayLike | None = None, level: float = 0.95
+    fit: LawFit,
+    *,
+    size: float | None = None,
+    tokens: float | None = None,
+    weights: ArrayLike | None = None,
+    level: float = 0.95,
 ) -> xr.Dataset:
-    """Predict every task's metric over the mixtures, at one size.
+    """Predict every task's metric over the mixtures, at one size and training length.
 
     Args:
-        fit: A fit of a capacity law to two tasks or more.
+        fit: A fit of a law that predicts any mixture, to two sources or more.
         size: N, parameters.
-        weights: Mixtures (points, tasks), or for two tasks the weights of the first; by default evenly
+        tokens: D, target tokens of all tasks, for a law that knows the training length.
+        weights: Mixtures (points, sources), or for two sources the weights of the first; by default evenly
             spread, for two tasks over the weights observed.
         level: Level of the intervals.
 
     Returns:
-        `value`, `lower` and `upper` (central interval over the refits, NaN without) and `weight` over (task,
-        point); `efficient` over point, whether no other point is better on every task.
+        `value`, `lower` and `upper` (central interval over the refits, NaN without) over (task, point);
+        `weight` over (source, point), and over task where the tasks are the sources; `efficient` over point,
+        whether no other point is better on every task.
 
     Raises:
-        TableError: If the fit holds one task.
-        TypeError: If `fit` is not a fit.
-        ValueError: If the law does not predict every weight, or an argument is out of range.
+        TableError: If the mixtures have one source.
+        TypeError: If `fit` is not a fit, or a number is none.
+        ArgumentError: If the law does not predict every weight, or an argument is missing, superfluous or out
+            of range.
     """
-    mixtures = _mixtures(fit, size, weights)
-    named = dict(zip(fit.tasks, mixtures.T, strict=True))
-    value = fit.predict_mixture(size=size, mixture=named)
-    low, high = bounds_of(fit.predict_mixture(size=size, mixture=named, draws=True).to_numpy(), level)
-    sign = -1 if fit.observations.rising else 1
-    dims = ("task", "point")
+    require_mixtures(fit)
+    predictors = check_predictors(fit, size=size, tokens=tokens)
+    level = check_level(level)
+    points = _mixtures(fit, weights)
+    value = fit.evaluator.predict_points(fit.parameters, points=points[None], **predictors)[0]
+    draws = fit.evaluator.predict_points(fit.draws, points=points[None], **predictors)
+    low, high = bounds_of(draws, level)
+    dims, sources = ("task", "point"), "task" if fit.sources == fit.tasks else "source"
     return xr.Dataset(
         {
-            "value": value,
+            "value": (dims, value),
             "lower": (dims, low),
             "upper": (dims, high),
-            "weight": (dims, mixtures.T),
-            "efficient": ("point", efficient(sign * value.to_numpy())),
+            "weight": ((sources, "point"), points.T),
+            "efficient": ("point", efficient(sign_of(fit) * value)),
         },
+        coords={"task": fit.tasks} | ({} if sources == "task" else {"source": fit.sources}),
         attrs={
-            "size": float(size),
+            **predictors,
             "units": fit.observations.unit,
             "long_name": fit.observations.metric,
             "level": level,
@@ -63,28 +76,30 @@ def frontier(
     )
 
 
-def _mixtures(fit: LawFit, size: float, weights: ArrayLike | None) -> Array:
-    """Return (points, tasks) the mixtures that were requested, or the default ones."""
-    require_mixtures(fit)
-    if len(fit.tasks) < 2:
+def _mixtures(fit: LawFit, weights: ArrayLike | None) -> Array:
+    """Return (points, sources) the mixtures that were requested, or the default ones."""
+    count = len(fit.sources)
+    if count < 2:
         raise TableError(
             f"{fit.observations.source}: a frontier needs two tasks or more, but the table has "
-            f"{fit.tasks[0]} only."
+            f"{fit.sources[0]} only."
         )
-    if size <= 0:
-        raise ValueError(f"`size` must be above 0 parameters, but is {size:g}.")
-    if weights is None and len(fit.tasks) > 2:
-        return simplex_points(len(fit.tasks))
+    if weights is None and fit.sources != fit.observations.tasks[:2]:
+        return simplex_points(count)
     points = np.asarray(
         np.linspace(*observed_range(fit.observations), _NUM_WEIGHTS) if weights is None else weights, float
     )
-    mixtures = np.stack([points, 1.0 - points], axis=1) if points.ndim == 1 else points
+    mixtures = np.stack([points, 1.0 - points], axis=1) if points.ndim == 1 and count == 2 else points
     if (
         mixtures.ndim != 2
-        or mixtures.shape[1] != len(fit.tasks)
-        or np.abs(mixtures.sum(axis=1) - 1).max() > 1e-6
+        or mixtures.shape[1] != count
+        or not np.abs(mixtures.sum(axis=1) - 1).max(initial=0.0) <= 1e-6
+        or mixtures.min(initial=0.0) < 0
     ):
-        raise ValueError(f"`weights` must hold mixtures of {len(fit.tasks)} tasks that sum to 1.")
+        raise ArgumentError(
+            f"`weights` must hold mixtures of {count} tasks that sum to 1, in the order "
+            f"{', '.join(fit.sources)}."
+        )
     return mixtures
 
 
@@ -112,21 +127,36 @@ def observed_pairs(observations: Observations) -> pd.DataFrame:
     return pairs.dropna(subset=[first, second]).reset_index().rename(columns={"share": "weight"})
 
 
-def extrapolation(fit: LawFit, mixture: Mapping[str, float], size: float) -> tuple[str, ...]:
+def extrapolation(fit: LawFit, mixture: Mapping[str, float], **predictors: float) -> tuple[str, ...]:
     """Return a line for each way in which a prediction leaves what was observed."""
-    rows, warnings = fit.observations.fit, []
-    for task in fit.tasks:
-        weights = rows.loc[rows["task"] == task, "weight"]
-        low, high = float(weights.min()), float(weights.max())
-        if not low - 1e-9 <= mixture[task] <= high + 1e-9:
-            warnings.append(
-                f"the weight {mixture[task]:.3g} of {task} lies outside those observed ({low:g} to {high:g})."
-            )
-    smallest, largest = float(rows["size"].min()), float(rows["size"].max())
-    if size > largest:
-        warnings.append(
-            f"the size is {size / largest:.1f} times the largest observed; the law is extrapolated."
-        )
-    if size < smallest:
-        warnings.append(f"the size is below the smallest observed ({smallest:g}); the law is extrapolated.")
-    return tuple(warnings)
+    rows = fit.rows
+    lines = [_weight_outside(fit, rows, source, weight) for source, weight in mixture.items()]
+    for name, value in predictors.items():
+        observed = rows[name].dropna() if name in rows else pd.Series(dtype=float)
+        if len(observed):
+            lines.append(_number_outside(name, value, float(observed.min()), float(observed.max())))
+    return tuple(line for line in lines if line)
+
+
+def _weight_outside(fit: LawFit, rows: pd.DataFrame, source: str, weight: float) -> str:
+    if source in fit.tasks:
+        observed = rows.loc[rows["task"] == source, "weight"]
+    else:
+        observed = fit.observations.mixtures_of(rows)[source]
+    low, high = float(observed.min()), float(observed.max())
+    if low - 1e-9 <= weight <= high + 1e-9:
+        return ""
+    return f"the weight {weight:.3g} of {source} lies outside those observed ({low:g} to {high:g})."
+
+
+def _number_outside(name: str, value: float, smallest: float, largest: float) -> str:
+    what, least = {
+        "size": ("size", "smallest"),
+        "tokens": ("training length", "shortest"),
+    }[name]
+    if value > largest * (1 + 1e-9):
+        most = "largest" if name == "size" else "longest"
+        return f"the {what} is {value / largest:.1f} times the {most} observed; the law is extrapolated."
+    if value < smallest * (1 - 1e-9):
+        return f"the {what} is below the {least} observed ({smallest:g}); the law is extrapolated."
+    return ""

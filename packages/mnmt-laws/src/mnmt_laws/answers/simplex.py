@@ -1,4 +1,4 @@
-"""Points of the simplex: every way to share one mixture among K tasks."""
+"""Points of the simplex, every way to share a mixture among K sources, and the least of a cost over them."""
 
 from __future__ import annotations
 
@@ -10,32 +10,42 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from mnmt_laws.answers.descent_on_simplex import descend
 from mnmt_laws.arrays import Array
+
+Cost = Callable[[Array], Array]
+"""Costs (count, n) of points (count or 1, n, K), or (…, K + 1) with a free number beside the weights."""
 
 _MAX_POINTS = 2000  # points of a lattice
 _LATTICE_TASKS = 4
 _FINEST = 1e-9  # radius at which a search ends
 _SAMPLED = 11  # base-two logarithm of the points where a lattice would be too coarse
+_FEW = 128  # mixtures to begin with where each is tried with several numbers, or costs much
+_NUM_LEVELS = 45  # of the free number, to begin with
+_SHARPNESS = (0.1, 0.01, 0.001)
 
 
-def simplex_points(num_tasks: int, least: float = 1e-3) -> Array:
+def simplex_points(num_tasks: int, least: float = 1e-3, *, most: int = _MAX_POINTS) -> Array:
     """Return (points, K) mixtures that cover the simplex evenly, with weights of at least `least`.
 
-    They are a lattice for up to four tasks, and for more a quasi-random sample of the uniform distribution,
-    the same in every call.
+    They are a lattice of at most `most` points for up to four tasks, and for more a quasi-random sample of
+    the uniform distribution, the same in every call.
     """
+    if num_tasks == 1:
+        return np.ones((1, 1))
     if num_tasks <= _LATTICE_TASKS:
-        raw = _lattice(num_tasks)
+        raw = _lattice(num_tasks, most)
     else:
-        uniform = qmc.Sobol(num_tasks, seed=0).random_base2(_SAMPLED)
+        power = min(_SAMPLED, max(0, math.ceil(math.log2(most))))
+        uniform = qmc.Sobol(num_tasks, seed=0).random_base2(power)
         spread = -np.log(np.clip(uniform, 1e-12, 1.0))
         raw = spread / spread.sum(axis=1, keepdims=True)
     return least + raw * (1.0 - num_tasks * least)
 
 
-def _lattice(num_tasks: int) -> Array:
+def _lattice(num_tasks: int, most: int) -> Array:
     steps = 1
-    while math.comb(steps + num_tasks, num_tasks - 1) <= _MAX_POINTS:
+    while math.comb(steps + num_tasks, num_tasks - 1) <= most:
         steps += 1
     cuts = itertools.combinations(range(steps + num_tasks - 1), num_tasks - 1)
     table = np.array([(-1, *cut, steps + num_tasks - 1) for cut in cuts], dtype=float)
@@ -53,34 +63,84 @@ def efficient(costs: Array) -> NDArray[np.bool_]:
 
 
 def minimise_on_simplex(
-    cost: Callable[[Array], Array], *, num_tasks: int, count: int, least: float = 1e-3
+    cost: Cost,
+    *,
+    num_tasks: int,
+    count: int,
+    least: float = 1e-3,
+    span: tuple[float, float] | None = None,
+    smooth: Callable[[Array, float], Array] | None = None,
 ) -> tuple[Array, Array]:
     """Find the mixture of least cost, for many cost functions at once.
 
-    The best point of `simplex_points` is refined by ever smaller lattices around the best point so far. The
-    answer is exact to about 1e-8 where the lattice found the right valley.
+    The best point of an even spread is refined: for two sources by ever finer grids, which are exact to about
+    1e-8 where the spread found the right valley; for more by projected gradients, and where a cost has edges
+    (a maximum over tasks) by ever smaller neighbourhoods after it.
 
     Args:
-        cost: Costs (count, points) of mixtures (count or 1, points, num_tasks).
+        cost: Costs (count, n) of points (count or 1, n, K), or (…, K + 1) with `span`.
         num_tasks: K.
         count: Number of cost functions.
-        least: Smallest weight of a task.
+        least: Smallest weight of a source.
+        span: Ends of a further number that is free, the last coordinate of every point.
+        smooth: For a cost with edges: `smooth(points, sharpness)`, without edges, ever closer to the cost as
+            the sharpness falls to 0.
 
     Returns:
-        (count, num_tasks) mixtures and their (count,) costs.
+        (count, K or K + 1) points and their (count,) costs.
     """
-    points = simplex_points(num_tasks, least)
+    points = _start(num_tasks, least, span, few=smooth is not None)
     best = points[cost(points[None]).argmin(axis=1)]
-    offsets, shrink = _neighbourhood(num_tasks)
-    radius = 2.0 * _spacing(points, num_tasks)
-    while radius > _FINEST:
+    best = np.broadcast_to(best, (count, best.shape[1])).copy()
+    radius = 2.0 * _spacing(num_tasks, span, few=smooth is not None)
+    if num_tasks > 2:
+        for sharpness in _SHARPNESS if smooth else (0.0,):
+            rounds = 30 if smooth else 150
+            best = descend(
+                _sharpened(cost, smooth, sharpness), best, cost, num_tasks, least, span, rounds=rounds
+            )
+        radius = 1e-3 if smooth else 0.0
+    best = _refine(cost, best, radius, num_tasks, least, span)
+    return best, np.broadcast_to(cost(best[:, None, :])[:, 0], (count,))
+
+
+def _sharpened(cost: Cost, smooth: Callable[[Array, float], Array] | None, sharpness: float) -> Cost:
+    return cost if smooth is None else lambda points: smooth(points, sharpness)
+
+
+def _refine(
+    cost: Cost, best: Array, radius: float, num_tasks: int, least: float, span: tuple[float, float] | None
+) -> Array:
+    """Return the best of ever smaller neighbourhoods of points."""
+    offsets, shrink = _neighbourhood(num_tasks, span)
+    while radius > _FINEST and len(offsets) > 1:
         near = best[:, None, :] + radius * offsets
-        trials = np.concatenate([best[:, None, :], _move_inside(near, least)], axis=1)
+        near[..., :num_tasks] = _move_inside(near[..., :num_tasks], least)
+        if span is not None:
+            near[..., -1] = near[..., -1].clip(*span)
+        trials = np.concatenate([best[:, None, :], near], axis=1)
         indices = cost(trials).argmin(axis=1)
         best = np.take_along_axis(trials, indices[:, None, None], axis=1)[:, 0]
         radius *= shrink
-    costs = cost(best[:, None, :])
-    return np.broadcast_to(best, (count, num_tasks)), np.broadcast_to(costs[:, 0], (count,))
+    return best
+
+
+def _start(num_tasks: int, least: float, span: tuple[float, float] | None, *, few: bool) -> Array:
+    points = simplex_points(num_tasks, least, most=_FEW if few or span else _MAX_POINTS)
+    if span is None:
+        return points
+    levels = np.linspace(*span, _NUM_LEVELS)
+    repeated = np.repeat(points, len(levels), axis=0)
+    return np.column_stack([repeated, np.tile(levels, len(points))])
+
+
+def _spacing(num_tasks: int, span: tuple[float, float] | None, *, few: bool) -> float:
+    """Return the distance of neighbours in the first spread, as a share of the simplex's sides."""
+    if num_tasks == 1:
+        return 1.0 / _NUM_LEVELS
+    most = _FEW if few or span else _MAX_POINTS
+    apart = float(most ** (-1.0 / (num_tasks - 1)))
+    return apart if span is None else max(apart, 1.0 / _NUM_LEVELS)
 
 
 def _move_inside(points: Array, least: float) -> Array:
@@ -90,22 +150,31 @@ def _move_inside(points: Array, least: float) -> Array:
     return np.asarray(least + excess / total * (1.0 - points.shape[-1] * least))
 
 
-def _neighbourhood(num_tasks: int) -> tuple[Array, float]:
-    """Return (points, K) steps within a radius of one that keep the sum, and the next radius."""
+def _neighbourhood(num_tasks: int, span: tuple[float, float] | None) -> tuple[Array, float]:
+    """Return (points, K or K + 1) steps within a radius of one that keep the sum, and the next radius."""
+    steps, shrink = _mixture_steps(num_tasks, coarse=span is not None)
+    if span is None:
+        return steps, shrink
+    count = 41 if num_tasks == 1 else 21 if num_tasks == 2 else 5
+    levels = np.linspace(-1.0, 1.0, count) * (span[1] - span[0])
+    repeated = np.repeat(steps, len(levels), axis=0)
+    return np.column_stack([repeated, np.tile(levels, len(steps))]), shrink
+
+
+def _mixture_steps(num_tasks: int, *, coarse: bool) -> tuple[Array, float]:
+    if num_tasks == 1:
+        return np.zeros((1, 1)), 0.1
     if num_tasks == 2:
-        steps = np.linspace(-1.0, 1.0, 41)
-        return np.stack([steps, -steps], axis=1), 0.1
+        steps = np.linspace(-1.0, 1.0, 21 if coarse else 41)
+        return np.stack([steps, -steps], axis=1), 0.25 if coarse else 0.1
     moves = np.eye(num_tasks)[:, None, :] - np.eye(num_tasks)[None, :, :]
     pairs = moves[~np.eye(num_tasks, dtype=bool)]
-    return np.concatenate([pairs, 0.5 * pairs, 0.2 * pairs, _diagonal_moves(pairs)]), 0.6
+    more = [_diagonal_moves(pairs)] if num_tasks <= _LATTICE_TASKS else []
+    return np.concatenate([np.zeros((1, num_tasks)), pairs, 0.5 * pairs, 0.2 * pairs, *more]), 0.6
 
 
 def _diagonal_moves(pairs: Array) -> Array:
-    """Return the sums of two moves between tasks, for valleys that run aslant."""
+    """Return the sums of two moves between sources, for valleys that run aslant."""
     both = 0.5 * (pairs[:, None, :] + pairs[None, :, :]).reshape(-1, pairs.shape[1])
     steps = np.unique(both.round(9), axis=0)
     return np.asarray(steps[np.abs(steps).sum(axis=1) > 0])
-
-
-def _spacing(points: Array, num_tasks: int) -> float:
-    return float(len(points) ** (-1.0 / (num_tasks - 1)))

@@ -6,15 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 from scipy.special import ndtr
 
+from mnmt_laws.answers.arguments import (
+    check_least_weight,
+    check_number,
+    check_predictors,
+    check_targets,
+    require_law,
+)
+from mnmt_laws.answers.best_mixture import (
+    FLOPS_PER_TOKEN_PARAMETER,
+    LEAST_WEIGHT,
+    RunCost,
+    sign_of,
+)
 from mnmt_laws.answers.frontier import extrapolation
-from mnmt_laws.answers.recommendation import LEAST_WEIGHT, check_size_and_floor, sign_of
-from mnmt_laws.answers.simplex import minimise_on_simplex
+from mnmt_laws.answers.needed_sizes import (
+    LARGEST,
+    minimise_maximum,
+    needed_log_sizes,
+    size_of,
+    smallest_sizes,
+)
+from mnmt_laws.answers.simplex import simplex_points
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.law_fit import LawFit, relative_noise, require_mixtures
+from mnmt_laws.errors import ArgumentError
+from mnmt_laws.fitting.law_fit import LawFit, relative_noise
 from mnmt_laws.fitting.uncertainty import bounds_of
+
+_LOG_TOKENS = (0.0, np.log(1e18))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +44,9 @@ class TargetMixture:
 
     size: float
     """N, parameters."""
+
+    tokens: float | None = None
+    """D, target tokens of all tasks; None for a law without length."""
 
     targets: dict[str, float]
     """The metric that each task should reach."""
@@ -65,6 +89,9 @@ class SmallestSize:
     size: float
     """N, parameters; infinite if no size is enough."""
 
+    tokens: float | None = None
+    """D, target tokens of all tasks; None for a law without length."""
+
     interval: tuple[float, float]
     """95% interval of N over the refits; an end is infinite where refits have no such size."""
 
@@ -81,37 +108,82 @@ class SmallestSize:
     """The ways in which the prediction leaves what was observed."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SmallestBudget:
+    """The least compute with which some model, length and mixture meet all targets."""
+
+    targets: dict[str, float]
+    """The metric that each task should reach."""
+
+    budget: float
+    """FLOPs; infinite if none are enough."""
+
+    interval: tuple[float, float]
+    """95% interval of the FLOPs over the refits; an end is infinite where refits have no such budget."""
+
+    infeasible_share: float
+    """Share of the refits in which no budget is enough."""
+
+    size: float
+    """N, parameters, at that budget."""
+
+    size_interval: tuple[float, float]
+    """95% interval of N over the refits."""
+
+    tokens: float
+    """D, target tokens of all tasks, at that budget."""
+
+    tokens_interval: tuple[float, float]
+    """95% interval of D over the refits."""
+
+    weights: dict[str, float]
+    """The mixture at that budget; empty if none is enough."""
+
+    reason: str
+    """Why no budget is enough; empty if one is."""
+
+    warnings: tuple[str, ...]
+    """The ways in which the prediction leaves what was observed."""
+
+
 def meet_targets(
-    fit: LawFit, *, size: float, targets: Mapping[str, float], least_weight: float = LEAST_WEIGHT
+    fit: LawFit,
+    *,
+    size: float,
+    tokens: float | None = None,
+    targets: Mapping[str, float],
+    least_weight: float = LEAST_WEIGHT,
 ) -> TargetMixture:
     """Find the weights with which a model of `size` comes closest to all targets.
 
-    A task meets its target where its effective size f̂_i(p) N reaches F_i = ((T_i - L∞) / β_1)^(-1/α). The
-    mixture is the one that needs the smallest model, min_p max_i F_i / f̂_i(p). Where a target lies beyond
-    a task's limit, no mixture meets it, and the task is left out of the choice.
+    N_i(p) is the least size at which a mixture brings task i to its target. The mixture is the one that needs
+    the smallest model, min_p max_i N_i(p). A target that no size reaches with any mixture is left out of the
+    choice.
 
     Args:
-        fit: A fit of a capacity law.
+        fit: A fit of a law of size that predicts any mixture.
         size: N, parameters.
+        tokens: D, target tokens of all tasks, for a law that knows the training length.
         targets: The metric that tasks should reach; tasks without a target may get any weight.
-        least_weight: Smallest weight that a task may get.
+        least_weight: Smallest weight that a source may get.
 
     Raises:
-        TypeError: If `fit` is not a fit.
-        ValueError: If a target names another task or is not finite, or an argument is out of range.
+        TypeError: If `fit` is not a fit, or a number is none.
+        ArgumentError: If a target names another task or is not finite, or an argument is missing, superfluous
+            or out of range.
     """
-    requested = _check_targets(fit, targets)
-    check_size_and_floor(fit, size, least_weight)
-    needed = _needed_sizes(fit, fit.parameters, requested)[0]
-    best, _ = _smallest(fit, np.where(np.isfinite(needed), needed, 0.0)[None], least_weight, draws=False)
-    mixture = dict(zip(fit.tasks, best[0].tolist(), strict=True))
-    predicted = fit.evaluator.predict_points(fit.parameters, size=size, points=best[:, None, :])[0, :, 0]
+    requested, predictors, least = _check(fit, targets, size, tokens, least_weight)
+    length = {name: value for name, value in predictors.items() if name != "size"}
+    reason, possible = _infeasible(fit, requested, least, length)
+    best, _ = smallest_sizes(fit, possible or requested, least, length, draws=False)
+    mixture = dict(zip(fit.sources, best[0].tolist(), strict=True))
+    predicted = fit.evaluator.predict_points(fit.parameters, points=best[:, None, :], **predictors)[0, :, 0]
     values = dict(zip(fit.tasks, predicted.tolist(), strict=True))
     slack = {task: sign_of(fit) * (target - values[task]) for task, target in requested.items()}
-    probability, probability_of_all = _probabilities(fit, size, best, requested)
+    probability, probability_of_all = _probabilities(fit, predictors, best, requested)
     feasible = all(margin >= 0 for margin in slack.values())
     return TargetMixture(
-        size=size,
+        **predictors,
         targets=requested,
         feasible=feasible,
         weights=mixture,
@@ -119,108 +191,184 @@ def meet_targets(
         slack=slack,
         probability=probability,
         probability_of_all=probability_of_all,
-        reason="" if feasible else _reason(fit, requested) or _too_small(slack),
-        warnings=extrapolation(fit, mixture, size),
+        reason="" if feasible else reason or _too_small(slack),
+        warnings=extrapolation(fit, mixture, **predictors),
     )
 
 
 def smallest_size(
-    fit: LawFit, *, targets: Mapping[str, float], least_weight: float = LEAST_WEIGHT
+    fit: LawFit,
+    *,
+    tokens: float | None = None,
+    targets: Mapping[str, float],
+    least_weight: float = LEAST_WEIGHT,
 ) -> SmallestSize:
-    """Find the smallest N at which some mixture meets every target, N = min_p max_i F_i / f̂_i(p).
+    """Find the smallest N at which some mixture meets every target, N = min_p max_i N_i(p).
 
     Args:
-        fit: A fit of a capacity law.
+        fit: A fit of a law of size that predicts any mixture.
+        tokens: D, target tokens of all tasks, for a law that knows the training length.
         targets: The metric that tasks should reach; tasks without a target get the least weight.
-        least_weight: Smallest weight that a task may get.
+        least_weight: Smallest weight that a source may get.
 
     Raises:
-        TypeError: If `fit` is not a fit.
-        ValueError: If a target names another task or is not finite, or the least weight is out of range.
+        TypeError: If `fit` is not a fit, or a number is none.
+        ArgumentError: If a target names another task or is not finite, or an argument is missing, superfluous
+            or out of range.
     """
-    requested = _check_targets(fit, targets)
-    check_size_and_floor(fit, 1.0, least_weight)
-    needed = _needed_sizes(fit, fit.parameters, requested)
-    sizes = draw_sizes(fit, requested, least_weight)
-    low, high = bounds_of(np.where(np.isfinite(sizes), sizes, 1e300)[:, None])
-    ends = tuple(float("inf") if end >= 1e299 else float(end) for end in (low[0], high[0]))
-    reason = _reason(fit, requested)
+    requested, predictors, least = _check(fit, targets, 1.0, tokens, least_weight)
+    length = {name: value for name, value in predictors.items() if name != "size"}
+    sizes = draw_sizes(fit, requested, length, least)
+    reason, _ = _infeasible(fit, requested, least, length)
     size, mixture = float("inf"), {}
     if not reason:
-        best, sizes_at_best = _smallest(fit, needed, least_weight, draws=False)
-        size, mixture = float(sizes_at_best[0]), dict(zip(fit.tasks, best[0].tolist(), strict=True))
+        best, at_best = smallest_sizes(fit, requested, least, length, draws=False)
+        size, mixture = float(at_best[0]), dict(zip(fit.sources, best[0].tolist(), strict=True))
+    if not reason and not np.isfinite(size):
+        reason, mixture = "infeasible: no mixture meets all targets together, at any size", {}
     return SmallestSize(
+        **length,
         targets=requested,
         size=size,
-        interval=(ends[0], ends[1]),
-        infeasible_share=float(np.mean(~np.isfinite(sizes))) if len(sizes) else float("nan"),
+        interval=_open_interval(sizes),
+        infeasible_share=_infinite_share(sizes),
         weights=mixture,
         reason=reason,
-        warnings=extrapolation(fit, mixture, size) if mixture else (),
+        warnings=extrapolation(fit, mixture, size=size, **length) if mixture else (),
     )
 
 
-def _check_targets(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]:
-    require_mixtures(fit, fraction=True)
-    unknown = [task for task in targets if task not in fit.tasks]
-    if unknown or not targets:
-        name = unknown[0] if unknown else "none"
-        raise ValueError(f"`targets` must name tasks of {', '.join(fit.tasks)}, but names {name}.")
-    for task, target in targets.items():
-        if not np.isfinite(target):
-            raise ValueError(f"`targets` must be finite numbers, but {task}'s is {target}.")
-    return {task: float(target) for task, target in targets.items()}
+def smallest_budget(
+    fit: LawFit,
+    *,
+    targets: Mapping[str, float],
+    least_weight: float = LEAST_WEIGHT,
+    flops_per_token_parameter: float = FLOPS_PER_TOKEN_PARAMETER,
+    cost: RunCost | None = None,
+) -> SmallestBudget:
+    """Find the least compute with which some size, length and mixture meet every target.
+
+    Args:
+        fit: A fit of a law of size and training length that predicts any mixture.
+        targets: The metric that tasks should reach; tasks without a target get the least weight.
+        least_weight: Smallest weight that a source may get.
+        flops_per_token_parameter: What a run costs: C = 6 N D.
+        cost: FLOPs of runs by their sizes and tokens, elementwise, in place of that.
+
+    Raises:
+        TypeError: If `fit` is not a fit, or a number is none.
+        ArgumentError: If the law lacks size or training length, a target names another task or is not finite,
+            or an argument is out of range.
+    """
+    requested, _, least = _check(fit, targets, 1.0, 1.0, least_weight)
+    scale = check_number("flops_per_token_parameter", flops_per_token_parameter)
+    flops = cost or (lambda size, tokens: scale * size * tokens)
+    point, budget = _least_compute(fit, requested, least, flops, draws=False)
+    points, budgets = _least_compute(fit, requested, least, flops, draws=True)
+    size, tokens, mixture = float("inf"), float("inf"), {}
+    if np.isfinite(budget[0]):
+        size, tokens = float(_sizes_at(fit, requested, point, draws=False)[0]), float(np.exp(point[0, -1]))
+        mixture = dict(zip(fit.sources, point[0, :-1].tolist(), strict=True))
+    return SmallestBudget(
+        targets=requested,
+        budget=float(budget[0]),
+        interval=_open_interval(budgets),
+        infeasible_share=_infinite_share(budgets),
+        size=size,
+        size_interval=_open_interval(_sizes_at(fit, requested, points, draws=True)),
+        tokens=tokens,
+        tokens_interval=_open_interval(np.where(np.isfinite(budgets), np.exp(points[:, -1]), np.inf)),
+        weights=mixture,
+        reason="" if mixture else _beyond_limits(fit, requested) or "infeasible: no budget is enough",
+        warnings=extrapolation(fit, mixture, size=size, tokens=tokens) if mixture else (),
+    )
 
 
-def _needed_sizes(fit: LawFit, parameters: xr.Dataset, targets: Mapping[str, float]) -> Array:
-    """Return (refits or 1, tasks) F_i, infinite beyond the limit and 0 without a target."""
-    count = parameters.sizes.get("draw", 1)
-    needed = np.zeros((count, len(fit.tasks)))
-    for index, task in enumerate(fit.tasks):
-        if task in targets:
-            estimates = parameters.sel(task=task)
-            excess = np.atleast_1d(sign_of(fit) * (targets[task] - estimates.l_inf.to_numpy()))
-            ratio = np.where(excess > 0, excess, 1.0) / np.atleast_1d(estimates.beta.to_numpy())
-            needed[:, index] = np.where(excess > 0, ratio ** (-1.0 / np.atleast_1d(estimates.alpha)), np.inf)
-    return needed
+def _least_compute(
+    fit: LawFit, targets: Mapping[str, float], least: float, flops: RunCost, *, draws: bool
+) -> tuple[Array, Array]:
+    """Return (refits or 1, sources + 1) mixtures and log D of the least FLOPs, and these."""
+
+    def log_flops(points: Array) -> Array:
+        tokens = np.exp(points[..., -1])
+        sizes = needed_log_sizes(fit, targets, points[..., :-1], draws=draws, tokens=tokens)
+        within = np.minimum(sizes, np.log(LARGEST))
+        return np.log(flops(np.exp(within), np.broadcast_to(tokens[:, None], sizes.shape))) + sizes - within
+
+    count = fit.draws.sizes["draw"] if draws else 1
+    points, log_least = minimise_maximum(log_flops, fit, count=count, least=least, span=_LOG_TOKENS)
+    sizes = _sizes_at(fit, targets, points, draws=draws)
+    return points, np.where(np.isfinite(sizes), np.exp(log_least), np.inf)
 
 
-def _smallest(fit: LawFit, needed: Array, least: float, *, draws: bool) -> tuple[Array, Array]:
-    """Return (refits or 1, tasks) the mixtures that need the smallest model, and its size."""
-    source = fit.draws if draws else fit.parameters
-
-    def cost(points: Array) -> Array:
-        shares = np.stack([_shares(fit, source, task, points) for task in fit.tasks], axis=1)
-        return np.asarray((needed[:, :, None] / shares).max(axis=1))
-
-    return minimise_on_simplex(cost, num_tasks=len(fit.tasks), count=len(needed), least=least)
-
-
-def _shares(fit: LawFit, parameters: xr.Dataset, task: str, points: Array) -> Array:
-    """Return (refits or 1, n) f̂ of a task for mixtures (refits or 1, n, tasks)."""
-    assert fit.law.fraction is not None  # `_check_targets` requires it
-    x, values = fit.evaluator.point_inputs(parameters, task, points)
-    return fit.law.fraction.share(x, values)
-
-
-def draw_sizes(fit: LawFit, targets: Mapping[str, float], least: float = LEAST_WEIGHT) -> Array:
-    """Return (refits,) the smallest size of every refit; infinite where none is enough."""
-    needed = _needed_sizes(fit, fit.draws, targets)
-    if not len(needed):
+def _sizes_at(fit: LawFit, targets: Mapping[str, float], points: Array, *, draws: bool) -> Array:
+    """Return (refits or 1,) the size that meets all targets at a mixture and log D."""
+    if not len(points):
         return np.empty(0)
-    possible = np.asarray(np.isfinite(needed).all(axis=1))
-    _, sizes = _smallest(fit, np.where(possible[:, None], needed, 1.0), least, draws=True)
-    return np.where(possible, sizes, np.inf)
+    tokens = np.exp(points[:, None, -1])
+    sizes = needed_log_sizes(fit, targets, points[:, None, :-1], draws=draws, tokens=tokens)
+    return size_of(sizes.max(axis=1)[:, 0])
+
+
+def draw_sizes(
+    fit: LawFit,
+    targets: Mapping[str, float],
+    predictors: Mapping[str, float] | None = None,
+    least: float = LEAST_WEIGHT,
+) -> Array:
+    """Return (refits,) the smallest size of every refit; infinite where none is enough."""
+    return smallest_sizes(fit, targets, least, predictors or {}, draws=True)[1]
+
+
+def _check(
+    fit: LawFit, targets: Mapping[str, float], size: object, tokens: object, least: object
+) -> tuple[dict[str, float], dict[str, float], float]:
+    """Return the targets, the predictors and the least weight."""
+    require_law(fit)
+    requested = check_targets(fit, targets)
+    if "size" not in fit.law.predictors:
+        raise ArgumentError(f"`fit` must be of a law of size, but the {fit.law.name} law has none.")
+    return requested, check_predictors(fit, size=size, tokens=tokens), check_least_weight(fit, least)
+
+
+def _infeasible(
+    fit: LawFit, targets: Mapping[str, float], least: float, predictors: Mapping[str, float]
+) -> tuple[str, dict[str, float]]:
+    """Return why some targets are met by no size and mixture, and the other targets."""
+    reason = _beyond_limits(fit, targets)
+    points = simplex_points(len(fit.sources), least)[None]
+    sizes = needed_log_sizes(fit, targets, points, draws=False, **predictors)[0].min(axis=1)
+    possible = {
+        task: target
+        for (task, target), size in zip(targets.items(), sizes, strict=True)
+        if size <= np.log(LARGEST)
+    }
+    beyond = [task for task in targets if task not in possible]
+    if beyond and not reason:
+        length = "".join(f" at {value:.3g} {name}" for name, value in predictors.items())
+        reason = f"infeasible: no size brings {', '.join(beyond)} to the target{length}"
+    return reason, possible
+
+
+def _open_interval(draws: Array) -> tuple[float, float]:
+    """Return the 95% interval of (refits,) numbers that may be infinite; NaN where there are none."""
+    low, high = bounds_of(np.where(np.isfinite(draws), draws, 1e300)[:, None])
+    ends = [float("inf") if end >= 1e299 else float(end) for end in (low[0], high[0])]
+    return ends[0], ends[1]
+
+
+def _infinite_share(draws: Array) -> float:
+    return float(np.mean(~np.isfinite(draws))) if len(draws) else float("nan")
 
 
 def _probabilities(
-    fit: LawFit, size: float, mixture: Array, targets: Mapping[str, float]
+    fit: LawFit, predictors: Mapping[str, float], mixture: Array, targets: Mapping[str, float]
 ) -> tuple[dict[str, float], float]:
     """Return the probability that a new model meets each target, and that it meets all.
 
     The mean over refits of the normal probability of its scatter.
     """
-    predicted = fit.evaluator.predict_points(fit.draws, size=size, points=mixture[:, None, :])[..., 0]
+    predicted = fit.evaluator.predict_points(fit.draws, points=mixture[:, None, :], **predictors)[..., 0]
     if not len(predicted):
         return dict.fromkeys(targets, float("nan")), float("nan")
     probabilities = {}
@@ -232,13 +380,16 @@ def _probabilities(
     return means, float(np.prod(list(probabilities.values()), axis=0).mean())
 
 
-def _reason(fit: LawFit, targets: Mapping[str, float]) -> str:
+def _beyond_limits(fit: LawFit, targets: Mapping[str, float]) -> str:
     """Return which limits no model passes."""
+    names = [p.name for p in fit.law.parameters if p.kind == "limit" and p.varies is None]
+    if not names:
+        return ""
     word = "lies below" if fit.observations.rising else "exceeds"
     beyond = [
         f"L∞ of {task} ({limit:.4g}) {word} the target {target:g}"
         for task, target in targets.items()
-        for limit in [float(fit.parameters.l_inf.sel(task=task))]
+        for limit in [float(fit.parameters[names[0]].sel(task=task))]
         if sign_of(fit) * (target - limit) <= 0
     ]
     return f"infeasible: {', and '.join(beyond)}" if beyond else ""

@@ -11,9 +11,10 @@ import pandas as pd
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from mnmt_laws.answers.best_mixture import LEAST_WEIGHT
 from mnmt_laws.answers.frontier import frontier as predict_frontier
 from mnmt_laws.answers.next_runs import design as design_runs
-from mnmt_laws.answers.recommendation import LEAST_WEIGHT, Recommendation
+from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
 from mnmt_laws.answers.targets import SmallestSize, TargetMixture, meet_targets, smallest_size
 from mnmt_laws.cli.console import print_frame, print_json, warn

@@ -1,0 +1,149 @@
+"""Checks of the arguments that the answers share: sizes, lengths, tasks, preferences, targets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from numbers import Real
+
+from mnmt_laws.errors import ArgumentError
+from mnmt_laws.fitting.law_fit import LawFit, require_mixtures
+
+_UNITS = {
+    "size": "parameters",
+    "tokens": "target tokens of all tasks",
+    "budget": "FLOPs",
+    "n_0": "parameters or FLOPs",
+}
+
+
+def require_law(fit: object) -> None:
+    """Check that `fit` predicts any mixture, or a single task that needs none.
+
+    Raises:
+        TypeError: If it is not a fit.
+        ArgumentError: If its law knows only the mixtures that it was fitted to.
+    """
+    if isinstance(fit, LawFit) and len(fit.tasks) == 1 and "weight" not in fit.law.predictors:
+        return
+    require_mixtures(fit)
+
+
+def check_number(name: str, value: object) -> float:
+    """Return a finite number above 0.
+
+    Raises:
+        TypeError: If it is no number.
+        ArgumentError: If it is infinite, NaN, 0 or negative.
+    """
+    unit = f" {_UNITS[name]}" if name in _UNITS else ""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"`{name}` must be a number of{unit or ' any unit'}, but is {value!r}.")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ArgumentError(f"`{name}` must be a finite number above 0{unit}, but is {number:g}.")
+    if number <= 0:
+        raise ArgumentError(f"`{name}` must be above 0{unit}, but is {number:g}.")
+    return number
+
+
+def check_predictors(fit: LawFit, *, size: object, tokens: object) -> dict[str, float]:
+    """Return the size and the training length as far as the law predicts from them.
+
+    Raises:
+        TypeError: If one is no number.
+        ArgumentError: If one is missing, superfluous or not finite and above 0.
+    """
+    checked = {}
+    for name, value in (("size", size), ("tokens", tokens)):
+        needed = name in fit.law.predictors
+        if needed and value is None:
+            raise ArgumentError(f"`{name}` must be given: the {fit.law.name} law predicts from it.")
+        if value is None:
+            continue
+        checked[name] = check_number(name, value)
+        if not needed:
+            raise ArgumentError(
+                f"`{name}` must be left out: the {fit.law.name} law predicts from "
+                f"{', '.join(fit.law.predictors)}."
+            )
+    others = set(fit.law.predictors) - {"size", "tokens", "weight", "partners"}
+    if others:
+        raise ArgumentError(
+            f"`fit` must be of a law of sizes, tokens and mixtures, but the {fit.law.name} law also predicts "
+            f"from {', '.join(sorted(others))}; use `fit.predict`."
+        )
+    return checked
+
+
+def check_least_weight(fit: LawFit, least: object) -> float:
+    """Return the smallest weight that a source may get; 0 where the law predicts zero-shot tasks."""
+    if isinstance(least, bool) or not isinstance(least, Real):
+        raise TypeError(f"`least_weight` must be a number, but is {least!r}.")
+    count, number = len(fit.sources), float(least)
+    lowest = number > 0 or (number == 0 and fit.law.zero_shot)
+    if not lowest or not (number * count < 1 or count == 1):
+        above = "at least 0" if fit.law.zero_shot else "above 0"
+        raise ArgumentError(f"`least_weight` must be {above} and below 1/{count}, but is {number:g}.")
+    return min(number, 0.5)
+
+
+def check_level(level: object) -> float:
+    """Return the level of an interval, between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, Real):
+        raise TypeError(f"`level` must be a number, but is {level!r}.")
+    if not 0 < float(level) < 1:
+        raise ArgumentError(f"`level` must be above 0 and below 1, such as 0.95, but is {float(level):g}.")
+    return float(level)
+
+
+def check_preference(fit: LawFit, preference: Mapping[str, float] | None) -> dict[str, float]:
+    """Return λ of every task, summing to 1; by default equal.
+
+    Raises:
+        ArgumentError: If a task is missing or unknown, or a number is not finite and above 0.
+    """
+    numbers = dict.fromkeys(fit.tasks, 1.0) if preference is None else dict(preference)
+    check_tasks("preference", numbers, fit.tasks)
+    if set(numbers) != set(fit.tasks) or not all(0 < number < math.inf for number in numbers.values()):
+        raise ArgumentError(
+            f"`preference` must give {', '.join(fit.tasks)} a number above 0 each, but is {numbers}."
+        )
+    total = math.fsum(numbers.values())
+    return {task: numbers[task] / total for task in fit.tasks}
+
+
+def check_targets(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]:
+    """Return the targets, which name tasks and are finite and above 0.
+
+    Raises:
+        ArgumentError: If a target names another task or is not finite and above 0.
+    """
+    if not targets:
+        raise ArgumentError(f"`targets` must name tasks of {', '.join(fit.tasks)}, but names none.")
+    check_tasks("targets", targets, fit.tasks)
+    for task, target in targets.items():
+        if isinstance(target, bool) or not isinstance(target, Real):
+            raise TypeError(f"`targets` must be numbers, but {task}'s is {target!r}.")
+        if not math.isfinite(target):
+            raise ArgumentError(f"`targets` must be finite numbers, but {task}'s is {target}.")
+        if target <= 0:
+            raise ArgumentError(
+                f"`targets` must be above 0, but {task}'s is {target:g}; no {fit.observations.metric} is."
+            )
+    return {task: float(target) for task, target in targets.items()}
+
+
+def check_tasks(name: str, given: Iterable[str], tasks: list[str]) -> None:
+    """Raise ArgumentError for the first task that is unknown, with the name that may be meant."""
+    for task in given:
+        if task not in tasks:
+            hint = did_you_mean(task, tasks)
+            raise ArgumentError(f"`{name}` must name tasks of {', '.join(tasks)}, but names {task}{hint}.")
+
+
+def did_you_mean(name: object, choices: list[str]) -> str:
+    """Return ` (did you mean X?)` where a choice is close, else nothing."""
+    close = get_close_matches(str(name), choices, n=1, cutoff=0.6)
+    return f" (did you mean {close[0]}?)" if close else ""

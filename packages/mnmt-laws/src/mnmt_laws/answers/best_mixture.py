@@ -1,0 +1,128 @@
+"""The search for the best mixture at a size and a length, and for the best size and length of a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mnmt_laws.answers.simplex import minimise_on_simplex
+from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
+from mnmt_laws.fitting.law_fit import LawFit
+
+LEAST_WEIGHT = 1e-3
+"""The smallest weight that is recommended, unless another is given."""
+
+FLOPS_PER_TOKEN_PARAMETER = 6.0
+"""FLOPs of training, for each parameter and token: forward and backward (Kaplan et al. 2020)."""
+
+RunCost = Callable[[Array, Array], Array]
+"""FLOPs of runs by their sizes and tokens, elementwise; it rises with both."""
+
+_DOUBLINGS = 400  # of size or tokens at most
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compute:
+    """A budget of FLOPs, and what a run costs."""
+
+    budget: float
+
+    cost: RunCost | None = None
+    """FLOPs of runs; by default `flops_per_token_parameter` N D."""
+
+    flops_per_token_parameter: float = FLOPS_PER_TOKEN_PARAMETER
+
+    def tokens(self, size: Array) -> Array:
+        """Return the tokens that the budget pays for, at each size."""
+        if self.cost is None:
+            return np.asarray(self.budget / (self.flops_per_token_parameter * size))
+        return _largest(lambda tokens: np.asarray(self.cost(size, tokens)) <= self.budget, np.shape(size))  # type: ignore[misc]
+
+    def size(self, tokens: float) -> float:
+        """Return the parameters that the budget pays for, at a number of tokens."""
+        if self.cost is None:
+            return self.budget / (self.flops_per_token_parameter * tokens)
+        length = np.array([tokens])
+        return float(_largest(lambda size: np.asarray(self.cost(size, length)) <= self.budget, (1,))[0])  # type: ignore[misc]
+
+    @property
+    def log_sizes(self) -> tuple[float, float]:
+        """The log of the least and the greatest size: one parameter, and what one token leaves."""
+        largest = self.size(1.0)
+        if not largest > 1:
+            raise ArgumentError(f"`budget` must pay for a run, but {self.budget:g} FLOPs pay for none.")
+        return 0.0, float(np.log(largest))
+
+
+def _largest(within: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
+    """Return the greatest number, at least 1, for which `within` holds, by doubling and halving."""
+    low, step = np.zeros(shape), np.ones(shape)
+    for _ in range(_DOUBLINGS):
+        inside = within(np.exp(low + step))
+        if not inside.any():
+            break
+        low = np.where(inside, low + step, low)
+    for _ in range(_HALVINGS):
+        step = step / 2
+        low = np.where(within(np.exp(low + step)), low + step, low)
+    return np.exp(low)
+
+
+def sign_of(fit: LawFit) -> int:
+    """Return 1 where less is better, and -1 where more is."""
+    return -1 if fit.observations.rising else 1
+
+
+def best_mixtures(
+    fit: LawFit, predictors: Mapping[str, float], factors: Array, least: float, *, draws: bool
+) -> tuple[Array, Array]:
+    """Return (refits or 1, sources) the mixtures of least Σ λ_i L_i, and that sum.
+
+    Args:
+        fit: A fit of a law that predicts any mixture.
+        predictors: `size` and `tokens`, as the law needs them.
+        factors: (tasks,) λ.
+        least: Smallest weight of a source.
+        draws: Whether to search in every refit rather than in the estimate.
+    """
+    count = fit.draws.sizes["draw"] if draws else 1
+    if not count:
+        return np.empty((0, len(fit.sources))), np.empty(0)
+
+    def cost(points: Array) -> Array:
+        return weighted_loss(fit, points, factors, draws=draws, **predictors)
+
+    return minimise_on_simplex(cost, num_tasks=len(fit.sources), count=count, least=least)
+
+
+def best_models(
+    fit: LawFit, compute: Compute, factors: Array, least: float, *, draws: bool
+) -> tuple[Array, Array, Array]:
+    """Return (refits or 1, sources) mixtures, (refits or 1,) sizes and Σ λ_i L_i of the best models."""
+    count = fit.draws.sizes["draw"] if draws else 1
+    if not count:
+        return np.empty((0, len(fit.sources))), np.empty(0), np.empty(0)
+
+    def cost(points: Array) -> Array:
+        size = np.exp(points[..., -1])
+        tokens = compute.tokens(size)
+        return weighted_loss(fit, points[..., :-1], factors, draws=draws, size=size, tokens=tokens)
+
+    best, costs = minimise_on_simplex(
+        cost, num_tasks=len(fit.sources), count=count, least=least, span=compute.log_sizes
+    )
+    return best[:, :-1], np.exp(best[:, -1]), costs
+
+
+def weighted_loss(
+    fit: LawFit, points: Array, factors: Array, *, draws: bool, **predictors: float | Array
+) -> Array:
+    """Return (refits or 1, n) Σ λ_i L_i at mixtures (refits or 1, n, sources), negative if more is better."""
+    parameters = fit.draws if draws else fit.parameters
+    predicted = fit.evaluator.predict_points(parameters, points=points, **predictors)
+    total = sign_of(fit) * np.einsum("k,dkn->dn", factors, predicted)
+    return np.where(np.isfinite(total), total, np.inf)
