@@ -31,26 +31,30 @@ class Drawing:
         spec = self.chart.to_dict()
         return list(spec.get("concat", [spec]))
 
-    def layers(self, mark: str, panel: int = 0) -> list[dict[str, Any]]:
-        """Layers of a panel that draw a mark."""
-        return [layer for layer in self.panels[panel]["layer"] if layer["mark"]["type"] == mark]
+    def layers(self, mark: str | None = None, panel: int = 0) -> list[dict[str, Any]]:
+        """Layers of a panel that draw a mark or, without one, all; with the encodings that all share."""
+        spec = self.panels[panel]
+        layers = [
+            {**layer, "encoding": {**spec["encoding"], **layer.get("encoding", {})}}
+            for layer in spec["layer"]
+        ]
+        return [layer for layer in layers if mark in (None, layer["mark"]["type"])]
 
     def rows(self, mark: str, panel: int = 0) -> pd.DataFrame:
         """The rows that the layers of a mark draw."""
-        sets = self.chart.to_dict()["datasets"]
-        spec = self.panels[panel]
-        frames = [
-            pd.DataFrame(sets[layer.get("data", spec.get("data"))["name"]])
-            for layer in self.layers(mark, panel)
-        ]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        sets, shared = self.chart.to_dict()["datasets"], self.panels[panel].get("data")
+        names = [layer.get("data", shared)["name"] for layer in self.layers(mark, panel)]
+        return (
+            pd.concat([pd.DataFrame(sets[name]) for name in names], ignore_index=True)
+            if names
+            else pd.DataFrame()
+        )
 
     def labels(self, panel: int = 0) -> set[str]:
         """The entries of all legends of a panel."""
+        encodings = [layer["encoding"] for layer in self.layers(panel=panel)]
         channels = [
-            layer["encoding"].get(name, {})
-            for layer in self.panels[panel]["layer"]
-            for name in ("color", "shape", "strokeDash")
+            encoding.get(name, {}) for encoding in encodings for name in ("color", "shape", "strokeDash")
         ]
         return {
             label for channel in channels if channel.get("legend") for label in channel["scale"]["domain"]
@@ -58,17 +62,11 @@ class Drawing:
 
     def title(self, axis: str, panel: int = 0) -> str:
         """The title of an axis."""
-        titles = [
-            layer["encoding"][axis]["title"]
-            for layer in self.panels[panel]["layer"]
-            if axis in layer["encoding"]
-        ]
-        return str(next(title for title in titles if title))
+        return str(self.panels[panel]["encoding"][axis]["title"])
 
     def tips(self, mark: str = "point", panel: int = 0) -> set[str]:
         """What points tell on hover."""
-        (layer,) = self.layers(mark, panel)
-        return {tip["title"] for tip in layer["encoding"]["tooltip"]}
+        return {tip["title"] for tip in self.layers(mark, panel)[-1]["encoding"]["tooltip"]}
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,8 @@ import pytest
 
 from mnmt_laws import LawFit, Perturbation, fit
 from mnmt_laws.figures.losses import draw_architectures, draw_lengths, draw_losses, draw_parallels
-from mnmt_laws.figures.points import MOST_POINTS, NOTE
+from mnmt_laws.figures.marks import MOST_POINTS
+from mnmt_laws.figures.points import NOTE
 from mnmt_laws.figures.style import Chart
 
 Read = Callable[[Chart], Any]
@@ -96,7 +97,7 @@ def test_architectures_are_overlaid(read: Read) -> None:
     points, lines = drawing.rows("point"), drawing.rows("line")
     assert len(points) == 12
     np.testing.assert_allclose(points["measured"], points["predicted"], rtol=1e-4)
-    assert set(lines["architecture"]) == {"deep", "wide"}
+    assert set(lines["label"]) == {"deep", "wide"}
 
 
 def test_a_large_table_is_thinned(read: Read) -> None:

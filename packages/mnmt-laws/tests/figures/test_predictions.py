@@ -63,7 +63,7 @@ def test_more_tasks_have_a_panel_for_each_task_and_a_line_for_each_mixture(read:
     lines = drawing.rows("line")
     assert lines["line"].nunique() == 2
     first = lines[lines["line"] == "aa:0.25  bb:0.75"].sort_values("size")
-    np.testing.assert_allclose(first["value"], [1.1, 1.1 / 2, 1.1 / 3], rtol=1e-5)
+    np.testing.assert_allclose(first["predicted"], [1.1, 1.1 / 2, 1.1 / 3], rtol=1e-5)
     assert drawing.labels() == {"aa:0.25  bb:0.75", "aa:0.5  bb:0.5"}
     assert to_svg(figure) == to_svg(draw_more_tasks(more_rows((1e4, 1e5, 1e6))))
 

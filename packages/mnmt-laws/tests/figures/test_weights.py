@@ -21,7 +21,7 @@ def test_relative_gain_is_the_fraction_over_the_weight(effective: EffectiveFract
     assert drawing.labels() == {"news", "test"}
     fractions = effective.fractions.value.sel(task="en-de").dropna("weight")
     points = drawing.rows("point")
-    first, second = (points[points["law"] == label] for label in ("news", "test"))
+    first, second = (points[points["line"] == label] for label in ("news", "test"))
     np.testing.assert_allclose(first["value"], fractions / fractions.weight, rtol=1e-5)
     np.testing.assert_allclose(second["value"], first["value"])
     shift = second["weight"].to_numpy() - first["weight"].to_numpy()
@@ -40,7 +40,7 @@ def test_fractions_of_several_laws_have_bands(
     drawing = read(draw_fractions(task="en-de", effective=effective, laws=laws))
     assert drawing.labels() == {"f(p), 95% interval", "one", "other", "f = p"}
     band = drawing.rows("area")
-    assert set(band["law"]) == {"one", "other"}
+    assert set(band["line"]) == {"one", "other"}
     assert (band["lower"] <= band["upper"]).all()
     alone = read(draw_fractions(task="en-de", laws=fits["capacity"]))
     assert alone.rows("point").empty
@@ -57,7 +57,7 @@ def test_coefficients_have_a_panel_each_and_the_true_limit(fits: dict[str, LawFi
         "factor β",
     ]
     limit = drawing.rows("line", 1)
-    assert set(limit.loc[limit["law"] == "true limit", "value"]) == {0.18}
+    assert set(limit.loc[limit["line"] == "true limit", "value"]) == {0.18}
 
 
 def test_relative_gain_needs_known_fractions(observations: Observations) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from mnmt_laws.figures.points import data, number_tip, text_tip
+from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import EDGE, INK, Chart, color, styled
 
 SYMBOLS = {"alpha": "α", "beta": "β", "l_inf": "L∞", "c1": "c₁", "c2": "c₂", "c3": "c₃"}
@@ -18,7 +18,7 @@ _ERRORS = {
     "mixture_error": "error at mixtures left out",
 }
 _PANEL_WIDTH = 230  # pixels, in a file
-_MOST_TASKS = 4  # that get a line of their own within the row of a law
+_MOST_GROUPS = 4  # that get a line of their own within a row
 
 
 def draw_comparison(table: pd.DataFrame, *, criterion: str = "bic") -> Chart:
@@ -34,41 +34,33 @@ def draw_comparison(table: pd.DataFrame, *, criterion: str = "bic") -> Chart:
     """
     if criterion not in ("aic", "bic"):
         raise ValueError(f"`criterion` must be aic or bic, but is {criterion!r}.")
-    best = table.groupby("task")[criterion].transform("min")
-    rows = table.assign(excess=table[criterion] - best)
-    panels = [_law_panel(rows, "excess", f"Δ{criterion.upper()}", log=True)]
+    excess = table[criterion] - table.groupby("task")[criterion].transform("min")
+    panels = [_law_panel(table, excess, f"Δ{criterion.upper()}", log=True)]
     errors = {name: title for name, title in _ERRORS.items() if name in table and table[name].notna().any()}
-    panels += [_law_panel(rows, name, title, log=False) for name, title in errors.items()]
+    panels += [_law_panel(table, table[name], title) for name, title in errors.items()]
     return styled(*panels, columns=len(panels))
 
 
-def _law_panel(table: pd.DataFrame, column: str, title: str, *, log: bool) -> alt.LayerChart:
-    rows = table.assign(value=table[column], zero=0.0)[["task", "label", "value", "zero"]]
-    labels, tasks = list(dict.fromkeys(rows["label"])), sorted(rows["task"].unique())
-    greatest = max(2.0 if log else 0.0, float(rows["value"].max()))
-    ticks = [tick for tick in (0, 2, 10, 100, 1000, 10000, 100000) if tick <= 3 * greatest]
-    scale = {"type": "symlog", "constant": 2} if log else {}
+def _law_panel(table: pd.DataFrame, values: pd.Series, title: str, *, log: bool = False) -> alt.LayerChart:
+    rows = table[["task", "label"]].assign(value=values, zero=0.0)
+    greatest = 1.1 * max(2.0 if log else 0.0, float(values.max()))
+    ticks = [tick for tick in (0, 2, 10, 100, 1000, 10000, 100000) if tick <= greatest]
     axis = (
         alt.Axis(values=ticks, labelExpr="format(datum.value, ',')")
         if log
         else alt.Axis(format="~%", tickCount=5)
     )
-    x = alt.X(
-        "value:Q", title=title, axis=axis, scale=alt.Scale(domain=[0, 1.1 * greatest], nice=False, **scale)
-    )
-    tips = [
-        text_tip("label", "law"),
-        text_tip("task", "task"),
-        number_tip("value", title, ".4~g" if log else ".2%"),
-    ]
-    base = alt.Chart(data(rows.dropna(subset=["value"]))).encode(
-        **_row("label", labels, "task", tasks), tooltip=tips
-    )
-    stems = base.mark_rule(opacity=0.45).encode(x=x, x2="zero:Q")
-    layers = [stems] if len(tasks) <= _MOST_TASKS else []
-    return alt.layer(*layers, base.mark_point(size=60, opacity=1 if layers else 0.6).encode(x=x)).properties(
-        width=_PANEL_WIDTH, height=_height(len(labels), len(tasks))
-    )
+    scale = alt.Scale(domain=[0, greatest], nice=False)
+    if log:
+        scale = alt.Scale(domain=[0, greatest], nice=False, type="symlog", constant=2)
+    titles = {"label": "law", "task": "task", "value": title}
+    base = alt.Chart(marks.data(rows.dropna(subset="value")))
+    base = marks.told(base, rows, titles, ".4~g" if log else ".2%")
+    is_sparse = rows["task"].nunique() <= _MOST_GROUPS
+    layers = [base.mark_rule(opacity=0.45).encode(x2="zero:Q")] if is_sparse else []
+    x = alt.X("value:Q", title=title, axis=axis, scale=scale)
+    return _rows_panel(*layers, base.mark_point(size=60, opacity=1 if is_sparse else 0.6), x=x, rows=rows,
+                       field="label", group="task", groups=sorted(rows["task"].unique()))  # fmt: skip
 
 
 def draw_intervals(table: pd.DataFrame) -> Chart:
@@ -77,37 +69,37 @@ def draw_intervals(table: pd.DataFrame) -> Chart:
     Args:
         table: Columns `task`, `parameter`, `method`, `estimate`, `lower` and `upper`; unknown bounds NaN.
     """
-    tasks, methods = sorted(table["task"].unique()), list(dict.fromkeys(table["method"]))
-    parts = [(name, table[table["parameter"] == name]) for name in dict.fromkeys(table["parameter"])]
-    panels = [_interval_panel(rows, SYMBOLS.get(name, name), tasks, methods) for name, rows in parts]
+    table = table.sort_values("task", kind="stable")
+    panels = [
+        _interval_panel(table[table["parameter"] == name], SYMBOLS.get(name, name))
+        for name in dict.fromkeys(table["parameter"])
+    ]
     return styled(*panels, columns=3)
 
 
-def _interval_panel(rows: pd.DataFrame, title: str, tasks: list[str], methods: list[str]) -> alt.LayerChart:
-    names = ("estimate", "lower", "upper")
-    tips = ["task:N", "method:N", *(number_tip(name, name, ".4~g") for name in names)]
-    rows = rows[["task", "method", *names]]
-    scale = alt.Scale(zero=False, padding=8)
-    x = alt.X("estimate:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5))
-    places = _row("task", tasks, "method", methods)
-    base = alt.Chart(data(rows)).encode(**places, tooltip=tips)
-    bars = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)").mark_rule(strokeWidth=2.2)
-    bars = bars.encode(x=alt.X("lower:Q", title=title, scale=scale), x2="upper:Q")
-    return alt.layer(bars, base.mark_point(size=60).encode(x=x)).properties(
-        width=_PANEL_WIDTH, height=_height(len(tasks), len(methods))
+def _interval_panel(rows: pd.DataFrame, title: str) -> alt.LayerChart:
+    titles = {name: name for name in ("task", "method", "estimate", "lower", "upper")}
+    rows = rows[[*titles]]
+    bars = alt.Chart(marks.data(rows.dropna())).mark_rule(strokeWidth=2.2).encode(x="lower:Q", x2="upper:Q")
+    points = alt.Chart(marks.data(rows)).mark_point(size=60)
+    layers = [marks.told(chart, rows, titles) for chart in (bars, points)]
+    axis, scale = alt.Axis(tickCount=5), alt.Scale(zero=False, padding=8)
+    x = alt.X("estimate:Q", title=title, scale=scale, axis=axis)
+    return _rows_panel(
+        *layers, x=x, rows=rows, field="task", group="method", groups=[*dict.fromkeys(rows["method"])]
     )
 
 
-def _row(field: str, labels: list[str], key: str, groups: list[str]) -> dict[str, Any]:
-    """Return a row for each label, and within it a line for each group, if these are few."""
-    lines = {"grid": True, "gridColor": EDGE, "gridOpacity": 0.35, "bandPosition": 1}
+def _rows_panel(
+    *layers: alt.Chart, x: alt.X, rows: pd.DataFrame, field: str, group: str, groups: list[str]
+) -> alt.LayerChart:
+    """Return a panel with a row for each value of a field, and a line for each group if these are few."""
+    labels = list(dict.fromkeys(rows[field]))
+    lines: dict[str, Any] = {"grid": True, "gridColor": EDGE, "gridOpacity": 0.35, "bandPosition": 1}
     axis = alt.Axis(title=None, labelColor=INK, ticks=False, labelPadding=10, domain=False, **lines)
     y = alt.Y(f"{field}:N", sort=labels, axis=axis, scale=alt.Scale(paddingInner=0.3, paddingOuter=0.15))
-    places = {"y": y, "color": color(key, groups)}
-    if 1 < len(groups) <= _MOST_TASKS:
-        places["yOffset"] = alt.YOffset(f"{key}:N", sort=groups, scale=alt.Scale(domain=groups, padding=0.2))
-    return places
-
-
-def _height(rows: int, groups: int) -> int:
-    return rows * max(28, 10 + 12 * (groups if groups <= _MOST_TASKS else 1))
+    few = len(groups) <= _MOST_GROUPS
+    height = len(labels) * max(28, 10 + 12 * (len(groups) if few else 1))
+    chart = marks.panel(*layers, x=x, y=y, color=color(group, groups), width=_PANEL_WIDTH, height=height)
+    scale = alt.Scale(domain=groups, padding=0.2)
+    return chart.encode(yOffset=alt.YOffset(f"{group}:N", sort=groups, scale=scale)) if few else chart

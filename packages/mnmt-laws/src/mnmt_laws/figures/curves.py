@@ -9,30 +9,26 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.figures.losses import (
-    DASHED,
-    MOST_LINES,
-    SOLID,
-    layered,
-    line_marks,
-    size_label,
-    value_axis,
-)
-from mnmt_laws.figures.points import NOTE, RING, RINGED_DIAMOND, corrected_rows, data, describe, mark_points
+from mnmt_laws.figures import marks
+from mnmt_laws.figures.losses import size_label
+from mnmt_laws.figures.marks import DASHED, RING, RINGED_DIAMOND, SOLID
+from mnmt_laws.figures.points import NOTE, corrected_rows
 from mnmt_laws.figures.style import (
     MUTED,
     Chart,
+    across,
     classes,
     color,
     count_axis,
     dashes,
     ramp,
     styled,
-    value_scale,
+    value_axis,
 )
 from mnmt_laws.fitting.learning_curve import Curve
 
 QUALITY_NAMES = {"bleu": "BLEU", "chrf": "chrF", "bleurt": "BLEURT"}
+_MOST_LABELS = 8
 _MOST_POINTS = 120  # of a curve
 
 
@@ -48,65 +44,58 @@ def draw_learning_curves(curves: Sequence[Curve], *, task: str, metric: str = "l
     task_curves = [curve for curve in curves if curve.task == task]
     if not task_curves:
         raise ValueError(f"`curves` must hold a curve of {task}, but {len(curves)} are of other tasks.")
+    labels, names = _labels(task_curves)
     measured, fitted, ends = (
-        pd.concat(map(make, task_curves), ignore_index=True) for make in (_measured, _fitted, _end)
-    )
-    labels, names = _curve_labels(task_curves)
-    measured, fitted, ends = (
-        part.assign(label=part["line"].map(labels)) for part in (measured, fitted, ends)
-    )
+        pd.concat([make(curve).assign(label=label, line=str(number)) for number, (curve, label) in
+                   enumerate(zip(task_curves, labels, strict=True))]) for make in (_measured, _fitted, _end)
+    )  # fmt: skip
     shown = pd.concat([measured, fitted, ends])
-    x = count_axis("step", shown["step"], "training step")
-    y, key = value_axis(metric, shown["value"], log=True), color("label", names, ramp(len(names)))
-    dots = alt.Chart(data(measured)).mark_point(size=12, opacity=0.8).encode(x=x, y=y, color=key)
-    lines = line_marks(fitted, x, y, key, dashes("law", {"power law": SOLID, "beyond training": DASHED}))
-    horizons = pd.DataFrame({"step": sorted({curve.horizon for curve in task_curves})})
-    rules = alt.Chart(data(horizons)).mark_rule(color=MUTED, strokeDash=[2, 3], strokeWidth=1).encode(x=x)
-    ends = describe(ends.assign(task=task))
-    titles = {"last": "last measured", "value": "at the horizon"}
-    points = mark_points(ends, x, y, key, kinds={"converged": RING, NOTE: RINGED_DIAMOND}, **titles)
-    return styled(layered(rules, lines, dots, points).properties(title=task))
+    horizons = alt.Chart(marks.data(ends[["step"]].drop_duplicates()))
+    horizons = horizons.mark_rule(strokeDash=DASHED, strokeWidth=1)
+    kinds, titles = (
+        {"converged": RING, NOTE: RINGED_DIAMOND},
+        {"last": "last measured", "value": "at the horizon"},
+    )
+    layers = [
+        horizons.encode(y=alt.value(0), y2=alt.value("height"), color=alt.value(MUTED)),
+        marks.lines(fitted, dash=dashes("law", {"power law": SOLID, "beyond training": DASHED})),
+        alt.Chart(marks.data(measured)).mark_point(size=12, opacity=0.8),
+        marks.points(marks.describe(ends, task=task), kinds=kinds, **titles),
+    ]
+    x, y = (
+        count_axis("step", shown["step"], "training step"),
+        value_axis("value", shown["value"], metric, log=True),
+    )
+    return styled(marks.panel(*layers, x=x, y=y, color=color("label", names, ramp(len(names))), title=task))
 
 
 def _measured(curve: Curve) -> pd.DataFrame:
     steps = np.flatnonzero(curve.steps > 0)
-    chosen = steps[np.unique(np.linspace(0, len(steps) - 1, _MOST_POINTS).round().astype(int))]
-    return pd.DataFrame({"step": curve.steps[chosen], "value": curve.values[chosen], "line": _name(curve)})
+    shown = steps[np.unique(np.linspace(0, len(steps) - 1, _MOST_POINTS).round().astype(int))]
+    return pd.DataFrame({"step": curve.steps[shown], "value": curve.values[shown]})
 
 
 def _fitted(curve: Curve) -> pd.DataFrame:
     """Return the power law, first where it was measured, then beyond."""
     law = np.where(curve.fitted_steps <= curve.steps.max(), "power law", "beyond training")
-    columns = {"step": curve.fitted_steps, "value": curve.fitted_values, "law": law, "line": _name(curve)}
-    return pd.DataFrame(columns)
+    return pd.DataFrame({"step": curve.fitted_steps, "value": curve.fitted_values, "law": law})
 
 
 def _end(curve: Curve) -> pd.DataFrame:
-    row = {
-        "step": curve.horizon,
-        "value": float(curve.fitted_values[-1]),
-        "line": _name(curve),
-        "kind": NOTE if curve.corrected else "converged",
-        "run": curve.run,
-        "size": curve.size,
-        "weight": curve.weight,
-        "last": float(curve.values[-1]),
-    }
-    return pd.DataFrame([row])
+    """Return the value at the horizon."""
+    run = {"run": curve.run, "size": curve.size, "weight": curve.weight, "last": float(curve.values[-1])}
+    value, kind = float(curve.fitted_values[-1]), NOTE if curve.corrected else "converged"
+    return pd.DataFrame([{**run, "step": curve.horizon, "value": value, "kind": kind}])
 
 
-def _name(curve: Curve) -> str:
-    return f"{curve.run} {curve.size:g} {curve.weight:g}"
-
-
-def _curve_labels(curves: Sequence[Curve]) -> tuple[dict[str, str], list[str]]:
-    """Return the label of each curve, by size and weight or, where these are many, by size."""
+def _labels(curves: Sequence[Curve]) -> tuple[Sequence[str], list[str]]:
+    """Return the label of each curve and all labels: size and weight or, where these are many, size."""
     kinds = sorted({(curve.size, curve.weight) for curve in curves})
-    if len(kinds) <= MOST_LINES:
-        names = {kind: f"{size_label(kind[0])}, p = {kind[1]:g}" for kind in kinds}
-        return {_name(curve): names[curve.size, curve.weight] for curve in curves}, list(names.values())
-    labels, names = classes(pd.Series([curve.size for curve in curves]), size_label)
-    return dict(zip(map(_name, curves), labels, strict=True)), names
+    if len(kinds) > _MOST_LABELS:
+        labels, names = classes(pd.Series([curve.size for curve in curves]), size_label)
+        return labels.tolist(), names
+    label_by_kind = {kind: f"{size_label(kind[0])}, p = {kind[1]:g}" for kind in kinds}
+    return [label_by_kind[curve.size, curve.weight] for curve in curves], list(label_by_kind.values())
 
 
 def draw_quality(quality: pd.DataFrame, metric: str, lines: pd.DataFrame | None = None) -> Chart:
@@ -118,30 +107,29 @@ def draw_quality(quality: pd.DataFrame, metric: str, lines: pd.DataFrame | None 
         lines: Metric = intercept + slope · loss: columns `task`, `slope`, `intercept` and `r`.
     """
     pairs = quality.dropna(subset=["loss", metric])
-    tasks = sorted(pairs["task"].unique())
     known = {} if lines is None else lines.set_index("task").to_dict("index")
-    names = {task: _quality_label(task, known.get(task)) for task in tasks}
-    y = alt.Y("value:Q", title=QUALITY_NAMES.get(metric, metric), **value_scale(pairs[metric], log=False))
-    x = alt.X("loss:Q", title="loss (nats per token)", **value_scale(pairs["loss"], log=False))
-    key = color("label", list(names.values()))
-    kinds = np.where(corrected_rows(pairs), NOTE, "trained")
-    sizes = pairs["size"] if "size" in pairs else pd.Series(np.nan, index=pairs.index)
-    rows = describe(pairs.assign(label=pairs["task"].map(names), value=pairs[metric], kind=kinds, size=sizes))
-    points = mark_points(rows, x, y, key, loss="loss", value=QUALITY_NAMES.get(metric, metric))
-    ends = [_ends(pairs, task, known[task], names[task]) for task in tasks if task in known]
-    if not ends:
-        return styled(layered(points))
-    return styled(layered(line_marks(pd.concat(ends), x, y, key), points))
+    labels = {task: _quality_label(task, known.get(task)) for task in sorted(pairs["task"].unique())}
+    kind = np.where(corrected_rows(pairs), NOTE, "trained")
+    rows = marks.describe(pairs, label=pairs["task"].map(labels), value=pairs[metric], kind=kind)
+    name = QUALITY_NAMES.get(metric, metric)
+    ends = [_ends(part, known[task]) for task, part in rows.groupby("task") if task in known]
+    layers = [
+        *([marks.lines(pd.concat(ends))] if ends else []),
+        marks.points(rows, label="", loss="loss", value=name),
+    ]
+    y, x = (
+        value_axis("value", rows["value"], name, log=False),
+        value_axis("loss", rows["loss"], "loss (nats per token)"),
+    )
+    return styled(marks.panel(*layers, x=across(x), y=y, color=color("label", [*labels.values()])))
 
 
 def _quality_label(task: str, line: Mapping[Hashable, Any] | None) -> str:
     return task if line is None else f"{task}, r = {line['r']:.3f}".replace("-0", "−0")
 
 
-def _ends(pairs: pd.DataFrame, task: str, line: Mapping[Hashable, Any], label: str) -> pd.DataFrame:
+def _ends(rows: pd.DataFrame, line: Mapping[Hashable, Any]) -> pd.DataFrame:
     """Return the ends of a task's line."""
-    losses = pairs.loc[pairs["task"] == task, "loss"]
-    ends = np.array([losses.min(), losses.max()])
-    return pd.DataFrame(
-        {"loss": ends, "value": line["intercept"] + line["slope"] * ends, "label": label, "line": label}
-    )
+    losses, label = np.array([rows["loss"].min(), rows["loss"].max()]), rows["label"].iloc[0]
+    value = line["intercept"] + line["slope"] * losses
+    return pd.DataFrame({"loss": losses, "value": value, "label": label, "line": label})

@@ -13,34 +13,27 @@ import xarray as xr
 from mnmt_laws.answers.frontier import frontier
 from mnmt_laws.answers.next_runs import Design
 from mnmt_laws.errors import TableError
+from mnmt_laws.figures import marks
 from mnmt_laws.figures.losses import SIZE_TITLE, size_label
-from mnmt_laws.figures.points import (
-    LARGE_RING,
-    PREDICTED,
-    data,
-    describe,
-    mark_points,
-    marked_pairs,
-    number_tip,
-    text_tip,
-)
+from mnmt_laws.figures.marks import LARGE_RING, LAW, PREDICTED
+from mnmt_laws.figures.points import marked_pairs
 from mnmt_laws.figures.style import (
-    HEIGHT,
     MUTED,
     PAPER,
     TASK_COLORS,
-    WIDTH,
     Chart,
+    across,
     color,
     count_axis,
     ramp,
     styled,
-    value_scale,
+    value_axis,
 )
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.tables.observations import Observations
 
 _MOST_BANDS = 3  # more of them would hide each other; then only the largest size has one
+_RUNS = {"trained": "circle", "proposed, in this order": LARGE_RING}
 
 
 def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) -> Chart:
@@ -59,34 +52,27 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) ->
     first, second = _two_tasks(capacity)
     results = {size_label(size): frontier(capacity, size=size, **length) for size in sorted(sizes)}
     lines = pd.concat([_points_of(result, name) for name, result in results.items()])
-    pairs = marked_pairs(capacity.observations)
-    pairs = pairs[pairs["size"].isin(sizes)].rename(columns={first: "first", second: "second"})
-    pairs = describe(pairs.assign(line=[size_label(size) for size in pairs["size"]]))
-    observations = capacity.observations
-    titles = [f"{task} {observations.metric} ({observations.unit})" for task in (first, second)]
+    pairs = marked_pairs(capacity.observations).rename(columns={first: "first", second: "second"})
+    pairs = pairs[pairs["size"].isin(sizes)]
+    pairs = marks.describe(pairs, line=pairs["size"].map(size_label))
+    banded = list(results.items()) if len(results) <= _MOST_BANDS else [list(results.items())[-1]]
+    outlines = [_outline(result, name, ends) for ends in (PREDICTED, LAW) for name, result in banded
+                if ends[0] in result and bool(result[ends[0]].notnull().all())]  # fmt: skip
+    extent, metric = (
+        pd.concat([lines, pairs, *outlines]),
+        f"{capacity.observations.metric} ({capacity.observations.unit})",
+    )
+    x, y = (
+        value_axis(field, extent[field], f"{task} {metric}")
+        for field, task in (("first", first), ("second", second))
+    )
+    titles = {"line": "size", "weight": f"weight of {first}"}
+    predicted, measured = ({**titles, "first": f"{word} {first}", "second": f"{word} {second}"}
+                           for word in ("predicted", "measured"))  # fmt: skip
+    curves = marks.told(marks.lines(lines).encode(order="weight:Q"), lines, predicted)
+    layers = [*map(_band, outlines), curves, marks.points(pairs, kinds=marks.KINDS, **measured)]
     key = color("line", list(results), ramp(len(results)))
-    banded = results if len(results) <= _MOST_BANDS else dict([list(results.items())[-1]])
-    outlines = [
-        (ends, _outline(result, name, ends))
-        for ends in (PREDICTED, ("lower", "upper"))
-        for name, result in banded.items()
-        if ends[0] in result and bool(result[ends[0]].notnull().all())
-    ]
-    extent = pd.concat([lines, pairs, *(outline for _, outline in outlines)])
-    x = alt.X("first:Q", title=titles[0], **value_scale(extent["first"]))
-    y = alt.Y("second:Q", title=titles[1], **value_scale(extent["second"]))
-    bands = [_band(outline, ends, x, y, key) for ends, outline in outlines]
-    told = {"weight": f"weight of {first}", "first": f"predicted {first}", "second": f"predicted {second}"}
-    tips = [text_tip("line", "size"), *(number_tip(field, title) for field, title in told.items())]
-    curves = (
-        alt.Chart(data(lines))
-        .mark_line(clip=True)
-        .encode(x=x, y=y, color=key, order="weight:Q", tooltip=tips)
-    )
-    points = mark_points(
-        pairs, x, y, key, weight=f"weight of {first}", first=f"measured {first}", second=f"measured {second}"
-    )
-    return styled(alt.layer(*bands, curves, points).properties(width=WIDTH, height=360))
+    return styled(marks.panel(*layers, x=across(x), y=y, color=key, height=360))
 
 
 def _two_tasks(fit: LawFit) -> tuple[str, str]:
@@ -109,13 +95,16 @@ def _outline(result: xr.Dataset, line: str, ends: tuple[str, str]) -> pd.DataFra
     """Return the outline of the area between the lower ends and the upper ends of both tasks."""
     low, high = (result[end].to_numpy()[:, ::4] for end in ends)
     first, second = np.concatenate([low, high[:, ::-1]], axis=1)
-    return pd.DataFrame({"first": first, "second": second, "line": line, "order": np.arange(len(first))})
+    opacity = 0.1 if ends == PREDICTED else 0.2
+    return pd.DataFrame({"first": first, "second": second, "line": line, "opacity": opacity}).reset_index(
+        names="order"
+    )
 
 
-def _band(outline: pd.DataFrame, ends: tuple[str, str], x: alt.X, y: alt.Y, key: alt.Color) -> alt.Chart:
-    look = {"interpolate": "linear-closed", "filled": True, "clip": True}
-    area = alt.Chart(data(outline)).mark_line(opacity=0.1 if ends == PREDICTED else 0.2, **look)
-    return area.encode(x=x, y=y, color=key, order="order:Q")
+def _band(outline: pd.DataFrame) -> alt.Chart:
+    look = {"interpolate": "linear-closed", "filled": True, "opacity": outline["opacity"].iloc[0]}
+    area: alt.Chart = marks.lines(outline.drop(columns="opacity"), **look).encode(order="order:Q")
+    return area
 
 
 def draw_design(design: Design, observations: Observations, *, task: str) -> Chart:
@@ -125,19 +114,18 @@ def draw_design(design: Design, observations: Observations, *, task: str) -> Cha
     """
     trained = observations.frame[observations.frame["task"] == task]
     proposed = _proposed_runs(design, task)
-    x = count_axis("size", pd.concat([trained["size"], proposed["size"]]), SIZE_TITLE)
+    parts = zip(_RUNS, (trained, proposed), strict=True)
+    rows = pd.concat([part.assign(kind=kind) for kind, part in parts], ignore_index=True)
+    look: dict[str, Any] = {"align": "left", "dx": 10, "fontWeight": "bold", "fontSize": 13}
+    texts = alt.Chart(marks.data(proposed)).encode(text="order:N", color=alt.value(TASK_COLORS[1]))
+    halo = texts.mark_text(**look, stroke=PAPER, strokeWidth=4)
+    layers = [marks.points(marks.describe(rows), kinds=_RUNS, order="order"), halo, texts.mark_text(**look)]
     scale = alt.Scale(domain=[0, 1], nice=False, padding=10)
-    y = alt.Y("weight:Q", title=f"weight p of {task}", scale=scale)
-    key = color("kind", list(_KINDS), [MUTED, TASK_COLORS[1]])
-    rows = pd.concat([part.assign(kind=kind) for kind, part in zip(_KINDS, (trained, proposed), strict=True)])
-    points = mark_points(describe(rows), x, y, key, kinds=_KINDS, order="order")
-    texts = alt.Chart(data(proposed)).encode(x=x, y=y, text="order:N")
-    halo = texts.mark_text(align="left", dx=10, fontWeight="bold", fontSize=13, stroke=PAPER, strokeWidth=4)
-    words = texts.mark_text(align="left", dx=10, fontWeight="bold", fontSize=13, color=TASK_COLORS[1])
-    return styled(alt.layer(points, halo, words).properties(width=WIDTH, height=HEIGHT))
-
-
-_KINDS = {"trained": "circle", "proposed, in this order": LARGE_RING}
+    x, y = (
+        count_axis("size", rows["size"], SIZE_TITLE),
+        alt.Y("weight:Q", title=f"weight p of {task}", scale=scale),
+    )
+    return styled(marks.panel(*layers, x=x, y=y, color=color("kind", [*_RUNS], [MUTED, TASK_COLORS[1]])))
 
 
 def _proposed_runs(design: Design, task: str) -> pd.DataFrame:

@@ -39,12 +39,12 @@ FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
 _VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725")
 _LEGEND_WIDTH = 330  # pixels: what a phone has
 _TONES = re.compile(r"light-dark\(([^,()]+), ([^,()]+)\)")
-_AXIS = {
+_AXIS: dict[str, Any] = {
     "labelColor": MUTED, "titleColor": INK, "gridColor": GRID, "domainColor": EDGE, "tickColor": EDGE,
     "labelFontSize": 12, "titleFontSize": 12.5, "titleFontWeight": "normal", "titlePadding": 8,
     "labelOverlap": "greedy", "tickSize": 4, "labelLimit": 170,
 }  # fmt: skip
-_CONFIG = {
+_CONFIG: dict[str, Any] = {
     "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif",
     "background": PAPER,
     "view": {"stroke": None},
@@ -62,11 +62,10 @@ _CONFIG = {
 }  # fmt: skip
 
 
-def styled(*panels: Chart, columns: int = 1) -> Chart:
+def styled(*panels: Any, columns: int = 1) -> Chart:
     """Return one panel, or several in columns, in the shared look."""
-    if len(panels) == 1:
-        chart: Chart = panels[0]
-    else:
+    chart: Chart = panels[0]
+    if len(panels) > 1:
         chart = alt.ConcatChart(concat=list(panels), columns=columns, spacing=26)
         chart = chart.resolve_scale(x="independent", y="independent")
     return chart.properties(config=alt.Config(**_CONFIG))
@@ -152,8 +151,8 @@ def _viridis(position: float) -> str:
 def color(field: str, labels: Sequence[str], colors: Sequence[str] | None = None) -> alt.Color:
     """Return the colours of labels, by default those of tasks, with a legend that a phone can show."""
     palette = colors or [TASK_COLORS[number % len(TASK_COLORS)] for number in range(len(labels))]
-    scale = alt.Scale(domain=list(labels), range=list(palette))
-    return alt.Color(f"{field}:N", scale=scale, legend=legend(labels) if len(labels) > 1 else None)
+    key = legend(labels) if len(labels) > 1 else None
+    return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(labels), range=list(palette)), legend=key)
 
 
 def legend(labels: Sequence[str], **options: Any) -> alt.Legend:
@@ -162,16 +161,13 @@ def legend(labels: Sequence[str], **options: Any) -> alt.Legend:
     return alt.Legend(title=None, columns=columns, symbolOpacity=1, **options)
 
 
-def dashes(field: str, patterns: Mapping[str, Sequence[float]]) -> alt.StrokeDash:
+def dashes(field: str, patterns: Mapping[str, list[int]]) -> alt.StrokeDash:
     """Return the dash pattern of each kind of line, with a legend."""
-    scale = alt.Scale(domain=list(patterns), range=[list(pattern) for pattern in patterns.values()])
-    options = {
-        "symbolType": "stroke",
-        "symbolSize": 300,
-        "symbolStrokeWidth": 1.8,
-        "symbolStrokeColor": MUTED,
-    }
-    return alt.StrokeDash(f"{field}:N", scale=scale, legend=legend(list(patterns), **options))
+    scale = alt.Scale(domain=list(patterns), range=list(patterns.values()))
+    key = legend(
+        [*patterns], symbolType="stroke", symbolSize=300, symbolStrokeWidth=1.8, symbolStrokeColor=MUTED
+    )
+    return alt.StrokeDash(f"{field}:N", scale=scale, legend=key)
 
 
 def format_size(size: float) -> str:
@@ -185,29 +181,32 @@ def format_size(size: float) -> str:
 def count_axis(field: str, values: ArrayLike, title: str) -> alt.X:
     """Return a logarithmic horizontal axis of sizes, tokens or FLOPs, with ticks as `20K` or `1.2M`."""
     low, high = _span(values)
-    steps = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
-    ticks = _ticks(low, high, steps) if high / low < 1e7 else _ticks(low, high, steps)[::2]
+    ticks = _ticks(low, high, [1, 2, 5] if high / low < 300 else [1])[:: 2 if high / low > 1e7 else 1]
     short = "replace(replace(format(datum.value, '.3~s'), 'k', 'K'), 'G', 'B')"
-    text = short if high < 1e13 else "format(datum.value, '.0e')"
-    scale = alt.Scale(type="log", domain=[low, high], nice=False, padding=12)
-    return alt.X(
-        f"{field}:Q", title=title, scale=scale, axis=alt.Axis(values=ticks, labelExpr=text, grid=False)
+    axis = alt.Axis(
+        values=ticks, labelExpr=short if high < 1e13 else "format(datum.value, '.0e')", grid=False
     )
+    return alt.X(f"{field}:Q", title=title, axis=axis, scale=_log_scale(low, high))
 
 
-def value_scale(values: ArrayLike, *, log: bool | None = None) -> dict[str, Any]:
-    """Return `scale` and `axis` of values: by default logarithmic beyond a factor of three."""
+def value_axis(field: str, values: ArrayLike, title: str, *, log: bool | None = None) -> alt.Y:
+    """Return a vertical axis of values, by default logarithmic beyond a factor of three."""
     low, high = _span(values)
     if not (low > 0 and high / low > 3 if log is None else log):
-        return {"scale": alt.Scale(zero=False, domain=[low, high], padding=10), "axis": alt.Axis(tickCount=6)}
-    steps = (
-        (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if high / low < 10 else (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
-    )
-    scale = alt.Scale(type="log", domain=[low, high], nice=False, padding=10)
-    return {
-        "scale": scale,
-        "axis": alt.Axis(values=_ticks(low, high, steps), labelExpr="format(datum.value, '~g')"),
-    }
+        linear = alt.Scale(zero=False, domain=[low, high], padding=10)
+        return alt.Y(f"{field}:Q", title=title, axis=alt.Axis(tickCount=6), scale=linear)
+    steps = [1, 1.5, 2, 3, 5, 7] if high / low < 10 else [1, 2, 5] if high / low < 300 else [1]
+    axis = alt.Axis(values=_ticks(low, high, steps), labelExpr="format(datum.value, '~g')")
+    return alt.Y(f"{field}:Q", title=title, axis=axis, scale=_log_scale(low, high))
+
+
+def across(axis: alt.Y) -> alt.X:
+    """Return the same axis, horizontal."""
+    return alt.X(axis["shorthand"], **{part: axis[part] for part in ("title", "axis", "scale")})
+
+
+def _log_scale(low: float, high: float) -> alt.Scale:
+    return alt.Scale(type="log", domain=[low, high], nice=False, padding=11)
 
 
 def _span(values: ArrayLike) -> tuple[float, float]:
@@ -222,7 +221,8 @@ def _ticks(low: float, high: float, steps: Sequence[float]) -> list[float]:
     """Return the multiples of powers of ten between two numbers, or a little beyond."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks = [float(f"{step}e{power}") for power in powers for step in steps]
-    return [tick for tick in ticks if low / 1.1 <= tick <= high * 1.1] or [low, high]
+    ticks = [tick for tick in ticks if low / 1.1 <= tick <= high * 1.1]
+    return ticks if len(ticks) > 1 else [low, high]
 
 
 def classes(

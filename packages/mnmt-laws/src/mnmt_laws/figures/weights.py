@@ -11,31 +11,17 @@ import pandas as pd
 import xarray as xr
 
 from mnmt_laws.answers.fractions import EffectiveFractions, fitted_fraction
-from mnmt_laws.figures.points import data, mark_band, number_tip, text_tip, with_field
-from mnmt_laws.figures.style import (
-    HEIGHT,
-    INK,
-    MUTED,
-    TASK_COLORS,
-    WIDTH,
-    Chart,
-    color,
-    dashes,
-    styled,
-    value_scale,
-)
+from mnmt_laws.figures import marks
+from mnmt_laws.figures.marks import DASHED, DOTTED, LAW, SOLID
+from mnmt_laws.figures.style import INK, MUTED, TASK_COLORS, Chart, color, dashes, styled, value_axis
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
 
 _ALONE, _JOINT, _LIMIT, _EQUAL = "each weight alone, ± 1 std", "joint law", "true limit", "f = p"
 _MEASURED = "f(p), 95% interval"
 _DODGE = 0.006  # of the axis, between the intervals of neighbours
-_WEIGHT = alt.X(
-    "weight:Q",
-    title="weight p in the training mixture",
-    scale=alt.Scale(domain=[0, 1], nice=False, padding=8),
-)
-_ENDS = ("lower", "upper")
+_WHOLE = alt.Scale(domain=[0, 1], nice=False, padding=8)
+_WEIGHT = alt.X("weight:Q", title="weight p in the training mixture", scale=_WHOLE)
 
 
 def draw_coefficients(
@@ -44,58 +30,45 @@ def draw_coefficients(
     """Draw α, L∞ and β of each weight's own law, ± one standard deviation, beside the joint law's."""
     unit = per_weighting.observations.unit
     titles = {"alpha": "exponent α", "l_inf": f"limit L∞ ({unit})", "beta": "factor β"}
-    limits = {"l_inf": irreducible} if math.isfinite(irreducible) else {}
-    laws = [_ALONE, _JOINT, *([_LIMIT] if limits else [])]
-    panels = [
-        _coefficient_panel(name, title, task, per_weighting, joint, limits.get(name, math.nan), laws)
-        for name, title in titles.items()
-    ]
-    return styled(panels[0].properties(title=task), *panels[1:])
+    patterns = {_ALONE: SOLID, _JOINT: DASHED, **({_LIMIT: DOTTED} if math.isfinite(irreducible) else {})}
+    dash = dashes("line", patterns)
+    key = color("line", [*patterns], [TASK_COLORS[0], INK, TASK_COLORS[1]][: len(patterns)])
+    panels: list[alt.LayerChart] = []
+    for name, title in titles.items():
+        alone, lines = _alone(per_weighting, task, name), [_shared(joint, task, name)]
+        if name == "l_inf" and _LIMIT in patterns:
+            lines.append(_flat(irreducible, _LIMIT))
+        extent = pd.concat([alone["lower"], alone["upper"], *(line["value"] for line in lines)])
+        curves = pd.concat([alone[["weight", "value", "line"]], *lines])
+        titles = {"weight": "weight p", "value": title, "std": "standard deviation"}
+        dots = marks.told(alt.Chart(marks.data(alone)).mark_point(), alone, titles)
+        layers = [*marks.bands(alone), marks.lines(curves, dash=dash, interpolate="linear"), dots]
+        y, head = value_axis("value", extent, title, log=name == "beta"), "" if panels else task
+        panels.append(marks.panel(*layers, x=_WEIGHT, y=y, color=key, title=head, height=180))
+    return styled(*panels)
 
 
-def _coefficient_panel(
-    name: str,
-    title: str,
-    task: str,
-    per_weighting: LawFit,
-    joint: LawFit,
-    irreducible: float,
-    laws: list[str],
-) -> alt.LayerChart:
-    estimates = per_weighting.parameters[name].sel(task=task).dropna("weight")
+def _alone(fit: LawFit, task: str, name: str) -> pd.DataFrame:
+    """Return a parameter at each weight, ± one standard deviation."""
+    estimates = fit.parameters[name].sel(task=task).dropna("weight")
     value = estimates.to_numpy()
-    std = per_weighting.std[name].sel(task=task, weight=estimates.weight).fillna(0).to_numpy()
-    least = value / 10 if name == "beta" else 0.0  # a logarithmic axis has no 0
-    columns = {"weight": estimates.weight, "value": value, "std": std, "law": _ALONE}
-    alone = pd.DataFrame({**columns, "lower": np.maximum(value - std, least), "upper": value + std})
-    shared = joint.parameters[name].sel(task=task)
-    lines = [pd.DataFrame({"weight": [0.0, 1.0], "value": float(shared), "law": _JOINT})
-             if name != "beta" else _series(shared.dropna("weight"), _JOINT)]  # fmt: skip
-    if math.isfinite(irreducible):
-        lines.append(pd.DataFrame({"weight": [0.0, 1.0], "value": irreducible, "law": _LIMIT}))
-    extent = np.concatenate([alone["lower"], alone["upper"], *(line["value"] for line in lines)])
-    y = alt.Y("value:Q", title=title, **value_scale(extent, log=name == "beta"))
-    key = color("law", laws, [TASK_COLORS[0], INK, TASK_COLORS[1]][: len(laws)])
-    dash = dashes("law", {law: pattern for law, pattern in _DASHES.items() if law in laws})
-    curves = alt.Chart(data(pd.concat([alone[["weight", "value", "law"]], *lines]))).mark_line()
-    tips = [
-        number_tip("weight", "weight p"),
-        number_tip("value", title),
-        number_tip("std", "standard deviation"),
-    ]
-    points = alt.Chart(data(alone)).mark_point().encode(x=_WEIGHT, y=y, color=key, tooltip=tips)
-    layers = (
-        mark_band(alone, _WEIGHT, y, key, ends=_ENDS),
-        curves.encode(x=_WEIGHT, y=y, color=key, strokeDash=dash),
-    )
-    return alt.layer(*layers, points).properties(width=WIDTH, height=180)
+    std = fit.std[name].sel(task=task, weight=estimates.weight).fillna(0).to_numpy()
+    low = np.maximum(value - std, value / 10 if name == "beta" else 0.0)  # a logarithmic axis has no 0
+    columns = {"weight": estimates.weight, "value": value, "std": std, "lower": low, "upper": value + std}
+    return pd.DataFrame(columns).assign(line=_ALONE)
 
 
-_DASHES = {_ALONE: (1, 0), _JOINT: (6, 4), _LIMIT: (2, 3)}
+def _shared(fit: LawFit, task: str, name: str) -> pd.DataFrame:
+    """Return a parameter of the joint law, which β has for each weight."""
+    shared = fit.parameters[name].sel(task=task)
+    if "weight" not in shared.dims:
+        return _flat(float(shared), _JOINT)
+    shared = shared.dropna("weight")
+    return pd.DataFrame({"weight": shared.weight, "value": shared.to_numpy(), "line": _JOINT})
 
 
-def _series(values: xr.DataArray, law: str) -> pd.DataFrame:
-    return pd.DataFrame({"weight": values.weight, "value": values.to_numpy(), "law": law})
+def _flat(value: float, line: str) -> pd.DataFrame:
+    return pd.DataFrame({"weight": [0.0, 1.0], "value": value, "line": line})
 
 
 def draw_fractions(
@@ -110,57 +83,50 @@ def draw_fractions(
             1 − p equally where a law asks for the whole mixture.
     """
     named = {"f̂(p), capacity law": laws} if isinstance(laws, LawFit) else dict(laws)
-    curves = pd.concat([_fraction_curve(fit, task).assign(law=name) for name, fit in named.items()])
-    diagonal = pd.DataFrame({"weight": [0.0, 1.0], "value": [0.0, 1.0], "law": _EQUAL})
-    points = _fraction_points(effective, task)
-    laws_shown = ([] if points.empty else [_MEASURED]) + [*named, _EQUAL]
-    colors = [TASK_COLORS[0], *TASK_COLORS[1 : 1 + len(named)], MUTED][-len(laws_shown) :]
-    extent = pd.concat(
-        [curves[["value", "lower", "upper"]].stack(), points.get("upper", pd.Series()), diagonal["value"]]
+    curves = pd.concat([_fraction_curve(fit, task).assign(line=name) for name, fit in named.items()])
+    points = pd.DataFrame(columns=["value", "upper"], dtype=float)
+    if effective is not None:
+        known = effective.fractions.sel(task=task).dropna("weight", subset=["value"])
+        points = _with_ends(known, _MEASURED)
+    colors = {_MEASURED: TASK_COLORS[0], **dict(zip(named, TASK_COLORS[1:], strict=False)), _EQUAL: MUTED}
+    if points.empty:
+        colors.pop(_MEASURED)
+    extent = [0, 1, *curves["value"], *curves["upper"], *points["upper"]]
+    y = value_axis("value", extent, "effective share f(p) = N_eff / N", log=False)
+    lines = marks.lines(curves[["weight", "value", "line"]])
+    equal = marks.reference(_EQUAL, weight=[0, 1], value=[0, 1])
+    layers = [*marks.bands(curves), equal, lines, *_dots(points)]
+    return styled(
+        marks.panel(*layers, x=_WEIGHT, y=y, color=color("line", [*colors], [*colors.values()]), title=task)
     )
-    y = alt.Y("value:Q", title="effective share f(p) = N_eff / N", **value_scale([0, *extent], log=False))
-    key = color("law", laws_shown, colors)
-    layers = (
-        [mark_band(curves.dropna(), _WEIGHT, y, key, ends=_ENDS)] if curves["lower"].notna().any() else []
-    )
-    patterns = alt.condition("datum.law == '" + _EQUAL + "'", alt.value([5, 4]), alt.value([1, 0]))
-    lines = alt.Chart(data(pd.concat([curves, diagonal])[["weight", "value", "law"]])).mark_line()
-    layers.append(lines.encode(x=_WEIGHT, y=y, color=key, strokeDash=patterns))
-    if not points.empty:
-        layers += _with_intervals(points, y, key)
-    return styled(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=task))
 
 
 def _fraction_curve(fit: LawFit, task: str) -> pd.DataFrame:
+    """Return f̂ with its 95% interval."""
     weights = np.linspace(0, 1, 51)[1:]
     others = [name for name in fit.tasks if name != task]
-    mixture = {task: weights, **{name: (1 - weights) / len(others) for name in others}} if others else None
-    asks = {"weight": weights, "mixture": mixture if "partners" in fit.law.predictors else None}
-    value = fitted_fraction(fit, task=task, **asks)
-    low, high = bounds_of(fitted_fraction(fit, task=task, **asks, draws=True), 0.95)
+    mixture = {task: weights, **{name: (1 - weights) / len(others) for name in others}}
+    asked = mixture if "partners" in fit.law.predictors else None
+    value = fitted_fraction(fit, task=task, weight=weights, mixture=asked)
+    draws = fitted_fraction(fit, task=task, weight=weights, mixture=asked, draws=True)
+    low, high = bounds_of(draws, 0.95)
     return pd.DataFrame({"weight": weights, "value": value, "lower": low, "upper": high})
 
 
-def _fraction_points(effective: EffectiveFractions | None, task: str) -> pd.DataFrame:
-    if effective is None:
-        return pd.DataFrame()
-    return _interval_frame(effective.fractions.sel(task=task).dropna("weight", subset=["value"]), _MEASURED)
-
-
-def _interval_frame(values: xr.Dataset, law: str, shift: float = 0.0) -> pd.DataFrame:
+def _with_ends(values: xr.Dataset, line: str, shift: float = 0.0) -> pd.DataFrame:
     """Return `weight`, `value` and the ends of its interval, which are the value itself where unknown."""
     value, weight = values["value"].to_numpy(), values.weight.to_numpy()
-    low, high = (np.nan_to_num(values["interval"].sel(bound=end).to_numpy(), nan=np.nan) for end in _ENDS)
+    low, high = (values["interval"].sel(bound=end).to_numpy() for end in LAW)
     ends = {"lower": np.fmin(low, value), "upper": np.fmax(high, value)}
-    return pd.DataFrame({"weight": weight + shift, "p": weight, "value": value, **ends, "law": law})
+    return pd.DataFrame({"weight": weight + shift, "p": weight, "value": value, **ends, "line": line})
 
 
-def _with_intervals(points: pd.DataFrame, y: alt.Y, key: alt.Color) -> list[alt.Chart]:
-    """Return points with their intervals as bars."""
-    tips = [text_tip("law", "measure"), number_tip("p", "weight p"), number_tip("value", "value"),
-            number_tip("lower", "95% from"), number_tip("upper", "to")]  # fmt: skip
-    base = alt.Chart(data(points)).encode(x=_WEIGHT, color=key, tooltip=tips)
-    return [base.mark_rule().encode(y=with_field(y, "lower"), y2="upper:Q"), base.mark_point().encode(y=y)]
+def _dots(points: pd.DataFrame) -> list[alt.Chart]:
+    """Return points with their intervals as bars; none of no rows."""
+    if points.empty:
+        return []
+    titles = {"line": "measure", "p": "weight p", "value": "value", "lower": "95% from", "upper": "to"}
+    return [*marks.bars(points), marks.told(alt.Chart(marks.data(points)).mark_point(), points, titles)]
 
 
 def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | None = None) -> Chart:
@@ -177,20 +143,14 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
     if not gains:
         raise ValueError("`sets` must hold known effective fractions; they need runs at weight 1.")
     shifts = (np.arange(len(gains)) - (len(gains) - 1) / 2) * _DODGE
-    points = pd.concat(
-        _interval_frame(gain, label, shift)
-        for (label, gain), shift in zip(gains.items(), shifts, strict=True)
-    )
+    parts = zip(gains.items(), shifts, strict=True)
+    points = pd.concat([_with_ends(gain, label, shift) for (label, gain), shift in parts])
     points["lower"] = np.maximum(points["lower"], 0.1 * points["value"])  # a logarithmic axis has no 0
-    axis = value_scale([1.0, *points["lower"], *points["upper"]])
-    axis["axis"].labelExpr = "format(datum.value, '~g') + '×'"
-    y, key = alt.Y("value:Q", title="relative gain f(p) / p", **axis), color("law", list(gains))
-    equal = (
-        alt.Chart(data(pd.DataFrame({"value": [1.0]}))).mark_rule(color=MUTED, strokeDash=[5, 4]).encode(y=y)
-    )
-    lines = alt.Chart(data(points[["weight", "value", "law"]])).mark_line(strokeWidth=1.2)
-    layers = [equal, lines.encode(x=_WEIGHT, y=y, color=key), *_with_intervals(points, y, key)]
-    return styled(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=task or ""))
+    y = value_axis("value", [1.0, *points["lower"], *points["upper"]], "relative gain f(p) / p")
+    y["axis"]["labelExpr"] = "format(datum.value, '~g') + '×'"
+    thin = marks.lines(points[["weight", "value", "line"]], interpolate="linear", strokeWidth=1.2)
+    layers = [marks.reference(weight=[0, 1], value=[1, 1]), thin, *_dots(points)]
+    return styled(marks.panel(*layers, x=_WEIGHT, y=y, color=color("line", [*gains]), title=task or ""))
 
 
 def _known_gains(sets: Mapping[str, EffectiveFractions], task: str | None) -> dict[str, xr.Dataset]:

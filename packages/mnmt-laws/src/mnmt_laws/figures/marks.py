@@ -1,0 +1,164 @@
+"""What a panel is made of: lines, bands, bars, and points that tell on hover what they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from mnmt_laws.figures.points import NOTE, corrected_rows
+from mnmt_laws.figures.style import HEIGHT, MUTED, WIDTH, format_size, legend
+
+SOLID, DOTTED, DASHED = [1, 0], [2, 3], [6, 4]
+LAW, PREDICTED = ("lower", "upper"), ("predicted_lower", "predicted_upper")
+"""The columns of a law's interval, and of that of a model yet to be trained."""
+MOST_POINTS = 2000
+"""More points are thinned evenly."""
+
+
+def _circle(radius: float, *, hole: bool = False) -> str:
+    half = f"A{radius},{radius},0,1,{0 if hole else 1},"
+    return f"M{radius},0{half}-{radius},0{half}{radius},0Z"
+
+
+RING, LARGE_RING = _circle(1) + _circle(0.68, hole=True), _circle(1.5) + _circle(1.22, hole=True)
+RINGED_DIAMOND = _circle(1.25) + _circle(1.02, hole=True) + "M0.62,0L0,0.62L-0.62,0L0,-0.62Z"
+_HOLLOW_DIAMOND = RINGED_DIAMOND + "M0.3,0L0,-0.3L-0.3,0L0,0.3Z"
+KINDS = {"trained": "circle", "held out": RING, NOTE: RINGED_DIAMOND, f"held out, {NOTE}": _HOLLOW_DIAMOND}
+"""The mark of each kind of point."""
+
+_TITLES = {
+    "run": "run", "row": "row", "label": "model", "task": "task", "N": "size N", "D": "tokens D",
+    "weight": "weight p", "mixture": "mixture", "step": "step", "seed": "seed", "measured": "measured",
+    "predicted": "predicted", "interval": "95% of the law", "predicted_interval": "95% of a new model",
+    "kind": "this point",
+}  # fmt: skip
+_DRAWN = ("size", "tokens", "flops", "value", "first", "second", "p", "line")
+
+
+def panel(
+    *layers: alt.Chart,
+    x: alt.X,
+    y: alt.Y,
+    color: Any,
+    title: str = "",
+    width: int = WIDTH,
+    height: int = HEIGHT,
+) -> alt.LayerChart:
+    """Return layers that share axes and colours."""
+    chart = alt.LayerChart(layer=list(layers), title=title, width=width, height=height)
+    return chart.encode(x=x, y=y, color=color)
+
+
+def data(frame: pd.DataFrame) -> alt.InlineData:
+    """Return rows as the data of a chart, numbers with six digits; of any length, unlike Altair's own."""
+    floats = frame.select_dtypes("float").map(lambda value: float(f"{value:.6g}"))
+    rows = frame.assign(**floats).to_json(orient="records", double_precision=15)
+    return alt.InlineData(values=json.loads(rows))
+
+
+def told(chart: alt.Chart, rows: pd.DataFrame, titles: Mapping[str, str], pattern: str = ".4~g") -> alt.Chart:
+    """Return marks that tell columns on hover, those that are known, numbers in a pattern."""
+    tips = []
+    for name, title in titles.items():
+        if name in rows and (rows[name].notna() & rows[name].astype(str).ne("")).any():
+            is_number = pd.api.types.is_float_dtype(rows[name])
+            number = alt.Tooltip(f"{name}:Q", title=title, format=pattern)
+            tips.append(number if is_number else alt.Tooltip(f"{name}:N", title=title))
+    told: alt.Chart = chart.encode(tooltip=tips)
+    return told
+
+
+def lines(frame: pd.DataFrame, *, dash: Any = alt.Undefined, **look: Any) -> alt.Chart:
+    """Return a smooth line for each value of the column `line`."""
+    chart = alt.Chart(data(frame)).mark_line(**{"interpolate": "monotone", "clip": True, **look})
+    line: alt.Chart = chart.encode(strokeDash=dash, detail="line:N")
+    return line
+
+
+def reference(line: str = "", **columns: ArrayLike) -> alt.Chart:
+    """Return a dashed line through some points, by the names of the columns of the axes."""
+    chart = lines(pd.DataFrame({**columns, "line": line}), strokeDash=[5, 4], strokeWidth=1.2)
+    dashed: alt.Chart = chart if line else chart.encode(color=alt.value(MUTED))
+    return dashed
+
+
+def bands(frame: pd.DataFrame) -> list[alt.Chart]:
+    """Return the band of each interval that the columns know; that of a new model is lighter."""
+    return [
+        alt.Chart(data(frame.dropna(subset=[low])))
+        .mark_area(opacity=0.2 if low == LAW[0] else 0.1, clip=True)
+        .encode(y=f"{low}:Q", y2=f"{high}:Q")
+        for low, high in _known_intervals(frame)
+    ]
+
+
+def bars(frame: pd.DataFrame) -> list[alt.Chart]:
+    """Return the upright bar of each interval that the columns know; that of a new model is lighter."""
+    return [
+        alt.Chart(data(frame.dropna(subset=[low])))
+        .mark_rule(opacity=0.9 if low == LAW[0] else 0.3, strokeWidth=1.5 if low == LAW[0] else 5)
+        .encode(y=f"{low}:Q", y2=f"{high}:Q")
+        for low, high in _known_intervals(frame)
+    ]
+
+
+def _known_intervals(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    return [ends for ends in (PREDICTED, LAW) if ends[0] in frame and frame[ends[0]].notna().any()]
+
+
+def points(rows: pd.DataFrame, *, kinds: Mapping[str, str] = KINDS, **titles: str) -> alt.Chart:
+    """Return a mark for each row, in the shape of its `kind`; it tells the columns known or in `titles`."""
+    present = [kind for kind in kinds if (rows["kind"] == kind).any()]
+    scale = alt.Scale(domain=present, range=[kinds[kind] for kind in present])
+    is_plain = len(present) < 2 and set(present) <= {"trained", "measured"}
+    key = None if is_plain else legend(present, symbolFillColor=MUTED)
+    shape = alt.Shape("kind:N", scale=scale, legend=key)
+    titles = {**_TITLES, **titles}
+    drawn = rows[[name for name in rows if name in titles or name in _DRAWN]]
+    chart: alt.Chart = alt.Chart(data(drawn)).mark_point(filled=True, strokeWidth=0).encode(shape=shape)
+    return told(chart, drawn, titles)
+
+
+def describe(rows: pd.DataFrame, **columns: Any) -> pd.DataFrame:
+    """Return rows with further columns and what a point tells: kind, and sizes and intervals in words.
+
+    Many rows are thinned; those that were held out or corrected stay.
+    """
+    rows = rows.assign(**columns)
+    for name, column in (("N", "size"), ("D", "tokens")):
+        if column in rows:
+            rows[name] = [format_size(count) if np.isfinite(count) else "" for count in rows[column]]
+    for name, ends in (("interval", LAW), ("predicted_interval", PREDICTED)):
+        if ends[0] in rows:
+            pairs = rows[[*ends]].to_numpy(float)
+            rows[name] = [f"{low:.4g} to {high:.4g}" if np.isfinite(low) else "" for low, high in pairs]
+    return _thin(rows if "kind" in rows else rows.assign(kind=_kinds(rows)))
+
+
+def _kinds(rows: pd.DataFrame) -> list[str]:
+    held_out = rows["role"].eq("held-out") if "role" in rows else pd.Series(False, index=rows.index)
+    pairs = zip(held_out, corrected_rows(rows), strict=True)
+    return [list(KINDS)[int(role) + 2 * int(corrected)] for role, corrected in pairs]
+
+
+def _thin(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return at most `MOST_POINTS` ordinary rows, evenly spread, and all others."""
+    if len(rows) <= MOST_POINTS:
+        return rows
+    ordinary = rows["kind"].eq(rows["kind"].mode().iloc[0])
+    step = -(-int(ordinary.sum()) // MOST_POINTS)
+    return rows[~ordinary | (ordinary.cumsum() % step == 0)]
+
+
+def faint(published: pd.DataFrame) -> list[alt.Chart]:
+    """Return values published elsewhere, `size`, `value` and `label`, as faint points."""
+    rows = published.assign(N=[format_size(size) for size in published["size"]])
+    chart = alt.Chart(data(rows)).mark_point(opacity=0.45, size=35).encode(color=alt.value(MUTED))
+    titles = {"label": "published", "N": "size N", "value": "value"}
+    return [] if rows.empty else [told(chart, rows, titles)]
