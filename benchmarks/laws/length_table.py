@@ -99,6 +99,7 @@ def study(name: str, table: pd.DataFrame, irreducible: str, refits: int) -> Figu
         "bic": float(len(table) * np.log(np.mean(everything**2)) + count * np.log(len(table))),
         "later": rms(log_errors(later, table[~short], floor_of(floor, ~short))),
         "at 8,000 steps": rms(log_errors(later, at_late, floor_of(floor, table["step"] == LATE))),
+        "of the loss at 8,000 steps": rms(log_errors(later, at_late, 0.0)),
         "mean at 8,000 steps": float(
             log_errors(later, at_late, floor_of(floor, table["step"] == LATE)).mean()
         ),
@@ -182,6 +183,7 @@ def shown(row: Figures) -> dict[str, str]:
         "BIC": f"{row['bic']:.0f}",
         "later": f"{row['later']:.1%}",
         "8,000 steps": f"{row['at 8,000 steps']:.1%} ({row['mean at 8,000 steps']:+.1%})",
+        "of the loss": f"{row['of the loss at 8,000 steps']:.2%}",
         "larger": f"{row['larger']:.1%}",
         **dict(zip(("f(.25)", "f(.5)", "f(.75)"), f or ["–"] * 3, strict=True)),
         "α": f"{row['alpha'][0]:.2f} ({row['alpha'][1]:.2f}–{row['alpha'][2]:.2f})",

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import least_squares
 from scipy.stats import spearmanr
 
 from benchmarks.measurement import Figures, Out, is_installed, print_table, provenance, run, write_report
@@ -29,7 +30,7 @@ from mnmt_laws import ResidualBootstrap, fit
 NO_REFITS = ResidualBootstrap(refits=0)
 SIZED = ("transfer-capacity", "simplex-capacity", "mixture-additive", "mixture-limit", "capacity")
 UNSIZED = ("transfer", "ye")
-LONG = ("transfer-share", "simplex-share", "shukor", "atlas", "he")
+LONG = ("transfer-share", "shukor", "atlas", "he", "simplex-share")
 TREES = {"boosting_type": "gbdt", "objective": "regression", "learning_rate": 1e-2, "seed": 42,
          "verbosity": -1, "num_threads": 1}  # fmt: skip
 
@@ -57,7 +58,6 @@ def main(*, tables: Path | None = None, domains: int = 13, out: Out = None) -> N
         print(f"\n### {name}\n", flush=True)
         figures[name] = list(study(folder / needs))
         print_table(figures[name])
-    if figures:
         write_report(out, "held-out errors on published tables", figures, provenance("mnmt-laws", "lightgbm"))
 
 
@@ -65,9 +65,17 @@ def scalebench(path: Path) -> Iterator[Figures]:
     """Yield each law's errors on the held-out mixtures of ScaleBench's table."""
     table = pd.read_csv(path)
     held_out = table[table["role"] == "held-out"].reset_index(drop=True)
+    is_trained = (held_out["weight"] > 0).to_numpy()
     for law in SIZED:
         predicted = fit(table, law=law, uncertainty=NO_REFITS).predict(held_out)
-        yield {"law": law, **errors(predicted, held_out["value"].to_numpy(), held_out["task"])}
+        zero_shot = np.abs(predicted / held_out["value"].to_numpy() - 1)[~is_trained]
+        some = held_out[is_trained]
+        figures = errors(predicted[is_trained], some["value"].to_numpy(), some["task"])
+        yield {
+            "law": law,
+            **figures,
+            "at weight 0": "–" if np.isnan(zero_shot).any() else f"{zero_shot.mean():.2%}",
+        }
 
 
 def errors(predicted: np.ndarray, observed: np.ndarray, tasks: pd.Series) -> Figures:
@@ -93,6 +101,7 @@ def regmix(folder: Path, domains: int) -> Iterator[Figures]:
         rows = held_out[held_out["task"].isin(tasks)].reset_index(drop=True)
         predicted = whole.predict(rows)
         predictions[law] = [predicted[(rows["task"] == task).to_numpy()] for task in tasks]
+    predictions["ye, c free"] = [free_ye(fitted, held_out, task) for task in tasks]
     if is_installed("lightgbm"):
         predictions["trees"] = [trees(fitted, held_out, task) for task in tasks]
     observed = [held_out.loc[held_out["task"] == task, "value"].to_numpy() for task in tasks]
@@ -124,6 +133,20 @@ def read_regmix(folder: Path, part: str) -> pd.DataFrame:
         )
         for task in losses
     )  # fmt: skip
+
+
+def free_ye(fitted: pd.DataFrame, held_out: pd.DataFrame, task: str) -> np.ndarray:
+    """Return the predictions of Ye et al.'s law by scipy, its constant not bounded by the least loss."""
+    (x, y), (new_x, _) = features(fitted, task), features(held_out, task)
+
+    def predict(theta: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return np.asarray(theta[0] + np.exp(theta[1] + weights @ theta[2:]))
+
+    start = np.concatenate([[y.min() - 0.3, 0.0], np.full(x.shape[1], -0.5)])
+    solution = least_squares(
+        lambda theta: np.log(np.maximum(predict(theta, x), 1e-3) / y), start, x_scale="jac"
+    )
+    return predict(solution.x, new_x)
 
 
 def trees(fitted: pd.DataFrame, held_out: pd.DataFrame, task: str) -> np.ndarray:
@@ -187,7 +210,7 @@ def read_slimpajama(path: Path) -> pd.DataFrame:
         for task in tasks
     )  # fmt: skip
     cells = ["size", "tokens", "task", "mixture"]
-    return table.drop_duplicates(cells).reset_index(drop=True)
+    return table.dropna(subset="value").drop_duplicates(cells).reset_index(drop=True)
 
 
 if __name__ == "__main__":

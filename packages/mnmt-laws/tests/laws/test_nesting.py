@@ -49,6 +49,7 @@ CASES: list[tuple[LawName, Parameters, LawName]] = [
     ("simplex-length-transfer", {"tau": 0.0}, "simplex-length"),
     ("share-coupled", {"e": 0.0}, "share"),
     ("chinchilla-own", {}, "atlas"),
+    ("chinchilla-coupled", {"e_size": 0.0}, "chinchilla"),
     ("he", {"gamma": 0.0}, "chinchilla"),
     ("atlas-languages", {"phi": 0.0, "psi": 0.0}, "chinchilla-own"),
 ]

@@ -18,7 +18,7 @@ LawName = Literal[
     "length", "length-shared", "length-coupled", "length-full", "simplex-length", "simplex-length-transfer",
     "share", "share-coupled", "share-tied", "simplex-share", "transfer-share",
     "transfer", "ye", "mixture-limit", "mixture-additive", "shukor", "shukor-joint",
-    "chinchilla", "chinchilla-tied", "chinchilla-own", "muennighoff",
+    "chinchilla", "chinchilla-tied", "chinchilla-coupled", "chinchilla-own", "muennighoff",
     "he", "atlas", "atlas-repeated", "atlas-languages", "chen",
     "bivariate", "zhang", "zhang-flops", "gordon",
 ]  # fmt: skip

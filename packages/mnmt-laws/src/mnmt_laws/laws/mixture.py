@@ -16,7 +16,7 @@ def harm(name: str = "t") -> Parameter:
     """Return t_j of the data mixing laws, that of the task itself being 0."""
     return Parameter(
         name=name, meaning="rate t of a partner relative to the task's own", kind="shape", varies="partner",
-        bounds=(-20.0, 60.0), starts=(0.3, 3.0),
+        bounds=(-20.0, 100.0), starts=(-0.5, 0.5, 1.5, 3.0, 6.0),
     )  # fmt: skip
 
 

@@ -28,6 +28,9 @@ class SizeAndData(TermLaw):
     tied: bool = False
     """Whether β is α."""
 
+    coupled: bool = False
+    """Whether the term of data has a factor N^e."""
+
     weighted: bool = False
     """Whether the whole loss has a factor p^-γ."""
 
@@ -58,6 +61,8 @@ class SizeAndData(TermLaw):
         return (
             exponent("alpha", "exponent α of the model's size", starts=10),
             *([] if self.tied else [exponent("beta", "exponent β of the data's size", starts=10)]),
+            *([_shape("e_size", "exponent e of size in the term of data", (-2.0, 1.0), (-0.1, 0.05))]
+              if self.coupled else []),
             *([_shape("gamma", "exponent γ of the weight", (0.0, 4.0), (0.05, 0.3))]
               if self.weighted else []),
             *([_shape("phi", "exponent φ of the number of tasks", (-4.0, 4.0), (0.0, 0.5)),
@@ -74,7 +79,8 @@ class SizeAndData(TermLaw):
     @property
     def powers(self) -> Powers:
         """The exponents of size and tokens."""
-        return {"a": {"size": "-alpha"}, "b": {"tokens": "-alpha" if self.tied else "-beta"}}
+        by_data = {"tokens": "-alpha" if self.tied else "-beta"}
+        return {"a": {"size": "-alpha"}, "b": by_data | ({"size": "e_size"} if self.coupled else {})}
 
     def terms(self, x: Values, theta: Values) -> dict[str, Term]:
         """Return N^-α and D_eff^-β, and 1, with the factors of the weight or the number of tasks."""
@@ -82,6 +88,8 @@ class SizeAndData(TermLaw):
             "a": term_of(x["size"]).power("-alpha", theta),
             "b": self._data(x, theta).power("-alpha" if self.tied else "-beta", theta),
         }
+        if self.coupled:
+            terms["b"] *= term_of(x["size"]).power("e_size", theta)
         if self.counted:
             count = term_of(num_sources(x))
             return {"a": terms["a"] * count.power("phi", theta), "b": terms["b"] * count.power("psi", theta)}
@@ -168,6 +176,12 @@ MULTILINGUAL_LAWS: tuple[Law, ...] = (
         equation="Gadre et al. 2024, the exponents of eq. 2 of Hoffmann et al. tied",
         formula="L(N, D) = E + A / N^α + B / D^α",
         tied=True,
+    ),
+    SizeAndData(
+        name="chinchilla-coupled",
+        equation="ours: Hoffmann et al. 2022, eq. 2, with an interaction; `share-coupled` at p = 1",
+        formula="L(N, D) = E + A / N^α + B N^e / D^β",
+        coupled=True,
     ),
     SizeAndData(
         name="chinchilla-own",
