@@ -73,6 +73,7 @@ def compare(law: str, objective: Objective, number: int, starts: int) -> Figures
         "ours": ours,
         "lbfgs": theirs,
         "relative_excess_of_ours": ours / theirs - 1,
+        "converged": best.converged,
         "our_seconds": middle - start,
         "peer_seconds": time.perf_counter() - middle,
     }

@@ -71,3 +71,33 @@ def test_models_are_counted_by_all_their_sizes() -> None:
         task="en-de", x={"size": size}, weight=weight, values=np.ones((1, 4)), importance=np.ones((1, 4))
     )
     assert whole.num_sizes() == 2
+
+
+def test_a_spread_of_rows_keeps_every_weight_and_forgets_their_order() -> None:
+    rng, count = np.random.default_rng(0), 5000
+    size, weight = rng.uniform(1e6, 1e9, count), np.where(np.arange(count) == 17, 0.9, 0.5)
+    spreads = []
+    for order in (np.arange(count), rng.permutation(count)):
+        sample = Sample(
+            task="a", x={"size": size[order], "weight": weight[order]}, weight=weight[order],
+            values=size[None, order], importance=np.ones((1, count)),
+        )  # fmt: skip
+        spreads.append(np.sort(sample.spread(100).values[0]))
+        assert sample.spread(100).weights.tolist() == [0.5, 0.9]
+    np.testing.assert_array_equal(*spreads)
+    shares = np.quantile(spreads[0], [0.25, 0.5, 0.75]) / np.quantile(size, [0.25, 0.5, 0.75])
+    np.testing.assert_allclose(shares, 1.0, atol=0.05)
+
+
+@pytest.mark.parametrize(("irreducible", "floor", "ends"), [
+    (np.inf, 0.0, (0.0, 3.0)), (0.7, 0.0, (0.0, 0.7)), (5.0, 0.0, (0.0, 3.0)), (0.7, 0.7, (0.7, 0.7)),
+])  # fmt: skip
+def test_the_known_irreducible_loss_bounds_the_limit(
+    irreducible: float, floor: float, ends: tuple[float, float]
+) -> None:
+    sample = Sample(
+        task="a", x={"size": np.array([1e6, 1e7, 1e8])}, weight=np.ones(3), importance=np.ones((2, 3)),
+        values=np.array([[5.0, 4.0, 3.0], [5.0, 4.0, 3.0]]), irreducible=irreducible, floor=floor,
+    )  # fmt: skip
+    low, high = DesignMatrix(LAWS["zhang"], sample).bounds({})
+    assert [(low[row, -1], high[row, -1]) for row in range(2)] == [ends, ends]

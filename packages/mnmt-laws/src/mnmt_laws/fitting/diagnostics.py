@@ -112,25 +112,33 @@ def diagnose_refits(place: Place, ended: NDArray[np.bool_]) -> list[Diagnostic]:
 
 
 def diagnose_intervals(design: DesignMatrix, refits: Array, *, place: Place) -> list[Diagnostic]:
-    """Report shapes and exponents that the refits (refits, P) leave undetermined.
-
-    The starting values of such a parameter span its plausible range, an exponent's by equal factors. It is
-    undetermined if its 95% interval holds more than a third of them, or some of either sign.
-    """
+    """Report shapes and exponents that the refits (refits, P) leave undetermined."""
     lines: list[Diagnostic] = []
     if not len(refits) or not np.isfinite(refits).all():
         return lines
     lows, highs = np.quantile(refits, [0.025, 0.975], axis=0)
     for block in (block for block in design.blocks if not block.parameter.linear):
-        starts = np.array(block.parameter.starts)
         for column in sorted(_columns(block)):
             low, high = lows[column], highs[column]
-            inside = starts[(low < starts) & (starts < high)]
-            both_signs = (inside < 0).any() and (inside > 0).any()
-            if both_signs or len(inside) > max(1.0, len(starts) / 3):
+            if is_undetermined(np.array(block.parameter.starts), low, high):
                 message = f"is undetermined: its 95% interval is {low:.2g} to {high:.2g}."
                 lines.append(place.line_of("undetermined", message, block, column))
     return lines
+
+
+def is_undetermined(starts: Array, low: float, high: float) -> bool:
+    """Return whether an interval leaves a shape or an exponent undetermined.
+
+    The values `starts` from which its search starts span its plausible range, an exponent's by equal factors.
+    It is undetermined if the interval holds more than a third of them, or some of either sign; of one or two
+    of one sign, if it reaches from a third of their geometric mean to three times that.
+    """
+    inside = starts[(low < starts) & (starts < high)]
+    if len(starts) < 3 and (starts > 0).all():
+        centre = np.exp(np.log(starts).mean())
+        return bool(low < centre / 3 and high > centre * 3)
+    both_signs = (inside < 0).any() and (inside > 0).any()
+    return bool(both_signs or len(inside) > max(1.0, len(starts) / 3))
 
 
 def free_columns(design: DesignMatrix, vector: Array) -> NDArray[np.intp]:

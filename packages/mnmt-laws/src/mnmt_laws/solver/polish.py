@@ -15,19 +15,19 @@ _LONGEST = 5000  # observations for a linear programme
 _TRIAL_RADIUS, _TRIAL_GAIN = 1e-3, 1e-7  # of all parameters, and of the objective: less is no descent
 
 
-def polish(problem: Problem, vector: Array, *, converged: bool) -> tuple[Array, bool]:
+def polish(problem: Problem, vector: Array, *, converged: bool, max_steps: int) -> tuple[Array, bool]:
     """Return the minimum near `vector` (P,) for one search, and whether it is one.
 
     Least absolute deviations go through linear programmes, all else that has not converged through L-BFGS-B.
     """
     if problem.objective.absolute and len(problem.design.groups) <= _LONGEST:
-        return _by_linear_programmes(problem, vector)
+        return _by_linear_programmes(problem, vector, min(_ROUNDS, max_steps))
     if problem.objective.squared and converged:
         return vector, True
-    return _by_quasi_newton(problem, vector)
+    return _by_quasi_newton(problem, vector, max_steps)
 
 
-def _by_quasi_newton(problem: Problem, vector: Array) -> tuple[Array, bool]:
+def _by_quasi_newton(problem: Problem, vector: Array, max_steps: int) -> tuple[Array, bool]:
     scale = np.where(vector != 0, np.abs(vector), 1.0)
     unit = max(float(problem.model(vector[None]).cost[0]), 1e-300)
 
@@ -38,17 +38,21 @@ def _by_quasi_newton(problem: Problem, vector: Array) -> tuple[Array, bool]:
     bounds = np.stack([problem.lower[0] / scale, problem.upper[0] / scale], axis=1)
     result = minimize(  # type: ignore[call-overload]  # its stubs want one-dimensional arrays
         cost, vector / scale, jac=True, bounds=bounds, method="L-BFGS-B",
-        options={"maxiter": 5000, "maxfun": 10000, "ftol": 1e-15, "gtol": 1e-12, "maxcor": 30},
+        options={"maxiter": 5 * max_steps, "ftol": 1e-15, "gtol": 1e-12, "maxcor": 30},
     )  # fmt: skip
-    ends = descend(problem.at(np.zeros(2, dtype=np.intp)), np.stack([vector, result.x * scale]), max_steps=30)
+    ends = descend(
+        problem.at(np.zeros(2, dtype=np.intp)),
+        np.stack([vector, result.x * scale]),
+        max_steps=min(30, max_steps),
+    )
     best = int(ends.cost.argmin())
     return ends.vectors[best], bool(ends.converged[best])
 
 
-def _by_linear_programmes(problem: Problem, vector: Array) -> tuple[Array, bool]:
+def _by_linear_programmes(problem: Problem, vector: Array, rounds: int) -> tuple[Array, bool]:
     """Minimise Σ w |r + J step| again and again, within a box that grows on success and else shrinks."""
     place, value, radius = vector, float(problem.values(vector[None])[0]), 0.5
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         step, _ = _programme(problem, place, radius)
         candidate = np.clip(place + step, problem.lower[0], problem.upper[0])
         after = float(problem.values(candidate[None])[0])

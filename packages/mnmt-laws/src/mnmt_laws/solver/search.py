@@ -97,19 +97,19 @@ def _apart(places: NDArray[np.int64], costs: Array) -> list[int]:
     return selected
 
 
-def find_minima(design: DesignMatrix, objective: Objective) -> tuple[Minimum, ...]:
+def find_minima(design: DesignMatrix, objective: Objective, *, max_steps: int = 1000) -> tuple[Minimum, ...]:
     """Return the lowest minimum of a sample's first copy, then those that noise might make lower.
 
-    The first is exact to the last digits.
+    The first is exact to the last digits, unless `max_steps` end the search earlier.
     """
     few = design
     if len(design.groups) > 2 * _ROWS:
         few = DesignMatrix(design.law, design.sample.spread(_ROWS), pivots=design.pivots)
-    local = sorted(_local_minima(few, objective), key=lambda minimum: minimum.cost)
+    local = sorted(_local_minima(few, objective, max_steps), key=lambda minimum: minimum.cost)
     most = _FINALISTS if objective.squared else _KINKED_FINALISTS
     finalists = _distinct(local)[: most if few is design else _MINIMA]
     finished = itertools.chain.from_iterable(
-        _refine(design, objective, [one for one in finalists if one.region == region])
+        _refine(design, objective, [one for one in finalists if one.region == region], max_steps)
         for region in design.law.regions
     )
     best, *others = sorted(finished, key=lambda minimum: minimum.cost)
@@ -117,14 +117,16 @@ def find_minima(design: DesignMatrix, objective: Objective) -> tuple[Minimum, ..
     return (best, *rivals)[:_MINIMA]
 
 
-def refit(design: DesignMatrix, objective: Objective, minima: Sequence[Minimum]) -> Descent:
+def refit(
+    design: DesignMatrix, objective: Objective, minima: Sequence[Minimum], *, max_steps: int = 300
+) -> Descent:
     """Fit every copy of a sample, setting out from known minima; the lowest end counts."""
     rows = np.arange(len(design.sample.values))
     ends = []
     for minimum in minima:
         problem = problem_of(design, objective.stages[-1], minimum.region, rows)
         starts = np.repeat(minimum.vector[None], len(rows), axis=0)
-        ends.append(descend(problem, starts, tolerance=COARSE_TOLERANCE))
+        ends.append(descend(problem, starts, max_steps=max_steps, tolerance=COARSE_TOLERANCE))
     best = np.stack([end.cost for end in ends]).argmin(axis=0)
     return Descent(
         vectors=np.stack([end.vectors for end in ends])[best, rows],
@@ -144,7 +146,7 @@ def profile_cost(
     return descend(problem, starts, tolerance=COARSE_TOLERANCE).cost
 
 
-def _local_minima(design: DesignMatrix, objective: Objective) -> Iterator[Minimum]:
+def _local_minima(design: DesignMatrix, objective: Objective, max_steps: int) -> Iterator[Minimum]:
     """Yield the ends of descents for the first copy.
 
     Where the objective has kinks, each of its ever sharper versions sends descents elsewhere, and all ends
@@ -152,9 +154,9 @@ def _local_minima(design: DesignMatrix, objective: Objective) -> Iterator[Minimu
     """
     for region in design.law.regions:
         vectors = find_starts(design, objective, region)
-        vectors, _ = _descend(design, objective.stages[0], region, vectors, _FIRST)
+        vectors, _ = _descend(design, objective.stages[0], region, vectors, min(_FIRST, max_steps))
         for stage in objective.stages:
-            vectors, converged = _descend(design, stage, region, vectors, _SHORT)
+            vectors, converged = _descend(design, stage, region, vectors, min(_SHORT, max_steps))
             problem = problem_of(design, objective, region, np.zeros(len(vectors), dtype=np.intp))
             for vector, cost, is_minimum in zip(vectors, problem.values(vectors), converged, strict=True):
                 yield Minimum(region=region, vector=vector, cost=float(cost), converged=bool(is_minimum))
@@ -172,15 +174,17 @@ def _descend(
     return end.vectors[lowest], end.converged[lowest]
 
 
-def _refine(design: DesignMatrix, objective: Objective, minima: Sequence[Minimum]) -> Iterator[Minimum]:
+def _refine(
+    design: DesignMatrix, objective: Objective, minima: Sequence[Minimum], max_steps: int
+) -> Iterator[Minimum]:
     """Go on from minima of one region to their last digits."""
     if not minima:
         return
     problem = problem_of(design, objective.stages[-1], minima[0].region, np.zeros(len(minima), dtype=np.intp))
-    end = descend(problem, np.stack([minimum.vector for minimum in minima]), max_steps=1000)
+    end = descend(problem, np.stack([minimum.vector for minimum in minima]), max_steps=max_steps)
     for row, start in enumerate(end.vectors):
         one = problem.at(np.array([row]))
-        vector, converged = polish(one, start, converged=bool(end.converged[row]))
+        vector, converged = polish(one, start, converged=bool(end.converged[row]), max_steps=max_steps)
         cost = float(one.values(vector[None])[0])
         yield Minimum(region=minima[0].region, vector=vector, cost=cost, converged=converged)
 
