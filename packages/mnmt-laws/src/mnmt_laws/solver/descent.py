@@ -19,6 +19,7 @@ STATIONARY = 1e-4
 """The same, above which the end of a search is no minimum: a hundredth of a standard error is left to go."""
 
 _ROUNDING = 1e-13  # relative change of predictions that rounding hides
+_ROUNDING_OF_SUMS = 1e-15  # relative change of the objective that rounding hides
 _STUCK = 1e10  # damping at which no smaller step is tried
 
 
@@ -218,7 +219,8 @@ class _State:
         active = self.active
         problem, model, damping = self.problem.at(active), self.model.at(active), self.damping[active]
         step, promise = model.step(damping)
-        small = (promise <= tolerance * model.cost / len(problem.design.groups)) & (damping <= 1.0)
+        least = max(tolerance / len(problem.design.groups), _ROUNDING_OF_SUMS)
+        small = (promise <= least * model.cost) & (damping <= 1.0)
         trial = np.clip(self.vectors[active] + step, problem.lower, problem.upper)
         trial = self._project(problem, trial)
         after = problem.model(trial)

@@ -106,15 +106,14 @@ def find_minima(design: DesignMatrix, objective: Objective, *, max_steps: int = 
     if len(design.groups) > 2 * _ROWS:
         few = DesignMatrix(design.law, design.sample.spread(_ROWS), pivots=design.pivots)
     local = sorted(_local_minima(few, objective, max_steps), key=lambda minimum: minimum.cost)
-    most = _FINALISTS if objective.squared else _KINKED_FINALISTS
-    finalists = _distinct(local)[: most if few is design else _MINIMA]
+    finalists = _distinct(local)[: _FINALISTS if objective.squared else _KINKED_FINALISTS]
+    if few is not design:
+        finalists = _with_rivals(finalists, _ROWS)
     finished = itertools.chain.from_iterable(
         _refine(design, objective, [one for one in finalists if one.region == region], max_steps)
         for region in design.law.regions
     )
-    best, *others = sorted(finished, key=lambda minimum: minimum.cost)
-    rivals = [other for other in others if _rivals(other, best, len(design.groups))]
-    return (best, *rivals)[:_MINIMA]
+    return tuple(_with_rivals(sorted(finished, key=lambda minimum: minimum.cost), len(design.groups)))
 
 
 def refit(
@@ -203,6 +202,8 @@ def _differ(one: Minimum, other: Minimum, share: float) -> bool:
     return bool((np.abs(one.vector - other.vector) > share * scale).any())
 
 
-def _rivals(other: Minimum, best: Minimum, count: int) -> bool:
-    """Return whether a minimum differs from the best, and noise might make it the lower."""
-    return _differ(other, best, 0.05) and 0 < other.cost <= best.cost * (1 + _RIVAL_DEVIANCE / count)
+def _with_rivals(minima: Sequence[Minimum], count: int) -> list[Minimum]:
+    """Return the first, lowest minimum, and others that differ from it and that noise might make lower."""
+    best, most = minima[0], minima[0].cost * (1 + _RIVAL_DEVIANCE / count)
+    rivals = [other for other in minima[1:] if 0 < other.cost <= most and _differ(other, best, 0.05)]
+    return [best, *rivals][:_MINIMA]
