@@ -4,7 +4,8 @@ Claim: the residual bootstrap's intervals of what a law predicts hold the truth 
 whatever the law. No peer: the truth is known. Cited in docs/laws/uncertainty.md.
 
 A law's interval at each row of its table counts once; rows of a table are alike, so the standard error is
-that of the tables' shares.
+that of the tables' shares. The quantiles of few refits are those of rank (n + 1) q, whose interval would hold
+95% at any number of refits; those of rank 1 + (n - 1) q hold 93.1% at 100, 94.1% at 200.
 
     python -m benchmarks.laws.coverage_of_laws --out benchmarks/results/laws/coverage_of_laws.json
 """
@@ -56,7 +57,8 @@ def share_held(law: LawName, seed: int, noise: float, refits: int) -> float:
     table, truth = table_of(known, noise=noise, seed=seed), table_of(known)["value"].to_numpy()
     method = ResidualBootstrap(refits=refits, seed=seed)
     fitted = fit(table, law=anchored(known), uncertainty=method, irreducible="ignore")
-    low, high = np.quantile(fitted.predict(table, draws=True), [0.025, 0.975], axis=0)
+    draws = fitted.predict(table, draws=True)
+    low, high = np.quantile(draws, [0.025, 0.975], axis=0, method="weibull")
     return float(np.mean((low <= truth) & (truth <= high)))
 
 

@@ -15,6 +15,7 @@ The tables are not ours to distribute; name the folder that holds `scalebench_do
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,16 @@ import pandas as pd
 from scipy.optimize import least_squares
 from scipy.stats import spearmanr
 
-from benchmarks.measurement import Figures, Out, is_installed, print_table, provenance, run, write_report
+from benchmarks.measurement import (
+    Figures,
+    Names,
+    Out,
+    is_installed,
+    print_table,
+    provenance,
+    run,
+    write_report,
+)
 from mnmt_laws import ResidualBootstrap, fit
 
 NO_REFITS = ResidualBootstrap(refits=0)
@@ -35,21 +45,26 @@ TREES = {"boosting_type": "gbdt", "objective": "regression", "learning_rate": 1e
          "verbosity": -1, "num_threads": 1}  # fmt: skip
 
 
-def main(*, tables: Path | None = None, domains: int = 13, out: Out = None) -> None:
+def main(*, tables: Path | None = None, studies: Names = (), domains: int = 13, out: Out = None) -> None:
     """Print a table of held-out errors for each published table that is there.
 
     Args:
         tables: Folder of the tables; by default that of MNMT_TABLES.
+        studies: Which of ScaleBench, RegMix, RegMix-larger and SlimPajama; all by default. Figures of others
+            stay in the JSON file as they are.
         domains: How many of RegMix's losses to fit.
         out: JSON file for the figures.
     """
     folder = tables or Path(os.environ.get("MNMT_TABLES", "."))
-    figures: Figures = {}
+    figures: Figures = json.loads(out.read_text(encoding="utf-8"))["tables"] if out and out.exists() else {}
     for name, needs, study in (
         ("ScaleBench", "scalebench_domain.csv", scalebench),
         ("RegMix", "regmix", lambda path: regmix(path, domains)),
+        ("RegMix-larger", "regmix", lambda path: regmix_larger(path, domains)),
         ("SlimPajama", "slimpajama.csv", slimpajama),
     ):
+        if studies and name not in studies:
+            continue
         if not (folder / needs).exists():
             print(
                 f"{name} skipped: `{needs}` is not in {folder}; name its folder by --tables or MNMT_TABLES."
@@ -58,7 +73,8 @@ def main(*, tables: Path | None = None, domains: int = 13, out: Out = None) -> N
         print(f"\n### {name}\n", flush=True)
         figures[name] = list(study(folder / needs))
         print_table(figures[name])
-        write_report(out, "held-out errors on published tables", figures, provenance("mnmt-laws", "lightgbm"))
+        description = provenance("mnmt-laws", "lightgbm")
+        write_report(out, "held-out errors on published tables", {"tables": figures}, description)
 
 
 def scalebench(path: Path) -> Iterator[Figures]:
@@ -118,11 +134,27 @@ def regmix(folder: Path, domains: int) -> Iterator[Figures]:
     }
 
 
-def read_regmix(folder: Path, part: str) -> pd.DataFrame:
-    """Return the run table of RegMix's models of one million parameters, mixtures divided by their sums."""
-    mixtures = pd.read_csv(folder / f"{part}_mixture_1m.csv", index_col="index")
-    losses = pd.read_csv(folder / f"{part}_pile_loss_1m.csv", index_col="index")
-    mixtures.columns = [name.removeprefix("train_the_pile_") for name in mixtures]
+def regmix_larger(folder: Path, domains: int) -> Iterator[Figures]:
+    """Yield the rank correlation of what is fitted to models of 1M parameters with losses of larger ones."""
+    fitted = read_regmix(folder, "train")
+    tasks = list(dict.fromkeys(fitted["task"]))[:domains]
+    whole = fit(fitted[fitted["task"].isin(tasks)], law="transfer", uncertainty=NO_REFITS)
+    for scale in ("1m", "60m", "1B"):
+        larger = read_regmix(folder, "test", scale)
+        ranks: dict[str, list[float]] = {"transfer": [], "trees": []}
+        for task in tasks:
+            rows = larger[larger["task"] == task].reset_index(drop=True)
+            ranks["transfer"].append(spearmanr(whole.predict(rows), rows["value"])[0])
+            if is_installed("lightgbm"):
+                ranks["trees"].append(spearmanr(trees(fitted, larger, task), rows["value"])[0])
+        yield {"models": scale} | {name: f"{100 * np.mean(some):.2f}" for name, some in ranks.items() if some}
+
+
+def read_regmix(folder: Path, part: str, scale: str = "1m") -> pd.DataFrame:
+    """Return the run table of RegMix's models of one size, mixtures divided by their sums."""
+    mixtures = pd.read_csv(folder / f"{part}_mixture_{scale}.csv", index_col="index")
+    losses = pd.read_csv(folder / f"{part}_pile_loss_{scale}.csv", index_col="index")
+    mixtures = mixtures.loc[losses.index].rename(columns=lambda name: name.removeprefix("train_the_pile_"))
     losses.columns = [name.removeprefix("metric/the_pile_").removesuffix("_val_loss") for name in losses]
     mixtures = mixtures.div(mixtures.sum(axis=1), axis=0)
     texts = [",".join(f"{name}:{weight!r}" for name, weight in row.items()) for _, row in mixtures.iterrows()]
