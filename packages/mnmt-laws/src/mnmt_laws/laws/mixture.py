@@ -172,26 +172,26 @@ class TransferMixture(TermLaw):
     name: str = "transfer"
     equation: str = "ours: Fernandes et al. 2023, eq. 11, at one size"
     formula: str = "L_i(p) = L∞ + β f̂_i(p)^(-α), f̂_i(p) = ((τ_0 + p_i^ρ + Σ_j τ_j p_j^ρ) / (τ_0 + 1))^(1/ρ)"
-    fraction: Transfer = field(default_factory=Transfer)
+    form: Transfer = field(default_factory=Transfer)
 
     @property
     def predictors(self) -> tuple[str, ...]:
         """The mixture."""
-        return self.fraction.predictors
+        return self.form.predictors
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """α, the coefficients of f̂, β and L∞."""
         return (
             exponent("alpha", "exponent α of the share", starts=8),
-            *self.fraction.parameters,
+            *self.form.parameters,
             factor("beta", "reducible loss β of the task alone"),
             limit(),
         )
 
     def terms(self, x: Values, theta: Values) -> dict[str, Term]:
         """Return f̂^-α."""
-        return {"beta": share_term(self.fraction, x, theta).power("-alpha", theta)}
+        return {"beta": share_term(self.form, x, theta).power("-alpha", theta)}
 
 
 def _power(name: str, meaning: str) -> Parameter:
