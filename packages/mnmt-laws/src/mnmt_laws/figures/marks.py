@@ -38,7 +38,8 @@ _TITLES = {
     "predicted": "predicted", "interval": "95% of the law", "predicted_interval": "95% of a new model",
     "kind": "this point",
 }  # fmt: skip
-_DRAWN = ("size", "tokens", "flops", "value", "first", "second", "p", "line")
+_DRAWN = {"size", "tokens", "flops", "weight", "value", "measured", "first", "second", "p", "line", "task"}
+"""Columns of axes and colours; of the others, a chart carries those that it tells or draws an interval of."""
 
 
 def panel(
@@ -91,7 +92,7 @@ def reference(line: str = "", **columns: ArrayLike) -> alt.Chart:
 def bands(frame: pd.DataFrame) -> list[alt.Chart]:
     """Return the band of each interval that the columns know; that of a new model is lighter."""
     return [
-        alt.Chart(data(frame.dropna(subset=[low])))
+        alt.Chart(_interval_data(frame, low, high))
         .mark_area(opacity=0.2 if low == LAW[0] else 0.1, clip=True)
         .encode(y=f"{low}:Q", y2=f"{high}:Q")
         for low, high in _known_intervals(frame)
@@ -101,11 +102,16 @@ def bands(frame: pd.DataFrame) -> list[alt.Chart]:
 def bars(frame: pd.DataFrame) -> list[alt.Chart]:
     """Return the upright bar of each interval that the columns know; that of a new model is lighter."""
     return [
-        alt.Chart(data(frame.dropna(subset=[low])))
+        alt.Chart(_interval_data(frame, low, high))
         .mark_rule(opacity=0.9 if low == LAW[0] else 0.3, strokeWidth=1.5 if low == LAW[0] else 5)
         .encode(y=f"{low}:Q", y2=f"{high}:Q")
         for low, high in _known_intervals(frame)
     ]
+
+
+def _interval_data(frame: pd.DataFrame, *ends: str) -> alt.InlineData:
+    columns = [name for name in frame if name in _DRAWN or name in ends]
+    return data(frame.loc[frame[ends[0]].notna(), columns])
 
 
 def _known_intervals(frame: pd.DataFrame) -> list[tuple[str, str]]:

@@ -233,6 +233,11 @@ def classes(
     if len(levels) <= most:
         return values.map(describe), [describe(level) for level in levels]
     groups = np.array_split(levels, most)
-    labels = [f"{describe(group[0])} to {describe(group[-1]).rpartition(' ')[2]}" for group in groups]
+    labels = [
+        describe(low)
+        if describe(low) == describe(high)
+        else f"{describe(low)} to {describe(high).rpartition(' ')[2]}"
+        for low, high in ((group[0], group[-1]) for group in groups)
+    ]
     ends = [group[-1] for group in groups]
     return values.map(lambda value: labels[int(np.searchsorted(ends, value))]), labels

@@ -43,8 +43,8 @@ def draw_coefficients(
         titles = {"weight": "weight p", "value": title, "std": "standard deviation"}
         dots = marks.told(alt.Chart(marks.data(alone)).mark_point(), alone, titles)
         layers = [*marks.bands(alone), marks.lines(curves, dash=dash, interpolate="linear"), dots]
-        y, head = value_axis("value", extent, title, log=name == "beta"), "" if panels else task
-        panels.append(marks.panel(*layers, x=_WEIGHT, y=y, color=key, title=head, height=180))
+        y = value_axis("value", extent, title, log=name == "beta")
+        panels.append(marks.panel(*layers, x=_WEIGHT, y=y, color=key, title=task, height=180))
     return styled(*panels)
 
 
