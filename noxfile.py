@@ -94,6 +94,15 @@ def emulated(session: nox.Session) -> None:
     run_pytest(session, *EMULATED, report="emulated", env=SSE41)
 
 
+@nox.session
+def browser(session: nox.Session) -> None:
+    """Drive the report's page in a real browser, the system's Chromium, installed where that is possible."""
+    install(session, ["laws"], *test_groups("laws"), "playwright")
+    install_chromium(session)
+    session.chdir(folder("laws"))
+    run_pytest(session, "-m", "browser", "tests/report/browser", report="browser")
+
+
 @nox.session(reuse_venv=False)
 def purity(session: nox.Session) -> None:
     """Test that the laws wheel works alone, and mnmt_data and mnmt_eval.metrics without torch."""
@@ -170,6 +179,17 @@ def ext_cuda(session: nox.Session) -> None:
     session.install(*BUILD_REQUIREMENTS)
     with_cuda = ("--config-settings=cmake.define.MNMT_MOE_CUDA=ON", "--config-settings=build-dir=build/cuda")
     make_wheel(session, "moe-ext", "--no-build-isolation", *with_cuda, env=NOT_ISOLATED)
+
+
+def install_chromium(session: nox.Session) -> None:
+    """Install the system's package of Chromium, unless there is one, or say why not."""
+    if any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+        return
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        session.warn("no Chromium, and only root on a system with apt-get can install one: skipped")
+        return
+    for command in (("update", "-q"), ("install", "-q", "-y", "--no-install-recommends", "chromium")):
+        session.run("apt-get", *command, external=True, success_codes=(0, 100))
 
 
 def folder(package: str) -> str:
