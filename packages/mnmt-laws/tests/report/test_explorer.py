@@ -17,7 +17,7 @@ import pytest
 
 from mnmt_laws import Perturbation, recommend
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.explorer import explored_fit, explorer_data, grid_values, prediction_interval
+from mnmt_laws.report.explorer import explored_fit, explorer_data, grid_values
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -75,7 +75,8 @@ def test_two_tasks_are_told_as_python_predicts(which: str, request: pytest.Fixtu
         shown = told(answers, number, "value", "low", "high", "newLow", "newHigh")
         np.testing.assert_allclose(shown[:, 0], expected[task][:, 0], rtol=5e-5)  # less than is printed
         width = (expected[task][:, 2] - expected[task][:, 1])[:, None]
-        assert (np.abs(shown - expected[task]) <= 0.1 * width + 5e-5 * np.abs(expected[task])).all()
+        near = np.abs(shown - expected[task]) <= 0.1 * width + 5e-5 * np.abs(expected[task])
+        assert near[expected[task].min(axis=1) > 0.01 * expected[task][:, 0]].all()
 
 
 @needs_node
@@ -102,11 +103,14 @@ def test_three_tasks_are_told_as_python_predicts(three_analysis: Analysis) -> No
     for row in answer:
         where: dict[str, Any] = {"task": row["task"], "size": 2e5, "mixture": mixture}
         assert row["value"] == pytest.approx(float(fitted.predict(**where)), rel=1e-9)
-        ends = np.quantile(fitted.predict(draws=True, **where), [0.025, 0.975])
-        assert [row["low"], row["high"]] == pytest.approx(ends.tolist(), rel=1e-9)
-        noise = data["laws"][row["task"]]["noise"]
-        new = prediction_interval(np.array(row["value"]), ends, noise)
-        assert [row["newLow"], row["newHigh"]] == pytest.approx(new.tolist(), rel=1e-9)
+        ends = fitted.prediction_interval(**where)
+        for name, end in (
+            ("low", "law_lower"),
+            ("high", "law_upper"),
+            ("newLow", "lower"),
+            ("newHigh", "upper"),
+        ):
+            assert row[name] == pytest.approx(float(getattr(ends, end)), rel=2e-4)
 
 
 @needs_node
@@ -136,17 +140,6 @@ def test_the_mixture_is_valid_in_a_study() -> None:
     (mixture,) = tomllib.loads(text)["sweep"]["fit"]["mixtures"]
     assert list(mixture) == data["tasks"]
     assert sum(mixture.values()) == pytest.approx(1, abs=1e-12)
-
-
-def test_an_interval_of_a_new_model_holds_that_of_the_law() -> None:
-    value, bounds = np.array([1.0, 2.0]), np.array([[0.9, 1.5], [1.2, 2.1]])
-    np.testing.assert_allclose(prediction_interval(value, bounds, 0.0), bounds)
-    low, high = prediction_interval(value, bounds, 0.1)
-    assert (low < bounds[0]).all()
-    assert (high > bounds[1]).all()
-    narrow = prediction_interval(value, np.stack([value, value]), 0.1)
-    np.testing.assert_allclose(narrow, value * np.exp(0.1959964 * np.array([[-1.0], [1.0]])))
-    assert np.isnan(prediction_interval(value, bounds, np.nan)).all()
 
 
 def test_one_task_has_no_mixture(one_task: pd.DataFrame, analyse_table: Analyse) -> None:

@@ -9,19 +9,21 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.stats import t
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.law_fit import LawFit, relative_noise
-from mnmt_laws.fitting.uncertainty import bounds_of
-from mnmt_laws.laws.capacity import Capacity
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.noise import measure_noise
+from mnmt_laws.fitting.prediction import model_error
 from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.solver.objective import find_objective
 
 LEAST_WEIGHT = 1e-3
 MOST_DRAWS = 200
 REACH = 10.0
 """Sizes and lengths go from the smallest measured to so many times the largest."""
 
-_Z = 1.959964  # of the normal distribution, for 95%
+_NEAR_ZERO = 1e-3  # times the largest value
 _COUNTS = {1: (97,), 2: (49, 61), 3: (25, 33, 13)}  # points an axis of a grid of so many axes
 
 
@@ -97,24 +99,6 @@ def _weight_range(analysis: Analysis, task: str) -> list[float]:
     return [float(weights.min()), float(weights.max())]
 
 
-def prediction_interval(value: Array, bounds: Array, noise: float) -> Array:
-    """Return (2, ...) the interval of a new model's metric: the law's interval widened by the noise.
-
-    Law and noise are independent, so their distances from the estimate add in squares; on the logarithm,
-    since noise is relative, or on the metric itself where a bound is not above 0.
-
-    Args:
-        value: (...) the law's estimate.
-        bounds: (2, ...) the 95% interval of the law.
-        noise: The relative standard deviation of a model about the law; NaN leaves the interval unknown.
-    """
-    sides = np.array([-1.0, 1.0]).reshape(2, *(1,) * value.ndim)
-    plain = value + sides * np.hypot(bounds - value, _Z * noise * value)
-    if not (value > 0).all() or not (bounds[0] > 0).all():
-        return np.asarray(plain)
-    return np.asarray(value * np.exp(sides * np.hypot(np.log(bounds / value), _Z * noise)))
-
-
 def _grid(fit: LawFit, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the law of one or two tasks as a grid over size, weight and length, to interpolate in."""
     axes = _axes(data, len(fit.tasks))
@@ -151,38 +135,48 @@ def grid_values(fit: LawFit, where: Mapping[str, Array]) -> dict[str, Array]:
     weight = where.get("weight", np.ones_like(where["size"]))
     mixture = dict(zip(fit.tasks, (weight, 1 - weight), strict=False))
     predictors: dict[str, Any] = {name: values for name, values in where.items() if name != "weight"}
-    estimates = fit.predict_mixture(mixture=mixture, **predictors)
-    draws = fit.predict_mixture(mixture=mixture, draws=True, **predictors)[:MOST_DRAWS]
     answers = {}
     for task in fit.tasks:
-        value, sample = estimates.sel(task=task).to_numpy(), draws.sel(task=task).to_numpy()
-        bounds = np.stack(bounds_of(sample[np.isfinite(sample).all(axis=1)]))
-        new = prediction_interval(value, bounds, relative_noise(fit, task))
-        answers[task] = np.stack([value, *bounds, *new], axis=1)
+        answer = fit.prediction_interval(task=task, mixture=mixture, **predictors)
+        ends = (answer.predicted, answer.law_lower, answer.law_upper, answer.lower, answer.upper)
+        answers[task] = np.stack(ends, axis=1)
     return answers
 
 
 def _encode(values: Array) -> dict[str, Any]:
-    """Return (points, 5) numbers as text; their logarithms, which bend less, where all are above 0."""
+    """Return (points, 5) numbers as text; their logarithms, which bend less, where none is near 0."""
     known = values[np.isfinite(values)]
-    log = bool((known > 0).all())
+    log = bool(known.min() > _NEAR_ZERO * known.max())
     stored = np.log(values) if log else values
     return {"log": log, "numbers": base64.b64encode(stored.astype("<f4").tobytes()).decode("ascii")}
 
 
 def _formulas(fit: LawFit) -> dict[str, Any]:
     """Return the parameters of a law of more tasks and of its refits, for its formula in the page."""
-    if not isinstance(fit.law, Capacity):
-        raise TypeError(f"the page has no formula of the {fit.law.name} law.")
     laws = {
         task: {
             "estimate": _parameters(fit.parameters.expand_dims("draw"), task)[0],
             "draws": _parameters(fit.draws.isel(draw=slice(MOST_DRAWS)), task),
-            "noise": _number(relative_noise(fit, task)),
+            "spread": _spread(fit, task),
         }
         for task in fit.tasks
     }
-    return {"laws": laws}
+    return {"laws": laws, "log": find_objective(fit.objective).log}
+
+
+def _spread(fit: LawFit, task: str) -> dict[str, Any]:
+    """Return how far a new model lies from the law: t s within the data, and what is added beyond it.
+
+    Beyond the sizes `low` to `high`, s is √(1 + excess d²) times as large, d the logarithm of the distance;
+    see `mnmt_laws.fitting.prediction`.
+    """
+    noise = measure_noise(fit, task)
+    within = t.ppf(0.975, noise.freedom) * np.sqrt(noise.variance) if noise.freedom > 0 else np.nan
+    sizes = fit.rows.loc[fit.rows["task"] == task, "size"]
+    at = {"size": np.array([np.e * float(sizes.max())])}
+    excess = float(model_error(fit, task, at)[0]) if np.isfinite(within) else 0.0
+    span = {"low": float(sizes.min()), "high": float(sizes.max())}
+    return {"within": float(within) if np.isfinite(within) else None, "excess": excess, **span}
 
 
 def _parameters(parameters: xr.Dataset, task: str) -> list[dict[str, Any]]:
@@ -199,7 +193,3 @@ def _numbers(draw: xr.Dataset) -> dict[str, Any]:
         str(name): variable.to_series().to_dict() if "partner" in variable.dims else float(variable)
         for name, variable in draw.data_vars.items()
     }
-
-
-def _number(value: float) -> float | None:
-    return value if np.isfinite(value) else None

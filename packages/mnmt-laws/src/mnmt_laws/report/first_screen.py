@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -12,10 +11,9 @@ import pandas as pd
 from mnmt_laws.answers.next_runs import Design
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.figures.style import format_size
-from mnmt_laws.fitting.law_fit import LawFit, relative_noise
+from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.report.advice import Advice, Share, Trust, TrustRow, Verdict
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.explorer import prediction_interval
 from mnmt_laws.report.text import Table, format_number, format_percent, format_toml
 
 _MOST_NAMED = 3  # tasks of a headline
@@ -25,7 +23,7 @@ _WIDEST = 0.25  # of a weight's interval, beyond which the best mixture counts a
 def make_advice(analysis: Analysis) -> Advice:
     """Return the recommended mixture if the data determine it, and the runs to train otherwise."""
     recommendation, design = analysis.recommendation, analysis.design
-    if recommendation is None:
+    if recommendation is None or recommendation.size is None:
         return _without_mixture(analysis)
     open_questions = tuple(_open_questions(analysis, recommendation))
     return Advice(
@@ -41,7 +39,7 @@ def make_advice(analysis: Analysis) -> Advice:
 
 
 def _headline(recommendation: Recommendation, *, determined: bool, with_runs: bool) -> str:
-    size = format_size(recommendation.size)
+    size = format_size(recommendation.size or math.nan)
     if not determined:
         runs = "; train these runs" if with_runs else ""
         return f"These data do not determine the best mixture at {size} parameters{runs}."
@@ -68,16 +66,17 @@ def _open_questions(analysis: Analysis, recommendation: Recommendation) -> Itera
 def _shares(fit: LawFit, recommendation: Recommendation) -> tuple[Share, ...]:
     shares = []
     for task, weight in recommendation.weights.items():
-        value, bounds = recommendation.predicted[task], recommendation.predicted_intervals[task]
-        new = prediction_interval(np.array(value), np.array(bounds), relative_noise(fit, task))
+        new = fit.prediction_interval(
+            task=task, mixture=recommendation.weights, size=recommendation.size or math.nan
+        )
         shares.append(
             Share(
                 task=task,
                 weight=weight,
                 weight_interval=recommendation.weight_intervals[task],
-                predicted=value,
-                law_interval=bounds,
-                prediction_interval=(float(new[0]), float(new[1])),
+                predicted=recommendation.predicted[task],
+                law_interval=recommendation.predicted_intervals[task],
+                prediction_interval=(float(new.lower), float(new.upper)),
             )
         )
     return tuple(shares)
@@ -169,8 +168,14 @@ def _held_out_rows(analysis: Analysis) -> Iterator[TrustRow]:
 
 
 def _coverage_row(fit: LawFit, rows: pd.DataFrame) -> TrustRow:
-    inside = [_is_inside(fit, row) for row in rows.to_dict("records")]
-    known = [answer for answer in inside if answer is not None]
+    where = {name: rows[name].to_numpy(float) for name in ("size", "weight")}
+    known: list[bool] = []
+    for task in rows["task"].unique():
+        mask = rows["task"].eq(task).to_numpy()
+        new = fit.prediction_interval(task=task, size=where["size"][mask], weight=where["weight"][mask])
+        observed = rows["observed"].to_numpy(float)[mask]
+        finite = np.isfinite(new.lower)
+        known += list(((new.lower <= observed) & (observed <= new.upper))[finite])
     share = sum(known) / len(known) if known else math.nan
     return TrustRow(
         label="Prediction interval",
@@ -178,16 +183,6 @@ def _coverage_row(fit: LawFit, rows: pd.DataFrame) -> TrustRow:
         verdict="unsure" if not known else _verdict(1 - share, 0.1, 0.3),
         explanation="Held-out values within their 95% prediction interval.",
     )
-
-
-def _is_inside(fit: LawFit, row: Mapping[Hashable, Any]) -> bool | None:
-    where: dict[str, Any] = {key: row[key] for key in ("task", "size", "weight")}
-    draws = fit.predict(draws=True, **where)
-    if not len(draws):
-        return None
-    bounds, noise = np.quantile(draws, [0.025, 0.975], axis=0), relative_noise(fit, str(row["task"]))
-    low, high = prediction_interval(fit.predict(**where), bounds, noise)
-    return bool(low <= row["observed"] <= high)
 
 
 def _law_row(analysis: Analysis) -> TrustRow | None:

@@ -27,16 +27,17 @@ function capacity(law, weight, partners, size, rising) {
   return law.l_inf + (rising ? -1 : 1) * law.beta * (fraction * size) ** -law.alpha;
 }
 
-/** A value with both intervals from a law and its refits, as Python computes them. */
-function withIntervals({ estimate, draws, noise }, predict) {
+/** A value with both intervals from a law and its refits, as Python's `predict_interval` computes them. */
+function withIntervals({ estimate, draws, spread }, size, log, predict) {
   const value = predict(estimate), sample = draws.map(predict).sort((one, two) => one - two);
   const quantile = (level) => {
     const place = level * (sample.length - 1), below = Math.floor(place);
     return sample[below] + (place - below) * ((sample[below + 1] ?? sample[below]) - sample[below]);
   };
-  const law = [0.025, 0.975].map(quantile), z = 1.959964 * (noise ?? NaN);
-  const widened = (bound, side) => value > 0 && law[0] > 0
-    ? value * Math.exp(side * Math.hypot(Math.log(bound / value), z)) : value + side * Math.hypot(bound - value, z * value);
+  const law = [0.025, 0.975].map(quantile), [bend, unbend] = log ? [Math.log, Math.exp] : [Number, Number];
+  const beyond = Math.max(Math.log(size / spread.high), Math.log(spread.low / size), 0);
+  const noise = (spread.within ?? NaN) * Math.sqrt(1 + spread.excess * beyond ** 2);
+  const widened = (end, side) => unbend(bend(value) + side * Math.hypot(Math.max(side * (bend(end) - bend(value)), 0), noise));
   return [value, ...law, widened(law[0], -1), widened(law[1], 1)];
 }
 
@@ -45,7 +46,7 @@ function predictions(data, { size, tokens, weights }) {
   return data.tasks.map((task, index) => {
     const partners = Object.fromEntries(data.tasks.map((name, k) => [name, weights[k]]).filter(([name]) => name !== task));
     const numbers = data.grids ? interpolate(data.axes, data.grids[task], { size, tokens, weight: weights[0] })
-      : weights[index] > 0 ? withIntervals(data.laws[task], (law) => capacity(law, weights[index], partners, size, data.rising))
+      : weights[index] > 0 ? withIntervals(data.laws[task], size, data.log, (law) => capacity(law, weights[index], partners, size, data.rising))
         : Array(5).fill(NaN);
     const [value, low, high, newLow, newHigh] = numbers;
     return { task, weight: weights[index], first: weights[0], value, low, high, newLow, newHigh };
