@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from mnmt_laws.answers.quality import quality_lines
 from mnmt_laws.figures.comparison import draw_comparison, draw_intervals
 from mnmt_laws.figures.curves import QUALITY_NAMES, draw_learning_curves, draw_quality
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
-from mnmt_laws.figures.losses import draw_losses, draw_parallels
+from mnmt_laws.figures.losses import draw_lengths, draw_losses, draw_parallels
 from mnmt_laws.figures.points import corrected_rows
 from mnmt_laws.figures.predictions import draw_held_out, draw_more_tasks
 from mnmt_laws.figures.style import Chart, chart_spec, panels_of, to_svg
@@ -51,12 +50,6 @@ class FigureGroup:
     def panels(self) -> tuple[bytes, ...]:
         """The SVG of each chart."""
         return tuple(to_svg(chart) for chart in self.charts)
-
-    @property
-    def data_addresses(self) -> tuple[str, ...]:
-        """The charts as `data:` addresses."""
-        encoded = (base64.b64encode(panel).decode("ascii") for panel in self.panels)
-        return tuple(f"data:image/svg+xml;base64,{panel}" for panel in encoded)
 
     def files(self) -> dict[str, bytes]:
         """Return the charts by file name, such as `trade-off-frontier-1.svg`."""
@@ -217,9 +210,25 @@ def _quality(analysis: Analysis) -> list[FigureGroup]:
 
 def _answer_groups(analysis: Analysis) -> list[FigureGroup]:
     """Draw the figures of every question that the table can answer."""
-    questions = (_comparison, _intervals, _more_tasks, _curves, _design)
+    questions = (_lengths, _comparison, _intervals, _more_tasks, _curves, _design)
     groups = (question(analysis) for question in questions)
     return [group for group in groups if group is not None]
+
+
+def _lengths(analysis: Analysis) -> FigureGroup | None:
+    """Draw losses over the training length, with the best of the compared laws that know it."""
+    comparison = analysis.comparison
+    fits = {} if comparison is None else {**comparison.fits, "": comparison.fits.get(comparison.best)}
+    known = [fit for fit in fits.values() if fit is not None and "tokens" in fit.law.predictors]
+    if not known:
+        return None
+    return _draw_group(
+        "Losses over training length",
+        f"The {analysis.observations.metric} of each model over the tokens that it was trained on, one "
+        f"colour for each size, with the {known[-1].law.name} law. Where lines still fall, longer training "
+        "helps.",
+        [draw_lengths(known[-1], task=task) for task in known[-1].tasks],
+    )
 
 
 def _comparison(analysis: Analysis) -> FigureGroup | None:
@@ -228,7 +237,7 @@ def _comparison(analysis: Analysis) -> FigureGroup | None:
     return _draw_group(
         "What the mixture acts through",
         "Laws in which the weights move the factor β, the limit L∞, the exponent α, or all three. Left: BIC "
-        "above the best law's, where more than 2 counts and more than 10 decides. Middle and right: errors "
+        "above the best law's, where more than 2 counts and more than 10 decides. The others: errors "
         "on what a law was not fitted to. The shorter, the better.",
         [draw_comparison(analysis.comparison.table)],
         wide=True,
