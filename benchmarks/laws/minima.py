@@ -91,10 +91,11 @@ def table(rng: np.random.Generator, *, lawful: bool) -> Sample:
         values = law * np.exp(0.1 * rng.standard_normal(len(size)))
     encoder = rng.uniform(0.3, 0.6, len(size))
     first = rng.uniform(0, 1, len(size))
-    partners = np.where((weight < 1)[:, None], np.column_stack([first, 1 - first]), 0.0)
+    partners = np.column_stack([first, 1 - first]) * (1 - weight)[:, None]
     return Sample(
         task="en-de",
-        x={"size": size, "weight": weight, "tokens": tokens, "encoder_size": encoder * size,
+        x={"size": size, "weight": weight, "tokens": tokens, "unique_tokens": tokens / 2,
+           "flops": 6 * size * tokens, "encoder_size": encoder * size,
            "decoder_size": (1 - encoder) * size * rng.uniform(0.5, 2, len(size)), "partners": partners},
         weight=weight, values=values[None], importance=np.ones((1, len(size))), partners=("en-fr", "en-zh"),
     )  # fmt: skip
