@@ -20,6 +20,7 @@ from functools import partial
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from benchmarks.measurement import Figures, Numbers, Out, print_table, provenance, run, write_report
 from mnmt_laws import (
@@ -35,6 +36,7 @@ from mnmt_laws import (
     profile_intervals,
     simulate,
 )
+from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.laws import LawName
 
 SIZES = (18881024, 63714816, 127427328, 191139840, 339787776, 453049344, 707869184, 1019312128)
@@ -99,7 +101,9 @@ def intervals(
 ) -> Iterator[tuple[str, str, float, Interval]]:
     """Yield every interval of one law, with its method, its quantity and the truth."""
     for name, method in METHODS.items():
-        fitted = fit(observations, law=law, uncertainty=method(refits=refits, seed=seed))
+        fitted = fit(
+            observations, law=law, uncertainty=method(refits=refits, seed=seed), irreducible="ignore"
+        )
         for quantity, truth, interval in _parameters(fitted.interval(), law):
             yield name, quantity, truth, interval
         for quantity, truth, interval in _derived(fitted):
@@ -122,10 +126,15 @@ def _derived(fitted: LawFit) -> Iterator[tuple[str, float, Interval]]:
     for task, truth in LAWS.items():
         weight = UNSEEN if fitted.law.name == "capacity" else 0.3
         draws = fitted.predict(draws=True, size=LARGER, task=task, weight=weight)
-        yield f"loss at {LARGER:.0e}", truth.loss(LARGER, weight), tuple(np.quantile(draws, [0.025, 0.975]))
+        yield f"loss at {LARGER:.0e}", truth.loss(LARGER, weight), _ends(draws)
         if fitted.law.name == "joint":
             fraction = effective_fractions(fitted).fractions.interval.sel(task=task, weight=0.1)
             yield "f(0.1)", truth.fraction(0.1), bounds(fraction)
+
+
+def _ends(draws: NDArray[np.float64]) -> Interval:
+    low, high = bounds_of(draws)
+    return float(low), float(high)
 
 
 def bounds(values: xr.DataArray) -> Interval:

@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks.laws.recovery import TASKS, WEIGHTS, anchored, table_of
 from benchmarks.measurement import Figures, Names, Out, print_table, provenance, run, write_report
 from mnmt_laws import ResidualBootstrap, example_law, fit
+from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.laws import LAWS, LawName
 
 
@@ -57,8 +58,7 @@ def share_held(law: LawName, seed: int, noise: float, refits: int) -> float:
     table, truth = table_of(known, noise=noise, seed=seed), table_of(known)["value"].to_numpy()
     method = ResidualBootstrap(refits=refits, seed=seed)
     fitted = fit(table, law=anchored(known), uncertainty=method, irreducible="ignore")
-    draws = fitted.predict(table, draws=True)
-    low, high = np.quantile(draws, [0.025, 0.975], axis=0, method="weibull")
+    low, high = bounds_of(fitted.predict(table, draws=True))
     return float(np.mean((low <= truth) & (truth <= high)))
 
 

@@ -26,7 +26,8 @@ from mnmt_laws.solver import OBJECTIVES, DesignMatrix, Objective, Sample, find_m
 
 Array = NDArray[np.float64]
 SEARCHED = ("joint", "limit-varies", "exponent-varies", "capacity", "linear-capacity", "simplex-capacity",
-            "bivariate", "zhang", "chinchilla", "gordon")  # fmt: skip
+            "bivariate", "zhang", "chinchilla", "gordon", "length-full", "share-coupled", "transfer-capacity",
+            "ye", "shukor")  # fmt: skip
 
 
 def main(*, tables: int = 200, starts: int = 200, out: Out = None) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from mnmt_laws import (
     ClusterBootstrap,
@@ -24,7 +25,13 @@ from mnmt_laws import (
 )
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.task_fit import fit_task
-from mnmt_laws.fitting.uncertainty import FittedTask, Uncertainty, modified_residuals
+from mnmt_laws.fitting.uncertainty import (
+    FittedTask,
+    Uncertainty,
+    bounds_of,
+    central_interval,
+    modified_residuals,
+)
 from mnmt_laws.laws.law import Law, Parameter, Values, factor, limit
 from mnmt_laws.solver.objective import OBJECTIVES
 from mnmt_laws.solver.sample import Sample
@@ -283,3 +290,13 @@ def test_intervals_widen_with_the_errors_of_extrapolated_values() -> None:
         for source in (table, wide)
     )
     assert widened > 5 * narrow
+
+
+@pytest.mark.parametrize("refits", [40, 100, 200])
+def test_one_more_refit_lies_inside_as_often_as_stated(refits: int) -> None:
+    draws = np.random.default_rng(0).standard_normal((refits, 20_000))
+    low, high = bounds_of(draws)
+    share = float(np.mean(norm.cdf(high) - norm.cdf(low)))
+    assert share == pytest.approx(0.95, abs=0.003)
+    interval = central_interval(xr.Dataset({"alpha": (("draw", "task"), draws[:, :5])}), 0.95).alpha
+    np.testing.assert_allclose(interval, [low[:5], high[:5]])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.solver.design_matrix import Block, DesignMatrix, find_unidentified
 from mnmt_laws.solver.objective import Objective
 
@@ -116,7 +117,7 @@ def diagnose_intervals(design: DesignMatrix, refits: Array, *, place: Place) -> 
     lines: list[Diagnostic] = []
     if not len(refits) or not np.isfinite(refits).all():
         return lines
-    lows, highs = np.quantile(refits, [0.025, 0.975], axis=0)
+    lows, highs = bounds_of(refits)
     for block in (block for block in design.blocks if not block.parameter.linear):
         for column in sorted(_columns(block)):
             low, high = lows[column], highs[column]

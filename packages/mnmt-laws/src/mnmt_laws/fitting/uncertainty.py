@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
+
+QUANTILE: Literal["weibull"] = "weibull"
+"""How the ends of intervals follow from B refits: the p-quantile is at p (B + 1) of them in order.
+
+So one more refit lies inside as often as stated; with numpy's default, 95% of 100 refits would be 93%.
+"""
 
 Copy = tuple[Array, Array]
 """(n,) values and (n,) importance of each observation in the objective."""
@@ -196,7 +202,7 @@ def central_interval(draws: xr.Dataset, level: float) -> xr.Dataset:
     if not draws.sizes["draw"]:
         return _unknown(draws).expand_dims(bound=["lower", "upper"])
     tail = (1 - level) / 2
-    quantiles = draws.quantile([tail, 1 - tail], "draw", skipna=False, keep_attrs=True)
+    quantiles = draws.quantile([tail, 1 - tail], "draw", method=QUANTILE, skipna=False, keep_attrs=True)
     return quantiles.rename(quantile="bound").assign_coords(bound=["lower", "upper"])
 
 
@@ -211,5 +217,5 @@ def bounds_of(draws: Array, level: float = 0.95) -> tuple[Array, Array]:
         unknown = np.full(draws.shape[1:], np.nan)
         return unknown, unknown
     tail = (1 - level) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
+    low, high = np.quantile(draws, [tail, 1 - tail], axis=0, method=QUANTILE)
     return low, high
