@@ -16,7 +16,7 @@ def test_frontier_prints_json_and_draws(run: Run, csv: Path, tmp_path: Path) -> 
     status, out, _ = run(*command, "--json", "--figure", tmp_path / "frontier.png")
     document = json.loads(out)
     assert status == 0
-    assert list(document) == ["size", "tasks", "efficient", "warnings"]
+    assert list(document) == ["size", "tokens", "law", "tasks", "efficient", "warnings"]
     lengths = {len(values) for task in document["tasks"].values() for values in task.values()}
     assert lengths == {len(document["efficient"])}
     assert (tmp_path / "frontier.png").read_bytes().startswith(b"\x89PNG")
@@ -28,7 +28,9 @@ def test_recommend_gives_weights_that_sum_to_one(run: Run, csv: Path) -> None:
     assert sum(json.loads(out)["weights"].values()) == pytest.approx(1)
     status, out, _ = run(*command)
     assert status == 0
-    assert out.startswith("en-de: weight 0.")
+    mixture = dict(item.split(":") for item in out.splitlines()[0].split(","))
+    assert sum(map(float, mixture.values())) == pytest.approx(1, abs=1e-12)
+    assert out.splitlines()[1].startswith("en-de: weight 0.")
 
 
 def test_recommend_answers_targets(run: Run, csv: Path) -> None:

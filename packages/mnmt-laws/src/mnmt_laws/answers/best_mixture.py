@@ -82,6 +82,8 @@ def best_mixtures(
 ) -> tuple[Array, Array]:
     """Return (refits or 1, sources) the mixtures of least Σ λ_i L_i, and that sum.
 
+    Where a refit has no parameters for some task, both are NaN.
+
     Args:
         fit: A fit of a law that predicts any mixture.
         predictors: `size` and `tokens`, as the law needs them.
@@ -96,7 +98,8 @@ def best_mixtures(
     def cost(points: Array) -> Array:
         return weighted_loss(fit, points, factors, draws=draws, **predictors)
 
-    return minimise_on_simplex(cost, num_tasks=len(fit.sources), count=count, least=least)
+    best, costs = minimise_on_simplex(cost, num_tasks=len(fit.sources), count=count, least=least)
+    return _where_known(best, costs)
 
 
 def best_models(
@@ -115,7 +118,13 @@ def best_models(
     best, costs = minimise_on_simplex(
         cost, num_tasks=len(fit.sources), count=count, least=least, span=compute.log_sizes
     )
+    best, costs = _where_known(best, costs)
     return best[:, :-1], np.exp(best[:, -1]), costs
+
+
+def _where_known(best: Array, costs: Array) -> tuple[Array, Array]:
+    known = np.isfinite(costs)
+    return np.where(known[:, None], best, np.nan), np.where(known, costs, np.nan)
 
 
 def weighted_loss(

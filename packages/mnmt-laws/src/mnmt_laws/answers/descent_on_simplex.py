@@ -69,8 +69,9 @@ def _slopes(smooth: Callable[[Array], Array], points: Array, num_tasks: int) -> 
     near = points[:, None, :] + _STEP * moves
     far = points[:, None, :] + 2 * _STEP * moves
     values = smooth(np.concatenate([points[:, None, :], near, far], axis=1))
+    values = np.where(np.isfinite(values), values, 0.0)
     one, two = np.split(values[:, 1:], 2, axis=1)
-    return np.nan_to_num((4 * one - two - 3 * values[:, :1]) / (2 * _STEP), posinf=0.0, neginf=0.0)
+    return np.asarray((4 * one - two - 3 * values[:, :1]) / (2 * _STEP))
 
 
 def _project(points: Array, num_tasks: int, least: float, span: tuple[float, float] | None) -> Array:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
 
 _WIDE = 0.5  # width of a 95% interval of a weight that counts as most of the simplex
-_KINDS = ("undetermined", "unidentified", "bound", "not-converged")
+_KINDS = ("undetermined", "unidentified", "bound")
 
 
 def doubts_about(fit: LawFit, refits: Array) -> tuple[str, ...]:
@@ -23,7 +22,7 @@ def doubts_about(fit: LawFit, refits: Array) -> tuple[str, ...]:
     if len(fit.sources) == 1:
         return ()
     if not len(refits):
-        return ("the fit has no refits, so the spread of the best mixture is unknown.",)
+        return ("the spread of the best mixture is unknown: no refit has parameters for every task.",)
     low, high = bounds_of(refits)
     widest = int(np.argmax(high - low))
     wide = (
@@ -34,10 +33,15 @@ def doubts_about(fit: LawFit, refits: Array) -> tuple[str, ...]:
 
 
 def open_parameters(fit: LawFit) -> tuple[str, ...]:
-    """Return the diagnostics that leave the law undetermined, in words."""
-    return tuple(line.message for line in fit.diagnostics if _leaves_open(line))
+    """Return the diagnostics that leave the law itself undetermined, in words.
 
-
-def _leaves_open(line: Diagnostic) -> bool:
-    """Return whether a diagnostic concerns the shape of the law, and not just the scale of f̂."""
-    return line.kind in _KINDS and line.parameter != "beta"
+    These are sizes that are too few, and exponents and limits that are undetermined or at a bound.
+    Coefficients of f̂ that trade off against each other are none: what they leave open shows in the spread of
+    the best mixtures.
+    """
+    decisive = {p.name for p in fit.law.parameters if p.kind in ("exponent", "limit")}
+    return tuple(
+        line.message
+        for line in fit.diagnostics
+        if line.kind in _KINDS and (not line.parameter or decisive & set(line.parameter.split(", ")))
+    )

@@ -28,6 +28,7 @@ def frontier(
     tokens: float | None = None,
     weights: ArrayLike | None = None,
     level: float = 0.95,
+    new_model: bool = False,
 ) -> xr.Dataset:
     """Predict every task's metric over the mixtures, at one size and training length.
 
@@ -38,6 +39,8 @@ def frontier(
         weights: Mixtures (points, sources), or for two sources the weights of the first; by default evenly
             spread, for two tasks over the weights observed.
         level: Level of the intervals.
+        new_model: Whether to add `predicted_lower` and `predicted_upper`, where a model that is yet to be
+            trained will lie (see `LawFit.prediction_interval`).
 
     Returns:
         `value`, `lower` and `upper` (central interval over the refits, NaN without) over (task, point);
@@ -58,11 +61,13 @@ def frontier(
     draws = fit.evaluator.predict_points(fit.draws, points=points[None], **predictors)
     low, high = bounds_of(draws, level)
     dims, sources = ("task", "point"), "task" if fit.sources == fit.tasks else "source"
+    ends = _of_new_model(fit, points, level, predictors) if new_model else {}
     return xr.Dataset(
         {
             "value": (dims, value),
             "lower": (dims, low),
             "upper": (dims, high),
+            **{name: (dims, values) for name, values in ends.items()},
             "weight": ((sources, "point"), points.T),
             "efficient": ("point", efficient(sign_of(fit) * value)),
         },
@@ -74,6 +79,20 @@ def frontier(
             "level": level,
         },
     )
+
+
+def _of_new_model(
+    fit: LawFit, points: Array, level: float, predictors: Mapping[str, float]
+) -> dict[str, Array]:
+    """Return (tasks, points) ends of the intervals of models yet to be trained."""
+    mixture = dict(zip(fit.sources, points.T, strict=True))
+    intervals = [
+        fit.prediction_interval(task=task, mixture=mixture, level=level, **predictors) for task in fit.tasks
+    ]
+    return {
+        "predicted_lower": np.stack([interval.lower for interval in intervals]),
+        "predicted_upper": np.stack([interval.upper for interval in intervals]),
+    }
 
 
 def _mixtures(fit: LawFit, weights: ArrayLike | None) -> Array:
@@ -125,38 +144,3 @@ def observed_pairs(observations: Observations) -> pd.DataFrame:
     mixed = mixed.assign(share=mixed["weight"].where(mixed["task"] == first, 1 - mixed["weight"]).round(6))
     pairs = mixed.pivot_table(index=["size", "share", "role"], columns="task", values="value", aggfunc="mean")
     return pairs.dropna(subset=[first, second]).reset_index().rename(columns={"share": "weight"})
-
-
-def extrapolation(fit: LawFit, mixture: Mapping[str, float], **predictors: float) -> tuple[str, ...]:
-    """Return a line for each way in which a prediction leaves what was observed."""
-    rows = fit.rows
-    lines = [_weight_outside(fit, rows, source, weight) for source, weight in mixture.items()]
-    for name, value in predictors.items():
-        observed = rows[name].dropna() if name in rows else pd.Series(dtype=float)
-        if len(observed):
-            lines.append(_number_outside(name, value, float(observed.min()), float(observed.max())))
-    return tuple(line for line in lines if line)
-
-
-def _weight_outside(fit: LawFit, rows: pd.DataFrame, source: str, weight: float) -> str:
-    if source in fit.tasks:
-        observed = rows.loc[rows["task"] == source, "weight"]
-    else:
-        observed = fit.observations.mixtures_of(rows)[source]
-    low, high = float(observed.min()), float(observed.max())
-    if low - 1e-9 <= weight <= high + 1e-9:
-        return ""
-    return f"the weight {weight:.3g} of {source} lies outside those observed ({low:g} to {high:g})."
-
-
-def _number_outside(name: str, value: float, smallest: float, largest: float) -> str:
-    what, least = {
-        "size": ("size", "smallest"),
-        "tokens": ("training length", "shortest"),
-    }[name]
-    if value > largest * (1 + 1e-9):
-        most = "largest" if name == "size" else "longest"
-        return f"the {what} is {value / largest:.1f} times the {most} observed; the law is extrapolated."
-    if value < smallest * (1 - 1e-9):
-        return f"the {what} is below the {least} observed ({smallest:g}); the law is extrapolated."
-    return ""

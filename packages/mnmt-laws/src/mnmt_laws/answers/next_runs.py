@@ -99,14 +99,15 @@ def runs_for(fit: LawFit, mixtures: Array, *, runs: int = 3) -> Design | None:
         mixtures: (refits, sources) the best mixture of each refit.
         runs: How many.
     """
-    if len(mixtures) < _FEWEST_REFITS:
+    known = mixtures[np.isfinite(mixtures).all(axis=1)]
+    if len(known) < _FEWEST_REFITS:
         return None
-    low, high = bounds_of(mixtures)
+    low, high = bounds_of(known)
     widest = int(np.argmax(high - low))
     try:
         return _propose(
             fit, f"best weight of {fit.sources[widest]}", mixtures[:, widest], default_candidates(fit),
-            runs=runs, cost=None, budget=math.inf, per="cost",
+            runs=runs, cost=None, budget=math.inf, per="run",
         )  # fmt: skip
     except ArgumentError:  # the weight does not vary over the refits
         return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnmt_laws.answers.arguments import (
     check_least_weight,
@@ -24,7 +25,7 @@ from mnmt_laws.answers.best_mixture import (
     sign_of,
 )
 from mnmt_laws.answers.doubts import doubts_about
-from mnmt_laws.answers.frontier import extrapolation
+from mnmt_laws.answers.extrapolation import extrapolation
 from mnmt_laws.answers.next_runs import Design, runs_for
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
@@ -191,19 +192,20 @@ def _recommendation(
     predicted = fit.evaluator.predict_points(fit.draws, **at_best)[..., 0]
     estimate = fit.evaluator.predict_points(fit.parameters, **at_best)[0, :, 0]
     loss = sign_of(fit) * (predicted @ np.array(list(shares.values())))
-    doubts = doubts_about(fit, refits)
+    known = np.isfinite(costs)
+    doubts = doubts_about(fit, refits[known])
     return Recommendation(
         size=predictors.get("size"),
-        size_interval=_interval(sizes),
+        size_interval=_interval(sizes, known),
         tokens=predictors.get("tokens"),
-        tokens_interval=_interval(lengths),
+        tokens_interval=_interval(lengths, known),
         budget=budget,
         preference=shares,
         weights=mixture,
-        weight_intervals=named_bounds(sources, refits),
+        weight_intervals=named_bounds(sources, refits[known]),
         predicted=dict(zip(tasks, estimate.tolist(), strict=True)),
         predicted_intervals=named_bounds(tasks, predicted),
-        regret=_regret(loss, costs),
+        regret=_regret(loss[known], costs[known]),
         doubts=doubts,
         next_runs=runs_for(fit, refits) if doubts else None,
         warnings=(*extrapolation(fit, mixture, **predictors), *ends),
@@ -221,9 +223,9 @@ def named_bounds(names: list[str], draws: Array) -> dict[str, Interval]:
     return {name: (float(low[index]), float(high[index])) for index, name in enumerate(names)}
 
 
-def _interval(draws: Array | None) -> Interval:
+def _interval(draws: Array | None, known: NDArray[np.bool_]) -> Interval:
     """Return the 95% interval of (refits,) numbers; NaN where there are none."""
-    if draws is None or not len(draws):
+    if draws is None or not known.any():
         return _UNKNOWN
-    low, high = bounds_of(draws[:, None])
+    low, high = bounds_of(draws[known][:, None])
     return float(low[0]), float(high[0])

@@ -20,8 +20,9 @@ _MAX_POINTS = 2000  # points of a lattice
 _LATTICE_TASKS = 4
 _FINEST = 1e-9  # radius at which a search ends
 _SAMPLED = 11  # base-two logarithm of the points where a lattice would be too coarse
-_FEW = 128  # mixtures to begin with where each is tried with several numbers, or costs much
+_FEW = 64  # mixtures to begin with where each is tried with several numbers, or costs much
 _NUM_LEVELS = 45  # of the free number, to begin with
+_FEW_LEVELS = 23  # where each costs much
 _SHARPNESS = (0.1, 0.01, 0.001)
 
 
@@ -100,7 +101,8 @@ def minimise_on_simplex(
                 _sharpened(cost, smooth, sharpness), best, cost, num_tasks, least, span, rounds=rounds
             )
         radius = 1e-3 if smooth else 0.0
-    best = _refine(cost, best, radius, num_tasks, least, span)
+    finest = _FINEST if smooth is None else 100 * _FINEST
+    best = _refine(cost, best, radius, num_tasks, least, span, finest=finest)
     return best, np.broadcast_to(cost(best[:, None, :])[:, 0], (count,))
 
 
@@ -109,11 +111,18 @@ def _sharpened(cost: Cost, smooth: Callable[[Array, float], Array] | None, sharp
 
 
 def _refine(
-    cost: Cost, best: Array, radius: float, num_tasks: int, least: float, span: tuple[float, float] | None
+    cost: Cost,
+    best: Array,
+    radius: float,
+    num_tasks: int,
+    least: float,
+    span: tuple[float, float] | None,
+    *,
+    finest: float,
 ) -> Array:
     """Return the best of ever smaller neighbourhoods of points."""
     offsets, shrink = _neighbourhood(num_tasks, span)
-    while radius > _FINEST and len(offsets) > 1:
+    while radius > finest and len(offsets) > 1:
         near = best[:, None, :] + radius * offsets
         near[..., :num_tasks] = _move_inside(near[..., :num_tasks], least)
         if span is not None:
@@ -129,18 +138,19 @@ def _start(num_tasks: int, least: float, span: tuple[float, float] | None, *, fe
     points = simplex_points(num_tasks, least, most=_FEW if few or span else _MAX_POINTS)
     if span is None:
         return points
-    levels = np.linspace(*span, _NUM_LEVELS)
+    levels = np.linspace(*span, _FEW_LEVELS if few else _NUM_LEVELS)
     repeated = np.repeat(points, len(levels), axis=0)
     return np.column_stack([repeated, np.tile(levels, len(points))])
 
 
 def _spacing(num_tasks: int, span: tuple[float, float] | None, *, few: bool) -> float:
     """Return the distance of neighbours in the first spread, as a share of the simplex's sides."""
+    level = 1.0 / (_FEW_LEVELS if few else _NUM_LEVELS)
     if num_tasks == 1:
-        return 1.0 / _NUM_LEVELS
+        return level
     most = _FEW if few or span else _MAX_POINTS
     apart = float(most ** (-1.0 / (num_tasks - 1)))
-    return apart if span is None else max(apart, 1.0 / _NUM_LEVELS)
+    return apart if span is None else max(apart, level)
 
 
 def _move_inside(points: Array, least: float) -> Array:

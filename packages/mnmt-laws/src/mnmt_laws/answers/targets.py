@@ -21,7 +21,7 @@ from mnmt_laws.answers.best_mixture import (
     RunCost,
     sign_of,
 )
-from mnmt_laws.answers.frontier import extrapolation
+from mnmt_laws.answers.extrapolation import extrapolation
 from mnmt_laws.answers.needed_sizes import (
     LARGEST,
     minimise_maximum,

@@ -12,7 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mnmt_laws.answers.comparison import compare as compare_laws
-from mnmt_laws.cli.console import print_frame, print_json, warn
+from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
 from mnmt_laws.cli.options import (
     DEFAULT_FIT,
     DEFAULT_TABLE,
@@ -58,7 +58,7 @@ def collect(runs: Path, *, out: Annotated[Path, Out], as_json: Json = False) -> 
         print_json({"output": str(out), "rows": rows, "runs": count, "warnings": collected.warnings})
         return
     warn(collected.warnings)
-    print(f"{out}: {rows} rows of {count} runs")
+    wrote(f"{out}: {rows} rows of {count} runs")
 
 
 def fit(
@@ -83,6 +83,7 @@ def fit(
     fitted = fit_observations(observe_table(source, table), law, fitting)
     if out is not None:
         save_fit(fitted, out)
+        wrote(out)
     if as_json:
         print_json(fit_document(fitted))
         return
@@ -111,6 +112,7 @@ def compare(
     result = compare_laws(observations, objective=fitting.objective, uncertainty=fitting.method)
     if figure is not None:
         save(draw_comparison(result.table), figure)
+        wrote(figure)
     if as_json:
         constancy = [asdict(claim) for claim in result.constancy]
         document = {"verdict": result.verdict, "best": result.best, "laws": result.table}
@@ -165,7 +167,7 @@ def report(
     for line in written.findings[:_PRINTED_FINDINGS]:
         print(f"- {line}")
     warn(written.warnings)
-    print(f"{written.index}")
+    wrote(written.index)
 
 
 def _print_stage(start: float, stage: str) -> None:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 from cyclopts import App, CycloptsError
+
+_NUMBER = re.compile(r"(?<![\w-])-?\d[\d.,]*(?:e[+-]?\d+)?")
+_MOST_NAMED = 8
+
+_warnings: list[str] = []
+_paths: list[str] = []
 
 
 def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoReturn:
@@ -19,9 +26,14 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
 
     The exit status is 0 on success, 2 after a mistake in the arguments, one of `errors` or a file that
     cannot be read or written, 130 after Ctrl-C. A reader that closes the pipe early (`| head`) is no mistake.
+    Anything else is a bug of ours and keeps its traceback. Warnings come after the answer, and the paths of
+    files that were written after them.
     """
+    _warnings.clear()
+    _paths.clear()
     try:
         app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
+        _print_end()
     except KeyboardInterrupt:
         _leave(prog, "interrupted", status=130)
     except BrokenPipeError:
@@ -40,8 +52,63 @@ def _leave(prog: str, message: str, *, status: int) -> NoReturn:
     sys.exit(status)
 
 
+def warn(warnings: Iterable[str]) -> None:
+    """Print a line for each warning to stderr when the command ends; tasks that share one share its line."""
+    _warnings.extend(warnings)
+
+
+def wrote(path: object) -> None:
+    """Print the path of a file that was written when the command ends, after the warnings."""
+    _paths.append(str(path))
+
+
+def _print_end() -> None:
+    sys.stdout.flush()
+    for line in group_warnings(_warnings):
+        print(f"warning: {line}", file=sys.stderr)
+    sys.stderr.flush()
+    for path in _paths:
+        print(path)
+
+
+def group_warnings(warnings: Iterable[str]) -> list[str]:
+    """Return each warning once; those of several tasks that differ in the task and numbers alone as one line.
+
+    `en-de: no run at weight 1.` and the same of `en-zh` become `en-de, en-zh: no run at weight 1.`
+    """
+    groups: dict[str, list[str]] = {}
+    for line in dict.fromkeys(warnings):
+        task, text = _split(line)
+        groups.setdefault(_NUMBER.sub("#", text) if task else text, []).append(line)
+    return [_joined(lines) for lines in groups.values()]
+
+
+def _joined(lines: list[str]) -> str:
+    tasks, texts = zip(*(_split(line) for line in lines), strict=True)
+    if len(lines) == 1:
+        return lines[0]
+    if len(set(texts)) == 1:
+        return f"{_listed(tasks)}: {texts[0]}"
+    return f"{lines[0]} Likewise, with numbers of their own: {_listed(tasks[1:])}."
+
+
+def _split(line: str) -> tuple[str, str]:
+    """Return the task (and perhaps its weight) that a warning begins with, and the rest."""
+    task, colon, text = line.partition(": ")
+    return (task, text) if colon else ("", line)
+
+
+def _listed(tasks: Sequence[str]) -> str:
+    names = list(dict.fromkeys(tasks))
+    if len(names) <= _MOST_NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
+
+
 def print_json(document: Mapping[str, Any]) -> None:
     """Print a document and nothing else; NaN and infinities, which JSON does not know, become null."""
+    _warnings.clear()  # they are in the document
+    _paths.clear()
     print(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -56,12 +123,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def warn(warnings: Iterable[str]) -> None:
-    """Print a line for each warning to stderr."""
-    for line in dict.fromkeys(warnings):
-        print(f"warning: {line}", file=sys.stderr)
 
 
 def print_frame(frame: pd.DataFrame, formats: Mapping[str, str]) -> None:

@@ -5,36 +5,43 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from mnmt_laws.answers.best_mixture import LEAST_WEIGHT
+from mnmt_laws.answers.best_mixture import FLOPS_PER_TOKEN_PARAMETER, LEAST_WEIGHT
+from mnmt_laws.answers.extrapolation import tests_behind
 from mnmt_laws.answers.frontier import frontier as predict_frontier
 from mnmt_laws.answers.next_runs import design as design_runs
-from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
-from mnmt_laws.answers.targets import SmallestSize, TargetMixture, meet_targets, smallest_size
-from mnmt_laws.cli.console import print_frame, print_json, warn
+from mnmt_laws.answers.study_toml import runs_of, studies_of
+from mnmt_laws.answers.targets import meet_targets, smallest_budget, smallest_size
+from mnmt_laws.cli.answer_text import Answer, design_lines, format_answer, study_of
+from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
 from mnmt_laws.cli.options import (
     DEFAULT_FIT,
     DEFAULT_TABLE,
     Figure,
     FitConfig,
     Json,
+    Out,
     Positive,
     TableConfig,
     fit_observations,
     observe_table,
 )
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.style import format_size, save
 from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws.tables.observations import Observations
 
-CapacityLaw = Literal["capacity", "linear-capacity", "simplex-capacity"]
+Size = Annotated[float | None, Parameter(validator=Number(gt=0))]
+Toml = Annotated[bool, Parameter("--toml", negative="")]
+BaseStudy = Annotated[Path | None, Parameter("--study")]
 
 _PRINTED_POINTS = 13  # about as many points of a frontier are printed as a table
 
@@ -42,102 +49,193 @@ _PRINTED_POINTS = 13  # about as many points of a frontier are printed as a tabl
 def frontier(
     source: Path | None = None,
     *,
-    size: Positive,
-    law: CapacityLaw = "capacity",
+    size: Size = None,
+    tokens: Size = None,
+    law: LawName | None = None,
     table: TableConfig = DEFAULT_TABLE,
     fitting: FitConfig = DEFAULT_FIT,
     figure: Figure = None,
     as_json: Json = False,
 ) -> None:
-    """Predict the loss of every task over the mixtures, at one size.
+    """Predict the loss of every task over the mixtures, at one size and training length.
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
         size: The number of parameters N; any size.
-        law: How the effective size depends on the mixture.
+        tokens: The training length D, target tokens of all tasks, for laws that know it.
+        law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens`
+            `length-full`; for more than two sources `simplex-capacity` and `simplex-share`.
         table: What is analysed.
         fitting: How it is fitted.
-        figure: Draw the frontier of two tasks to this `.svg`, `.png` or `.pdf` file.
+        figure: Draw the frontier of two tasks to this `.svg`, `.png`, `.pdf` or `.html` file.
         as_json: Print JSON only.
     """
-    fitted = fit_observations(observe_table(source, table), law, fitting)
-    result = predict_frontier(fitted, size=size)
+    observations = observe_table(source, table)
+    name = _law_of(observations, law, length=tokens is not None)
+    _check_model(name, size=size, tokens=tokens)
+    fitted = fit_observations(observations, name, fitting)
+    result = predict_frontier(fitted, size=size, tokens=tokens)
     if figure is not None:
-        if len(fitted.tasks) != 2:
+        if len(fitted.tasks) != 2 or size is None:
             raise TableError(f"--figure draws two tasks, but the table has {len(fitted.tasks)}.")
-        save(draw_frontier(fitted, sizes=[size]), figure)
+        length = {} if tokens is None else {"tokens": tokens}
+        save(draw_frontier(fitted, sizes=[size], **length), figure)
+        wrote(figure)
+    weights = {name: result.weight[index].to_numpy() for index, name in enumerate(fitted.sources)}
     if as_json:
-        names = ("weight", "value", "lower", "upper")
+        names = ("value", "lower", "upper")
         tasks = {
-            task: {name: result[name].sel(task=task).to_numpy() for name in names} for task in fitted.tasks
+            task: {
+                **({"weight": weights[task]} if task in weights else {}),
+                **{name: result[name].sel(task=task).to_numpy() for name in names},
+            }
+            for task in fitted.tasks
         }
+        mixtures = {} if fitted.sources == fitted.tasks else {"sources": weights}
+        document = {"size": size, "tokens": tokens, "law": fitted.law.name, "tasks": tasks, **mixtures}
         efficient = result.efficient.to_numpy().tolist()
-        print_json({"size": size, "tasks": tasks, "efficient": efficient, "warnings": fitted.warnings})
+        print_json({**document, "efficient": efficient, "warnings": fitted.warnings})
         return
     step = max(1, result.sizes["point"] // _PRINTED_POINTS)
-    columns = {
-        f"{name} {task}": result[name].sel(task=task).to_numpy()[::step]
-        for name in ("weight", "value")
-        for task in fitted.tasks
-    }
+    columns = {f"weight {name}": values[::step] for name, values in weights.items()}
+    columns |= {f"value {task}": result.value.sel(task=task).to_numpy()[::step] for task in fitted.tasks}
     print_frame(pd.DataFrame(columns), dict.fromkeys(columns, "{:.4f}"))
+    _print_back_tests(fitted, size=size, tokens=tokens)
     warn(fitted.warnings)
 
 
 def recommend(
     source: Path | None = None,
     *,
-    size: Positive | None = None,
+    size: Size = None,
+    tokens: Size = None,
+    budget: Size = None,
     prefer: str | None = None,
     targets: str | None = None,
-    least_weight: Positive = LEAST_WEIGHT,
-    law: CapacityLaw = "capacity",
+    least_weight: Annotated[float, Parameter(validator=Number(gte=0))] = LEAST_WEIGHT,
+    flops_per_token_parameter: Positive = FLOPS_PER_TOKEN_PARAMETER,
+    law: LawName | None = None,
+    toml: Toml = False,
+    study: BaseStudy = None,
     table: TableConfig = DEFAULT_TABLE,
     fitting: FitConfig = DEFAULT_FIT,
     as_json: Json = False,
 ) -> None:
     """Recommend the weights of the tasks, for a preference or to meet targets.
 
-    With targets and no size, the answer is the smallest size that meets them.
+    With a budget, size and training length are recommended as well. With targets and no size, the answer is
+    the smallest size that meets them, and for laws that know the training length, without tokens either, the
+    least compute.
 
     Args:
         source: A run table of two tasks or more, or a folder of run records.
         size: The number of parameters N; any size.
+        tokens: The training length D, target tokens of all tasks, for laws that know it.
+        budget: The FLOPs of the run, in place of size or tokens or both.
         prefer: How much each task's loss matters, as in `en-de:2,en-zh:1`. By default all matter equally.
         targets: The loss that each task should reach, as in `en-de:0.9,en-zh:1.2`. Takes the place of a
             preference.
         least_weight: The smallest weight that a task may get.
-        law: How the effective size depends on the mixture.
+        flops_per_token_parameter: What a run costs: C = 6 N D.
+        law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens` or
+            `--budget` `length-full`; for more than two sources `simplex-capacity` and `simplex-share`.
+        toml: Print the TOML of a study that trains the answer, and nothing else.
+        study: The study file whose sections and sizes the TOML takes over.
         table: What is analysed.
         fitting: How it is fitted.
         as_json: Print JSON only.
     """
-    _check_options(size, prefer, targets)
+    _check_options(size, budget, prefer, targets, law)
     observations = observe_table(source, table)
     preference = None if prefer is None else _parse_preference(prefer, observations.tasks)
     losses = {} if targets is None else _parse_numbers(targets, observations.tasks, "--targets")
-    fitted = fit_observations(observations, law, fitting)
-    answer: Recommendation | TargetMixture | SmallestSize
-    if size is None:
-        answer = smallest_size(fitted, targets=losses, least_weight=least_weight)
-    elif losses:
-        answer = meet_targets(fitted, size=size, targets=losses, least_weight=least_weight)
+    name = _law_of(observations, law, length=tokens is not None or budget is not None)
+    if budget is None and not losses:
+        _check_model(name, size=size, tokens=tokens)
+    fitted = fit_observations(observations, name, fitting)
+    shared: dict[str, Any] = {"least_weight": least_weight}
+    rate = {"flops_per_token_parameter": flops_per_token_parameter}
+    answer: Answer
+    if losses and size is None:
+        by_length = fitted.law.knows_length and tokens is None
+        answer = (
+            smallest_budget(fitted, targets=losses, **rate, **shared)
+            if by_length
+            else smallest_size(fitted, tokens=tokens, targets=losses, **shared)
+        )
+    elif losses and size is not None:
+        answer = meet_targets(fitted, size=size, tokens=tokens, targets=losses, **shared)
     else:
-        answer = recommend_mixture(fitted, size=size, preference=preference, least_weight=least_weight)
+        answer = recommend_mixture(
+            fitted, size=size, tokens=tokens, budget=budget, preference=preference, **rate, **shared
+        )
     warnings = (*fitted.warnings, *answer.warnings)
     if as_json:
-        print_json({**asdict(answer), "warnings": warnings})
+        next_runs = getattr(answer, "next_runs", None)
+        document = {key: value for key, value in asdict(answer).items() if key != "next_runs"}
+        runs = {} if next_runs is None else {"next_runs": next_runs.runs}
+        print_json({**document, **runs, "law": fitted.law.name, "warnings": warnings})
         return
-    for line in _format_answer(answer, fitted):
-        print(line)
+    if toml:
+        print(study_of(answer, fitted, study), end="")
+    else:
+        for line in format_answer(answer, fitted):
+            print(line)
+        _print_back_tests(fitted, size=answer.size, tokens=answer.tokens)
     warn(warnings)
 
 
-def _check_options(size: float | None, prefer: str | None, targets: str | None) -> None:
+def _law_of(observations: Observations, law: LawName | None, *, length: bool) -> LawName:
+    """Return the law that was named, or the one that suits the question and the number of sources."""
+    name = law or _default_law(observations, length=length)
+    if not LAWS[name].knows_mixture:
+        raise TableError(
+            f"--law {name}: predicts no other mixtures than those trained; choose capacity, length-full, "
+            "simplex-share or another law of mixtures."
+        )
+    return name
+
+
+def _check_model(law: LawName, *, size: float | None, tokens: float | None) -> None:
+    """Refuse a size or a length that is missing or superfluous, before anything is computed."""
+    for name, value in (("size", size), ("tokens", tokens)):
+        if value is None and name in LAWS[law].predictors:
+            raise TableError(f"give --{name}: the {law} law predicts from it.")
+        if value is not None and name not in LAWS[law].predictors:
+            raise TableError(f"leave out --{name}: the {law} law does not know it.")
+
+
+def _default_law(observations: Observations, *, length: bool) -> LawName:
+    try:
+        many = bool(observations.mixtures.gt(0).any().sum() > 2)
+    except TableError:  # without mixtures only the task's own weight is known
+        many = False
+    if length:
+        return "simplex-share" if many else "length-full"
+    return "simplex-capacity" if many else "capacity"
+
+
+def _print_back_tests(fitted: LawFit, *, size: float | None, tokens: float | None) -> None:
+    """Print the error of the back-tests behind an answer that extrapolates."""
+    for test in tests_behind(fitted, size=size, tokens=tokens):
+        print(f"back-test: {test.describe()}")
+
+
+def _check_options(
+    size: float | None, budget: float | None, prefer: str | None, targets: str | None, law: LawName | None
+) -> None:
     if prefer is not None and targets is not None:
         raise TableError("--prefer and --targets are two questions; give one of them.")
-    if size is None and targets is None:
-        raise TableError("give --size, for the best weights at a size, or --targets, for the smallest size.")
+    if budget is not None and targets is not None:
+        raise TableError(
+            "--budget and --targets: give one; without --size, --targets finds the least budget."
+        )
+    sizeless = law is not None and "size" not in LAWS[law].predictors
+    if size is None and targets is None and budget is None and not sizeless:
+        raise TableError(
+            "give --size, for the best weights at a size, or --targets, for the smallest size, or --budget, "
+            "for the best size, length and weights."
+        )
 
 
 def _parse_numbers(text: str, tasks: list[str], option: str) -> dict[str, float]:
@@ -173,54 +271,6 @@ def _example(tasks: list[str]) -> str:
     return ",".join(f"{task}:1" for task in tasks)
 
 
-def _format_answer(answer: Recommendation | TargetMixture | SmallestSize, fitted: LawFit) -> list[str]:
-    metric, unit = fitted.observations.metric, fitted.observations.unit
-    if isinstance(answer, Recommendation):
-        return _format_recommendation(answer, metric, unit)
-    if isinstance(answer, TargetMixture):
-        return _format_target_mixture(answer, metric, unit)
-    return _format_smallest_size(answer)
-
-
-def _format_recommendation(answer: Recommendation, metric: str, unit: str) -> list[str]:
-    lines = [
-        f"{task}: weight {weight:.3f}{_range(answer.weight_intervals[task], '.3f')}, predicted {metric} "
-        f"{answer.predicted[task]:.4f}{_range(answer.predicted_intervals[task], '.4f')} {unit}"
-        for task, weight in answer.weights.items()
-    ]
-    return lines if math.isnan(answer.regret) else [*lines, f"expected regret: {answer.regret:.2g} {unit}"]
-
-
-def _range(interval: tuple[float, float], pattern: str) -> str:
-    low, high = interval
-    return "" if math.isnan(low) else f" ({low:{pattern}} to {high:{pattern}})"
-
-
-def _format_target_mixture(answer: TargetMixture, metric: str, unit: str) -> list[str]:
-    lines = []
-    for task, weight in answer.weights.items():
-        line = f"{task}: weight {weight:.3f}, predicted {metric} {answer.predicted[task]:.4f} {unit}"
-        probability = answer.probability.get(task, math.nan)
-        if not math.isnan(probability):
-            line += f", target {answer.targets[task]:g} met with probability {probability:.0%}"
-        lines.append(line)
-    if not math.isnan(answer.probability_of_all):
-        lines.append(f"all targets: probability {answer.probability_of_all:.0%}")
-    return [*lines, answer.reason] if answer.reason else lines
-
-
-def _format_smallest_size(answer: SmallestSize) -> list[str]:
-    if answer.reason:
-        return [answer.reason]
-    line = f"smallest size: {format_size(answer.size)} parameters"
-    if not math.isnan(answer.interval[0]):
-        low, high = (format_size(end) if math.isfinite(end) else "∞" for end in answer.interval)
-        share = answer.infeasible_share
-        infeasible = f"; in {share:.0%} of the refits no size is enough" if share > 0 else ""
-        line += f" (95%: {low} to {high}{infeasible})"
-    return [line, *(f"{task}: weight {weight:.3f}" for task, weight in answer.weights.items())]
-
-
 def design(
     source: Path | None = None,
     *,
@@ -228,10 +278,13 @@ def design(
     runs: Annotated[int, Parameter(validator=Number(gte=1))] = 3,
     budget: Positive = math.inf,
     flops_per_parameter: Positive | None = None,
+    flops_per_token_parameter: Positive | None = None,
     per: Literal["cost", "run"] = "cost",
-    law: CapacityLaw = "capacity",
+    law: LawName | None = None,
     table: TableConfig = DEFAULT_TABLE,
     fitting: FitConfig = DEFAULT_FIT,
+    out: Annotated[Path | None, Out] = None,
+    study: BaseStudy = None,
     figure: Figure = None,
     as_json: Json = False,
 ) -> None:
@@ -241,29 +294,48 @@ def design(
         source: A run table of two tasks or more, or a folder of run records.
         quantity: What should become more certain: `loss:TASK@size=1e9,p=0.3`, `fraction:TASK@p=0.1`,
             `weight:TASK@size=1e9` (the best weight), `limit:TASK`, `exponent:TASK` or
-            `size:TASK=0.9,TASK=1.1` (the smallest size that meets targets).
+            `size:TASK=0.9,TASK=1.1` (the smallest size that meets targets). For a law that knows the training
+            length, `tokens=1e10` follows the size, as in `size:TASK=0.9@tokens=1e10`.
         runs: How many runs to propose.
         budget: The most FLOPs that all of them may cost.
         flops_per_parameter: The cost of a run for each of its parameters. By default it follows from the
             columns `flops` or `tokens` of the table.
+        flops_per_token_parameter: The same for each parameter and token, for laws that know the length.
         per: Compare runs by the certainty they add for their `cost`, or for each `run` whatever it costs.
-        law: How the effective size depends on the mixture.
+        law: How losses depend on size, length and mixture. By default `capacity`, or where the quantity names
+            tokens `length-full`; for more than two sources `simplex-capacity` and `simplex-share`.
         table: What is analysed.
         fitting: How it is fitted.
-        figure: Draw trained and proposed runs to this `.svg`, `.png` or `.pdf` file.
+        out: Write the study that trains these runs to this `.toml` file; what one grid of sizes × mixtures
+            cannot hold goes to files beside it.
+        study: The study file whose sections and sizes the written one takes over.
+        figure: Draw trained and proposed runs to this `.svg`, `.png`, `.pdf` or `.html` file.
         as_json: Print JSON only.
     """
-    fitted = fit_observations(observe_table(source, table), law, fitting)
-    scale = flops_per_parameter
-    cost = None if scale is None else lambda size: scale * size
+    observations = observe_table(source, table)
+    fitted = fit_observations(observations, _law_of(observations, law, length="tokens=" in quantity), fitting)
+    scale = flops_per_token_parameter if fitted.law.knows_length else flops_per_parameter
+    cost = None if scale is None else lambda *model: scale * math.prod(model)
     result = design_runs(fitted, quantity=quantity, runs=runs, cost=cost, budget=budget, per=per)
     if figure is not None:
         save(draw_design(result, fitted.observations, task=fitted.tasks[0]), figure)
+        wrote(figure)
+    if out is not None:
+        _write_studies(fitted, runs_of(result.runs), design_lines(result, fitted), out, study)
     if as_json:
         document = {key: getattr(result, key) for key in ("quantity", "std", "method", "runs", "candidates")}
-        print_json({**document, "warnings": fitted.warnings})
+        print_json({**document, "law": fitted.law.name, "warnings": fitted.warnings})
         return
     print(f"{result.quantity}: standard deviation now {result.std:.3g}")
     rows = result.runs.assign(size=[format_size(size) for size in result.runs["size"]])
     print_frame(rows, {"cost": "{:.3g}", "total_cost": "{:.3g}", "std": "{:.3g}", "share": "{:.0%}"})
     warn(fitted.warnings)
+
+
+def _write_studies(fitted: LawFit, runs: list[Any], notes: list[str], out: Path, base: Path | None) -> None:
+    if out.suffix != ".toml":
+        raise ArgumentError(f"--out {out}: must end in .toml.")
+    for number, study in enumerate(studies_of(fitted, runs, notes=notes, base=base), start=1):
+        path = out if number == 1 else out.with_stem(f"{out.stem}-{number}")
+        path.write_text(study.text, encoding="utf-8")
+        wrote(path)

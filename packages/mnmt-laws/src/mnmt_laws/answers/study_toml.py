@@ -1,0 +1,192 @@
+"""Study files (TOML) of runs to train: what mnmt-model's sweep reads."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mnmt_laws.answers.candidates import Candidate
+from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.law_fit import LawFit
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_HEADER = re.compile(r"\s*\[\[?\s*([\w.\"' -]+?)\s*\]\]?\s*(#.*)?$")
+_RUN = re.compile(r"([^_]+)_.+_seed\d+")  # SIZE_TASK-WEIGHT_…_seedN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """The text of a study file, one grid of sizes × mixtures."""
+
+    text: str
+    runs: int
+    """How many runs it holds."""
+
+
+def round_mixture(weights: Mapping[str, float], digits: int = 3) -> dict[str, float]:
+    """Return weights of few digits that sum to exactly 1; those that round to 0 are left out."""
+    units = 10**digits
+    scaled = np.array(list(weights.values()), float) / math.fsum(weights.values()) * units
+    whole = np.floor(scaled).astype(int)
+    order = np.argsort(whole - scaled, kind="stable")
+    whole[order[: units - int(whole.sum())]] += 1
+    return {name: int(count) / units for name, count in zip(weights, whole, strict=True) if count}
+
+
+def mixture_line(weights: Mapping[str, float]) -> str:
+    """Return a mixture as options and run tables take it: `en-de:0.412,en-zh:0.588`."""
+    return ",".join(f"{name}:{weight:g}" for name, weight in round_mixture(weights).items())
+
+
+def mixture_toml(weights: Mapping[str, float]) -> str:
+    """Return a mixture as a study takes it: `{ en-de = 0.412, en-zh = 0.588 }`."""
+    return _inline(round_mixture(weights))
+
+
+def studies_of(
+    fit: LawFit, runs: Sequence[Candidate], *, notes: Sequence[str] = (), base: Path | None = None
+) -> tuple[Study, ...]:
+    """Return the studies that train some runs, each a grid of sizes × mixtures, and together no others.
+
+    The runs get seeds that the table does not have, so that none counts as trained. Sizes are called as the
+    runs of the table, or `n9456` after their parameters. Without `base` they are empty, and need the shapes
+    of the models.
+
+    Args:
+        fit: The fit whose table the runs extend.
+        runs: Sizes, mixtures and training lengths; a run that occurs twice gets two seeds.
+        notes: Lines of comment at the top.
+        base: The study file that the table's runs came from: its other sections and the shapes of its sizes
+            are taken over.
+
+    Raises:
+        TableError: If `base` cannot be read.
+    """
+    study = {} if base is None else _read(base)
+    known = dict(study.get("sweep", {}).get("sizes", {}))
+    sizes = {run[::2]: _size(fit, run, known) for run in runs}
+    grids = _grids([(sizes[run[::2]][0], mixture_toml(run.mixture)) for run in runs])
+    seed = int(np.nanmax(fit.observations.frame["seed"].to_numpy(float), initial=0))
+    heading = "\n".join(f"# {line}" for line in notes)
+    rest = f'name = "{study.get("name", "next-runs")}"' if base is None else _without_sweep(base)
+    shapes = dict(sizes.values())
+    return tuple(
+        _study(heading, rest, {name: shapes[name] for name in names}, mixtures, seed, times)
+        for names, mixtures, times in grids
+    )
+
+
+def _study(
+    heading: str, rest: str, shapes: Mapping[str, str], mixtures: Sequence[str], seed: int, times: int
+) -> Study:
+    lines = [*([heading] if heading else []), rest.strip(), "", "[sweep]"]
+    lines += [f"seeds = [{', '.join(str(seed + number) for number in range(1, times + 1))}]", ""]
+    lines += ["[sweep.sizes]", *(f"{_key(name)} = {shape}" for name, shape in shapes.items()), ""]
+    lines += ["[sweep.fit]", f"sizes = [{', '.join(_value(name) for name in shapes)}]"]
+    lines += ["mixtures = [", *(f"    {mixture}," for mixture in mixtures), "]"]
+    return Study(text="\n".join(lines) + "\n", runs=len(shapes) * len(mixtures) * times)
+
+
+def _grids(cells: Sequence[tuple[str, str]]) -> list[tuple[list[str], list[str], int]]:
+    """Return grids (sizes, mixtures, seeds) that hold each cell as often as it occurs."""
+    counts: dict[str, dict[str, int]] = {}
+    for size, mixture in cells:
+        row = counts.setdefault(size, {})
+        row[mixture] = row.get(mixture, 0) + 1
+    grids: dict[tuple[frozenset[str], int], list[str]] = {}
+    for size, row in counts.items():
+        for times in sorted(set(row.values())):
+            mixtures = frozenset(mixture for mixture, count in row.items() if count == times)
+            grids.setdefault((mixtures, times), []).append(size)
+    return [(sizes, sorted(mixtures), times) for (mixtures, times), sizes in grids.items()]
+
+
+def _size(fit: LawFit, run: Candidate, known: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """Return the name of a run's size in a study, and what it sets, as TOML."""
+    rows = fit.observations.frame
+    near = rows if run.size is None else rows[np.isclose(rows["size"], run.size, rtol=1e-6)]
+    names = [match[1] for name in near["run"] for match in [_RUN.fullmatch(str(name))] if match]
+    trained = run.size is None or len(near) > 0
+    name = names[0] if names else "model" if run.size is None else f"n{run.size:.0f}"
+    shape = dict(known.get(name, {}))
+    todo = "" if shape else "  # as in your study" if trained else "  # give d_model, d_ff, …"
+    if run.size is not None:
+        todo = f"  # {run.size:,.0f} parameters{todo.replace('  # ', ': ')}"
+    if run.tokens is not None:
+        steps = _steps(fit, run.tokens)
+        name = f"{name}-{f's{steps}' if steps else f't{run.tokens:.3g}'.replace('+', '')}"
+        shape |= {"steps": steps} if steps else {}
+        todo += "" if steps else f"; train on {run.tokens:,.0f} tokens"
+    return name, (_inline(shape) if shape else "{}") + todo
+
+
+def _steps(fit: LawFit, tokens: float) -> int:
+    """Return the steps of so many tokens, by the table's steps and tokens; 0 where it does not know them."""
+    rows = fit.observations.frame
+    each = float((rows["tokens"] / rows["step"]).median()) if "step" in rows else math.nan
+    return round(tokens / each) if each > 0 and math.isfinite(each) else 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TableError(
+            f"{path}: is no study file ({error}); give the TOML that trained the runs."
+        ) from None
+
+
+def _without_sweep(path: Path) -> str:
+    """Return the text of a study without its [sweep] tables."""
+    lines, inside = [], False
+    for line in path.read_text(encoding="utf-8").splitlines():
+        header = _HEADER.fullmatch(line)
+        if header:
+            inside = header[1].split(".")[0] == "sweep"
+        if not inside:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _inline(table: Mapping[str, Any]) -> str:
+    return f"{{ {', '.join(f'{_key(name)} = {_value(value)}' for name, value in table.items())} }}"
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    """Return a value of TOML."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, Mapping):
+        return _inline(value)
+    if isinstance(value, list):
+        return f"[{', '.join(_value(item) for item in value)}]"
+    return repr(value)
+
+
+def runs_of(design_runs: pd.DataFrame) -> list[Candidate]:
+    """Return the proposed runs of a design as candidates."""
+    return [
+        Candidate(row.get("size"), _weights(row["mixture"]), row.get("tokens"))
+        for row in design_runs.to_dict("records")
+    ]
+
+
+def _weights(text: str) -> dict[str, float]:
+    """Return the weights of a proposed mixture, which are rounded and need not sum to 1."""
+    items = (item.rsplit(":", 1) for item in text.split(","))
+    return {name: float(weight) for name, weight in items}
