@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Perturbation, TaskLaw, read_table, simulate
+from mnmt_laws import Perturbation, ResidualBootstrap, TaskLaw, fit, read_table, simulate
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.report.analysis import Analysis, analyse
 from mnmt_laws.report.figures import draw_figures
@@ -120,6 +120,42 @@ def chrf_analysis(small_table: pd.DataFrame) -> Analysis:
 @pytest.fixture(scope="session")
 def three_analysis(three_table: pd.DataFrame) -> Analysis:
     return analyse_table(three_table)
+
+
+@pytest.fixture(scope="session")
+def length_analysis() -> Analysis:
+    """Two tasks trained for three lengths, read by a law that knows the length."""
+    rows = [
+        {
+            "size": size,
+            "tokens": tokens,
+            "task": task,
+            "weight": weight,
+            "metric": "loss",
+            "run": f"{size} {tokens} {p}",
+        }
+        for size in SIZES
+        for tokens in (1e6, 4e6, 1.6e7)
+        for p in (0.2, 0.5, 0.8)
+        for task, weight in (("aa", p), ("bb", 1 - p))
+    ]
+    table = pd.DataFrame(rows)
+    terms = (
+        40 * (table["weight"] ** 0.7 * table["size"]) ** -0.45
+        + 90 * (table["weight"] * table["tokens"]) ** -0.4
+    )
+    noise = np.random.default_rng(0).normal(0, 0.003, len(table))
+    table["value"] = (0.4 + terms) * np.exp(noise)
+    analysis = analyse_table(table[table["tokens"].eq(1.6e7)])
+    law = fit(table, law="length", uncertainty=ResidualBootstrap(refits=20))
+    return replace(
+        analysis,
+        capacity=law,
+        observations=law.observations,
+        more_tasks=None,
+        recommendation=None,
+        design=None,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -80,6 +80,27 @@ def test_two_tasks_are_told_as_python_predicts(which: str, request: pytest.Fixtu
 
 
 @needs_node
+def test_lengths_are_told_as_python_predicts(length_analysis: Analysis) -> None:
+    data, rng = page_data(length_analysis), np.random.default_rng(1)
+    assert data["tokens"] == [1e6, 1.6e7]
+    size, tokens = (
+        np.exp(rng.uniform(np.log(low), np.log(10 * high), 40))
+        for low, high in (data["size"], data["tokens"])
+    )
+    weight = rng.uniform(0.01, 0.99, 40)
+    states = [
+        {"size": n, "tokens": d, "weights": [p, 1 - p]} for n, d, p in zip(size, tokens, weight, strict=True)
+    ]
+    answers = run_script("data.states.map((state) => predictions(data, state))", {**data, "states": states})
+    expected = grid_values(length_analysis.capacity, {"size": size, "weight": weight, "tokens": tokens})
+    for number, task in enumerate(data["tasks"]):
+        shown = told(answers, number, "value", "low", "high", "newLow", "newHigh")
+        np.testing.assert_allclose(shown[:, 0], expected[task][:, 0], rtol=5e-5)
+        width = (expected[task][:, 2] - expected[task][:, 1])[:, None]
+        assert (np.abs(shown - expected[task]) <= 0.15 * width + 5e-5 * expected[task]).all()
+
+
+@needs_node
 def test_no_band_crosses_itself_on_hopeless_data(hopeless_analysis: Analysis) -> None:
     data = page_data(hopeless_analysis)
     weights = np.linspace(0.002, 0.998, 200).tolist()

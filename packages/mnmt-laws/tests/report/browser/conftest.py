@@ -32,14 +32,19 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def pages(
-    tmp_path_factory: pytest.TempPathFactory, loss_analysis: Analysis, three_analysis: Analysis
+    tmp_path_factory: pytest.TempPathFactory,
+    loss_analysis: Analysis,
+    three_analysis: Analysis,
+    length_analysis: Analysis,
 ) -> dict[str, Path]:
-    """The written pages of two and of three tasks."""
+    """The written pages of two tasks, of three, and of two read by a law that knows the length."""
     folder = tmp_path_factory.mktemp("pages")
     written = {}
-    for name, analysis in (("two", loss_analysis), ("three", three_analysis)):
+    analyses = {"two": loss_analysis, "three": three_analysis, "length": length_analysis}
+    for name, analysis in analyses.items():
+        groups = [] if name == "length" else draw_figures(analysis)
         written[name] = folder / f"{name}.html"
-        written[name].write_text(render_page(analysis, draw_figures(analysis)), encoding="utf-8")
+        written[name].write_text(render_page(analysis, groups), encoding="utf-8")
     return written
 
 

@@ -76,6 +76,18 @@ def test_a_typed_size_is_read_and_a_wrong_one_refused(visit: Visit, loss_analysi
     assert readout(page) == kept
 
 
+def test_a_length_is_chosen_where_the_law_knows_it(visit: Visit, length_analysis: Analysis) -> None:
+    page = visit("length")
+    page.fill("[data-typed=tokens]", "3e6")
+    page.press("[data-typed=tokens]", "Enter")
+    where = {"size": max(length_analysis.sizes), "tokens": 3e6, "mixture": {"aa": 0.5, "bb": 0.5}}
+    expected = float(length_analysis.capacity.predict(task="aa", **where))
+    assert float(readout(page)[0][2]) == pytest.approx(expected, rel=2e-4)
+    assert "tokens=3000000" in page.evaluate("location.hash")
+    move(page, "#tokens", 0)
+    assert float(readout(page)[0][2]) > expected
+
+
 def test_the_preference_moves_the_weight(visit: Visit) -> None:
     page = visit()
     move(page, "#preference", 0.9)
