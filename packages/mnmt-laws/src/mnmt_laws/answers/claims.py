@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
+from scipy.stats import chi2, ncx2
 
-from mnmt_laws.answers.fractions import EffectiveFractions
+from mnmt_laws.answers.fractions import EffectiveFractions, fitted_fraction
+from mnmt_laws.arrays import Array
+from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.law_fit import LawFit, require_fit
 
 _TWO_STD = 2.0
 _SIGNIFICANCE = 0.05
+_POWER = 0.8
+_NOTEWORTHY = {"alpha": 0.5, "l_inf": 0.25}  # spread over weights, as a share of α and of the least loss
 _CONSTANT = {
     "alpha": "the exponent α does not depend on the weight",
     "l_inf": "the irreducible loss L∞ does not depend on the weight",
@@ -37,27 +42,50 @@ class Claim:
     """Whether the table bears the claim out; None if it cannot tell."""
 
     finding: str
-    """The evidence in this table, with numbers."""
+    """The evidence in this table, with numbers; where it cannot tell, the reason first."""
 
 
-def check_claims(*, per_weighting: LawFit, joint: LawFit, effective: EffectiveFractions) -> tuple[Claim, ...]:
-    """Check the paper's claims, task by task.
+def check_claims(
+    *,
+    per_weighting: LawFit | None = None,
+    joint: LawFit | None = None,
+    effective: EffectiveFractions | LawFit | None = None,
+) -> tuple[Claim, ...]:
+    """Check the paper's claims, task by task, as far as fits are given.
 
     Estimates at several weights count as equal unless the differences among them would arise by chance in
-    less than one study of twenty (Cochran's Q).
+    less than one study of twenty (Cochran's Q). A claim whose parameters lie at bounds is undetermined, and
+    so is one of equality where a difference worth noting would go unnoticed in one study of five.
+
+    Args:
+        per_weighting: A fit of the per-weighting law.
+        joint: A fit of the joint law.
+        effective: The effective fractions of a joint fit, or a fit of any law with a fraction.
 
     Raises:
         TypeError: If an argument is not a fit.
         ValueError: If a fit is of another law than its argument says.
     """
-    require_fit(per_weighting, law="per-weighting", name="per_weighting")
-    require_fit(joint, law="joint", name="joint")
-    claims = []
-    for task in joint.tasks:
-        claims += [constancy(per_weighting, task, name) for name in _CONSTANT]
-        claims.append(_joint_suffices(per_weighting, joint, task))
-        claims.append(_fraction_above_weight(effective, task))
-    return tuple(claims)
+    for name, law, argument in (("per_weighting", "per-weighting", per_weighting), ("joint", "joint", joint)):
+        if argument is not None:
+            require_fit(argument, law=law, name=name)
+    given = [fit for fit in (joint, per_weighting, effective) if isinstance(fit, LawFit)]
+    tasks = given[0].tasks if given else []
+    return tuple(claim for task in tasks for claim in _claims_of(task, per_weighting, joint, effective))
+
+
+def _claims_of(
+    task: str,
+    per_weighting: LawFit | None,
+    joint: LawFit | None,
+    effective: EffectiveFractions | LawFit | None,
+) -> Iterator[Claim]:
+    if per_weighting is not None and task in per_weighting.tasks:
+        yield from (constancy(per_weighting, task, name) for name in _CONSTANT)
+        if joint is not None:
+            yield _joint_suffices(per_weighting, joint, task)
+    if effective is not None:
+        yield fraction_above_weight(effective, task, joint)
 
 
 def constancy(fit: LawFit, task: str, name: str) -> Claim:
@@ -77,28 +105,73 @@ def constancy(fit: LawFit, task: str, name: str) -> Claim:
     centre = float(np.sum(precision * estimates.values) / np.sum(precision))
     distance = np.abs(estimates.values - centre) * np.sqrt(precision)
     chance = float(chi2.sf(np.sum(distance**2), estimates.size - 1))
+    holds: bool | None = chance >= _SIGNIFICANCE
+    reason = _at_bounds(fit, task, tuple(_CONSTANT))
+    if not reason and holds:
+        reason = _low_power(fit, task, name, precision, centre)
     return Claim(
         about=name,
         claim=claim,
         task=task,
-        holds=chance >= _SIGNIFICANCE,
-        finding=f"{float(estimates.min()):.3f} to {float(estimates.max()):.3f} over {estimates.size} "
+        holds=None if reason else holds,
+        finding=f"{reason}{float(estimates.min()):.3f} to {float(estimates.max()):.3f} over {estimates.size} "
         f"weights; {int(np.sum(distance <= _TWO_STD))} of them lie within two standard deviations of their "
         f"mean, and one value for all would scatter as much with probability {chance:.2g}.",
     )
 
 
+def _at_bounds(fit: LawFit, task: str, names: tuple[str, ...]) -> str:
+    """Return a sentence if parameters of a task lie at bounds, and nothing otherwise."""
+    lines: list[Diagnostic] = [
+        line
+        for line in fit.diagnostics
+        if line.kind == "bound" and line.task == task and line.parameter in names
+    ]
+    if not lines:
+        return ""
+    symbols = {"alpha": "α", "l_inf": "L∞"}
+    places = list(dict.fromkeys((line.parameter, line.weight) for line in lines))
+    listed = ", ".join(
+        f"{symbols.get(name, name)}{'' if weight is None else f' at weight {weight:g}'}"
+        for name, weight in places
+    )
+    return f"undetermined, since {listed} {'lies' if len(places) == 1 else 'lie'} at a bound; "
+
+
+def _low_power(fit: LawFit, task: str, name: str, precision: Array, centre: float) -> str:
+    """Return a sentence if a spread worth noting would go unnoticed in a fifth of such studies.
+
+    With a standard deviation τ over the weights Cochran's Q is about χ² with noncentrality τ² Σ precision.
+    """
+    freedom = len(precision) - 1
+    rows = fit.rows[fit.rows["task"] == task]
+    scale = centre if name == "alpha" else float(rows["value"].abs().min())
+    spread = _NOTEWORTHY[name] * abs(scale)
+    noncentrality = spread**2 * float(np.sum(precision)) * freedom / len(precision)
+    power = float(ncx2.sf(chi2.ppf(1 - _SIGNIFICANCE, freedom), freedom, noncentrality))
+    if power >= _POWER or not math.isfinite(power):
+        return ""
+    return (
+        f"undetermined, since a standard deviation of {spread:.2g} over the weights would be noticed in only "
+        f"{power:.0%} of such studies; "
+    )
+
+
 def _joint_suffices(per_weighting: LawFit, joint: LawFit, task: str) -> Claim:
-    rows = joint.observations.fit
+    rows = joint.rows
     task_rows = rows[rows["task"].eq(task) & rows["weight"].isin(per_weighting.fitted_weights(task))]
     separate, shared = (r_squared(fit, task, task_rows) for fit in (per_weighting, joint))
     weights = task_rows["weight"].nunique()
+    reason = _at_bounds(joint, task, ("alpha", "l_inf"))
+    exact = len(task_rows) <= 3 * weights
+    if exact and not reason:
+        reason = "undetermined, since separate laws have as many parameters as there are values; "
     return Claim(
         about="joint",
         claim="one law with shared α and L∞ describes all weights",
         task=task,
-        holds=shared >= 0.99 if math.isfinite(shared) else None,
-        finding=f"the joint law explains {shared:.2%} of the variance with {weights + 2} parameters, "
+        holds=shared >= 0.99 if math.isfinite(shared) and not reason else None,
+        finding=f"{reason}the joint law explains {shared:.2%} of the variance with {weights + 2} parameters, "
         f"separate laws {separate:.2%} with {3 * weights}.",
     )
 
@@ -111,11 +184,20 @@ def r_squared(fit: LawFit, task: str, rows: pd.DataFrame) -> float:
     return 1 - float(np.sum((observed - predicted) ** 2)) / total if total else math.nan
 
 
-def _fraction_above_weight(effective: EffectiveFractions, task: str) -> Claim:
+def fraction_above_weight(
+    effective: EffectiveFractions | LawFit, task: str, joint: LawFit | None = None
+) -> Claim:
+    """Check whether a task gets at least its share of the model at the weights observed.
+
+    Args:
+        effective: The effective fractions of a joint fit, or a fit of any law with a fraction.
+        task: The task.
+        joint: The joint fit behind effective fractions, whose bounds make the claim undetermined.
+    """
     claim = "a task gets at least its share of the model: f(p) ≥ p"
-    fractions = effective.fractions.sel(task=task).dropna("weight", subset=["value"])
-    fractions = fractions.sel(weight=fractions.weight < 1)
-    if not fractions.weight.size or bool(fractions["std"].isnull().any()):
+    is_fit = isinstance(effective, LawFit)
+    weights, values, std = _fractions_of_fit(effective, task) if is_fit else _fractions_of(effective, task)
+    if not len(weights) or bool(np.isnan(std).any()):
         return Claim(
             claim=claim,
             task=task,
@@ -123,15 +205,45 @@ def _fraction_above_weight(effective: EffectiveFractions, task: str) -> Claim:
             about="fraction",
             finding="needs runs at weight 1 and below it, and refits.",
         )
-    weights, values, std = fractions.weight.values, fractions.value.values, fractions["std"].values
+    fit = effective if is_fit else joint
+    reason = "" if fit is None else _at_bounds(fit, task, ("alpha", "l_inf"))
     above = int(np.sum(values - _TWO_STD * std > weights))
     below = int(np.sum(values + _TWO_STD * std < weights))
+    if not reason and not above and not below:
+        reason = "undetermined, since no weight tells f(p) from p; "
     return Claim(
         about="fraction",
         claim=claim,
         task=task,
-        holds=below == 0,
-        finding=f"f(p) lies above p at {above} of {len(weights)} weights, below at {below}, within two "
-        f"standard deviations elsewhere; at p = {weights[0]:g} the task has {values[0] / weights[0]:.1f} "
-        f"times its share.",
+        holds=None if reason else below == 0,
+        finding=f"{reason}f(p) lies above p at {above} of {len(weights)} weights, below at {below}, within "
+        f"two standard deviations elsewhere; at p = {weights[0]:g} the task has "
+        f"{values[0] / weights[0]:.1f} times its share.",
     )
+
+
+def _fractions_of(effective: EffectiveFractions, task: str) -> tuple[Array, Array, Array]:
+    """Return the weights below 1 that a joint law knows, with f(p) and its standard deviation."""
+    if task not in effective.fractions.task:
+        return np.empty(0), np.empty(0), np.empty(0)
+    fractions = effective.fractions.sel(task=task).dropna("weight", subset=["value"])
+    fractions = fractions.sel(weight=fractions.weight < 1)
+    return fractions.weight.values, fractions.value.values, fractions["std"].values
+
+
+def _fractions_of_fit(fit: LawFit, task: str) -> tuple[Array, Array, Array]:
+    """Return the weights below 1 of a task's rows, with f̂ of their mixtures and its standard deviation."""
+    rows = fit.rows
+    rows = rows[rows["task"].eq(task) & rows["weight"].between(0, 1, inclusive="neither")]
+    rows = rows.drop_duplicates(["weight", "mixture"]).sort_values("weight")
+    weights = rows["weight"].to_numpy(float)
+    mixture = None
+    if "partners" in fit.law.predictors:
+        shares = fit.observations.mixtures_of(rows)
+        mixture = {str(name): shares[name].to_numpy(float) for name in shares}
+    values, draws = (
+        fitted_fraction(fit, task=task, weight=weights, mixture=mixture, draws=draws)
+        for draws in (False, True)
+    )
+    std = draws.std(axis=0, ddof=1) if len(draws) > 1 else np.full(len(weights), np.nan)
+    return weights, values, std

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from mnmt_laws.answers.comparison import ERRORS
 from mnmt_laws.answers.comparison import compare as compare_laws
 from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
 from mnmt_laws.cli.options import (
@@ -99,7 +100,7 @@ def compare(
     figure: Figure = None,
     as_json: Json = False,
 ) -> None:
-    """Find the parameter through which the mixture acts: β, L∞, α, or all of them.
+    """Find the law that the table prefers, and what the mixture acts through: β, L∞, α, or all of them.
 
     Args:
         source: A run table, or a folder of run records.
@@ -115,12 +116,17 @@ def compare(
         wrote(figure)
     if as_json:
         constancy = [asdict(claim) for claim in result.constancy]
-        document = {"verdict": result.verdict, "best": result.best, "laws": result.table}
+        document = {
+            "verdict": result.verdict, "best": result.best, "decided": result.decided,
+            "reasons": result.reasons, "laws": result.table,
+        }  # fmt: skip
         print_json({**document, "constancy": constancy})
         return
-    columns = ["task", "label", "num_params", "scatter", "aic", "bic", "size_error", "weight_error"]
-    percent = dict.fromkeys(("scatter", "size_error", "weight_error"), "{:.2%}")
-    print_frame(result.table[columns], {"aic": "{:.1f}", "bic": "{:.1f}", **percent})
+    errors = [name for name in ERRORS if result.table[name].notna().any()]
+    seeds = ["lack_of_fit"] if result.table["lack_of_fit"].notna().any() else []
+    columns = ["task", "label", "num_params", "scatter", "aic", "bic", *seeds, *errors]
+    formats = {"aic": "{:.1f}", "bic": "{:.1f}", "lack_of_fit": "{:.2g}"}
+    print_frame(result.table[columns], {**formats, **dict.fromkeys(("scatter", *errors), "{:.2%}")})
     print(f"\n{result.verdict}")
 
 

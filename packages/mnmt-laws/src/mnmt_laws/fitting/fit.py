@@ -201,7 +201,7 @@ def _pooled_message(law: Law, rows: pd.DataFrame, observations: Observations, ta
     if not keyed:
         count = rows["weight"].nunique()
         return f"the {law.name} law does not know weights, and pools {count} of them." if count > 1 else ""
-    if not _differ_at_same_weight(rows, observations, task):
+    if not differ_at_same_weight(rows, observations, task):
         return ""
     return (
         f"the {law.name} law knows the task's own weight only, and pools mixtures that share the rest "
@@ -209,7 +209,7 @@ def _pooled_message(law: Law, rows: pd.DataFrame, observations: Observations, ta
     )
 
 
-def _differ_at_same_weight(rows: pd.DataFrame, observations: Observations, task: str) -> bool:
+def differ_at_same_weight(rows: pd.DataFrame, observations: Observations, task: str) -> bool:
     """Return whether mixtures differ in how they share what the task leaves; False where they are unknown."""
     try:
         weights = observations.mixtures_of(rows)

@@ -55,14 +55,14 @@ def _comparison(analysis: Analysis) -> Table | None:
             row["label"],
             str(row["num_params"]),
             *(format_number(row[key], 5) for key in ("aic", "bic")),
-            *(format_percent(row[key]) for key in ("size_error", "weight_error")),
+            *(format_percent(row[key]) for key in ("size_error", "mixture_error")),
         )
         for row in analysis.comparison.table.to_dict("records")
     )
     return Table(
         title="Laws by what the mixture acts through",
         note=analysis.comparison.verdict,
-        header=("task", "law", "parameters", "AIC", "BIC", "largest size left out", "weights left out"),
+        header=("task", "law", "parameters", "AIC", "BIC", "largest size left out", "mixtures left out"),
         rows=tuple(rows),
     )
 

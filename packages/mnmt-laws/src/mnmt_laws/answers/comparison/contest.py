@@ -1,0 +1,158 @@
+"""Fit rival laws to one table and weigh them against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from mnmt_laws.answers.claims import Claim, constancy
+from mnmt_laws.answers.comparison.evidence import SharedErrors, criteria_of, shared_errors
+from mnmt_laws.answers.comparison.left_out import ERRORS, left_out_errors
+from mnmt_laws.answers.comparison.rivals import find_rivals, is_keyed, keep_comparable, label_of
+from mnmt_laws.answers.comparison.sentences import (
+    constancy_sentence,
+    prediction_sentences,
+    preference_sentence,
+)
+from mnmt_laws.answers.comparison.verdict import decide, pool
+from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.copies import NO_REFITS
+from mnmt_laws.fitting.fit import fit
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.uncertainty import ResidualBootstrap, Uncertainty
+from mnmt_laws.laws import LawName
+from mnmt_laws.laws.law import Law
+from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.source import TableSource, observe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Rival laws side by side."""
+
+    table: pd.DataFrame
+    """A row for each task and law: `task`, `law`, `label`, `num_params`, `scatter` (root mean square relative
+    residual), `aic`, `bic`, `lack_of_fit` (its probability given the noise between seeds, NaN without seeds);
+    and root mean square relative errors on what was left out: `size_error` (the largest size), `length_error`
+    (the longest training) and `mixture_error` (mixtures in turn), NaN where a law cannot predict it.
+    `interpolated` says that a left-out mixture was predicted with parameters between its neighbours'."""
+
+    constancy: tuple[Claim, ...]
+    """Whether α and L∞ of one weight at a time agree within their standard deviations."""
+
+    verdict: str
+    """The preferred law and the reasons, or why the comparison is undecided, in words."""
+
+    preference: str
+    """The first sentence of the verdict: the law that is preferred, or that none is."""
+
+    best: str
+    """The law that is preferred over all tasks together; empty if the table cannot tell."""
+
+    reasons: tuple[str, ...]
+    """Why the comparison is undecided, in sentences; empty if it is decided."""
+
+    errors: SharedErrors
+    """How far the tasks of a run share their errors: criteria over all tasks are divided by its effect."""
+
+    fits: dict[str, LawFit]
+    """The fit of each law."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether one law is preferred, and nothing that it hangs on is open."""
+        return bool(self.best)
+
+
+def compare(
+    source: TableSource | Observations,
+    *,
+    laws: Sequence[LawName | Law] | None = None,
+    metric: str | None = None,
+    testset: str | None = None,
+    architecture: str | None = None,
+    objective: str = "log-ols",
+    uncertainty: Uncertainty | None = None,
+    left_out: bool = True,
+    tables: int = 100,
+) -> Comparison:
+    """Fit the laws that a table admits, and weigh them against each other.
+
+    At one training length of two sources these are the laws in which the mixture moves β, L∞, α or all three,
+    and those with a formula for it; for more sources, laws of whole mixtures; for several training lengths,
+    laws of length. Laws of one meaning, such as β that varies freely or by f̂(p), are not rivals.
+
+    Args:
+        source: Anything that `observe` takes.
+        laws: The laws to compare; by default those that the table admits.
+        metric: As in `observe`.
+        testset: As in `observe`.
+        architecture: As in `observe`.
+        objective: As in `fit`.
+        uncertainty: As in `fit`, for the law of each weight alone.
+        left_out: Whether to measure errors on left-out sizes, lengths and mixtures.
+        tables: Tables simulated from each rival's fit to test the verdict; 0 for none.
+
+    Raises:
+        TableError: If the table cannot be read, or no two laws can be compared on it.
+        ValueError: If a law is unknown.
+    """
+    observations = observe(source, metric=metric, testset=testset, architecture=architecture)
+    rivals = find_rivals(observations, laws)
+    try:
+        comparable = keep_comparable(observations, rivals)
+    except TableError:
+        rivals = [law for law in rivals if not is_keyed(law)] if laws is None else []
+        if len(rivals) < 2:
+            raise
+        comparable = keep_comparable(observations, rivals)
+    fits = _fit_all(comparable, rivals, objective, uncertainty or ResidualBootstrap())
+    table = _table(fits, left_out=left_out)
+    errors = shared_errors(fits[str(table.groupby("law", sort=False)["scatter"].mean().idxmin())])
+    errors = _errors_of_best(fits, table, errors)
+    verdict = decide(fits, pool(table, errors), errors, tables=tables)
+    claims = _constancy(fits)
+    preference = preference_sentence(verdict)
+    sentences = [preference, *verdict.reasons[:3], *prediction_sentences(table), constancy_sentence(claims)]
+    return Comparison(
+        table=table, constancy=claims, verdict=" ".join(filter(None, sentences)), preference=preference,
+        best=verdict.best, reasons=verdict.reasons, errors=errors, fits=fits,
+    )  # fmt: skip
+
+
+def _fit_all(
+    observations: Observations, rivals: Sequence[Law], objective: str, uncertainty: Uncertainty
+) -> dict[str, LawFit]:
+    """Return the fit of each law; only the law of each weight alone needs refits."""
+    return {
+        law.name: fit(
+            observations, law=law, objective=objective,
+            uncertainty=uncertainty if law.name == "per-weighting" else NO_REFITS,
+        )
+        for law in rivals
+    }  # fmt: skip
+
+
+def _table(fits: dict[str, LawFit], *, left_out: bool) -> pd.DataFrame:
+    tasks = next(iter(fits.values())).tasks
+    rows = [criteria_of(fit, task, label_of(law)) for task in tasks for law, fit in fits.items()]
+    table = pd.DataFrame(rows)
+    if not left_out:
+        return table.assign(**dict.fromkeys(ERRORS, float("nan")), interpolated=False)
+    errors = pd.concat({law: left_out_errors(fit) for law, fit in fits.items()}, names=["law", "task"])
+    return table.join(errors, on=["law", "task"])
+
+
+def _errors_of_best(fits: dict[str, LawFit], table: pd.DataFrame, errors: SharedErrors) -> SharedErrors:
+    """Return the shared errors of the law of least BIC, whose residuals come nearest to noise."""
+    ranking = pool(table, errors)
+    return errors if ranking.empty else shared_errors(fits[str(ranking.index[0])])
+
+
+def _constancy(fits: dict[str, LawFit]) -> tuple[Claim, ...]:
+    fitted = fits.get("per-weighting")
+    if fitted is None:
+        return ()
+    return tuple(constancy(fitted, task, name) for task in fitted.tasks for name in ("alpha", "l_inf"))

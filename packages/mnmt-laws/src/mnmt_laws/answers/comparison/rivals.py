@@ -1,0 +1,154 @@
+"""The laws that a table admits, and the rows that all of them can be fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from mnmt_laws.errors import TableError
+from mnmt_laws.fitting.fit import differ_at_same_weight
+from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws.laws.law import Law
+from mnmt_laws.tables.observations import Observations
+
+RIVALS: dict[LawName, str] = {
+    "joint": "β varies",
+    "limit-varies": "L∞ varies",
+    "exponent-varies": "α varies",
+    "per-weighting": "all vary",
+}
+"""The laws of one value for each weight, by what the mixture moves in each."""
+
+_FORMULAS: dict[str, str] = {
+    "capacity": "β varies by f̂(p)",
+    "linear-capacity": "β varies by linear f̂(p)",
+    "simplex-capacity": "β varies by f̂ of the mixture",
+    "transfer-capacity": "β varies by f̂ with transfer",
+    "mixture-limit": "L∞ varies by the mixture",
+    "mixture-additive": "a term of the mixture is added",
+}
+_STORIES = {
+    **dict.fromkeys(("joint", *list(_FORMULAS)[:4]), "β varies"),
+    "mixture-limit": "L∞ varies",
+    "mixture-additive": "L∞ varies",
+}
+_FEWEST = 3  # sizes, lengths or weights that an exponent needs
+_VARIED = 1.2  # ratio of the longest training to the shortest from which a law of length is tried
+
+
+def label_of(law: str) -> str:
+    """Return what the mixture moves in a law, or the law's name."""
+    return {**RIVALS, **_FORMULAS}.get(law, f"the {law} law")  # type: ignore[call-overload, no-any-return]
+
+
+def story_of(law: str) -> str:
+    """Return what laws of the same meaning share: f̂(p) is a formula for β that varies."""
+    return _STORIES.get(law, label_of(law))
+
+
+def is_keyed(law: Law) -> bool:
+    """Return whether a law has a value for each weight of a task."""
+    return any(parameter.varies == "weight" for parameter in law.parameters)
+
+
+def find_rivals(observations: Observations, laws: Sequence[LawName | Law] | None = None) -> list[Law]:
+    """Return the laws that a table admits, or those that are asked for.
+
+    A law is admitted if the table has all that it predicts from, if it pools neither mixtures nor lengths
+    that the table tells apart, and if its rows outnumber its parameters. Rows of weight 0, where there are
+    any, ask for laws that can predict them; if fewer than two can, the rows are left out.
+
+    Raises:
+        ValueError: If a law that is asked for is unknown.
+    """
+    if laws is not None:
+        for law in laws:
+            if not isinstance(law, Law) and law not in LAWS:
+                raise ValueError(f"`laws` must name laws among {', '.join(LAWS)}, but names {law!r}.")
+        return [law if isinstance(law, Law) else LAWS[law] for law in laws]
+    admitted = [law for law in LAWS.values() if _admits(observations, law)]
+    zero_shot = [law for law in admitted if law.zero_shot]
+    needed = bool(observations.rows_to_fit(zero_shot=True)["weight"].eq(0).any())
+    return zero_shot if needed and len(zero_shot) > 1 else admitted
+
+
+def _admits(observations: Observations, law: Law) -> bool:
+    rows = observations.rows_to_fit(zero_shot=law.zero_shot)
+    if rows.empty or not _has_predictors(rows, law):
+        return False
+    lengths = observations.lengths
+    if lengths.within and lengths.column == "tokens" and not law.knows_length:
+        return False
+    counts = rows.groupby("task")["mixture"].nunique(), rows.groupby("task")["weight"].nunique()
+    if max(int(count.max()) for count in counts) > 1:
+        return _tells_mixtures_apart(observations, rows, law)
+    return not _reads_mixture(law)
+
+
+def _has_predictors(rows: pd.DataFrame, law: Law) -> bool:
+    """Return whether the rows have what a law predicts from, in enough values, and no more than it needs."""
+    read = [name for name in law.predictors if name not in ("weight", "partners")]
+    for name in read:
+        values = rows[name] if name in rows else pd.Series(np.nan, index=rows.index)
+        if values.isna().any() or values.nunique() < _FEWEST:
+            return False
+    if "flops" in read or "encoder_size" in read:
+        return False  # other measures of size, not rivals of the laws of size
+    if "size" not in read and rows["size"].nunique() > 1:
+        return False
+    return "tokens" not in read or _lengths_vary(rows)
+
+
+def _lengths_vary(rows: pd.DataFrame) -> bool:
+    """Return whether models of one size were trained for different lengths."""
+    by_size = rows.groupby("size")["tokens"]
+    few_sizes = (by_size.max() / by_size.min()).max() > _VARIED
+    return bool(few_sizes) or (rows["size"].nunique() > 12 and rows["tokens"].nunique() > 12)
+
+
+def _reads_mixture(law: Law) -> bool:
+    constant = law.name == "power"  # reads the weight, and ignores it
+    return not constant and (is_keyed(law) or law.knows_mixture)
+
+
+def _tells_mixtures_apart(observations: Observations, rows: pd.DataFrame, law: Law) -> bool:
+    if not _reads_mixture(law):
+        return False
+    whole = any(
+        differ_at_same_weight(task_rows, observations, str(task)) or bool(task_rows["weight"].eq(0).all())
+        for task, task_rows in rows.groupby("task")
+    )
+    if whole != ("partners" in law.predictors):
+        return False
+    partners = len(observations.mixtures_of(rows).columns) - 1 if whole else 0
+    widths = {"weight": rows.groupby("task")["weight"].nunique().min(), "partner": partners, None: 1}
+    count = sum(int(widths[parameter.varies]) for parameter in law.parameters)
+    return bool(is_keyed(law) or count < rows.groupby("task").size().min())
+
+
+def keep_comparable(observations: Observations, laws: Sequence[Law]) -> Observations:
+    """Return observations whose rows to fit are those that every law can be fitted to.
+
+    For laws keyed by weight these are weights of three sizes, in tasks of two such weights; without laws that
+    predict zero-shot tasks, weights above 0.
+
+    Raises:
+        TableError: If none are left.
+    """
+    frame = observations.frame
+    usable = frame["role"].eq("fit") & (frame["weight"].gt(0) | all(law.zero_shot for law in laws))
+    if any(is_keyed(law) for law in laws):
+        rows = frame[usable]
+        rows = rows[rows.groupby(["task", "weight"])["size"].transform("nunique") >= _FEWEST]
+        rows = rows[rows.groupby("task")["weight"].transform("nunique") >= 2]
+        usable &= frame.index.isin(rows.index)
+    if not usable.any() or not laws:
+        raise TableError(
+            f"{observations.source}: a comparison of laws needs a task with two weights of three sizes each; "
+            "add runs."
+        )
+    role = frame["role"].where(usable | frame["role"].ne("fit"), "left-out")
+    return replace(observations, frame=frame.assign(role=role))

@@ -1,0 +1,76 @@
+"""A comparison of laws in words."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from mnmt_laws.answers.claims import Claim
+from mnmt_laws.answers.comparison.rivals import RIVALS, label_of, story_of
+from mnmt_laws.answers.comparison.verdict import Verdict, leaders
+
+_LEFT_OUT = {
+    "size_error": "When the largest size is left out, {} predicts it best",
+    "length_error": "When the longest training is left out, {} predicts it best",
+    "mixture_error": "When mixtures are left out, {} predicts them best",
+}
+
+
+def preference_sentence(verdict: Verdict) -> str:
+    """Return the sentence that says which law the table prefers, or that it does not decide."""
+    first = leaders(verdict.ranking)
+    if first.empty:
+        return "The objective has no likelihood to compare by; the errors on what was left out decide."
+    labels = [label_of(str(law)) for law in first.index]
+    gaps = ", ".join(
+        f"{label} +{gap:.1f}" for label, gap in zip(labels[1:], first.iloc[1:] - first.iloc[0], strict=True)
+    )
+    if len(first) == 1:
+        return f"The table admits “{labels[0]}” and no rival to it."
+    if not verdict.best:
+        return f"Undecided: “{labels[0]}” has the lowest BIC ({gaps}), but this does not settle it."
+    if verdict.best == "per-weighting":
+        return (
+            "No single parameter carries the mixture: “all vary” is preferred in spite of its "
+            f"parameters (BIC: {gaps})."
+        )
+    if verdict.best in RIVALS or story_of(verdict.best) in RIVALS.values():
+        return f"The mixture acts through one parameter, “{labels[0]}”: it has the lowest BIC ({gaps})."
+    return f"The table prefers {labels[0]}: it has the lowest BIC ({gaps})."
+
+
+def prediction_sentences(table: pd.DataFrame) -> list[str]:
+    """Return the sentences that say which law predicts best what was left out, over all tasks."""
+    sentences = []
+    interpolated = set(table.loc[table["interpolated"], "law"])
+    for column, start in _LEFT_OUT.items():
+        errors = (table.set_index("law")[column] ** 2).groupby("law").mean() ** 0.5
+        ranked = errors.dropna().sort_values()
+        if len(ranked) < 2:
+            continue
+        laws = [(label_of(str(law)), value) for law, value in ranked.items()]
+        listed = ", ".join(f"{label} {value:.2%}" for label, value in laws)
+        note = (
+            "; weights of laws without a formula are interpolated"
+            if column == "mixture_error" and interpolated & set(ranked.index)
+            else ""
+        )
+        sentences.append(f"{start.format(f'“{laws[0][0]}”')} ({listed}{note}).")
+    return sentences
+
+
+def constancy_sentence(claims: tuple[Claim, ...]) -> str:
+    """Return the sentence on α and L∞ of one weight at a time; empty where the table cannot tell."""
+    decided = [claim for claim in claims if claim.holds is not None]
+    if not decided:
+        return ""
+    symbols = {"alpha": "α", "l_inf": "L∞"}
+    varying = [f"{symbols[claim.about]} of {claim.task}" for claim in decided if not claim.holds]
+    if varying:
+        listed = ", ".join(varying)
+        return f"Fitted weight by weight, {listed} scatter more over the weights than chance explains."
+    if len(decided) < len(claims):
+        return ""
+    return (
+        "Fitted weight by weight, α and L∞ scatter over the weights no more than their "
+        "standard deviations allow."
+    )
