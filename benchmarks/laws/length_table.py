@@ -32,6 +32,7 @@ FAMILY = (
     "length-shared", "length", "atlas", "he", "shukor", "chinchilla-own", "chinchilla", "capacity",
 )  # fmt: skip
 WEIGHTS = np.array([0.25, 0.5, 0.75])
+RICHEST = "length-full"
 SHORT, SMALL, LATE = 2_000, 21_000, 8_000
 KNOWN = 1e-9  # the irreducible part of a reducible loss, as a table must have it
 
@@ -55,6 +56,7 @@ def main(*, tables: Path | None = None, laws: Names = FAMILY, refits: int = 200,
     for name, view, irreducible in views(table):
         print(f"\n### {name}\n")
         figures[name] = [study(law, view, irreducible, refits) for law in laws]
+        add_evidence(figures[name])
         print_table([shown(row) for row in figures[name]])
     write_report(out, "laws of size, length and mixture", figures, provenance("mnmt-laws", "numpy", "scipy"))
 
@@ -98,6 +100,7 @@ def study(name: str, table: pd.DataFrame, irreducible: str, refits: int) -> Figu
         "error": rms(everything),
         "bic": float(len(table) * np.log(np.mean(everything**2)) + count * np.log(len(table))),
         "later": rms(log_errors(later, table[~short], floor_of(floor, ~short))),
+        "later errors": log_errors(later, table[~short], floor_of(floor, ~short)),
         "at 8,000 steps": rms(log_errors(later, at_late, floor_of(floor, table["step"] == LATE))),
         "of the loss at 8,000 steps": rms(log_errors(later, at_late, 0.0)),
         "mean at 8,000 steps": float(
@@ -111,6 +114,17 @@ def study(name: str, table: pd.DataFrame, irreducible: str, refits: int) -> Figu
         "l_inf": interval(fitted, next(p.name for p in fitted.law.parameters if p.kind == "limit")),
         "warnings": list(fitted.warnings),
     }
+
+
+def add_evidence(rows: list[Figures]) -> None:
+    """Add to each row in how many resamples of the later losses it beats the richest law in squared error."""
+    squares = {row["law"]: np.square(row.pop("later errors")) for row in rows}
+    rng = np.random.default_rng(0)
+    for row in rows:
+        rival = squares.get(RICHEST, squares[row["law"]])
+        differences = squares[row["law"]] - rival
+        picks = rng.integers(len(differences), size=(4000, len(differences)))
+        row[f"beats {RICHEST}"] = float((differences[picks].mean(axis=1) < 0).mean())
 
 
 def fit_to(name: str, table: pd.DataFrame, irreducible: str, refits: int = 0) -> LawFit:
@@ -182,11 +196,14 @@ def shown(row: Figures) -> dict[str, str]:
         "error": f"{row['error']:.1%}",
         "BIC": f"{row['bic']:.0f}",
         "later": f"{row['later']:.1%}",
+        "beats": f"{row[f'beats {RICHEST}']:.0%}",
         "8,000 steps": f"{row['at 8,000 steps']:.1%} ({row['mean at 8,000 steps']:+.1%})",
         "of the loss": f"{row['of the loss at 8,000 steps']:.2%}",
         "larger": f"{row['larger']:.1%}",
         **dict(zip(("f(.25)", "f(.5)", "f(.75)"), f or ["–"] * 3, strict=True)),
-        "α": f"{row['alpha'][0]:.2f} ({row['alpha'][1]:.2f}–{row['alpha'][2]:.2f})",
+        "α": f"{row['alpha'][0]:.2f} ({row['alpha'][1]:.2f}–{row['alpha'][2]:.2f})".replace(
+            "nan–nan", "unknown"
+        ),
         "L∞": "known" if l_inf[0] <= KNOWN else f"{l_inf[0]:.3f} ({l_inf[1]:.3f}–{l_inf[2]:.3f})",
     }
 

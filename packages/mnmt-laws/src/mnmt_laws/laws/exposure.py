@@ -11,7 +11,7 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Fraction, Parameter, Values
 from mnmt_laws.laws.terms import Term, share_term, term_of
 
-TRANSFER = (0.0, 10.0)
+TRANSFER = (1e-6, 10.0)
 """Range of a partner's tokens in tokens of the task."""
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.laws.exposure import num_sources, transfer, transferred
+from mnmt_laws.laws.exposure import num_sources, own_share, transfer, transferred
 from mnmt_laws.laws.law import Law, Parameter, Values, exponent, factor, limit
 from mnmt_laws.laws.terms import Powers, Term, TermLaw, term_of
 
@@ -33,6 +33,9 @@ class SizeAndData(TermLaw):
 
     weighted: bool = False
     """Whether the whole loss has a factor p^-γ."""
+
+    zero_shot: bool = False
+    """Whether tokens of partners count, so that a task may have none of its own."""
 
     counted: bool = False
     """Whether A and B have factors K^φ and K^ψ, K the number of tasks in the mixture."""
@@ -101,7 +104,9 @@ class SizeAndData(TermLaw):
     def _data(self, x: Values, theta: Values) -> Term:
         """Return the tokens that count."""
         tokens = term_of(x["tokens"])
-        share = x["weight"] if self.data not in ("all", "unique") else np.ones_like(x["size"])
+        share = np.ones_like(x["size"])
+        if self.data not in ("all", "unique"):
+            share = own_share(x) if self.data.startswith("transfer") else x["weight"]
         if "unique" not in self.data:
             return tokens * (transferred(share, x, theta) if self.data == "transfer" else term_of(share))
         epochs, slope = saturate(share * x["tokens"] / x["unique_tokens"], theta["decay"])
@@ -207,6 +212,7 @@ MULTILINGUAL_LAWS: tuple[Law, ...] = (
         equation="Longpre et al. 2025 (ATLAS), without repetition",
         formula="L_i(N, D; p) = E + A / N^α + B / D_eff^β, D_eff = D (p_i + Σ_j τ_j p_j)",
         data="transfer",
+        zero_shot=True,
     ),
     SizeAndData(
         name="atlas-repeated",
@@ -214,6 +220,7 @@ MULTILINGUAL_LAWS: tuple[Law, ...] = (
         formula="L_i(N, D, U; p) = E + A / N^α + B / D_eff^β, D_eff = S(p_i D; U) + D Σ_j τ_j p_j, "
         "S = U (1 + (1 - e^(-λ R)) / λ), R = p_i D / U - 1",
         data="transfer-unique",
+        zero_shot=True,
     ),
     SizeAndData(
         name="atlas-languages",
