@@ -227,7 +227,9 @@ class _State:
         better = after.cost < model.cost
         self.vectors[active[better]], self.helped[active] = trial[better], better
         self.model.put(active[better], after.at(better))
-        self.damping[active] = np.clip(np.where(better, damping / 10, damping * 10), 1e-12, 10 * _STUCK)
+        gain = (model.cost - after.cost) / np.maximum(promise, 1e-300)
+        change = np.select([gain > 0.75, gain > 0.25, better], [0.1, 1.0, 3.0], 10.0)
+        self.damping[active] = np.clip(damping * change, 1e-12, 10 * _STUCK)
         done = small | (promise <= _ROUNDING**2 * model.size) | (self.damping[active] >= _STUCK)
         self.active = active[~done]
 

@@ -92,10 +92,10 @@ class DesignMatrix:
         low, high = np.zeros((copies, self.width)), np.full((copies, self.width), np.inf)
         for block in self.blocks:
             parameter = block.parameter
-            ends = region.get(parameter.name, parameter.bounds)
             if parameter.kind == "limit":
-                ends = self._limits(block)
-            low[:, block.columns], high[:, block.columns] = ends
+                low[:, block.columns], high[:, block.columns] = self._limits(block)
+            else:
+                low[:, block.columns], high[:, block.columns] = region.get(parameter.name, parameter.bounds)
         return low, high
 
     def _limits(self, block: Block) -> tuple[Array, Array]:
