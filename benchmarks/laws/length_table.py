@@ -57,7 +57,7 @@ def main(*, tables: Path | None = None, laws: Names = FAMILY, refits: int = 200,
         print(f"\n### {name}\n")
         figures[name] = [study(law, view, irreducible, refits) for law in laws]
         add_evidence(figures[name])
-        print_table([shown(row) for row in figures[name]])
+        print_table([as_text(row) for row in figures[name]])
     write_report(out, "laws of size, length and mixture", figures, provenance("mnmt-laws", "numpy", "scipy"))
 
 
@@ -186,7 +186,7 @@ def fractions(fitted: LawFit) -> list[list[float]]:
     return np.column_stack([estimate, low, high]).tolist()
 
 
-def shown(row: Figures) -> dict[str, str]:
+def as_text(row: Figures) -> dict[str, str]:
     """Return a row of figures as text."""
     f = [f"{one[0]:.2f}" + (f" ({one[1]:.2f}–{one[2]:.2f})" if len(one) > 1 else "") for one in row["f"]]
     l_inf = row["l_inf"]
