@@ -1,3 +1,5 @@
+from .answers.architectures import Architectures as Architectures
+from .answers.architectures import compare_architectures as compare_architectures
 from .answers.candidates import Candidate as Candidate
 from .answers.candidates import default_candidates as default_candidates
 from .answers.claims import Claim as Claim

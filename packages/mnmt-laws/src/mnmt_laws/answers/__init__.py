@@ -1,5 +1,6 @@
 """Answers that follow from fits: effective fractions, the frontier, the best mixture and the next runs."""
 
+from mnmt_laws.answers.architectures import Architectures
 from mnmt_laws.answers.claims import Claim
 from mnmt_laws.answers.comparison import Comparison
 from mnmt_laws.answers.fractions import EffectiveFractions
@@ -10,6 +11,7 @@ from mnmt_laws.answers.simulation import TaskLaw
 from mnmt_laws.answers.targets import SmallestBudget, SmallestSize, TargetMixture
 
 __all__ = [
+    "Architectures",
     "Claim",
     "Comparison",
     "Design",

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from cyclopts import App
 
 from mnmt_laws.cli.analysis import collect, compare, fit, report
+from mnmt_laws.cli.architectures import architectures
 from mnmt_laws.cli.console import run_app
 from mnmt_laws.cli.decisions import design, frontier, recommend
 from mnmt_laws.errors import TableError
@@ -17,7 +18,7 @@ app = App(
     version=version("mnmt-laws"),
     suppress_keyboard_interrupt=False,  # `run_app` says so in one line
 )
-for command in (collect, fit, compare, frontier, recommend, design, report):
+for command in (collect, fit, compare, architectures, frontier, recommend, design, report):
     app.command(command)
 
 
