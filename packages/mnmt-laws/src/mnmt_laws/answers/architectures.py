@@ -100,10 +100,10 @@ def compare_architectures(
             f"{table.source}: a comparison needs two architectures, but the column `architecture` has "
             f"{', '.join(names) or 'none'}."
         )
-    smallest = float(rows.loc[rows["weight"] > 0, predictor].min())
-    start = (
-        check_number("n_0", smallest if n_0 is None else n_0) if smallest > 0 else _no_column(table.source)
-    )
+    least = float(rows.loc[rows["weight"] > 0, predictor].min())
+    if not least > 0:
+        raise TableError(f"{table.source}: has no `flops`; map a column to it, or compare by size.")
+    start = check_number("n_0", least if n_0 is None else n_0)
     law = Zhang(predictor=predictor, n_0=start)
     fits = {
         name: fit(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.tables.source import TableSource, observe, open_source
 
 _PAIRING = ["run", "size", "task", "weight", "mixture", "seed"]
@@ -67,7 +68,7 @@ def quality_lines(pairs: pd.DataFrame, metric: str, *, level: float = 0.95) -> p
     """
     if metric not in pairs:
         metrics = ", ".join(sorted(set(pairs.columns) - {*_PAIRING, "loss"})) or "none"
-        raise ValueError(f"`metric` must be one of {metrics}, but is {metric!r}.")
+        raise ArgumentError(f"`metric` must be one of {metrics}, but is {metric!r}.")
     rows = []
     for task, task_pairs in pairs.dropna(subset=[metric]).groupby("task"):
         if len(task_pairs) < 3 or task_pairs["loss"].nunique() < 2:

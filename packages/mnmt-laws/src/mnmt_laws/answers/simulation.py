@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.laws.fraction import hump
 from mnmt_laws.laws.known import KnownLaw
 from mnmt_laws.tables.mixture import format_mixture
@@ -43,9 +44,9 @@ class TaskLaw:
     def __post_init__(self) -> None:
         for name in ("alpha", "beta", "c3"):
             if getattr(self, name) <= 0:
-                raise ValueError(f"`{name}` must be above 0, but is {getattr(self, name)}.")
+                raise ArgumentError(f"`{name}` must be above 0, but is {getattr(self, name)}.")
         if self.l_inf < 0:
-            raise ValueError(f"`l_inf` must be at least 0, but is {self.l_inf}.")
+            raise ArgumentError(f"`l_inf` must be at least 0, but is {self.l_inf}.")
 
     @property
     def known(self) -> KnownLaw:
@@ -104,7 +105,9 @@ def simulate(
         knows them.
     """
     if weights and len(laws) != 2:
-        raise ValueError(f"`laws` must hold two tasks for `weights`, but holds {len(laws)}; give `mixtures`.")
+        raise ArgumentError(
+            f"`laws` must hold two tasks for `weights`, but holds {len(laws)}; give `mixtures`."
+        )
     pairs = [dict(zip(laws, (first, round(1.0 - first, 12)), strict=True)) for first in weights]
     known = {task: law.known if isinstance(law, TaskLaw) else law for task, law in laws.items()}
     axes = {

@@ -10,7 +10,7 @@ from mnmt_laws.cli.analysis import collect, compare, fit, report
 from mnmt_laws.cli.architectures import architectures
 from mnmt_laws.cli.console import run_app
 from mnmt_laws.cli.decisions import design, frontier, recommend
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 
 app = App(
     name="mnmt-laws",
@@ -24,4 +24,4 @@ for command in (collect, fit, compare, architectures, frontier, recommend, desig
 
 def main() -> None:
     """Run the command line."""
-    run_app(app, prog="mnmt-laws", errors=(TableError, ValueError))
+    run_app(app, prog="mnmt-laws", errors=(TableError, ArgumentError))

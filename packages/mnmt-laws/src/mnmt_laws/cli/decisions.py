@@ -31,6 +31,7 @@ from mnmt_laws.cli.options import (
     TableConfig,
     fit_observations,
     observe_table,
+    whole_number,
 )
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
@@ -275,7 +276,7 @@ def design(
     source: Path | None = None,
     *,
     quantity: str,
-    runs: Annotated[int, Parameter(validator=Number(gte=1))] = 3,
+    runs: Annotated[int, Parameter(validator=Number(gte=1), converter=whole_number)] = 3,
     budget: Positive = math.inf,
     flops_per_parameter: Positive | None = None,
     flops_per_token_parameter: Positive | None = None,

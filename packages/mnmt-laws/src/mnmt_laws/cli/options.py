@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from mnmt_laws.cli.console import warn
@@ -27,6 +29,18 @@ Figure = Annotated[Path | None, Parameter("--figure")]
 Json = Annotated[bool, Parameter("--json", negative="")]
 Out = Parameter(("--out", "-o"))
 Positive = Annotated[float, Parameter(validator=Number(gt=0))]
+
+
+def whole_number(_: type, tokens: Sequence[Token]) -> int:
+    """Return an option's value as an integer; a fraction is refused rather than cut.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    text = tokens[0].value
+    if not re.fullmatch(r"[+-]?[0-9_]+", text):
+        raise ValueError(f"{text!r} must be a whole number, such as 200.")  # cyclopts names the option
+    return int(text)
 
 
 @Parameter(name="*")
@@ -98,13 +112,13 @@ class FitConfig:
     uncertainty: Literal["residual", "cluster", "perturbation"] = "residual"
     """How refits vary: resampled residuals, randomly weighted runs, or values with noise (see `--noise`)."""
 
-    refits: Annotated[int, Parameter(validator=Number(gte=0))] = 200
+    refits: Annotated[int, Parameter(validator=Number(gte=0), converter=whole_number)] = 200
     """The number of refits. With 0 the uncertainty is unknown."""
 
     noise: Positive = 0.01
     """The standard deviation of the noise of `--uncertainty perturbation`, as a share of each value."""
 
-    seed: int = 0
+    seed: Annotated[int, Parameter(converter=whole_number)] = 0
     """The seed of the refits."""
 
     @property

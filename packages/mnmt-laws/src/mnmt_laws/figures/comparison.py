@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import EDGE, INK, Chart, color, styled
 
@@ -33,7 +34,7 @@ def draw_comparison(table: pd.DataFrame, *, criterion: str = "bic") -> Chart:
         ValueError: If the criterion is unknown.
     """
     if criterion not in ("aic", "bic"):
-        raise ValueError(f"`criterion` must be aic or bic, but is {criterion!r}.")
+        raise ArgumentError(f"`criterion` must be aic or bic, but is {criterion!r}.")
     excess = table[criterion] - table.groupby("task")[criterion].transform("min")
     panels = [_law_panel(table, excess, f"Δ{criterion.upper()}", log=True)]
     errors = {name: title for name, title in _ERRORS.items() if name in table and table[name].notna().any()}

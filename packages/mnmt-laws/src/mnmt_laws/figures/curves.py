@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.losses import size_label
 from mnmt_laws.figures.marks import DASHED, RING, RINGED_DIAMOND, SOLID
@@ -43,7 +44,7 @@ def draw_learning_curves(curves: Sequence[Curve], *, task: str, metric: str = "l
     """
     task_curves = [curve for curve in curves if curve.task == task]
     if not task_curves:
-        raise ValueError(f"`curves` must hold a curve of {task}, but {len(curves)} are of other tasks.")
+        raise ArgumentError(f"`curves` must hold a curve of {task}, but {len(curves)} are of other tasks.")
     labels, names = _labels(task_curves)
     measured, fitted, ends = (
         pd.concat([make(curve).assign(label=label, line=str(number)) for number, (curve, label) in

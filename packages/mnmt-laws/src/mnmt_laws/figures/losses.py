@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.marks import DASHED, DOTTED, SOLID
 from mnmt_laws.figures.style import (
@@ -78,7 +79,9 @@ def draw_lengths(fit: LawFit, *, task: str) -> Chart:
         ValueError: If the law does not know the training length.
     """
     if "tokens" not in fit.law.predictors:
-        raise ValueError(f"`fit` must be of a law of the training length, but is of the {fit.law.name} law.")
+        raise ArgumentError(
+            f"`fit` must be of a law of the training length, but is of the {fit.law.name} law."
+        )
     rows = _rows(fit, task)
     rows["label"], sizes = classes(rows["size"], size_label)
     lines = _lines(rows, "tokens", {"law": fit}, by=["label", "size"]).dropna(subset="value")

@@ -18,6 +18,8 @@ import pandas as pd
 import vl_convert
 from numpy.typing import ArrayLike
 
+from mnmt_laws.errors import ArgumentError
+
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart
 """What every function of this room returns: one panel, or several in a `ConcatChart`."""
 
@@ -109,7 +111,7 @@ def save(chart: Chart, path: str | Path, *, dark: bool = False) -> None:
         ".json": lambda: json.dumps(chart.to_dict(), ensure_ascii=False),
     }
     if path.suffix.lower() not in writers:
-        raise ValueError(f"{path}: must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+        raise ArgumentError(f"{path}: must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
     content = writers[path.suffix.lower()]()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from mnmt_laws.answers.fractions import EffectiveFractions, fitted_fraction
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.marks import DASHED, DOTTED, LAW, SOLID
 from mnmt_laws.figures.style import INK, MUTED, TASK_COLORS, Chart, color, dashes, styled, value_axis
@@ -141,7 +142,7 @@ def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | No
     """
     gains = _known_gains(sets, task)
     if not gains:
-        raise ValueError("`sets` must hold known effective fractions; they need runs at weight 1.")
+        raise ArgumentError("`sets` must hold known effective fractions; they need runs at weight 1.")
     shifts = (np.arange(len(gains)) - (len(gains) - 1) / 2) * _DODGE
     parts = zip(gains.items(), shifts, strict=True)
     points = pd.concat([_with_ends(gain, label, shift) for (label, gain), shift in parts])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.copies import NO_REFITS, log_of, predict_without
 from mnmt_laws.fitting.fit import fit as fit_law
 from mnmt_laws.fitting.law_fit import LawFit
@@ -111,12 +112,12 @@ def back_test(
         ValueError: If `left_out` is none of these, or a law is given beside a fit.
     """
     if left_out not in _NAMES:
-        raise ValueError(f"`left_out` must be one of {', '.join(_NAMES)}, but is {left_out!r}.")
+        raise ArgumentError(f"`left_out` must be one of {', '.join(_NAMES)}, but is {left_out!r}.")
     if not isinstance(source, LawFit):
         observations = observe(source, metric=metric, testset=testset, architecture=architecture)
         return back_test(fit_law(observations, law=law or "joint", uncertainty=NO_REFITS), left_out=left_out)
     if law is not None:
-        raise ValueError("`law` must be left out where the source is a fit.")
+        raise ArgumentError("`law` must be left out where the source is a fit.")
     masks = masks_of_mixtures(source) if left_out == "mixture" else _mask_beyond(source, left_out)
     if not len(masks) or not _can_predict(source, left_out):
         return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.learning_curve import (
     LEAST_FALL,
     MIN_POINTS,
@@ -88,9 +88,9 @@ def correct_convergence(
         ValueError: If an argument is out of range.
     """
     if horizon <= 0:
-        raise ValueError(f"`horizon` must be above 0 steps, but is {horizon:g}.")
+        raise ArgumentError(f"`horizon` must be above 0 steps, but is {horizon:g}.")
     if not 0 <= skip < 1 or threshold < 0:
-        raise ValueError(
+        raise ArgumentError(
             f"`skip` must be in [0, 1) and `threshold` at least 0, but they are {skip} and {threshold}."
         )
     table = open_source(source).table

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
 
@@ -151,7 +151,7 @@ class LawEvaluator:
             ValueError: If it was not; the message names those that were.
         """
         if task not in self.tasks:
-            raise ValueError(f"`task` must be one of {', '.join(self.tasks)}, but is {task!r}.")
+            raise ArgumentError(f"`task` must be one of {', '.join(self.tasks)}, but is {task!r}.")
         return str(task)
 
     def parameters_at(self, parameters: xr.Dataset, weight: Array) -> dict[str, Array]:
@@ -181,18 +181,20 @@ class LawEvaluator:
         names = [name for name in self.law.predictors if name != "partners"]
         for name in names:
             if name not in x:
-                raise ValueError(f"`{name}` must be given: the {self.law.name} law predicts from it.")
+                raise ArgumentError(f"`{name}` must be given: the {self.law.name} law predicts from it.")
         for name, values in x.items():
             if name not in (*names, "weight"):
-                raise ValueError(
+                raise ArgumentError(
                     f"`{name}` must be left out: the {self.law.name} law predicts from {', '.join(names)}."
                 )
             if name != "weight" and not bool((values > 0).all()):
-                raise ValueError(f"`{name}` must be above 0, but is {values.min():g}.")
+                raise ArgumentError(f"`{name}` must be above 0, but is {values.min():g}.")
         if bool(((x["weight"] < 0) | (x["weight"] > 1)).any()):
-            raise ValueError("`weight` must be in [0, 1]; give the task's share of the mixture.")
+            raise ArgumentError("`weight` must be in [0, 1]; give the task's share of the mixture.")
         if not self.law.zero_shot and bool((x["weight"] == 0).any()):
-            raise ValueError(f"`weight` must be above 0: the {self.law.name} law knows no zero-shot tasks.")
+            raise ArgumentError(
+                f"`weight` must be above 0: the {self.law.name} law knows no zero-shot tasks."
+            )
 
     @property
     def _has_partners(self) -> bool:
@@ -201,10 +203,10 @@ class LawEvaluator:
     def _check_mixture(self, task: str, mixture: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
         """Return a mixture if it gives a weight to a task and to nothing that the law does not know."""
         if task not in mixture and not self.law.zero_shot:
-            raise ValueError(f"`mixture` must give a weight to {task}, but names {', '.join(mixture)}.")
+            raise ArgumentError(f"`mixture` must give a weight to {task}, but names {', '.join(mixture)}.")
         for name, weight in mixture.items():
             if self._has_partners and name not in self.sources and bool(np.any(np.asarray(weight) > 0)):
-                raise ValueError(f"`mixture` must name {', '.join(self.sources)}, but names {name}.")
+                raise ArgumentError(f"`mixture` must name {', '.join(self.sources)}, but names {name}.")
         return dict(mixture)
 
     def _partner_weights(
@@ -214,7 +216,7 @@ class LawEvaluator:
         names = self.partners_of(task)
         if not weights:
             if len(names) > 1 and bool((weight < 1).any()):
-                raise ValueError(f"`mixture` must be given: {task} has {len(names)} partners.")
+                raise ArgumentError(f"`mixture` must be given: {task} has {len(names)} partners.")
             return np.repeat((1.0 - weight)[:, None], len(names), axis=1)
         columns = [np.broadcast_to(weights.get(name, 0.0), shape).ravel() for name in names]
         return np.stack(columns, axis=1).astype(float) if columns else np.zeros((len(weight), 0))
@@ -236,7 +238,7 @@ class LawEvaluator:
         distance = np.abs(weight[:, None] - weights)
         if bool((distance.min(axis=1) > _SAME_WEIGHT).any()):
             choices = ", ".join(f"{value:g}" for value in weights)
-            raise ValueError(
+            raise ArgumentError(
                 f"`weight` must be one of the fitted weights ({choices}); the capacity law takes any weight."
             )
         return np.asarray(known[distance.argmin(axis=1)])

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.evaluator import read_predictors
 from mnmt_laws.fitting.law_fit import Irreducible, LawFit
@@ -95,7 +95,7 @@ def _find_law(law: LawName | Law) -> Law:
     if isinstance(law, Law):
         return law
     if law not in LAWS:
-        raise ValueError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
+        raise ArgumentError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
     return LAWS[law]
 
 

@@ -14,6 +14,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.evaluator import LawEvaluator
 from mnmt_laws.fitting.uncertainty import central_interval, deviation
@@ -152,7 +153,7 @@ class LawFit:
             name = self.tasks[0] if task is None and len(self.tasks) == 1 else task
             return self.evaluator.predict(parameters, task=name, weight=weight, mixture=mixture, **predictors)
         if task is not None or mixture is not None or predictors:
-            raise ValueError("`rows` must be given alone: they bring their task, weight and predictors.")
+            raise ArgumentError("`rows` must be given alone: they bring their task, weight and predictors.")
         return self.evaluator.predict_rows(parameters, rows, self.observations)
 
     def predict_mixture(
@@ -175,7 +176,9 @@ class LawFit:
         """
         missing = [task for task in self.tasks if task not in mixture and not self.law.zero_shot]
         if missing:
-            raise ValueError(f"`mixture` must give a weight to {missing[0]}, but names {', '.join(mixture)}.")
+            raise ArgumentError(
+                f"`mixture` must give a weight to {missing[0]}, but names {', '.join(mixture)}."
+            )
         shape = np.broadcast_shapes(*(np.shape(value) for value in (*predictors.values(), *mixture.values())))
         flat = {name: np.broadcast_to(weight, shape).ravel() for name, weight in mixture.items()}
         rest = {name: np.broadcast_to(value, shape).ravel() for name, value in predictors.items()}
@@ -302,7 +305,7 @@ def require_fit(fit: object, *, law: str, name: str = "fit") -> None:
     """
     _require_law_fit(fit, law, name)
     if isinstance(fit, LawFit) and fit.law.name != law:
-        raise ValueError(f"`{name}` must be a fit of the {law} law, but is of the {fit.law.name} law.")
+        raise ArgumentError(f"`{name}` must be a fit of the {law} law, but is of the {fit.law.name} law.")
 
 
 def require_mixtures(fit: object, *, name: str = "fit", fraction: bool = False) -> None:
@@ -321,7 +324,7 @@ def require_mixtures(fit: object, *, name: str = "fit", fraction: bool = False) 
     law = fit.law if isinstance(fit, LawFit) else None
     if law is not None and (not law.knows_mixture or (fraction and law.fraction is None)):
         what = "with an effective fraction" if fraction else "that predicts any mixture"
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` must be a fit of a law {what}, such as capacity, but is of the {law.name} law."
         )
 

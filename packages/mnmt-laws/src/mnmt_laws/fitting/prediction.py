@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as t_distribution
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.copies import log_of, value_of
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.noise import measure_noise
@@ -73,7 +74,7 @@ def predict_interval(
         ValueError: If `level` is not between 0 and 1, or as in `LawFit.predict`.
     """
     if not 0 < level < 1:
-        raise ValueError(f"`level` must be between 0 and 1, but is {level}.")
+        raise ArgumentError(f"`level` must be between 0 and 1, but is {level}.")
     where = {"task": task, "weight": weight, "mixture": mixture, **predictors}
     arguments = {} if rows is not None else where
     predicted = fit.predict(rows, **arguments)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.fit import sample_of
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.task_fit import Part, law_is_split, solve_parts
@@ -36,11 +37,11 @@ def profile_intervals(fit: LawFit, *, level: float = 0.95) -> xr.Dataset:
     """
     objective = find_objective(fit.objective)
     if not objective.squared:
-        raise ValueError(
+        raise ArgumentError(
             f"`fit` must be by log-ols or ols for a profile likelihood, but is by {fit.objective}."
         )
     if not 0 < level < 1:
-        raise ValueError(f"`level` must be between 0 and 1, but is {level}.")
+        raise ArgumentError(f"`level` must be between 0 and 1, but is {level}.")
     rows, tasks = fit.rows, []
     for task in fit.tasks:
         sample = sample_of(

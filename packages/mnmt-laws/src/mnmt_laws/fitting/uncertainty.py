@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 
 QUANTILE: Literal["weibull"] = "weibull"
 """How the ends of intervals follow from B refits: the p-quantile is at p (B + 1) of them in order.
@@ -80,8 +82,10 @@ class Uncertainty(Protocol):
 
 
 def _check(refits: int) -> None:
+    if isinstance(refits, bool) or not isinstance(refits, Integral):
+        raise TypeError(f"`refits` must be a whole number, such as 200, but is {refits!r}.")
     if refits < 0:
-        raise ValueError(f"`refits` must be at least 0, but is {refits}.")
+        raise ArgumentError(f"`refits` must be at least 0, but is {refits}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +105,7 @@ class Perturbation:
     def __post_init__(self) -> None:
         _check(self.refits)
         if self.share <= 0:
-            raise ValueError(f"`share` must be above 0, but is {self.share}.")
+            raise ArgumentError(f"`share` must be above 0, but is {self.share}.")
 
     def copies(self, fitted: FittedTask) -> Iterator[Copy]:
         """Yield the observed values with noise."""
@@ -198,7 +202,7 @@ def central_interval(draws: xr.Dataset, level: float) -> xr.Dataset:
         ValueError: If `level` is not between 0 and 1.
     """
     if not 0 < level < 1:
-        raise ValueError(f"`level` must be between 0 and 1, but is {level}.")
+        raise ArgumentError(f"`level` must be between 0 and 1, but is {level}.")
     if not draws.sizes["draw"]:
         return _unknown(draws).expand_dims(bound=["lower", "upper"])
     tail = (1 - level) / 2

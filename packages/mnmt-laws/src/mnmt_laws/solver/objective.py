@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 
 ObjectiveName = Literal["log-ols", "ols", "lad", "huber"]
 
@@ -107,9 +108,9 @@ def find_objective(name: str, *, delta: float | None = None) -> Objective:
         ValueError: If there is none of this name, or `delta` is given to another or not positive.
     """
     if name not in OBJECTIVES:
-        raise ValueError(f"`objective` must be one of {', '.join(OBJECTIVES)}, but is {name!r}.")
+        raise ArgumentError(f"`objective` must be one of {', '.join(OBJECTIVES)}, but is {name!r}.")
     if delta is None:
         return OBJECTIVES[name]
     if name != "huber" or delta <= 0:
-        raise ValueError(f"`delta` must be above 0 and goes with huber, but is {delta} with {name}.")
+        raise ArgumentError(f"`delta` must be above 0 and goes with huber, but is {delta} with {name}.")
     return replace(OBJECTIVES[name], delta=delta)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.tables.columns import KINDS, closest, read_numbers
 from mnmt_laws.tables.mixture import format_mixture
 from mnmt_laws.tables.row_location import RowLocator
@@ -30,16 +30,16 @@ class ColumnMap:
             if name not in KINDS:
                 meant = closest(name, KINDS)
                 hint = f" (is `{meant}` meant?)" if meant else ""
-                raise ValueError(
+                raise ArgumentError(
                     f"`columns` must name columns of a run table{hint}, but names {name!r}; they are "
                     f"{', '.join(KINDS)}."
                 )
             stars = pattern.count("*")
             if stars > (name in _STARRED):
                 most = "one `*`" if name in _STARRED else "no `*`"
-                raise ValueError(f"`columns` must have {most} in that of `{name}`, but has {pattern!r}.")
+                raise ArgumentError(f"`columns` must have {most} in that of `{name}`, but has {pattern!r}.")
             if name == "value" and stars and "task" in self.columns:
-                raise ValueError(f"`columns` must leave `task` out: {pattern!r} names the tasks.")
+                raise ArgumentError(f"`columns` must leave `task` out: {pattern!r} names the tasks.")
 
     def file_column(self, name: str) -> str:
         """Return the file's name, or its pattern, of a run table's column."""

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mnmt_laws.arrays import Array
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.tables.columns import is_rising
 from mnmt_laws.tables.validation import CURVE
 
@@ -42,7 +42,7 @@ def check_length(at: Mapping[str, float]) -> tuple[str, float]:
     """
     items = list(at.items())
     if len(items) != 1 or items[0][0] not in LENGTHS or not items[0][1] > 0:
-        raise ValueError(f"`at` must give `tokens` or `step` a number above 0, but is {dict(at)}.")
+        raise ArgumentError(f"`at` must give `tokens` or `step` a number above 0, but is {dict(at)}.")
     return items[0][0], float(items[0][1])
 
 

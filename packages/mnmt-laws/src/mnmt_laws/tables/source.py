@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.tables.collect import collect
 from mnmt_laws.tables.learning_curves import read_at
 from mnmt_laws.tables.observations import Observations, select
@@ -46,7 +47,7 @@ def open_source(source: TableSource, *, columns: Mapping[str, str] | None = None
     """
     if isinstance(source, RunTable):
         if columns:
-            raise ValueError("`columns` must be left out for a run table; give them to `read_table`.")
+            raise ArgumentError("`columns` must be left out for a run table; give them to `read_table`.")
         return Source(table=source)
     if isinstance(source, (pd.DataFrame, xr.Dataset)):
         return Source(table=read_table(source, columns=columns))
@@ -97,13 +98,13 @@ def observe(
         return select(table, metric=metric, testset=testset, architecture=architecture, at=at)
     if columns or at:
         name = "columns" if columns else "at"
-        raise ValueError(f"`{name}` must be left out for observations, which have been read.")
+        raise ArgumentError(f"`{name}` must be left out for observations, which have been read.")
     architectures = source.frame["architecture"].unique()
     current = {"metric": source.metric, "testset": source.testset, "architecture": architectures[0]}
     requested = {"metric": metric, "testset": testset, "architecture": architecture}
     for name, value in requested.items():
         if value is not None and value.casefold() != current[name].casefold():
-            raise ValueError(
+            raise ArgumentError(
                 f"`{name}` must be left out for observations of {current[name] or 'none'}, but is {value!r}."
             )
     return source
