@@ -12,7 +12,7 @@ from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from mnmt_laws.cli.console import warn
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.convergence import correct_convergence
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
@@ -39,7 +39,7 @@ def whole_number(_: type, tokens: Sequence[Token]) -> int:
     """
     text = tokens[0].value
     if not re.fullmatch(r"[+-]?[0-9_]+", text):
-        raise ValueError(f"{text!r} must be a whole number, such as 200.")  # cyclopts names the option
+        raise ArgumentError(f"{text!r} must be a whole number, such as 200.")  # cyclopts names the option
     return int(text)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.fit import differ_at_same_weight
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
@@ -67,7 +67,7 @@ def find_rivals(observations: Observations, laws: Sequence[LawName | Law] | None
     if laws is not None:
         for law in laws:
             if not isinstance(law, Law) and law not in LAWS:
-                raise ValueError(f"`laws` must name laws among {', '.join(LAWS)}, but names {law!r}.")
+                raise ArgumentError(f"`laws` must name laws among {', '.join(LAWS)}, but names {law!r}.")
         return [law if isinstance(law, Law) else LAWS[law] for law in laws]
     admitted = [law for law in LAWS.values() if _admits(observations, law)]
     zero_shot = [law for law in admitted if law.zero_shot]
