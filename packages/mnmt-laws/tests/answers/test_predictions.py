@@ -161,12 +161,14 @@ def test_mixtures_that_are_missing_are_asked_for() -> None:
 def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.DataFrame) -> None:
     observations = observe(study_table)
     joint, capacity = (fit(observations, law=law, uncertainty=NONE) for law in ("joint", "capacity"))
-    rows = predict_held_out(capacity=capacity, joint=joint).rows
+    held_out = predict_held_out(capacity)
+    rows = held_out.rows
     assert len(rows) == len(observations.held_out) == 2 * 6 + 2 * 6
     assert rows["new_size"].sum() == 14
     assert rows["new_weight"].sum() == 12
-    assert rows.loc[rows["new_weight"], "joint"].isna().all()
-    assert rows["capacity_error"].abs().median() < 0.02
+    assert predict_held_out(joint).rows.loc[rows["new_weight"], "predicted"].isna().all()
+    assert held_out.errors().median() < 0.02
+    assert held_out.num_runs == 12
     without = study_table[study_table["role"] == "fit"]
     assert fit(without, uncertainty=NONE).parameters.equals(joint.parameters)
 

@@ -20,11 +20,11 @@ Read = Callable[[Chart], Any]
 def test_held_out_values_are_where_they_were_measured_and_predicted(
     fits: dict[str, LawFit], corrected: Observations, read: Read
 ) -> None:
-    held_out = predict_held_out(capacity=fits["capacity"], joint=fits["joint"])
+    held_out = predict_held_out(fits["capacity"])
     drawing = read(draw_held_out(held_out, corrected))
     points = drawing.rows("point")
     np.testing.assert_allclose(points["measured"], held_out.rows["observed"], rtol=1e-5)
-    np.testing.assert_allclose(points["predicted"], held_out.rows["capacity"], rtol=1e-5)
+    np.testing.assert_allclose(points["predicted"], held_out.rows["predicted"], rtol=1e-5)
     assert points["kind"].eq(NOTE).sum() == 2
     assert {NOTE, "new size", "new weight", "new weight and size"} <= drawing.labels()
     assert {"run", "task", "size N", "weight p", "measured", "predicted", "error"} <= drawing.tips()
@@ -33,8 +33,8 @@ def test_held_out_values_are_where_they_were_measured_and_predicted(
 def test_held_out_values_have_the_intervals_that_are_known(
     fits: dict[str, LawFit], observations: Observations, read: Read
 ) -> None:
-    held_out = predict_held_out(capacity=fits["capacity"], joint=fits["joint"])
-    value = held_out.rows["capacity"]
+    held_out = predict_held_out(fits["capacity"])
+    value = held_out.rows["predicted"]
     rows = held_out.rows.assign(lower=0.9 * value, upper=1.1 * value)
     assert not read(draw_held_out(held_out, observations)).layers("rule")
     assert len(read(draw_held_out(replace(held_out, rows=rows), observations)).layers("rule")) == 1

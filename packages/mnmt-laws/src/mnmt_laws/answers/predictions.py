@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.fit import fit
-from mnmt_laws.fitting.law_fit import LawFit, require_fit, require_mixtures
+from mnmt_laws.fitting.law_fit import LawFit, require_any_fit
+from mnmt_laws.fitting.signs import describe_signs
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.observations import Observations
@@ -22,71 +21,96 @@ from mnmt_laws.tables.source import TableSource, observe
 class HeldOut:
     """Predictions of held-out runs."""
 
+    law: str
+    """Name of the law that predicts."""
+
     rows: pd.DataFrame
-    """Columns `run`, `task`, `size`, `weight`, `new_size`, `new_weight`, `observed`, then the predictions
-    `capacity` and `joint` with their relative `_error`; `joint` is NaN at weights it has no β for."""
+    """Columns `run`, `task`, `size`, `weight`, `mixture`, `tokens`, `new_size`, `new_weight`, `observed`,
+    `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper` (95%, of a new
+    model) and `error`, the measured value over the predicted, less 1."""
 
-    def errors(self, law: str) -> pd.Series:
-        """Return the absolute relative errors of a law where it predicts."""
-        return self.rows[f"{law}_error"].abs().dropna()
+    def errors(self) -> pd.Series:
+        """Return the absolute relative errors where the law predicts."""
+        return self.rows["error"].abs().dropna()
+
+    @property
+    def num_runs(self) -> int:
+        """The number of runs that were predicted."""
+        known = self.rows[self.rows["error"].notna()]
+        return len(known.drop_duplicates(["run", "size", "mixture"]))
+
+    @property
+    def signs(self) -> str:
+        """On which side the measured values lie: `all ten above the prediction`."""
+        return describe_signs(self.rows["error"].to_numpy(float))
+
+    @property
+    def num_inside(self) -> tuple[int, int]:
+        """How many values lie within the interval of a new model, and of how many such intervals."""
+        known = self.rows.dropna(subset=["predicted_lower", "predicted_upper"])
+        inside = known["observed"].between(known["predicted_lower"], known["predicted_upper"])
+        return int(inside.sum()), len(known)
+
+    @property
+    def coverage(self) -> str:
+        """How many of the values lie within the interval of a new model, as `9 of 10`; empty if unknown."""
+        inside, known = self.num_inside
+        return f"{inside} of {known}" if known else ""
 
 
-def predict_held_out(*, capacity: LawFit, joint: LawFit) -> HeldOut:
-    """Predict every held-out row by the capacity law and, at known weights, by the joint law.
+def predict_held_out(fit: LawFit) -> HeldOut:
+    """Predict every held-out row that a law can predict, with intervals of the law and of a new model.
 
     Raises:
-        TypeError: If an argument is not a fit.
-        ValueError: If a fit is of another law than its argument says.
+        TypeError: If `fit` is not a fit.
     """
-    require_mixtures(capacity, name="capacity")
-    require_fit(joint, law="joint", name="joint")
-    held_out, fitted = capacity.observations.held_out, capacity.observations.fit
-    rows_of_tasks = held_out[held_out["task"].isin(capacity.tasks)]
-    rows = [_predict_row(row, capacity, joint, fitted) for row in rows_of_tasks.to_dict("records")]
-    columns = [
-        "run", "task", "size", "weight", "new_size", "new_weight", "observed",
-        "capacity", "capacity_error", "joint", "joint_error",
-    ]  # fmt: skip
-    return HeldOut(rows=pd.DataFrame(rows, columns=columns))
+    require_any_fit(fit)
+    held_out, fitted = fit.observations.held_out, fit.rows
+    rows = held_out[held_out["task"].isin(fit.tasks)].reset_index(drop=True)
+    known = fit.prediction_interval(rows)
+    predicted = known.predicted
+    columns = ["run", "task", "size", "weight", "mixture", "tokens"]
+    table = rows[columns].assign(
+        new_size=~_occur(rows, fitted, "size"),
+        new_weight=~_occur(rows, fitted, "weight"),
+        observed=rows["value"],
+        predicted=predicted,
+        lower=known.law_lower,
+        upper=known.law_upper,
+        predicted_lower=known.lower,
+        predicted_upper=known.upper,
+        error=rows["value"] / predicted - 1,
+    )
+    return HeldOut(law=fit.law.name, rows=table)
 
 
-def _predict_row(
-    row: Mapping[Hashable, Any], capacity: LawFit, joint: LawFit, fitted: pd.DataFrame
-) -> dict[str, Any]:
-    task_rows = fitted[fitted["task"] == row["task"]]
-    is_known = bool(np.isclose(joint.fitted_weights(row["task"]), row["weight"], rtol=0, atol=1e-9).any())
-    run = {"size": row["size"], "task": row["task"], "weight": row["weight"]}
-    predicted = {
-        "capacity": float(capacity.predict(**run)),
-        "joint": float(joint.predict(**run)) if is_known else np.nan,
-    }
-    return {
-        **{key: row[key] for key in ("run", "task", "size", "weight")},
-        "new_size": row["size"] not in set(task_rows["size"]),
-        "new_weight": not is_known,
-        "observed": row["value"],
-        **predicted,
-        **{f"{law}_error": value / row["value"] - 1 for law, value in predicted.items()},
-    }
+def _occur(rows: pd.DataFrame, fitted: pd.DataFrame, column: str) -> pd.Series:
+    """Return whether a row's size or weight is among those that its task was fitted at."""
+    known = {task: part[column].to_numpy(float) for task, part in fitted.groupby("task")}
+    return pd.Series(
+        [
+            bool(np.isclose(known[task], value, rtol=1e-9, atol=1e-9).any())
+            for task, value in zip(rows["task"], rows[column], strict=True)
+        ],
+        index=rows.index,
+        dtype=bool,
+    )
 
 
-def compare_irreducible(joint: LawFit) -> pd.DataFrame:
-    """Return the joint law's L∞ beside each task's known irreducible loss, in nats per token.
+def compare_irreducible(fit: LawFit) -> pd.DataFrame:
+    """Return a law's L∞ beside each task's known irreducible loss, in nats per token.
 
     Returns:
         Columns `task`, `true`, `fitted`, `std`, `lower`, `upper`, `difference`; empty where none is
-        known or the metric is not loss.
+        known, the metric is not loss or the law has no L∞.
     """
-    observations = joint.observations
-    irreducible = observations.frame.groupby("task")["irreducible"].median().dropna()
-    if observations.metric != "loss":
-        irreducible = irreducible.iloc[:0]
-    std, interval = joint.std, joint.interval()
-    rows = []
-    for task in (task for task in joint.tasks if task in irreducible.index):
-        fitted, true = float(joint.parameters.l_inf.sel(task=task)), float(irreducible[task])
-        lower, upper = (float(value) for value in interval.l_inf.sel(task=task))
-        rows.append((task, true, fitted, float(std.l_inf.sel(task=task)), lower, upper, fitted - true))
+    std, interval, rows = fit.std, fit.interval(), []
+    for task in fit.tasks if "l_inf" in fit.parameters else []:
+        true = fit.observations.irreducible_of(task)
+        if np.isfinite(true):
+            fitted = float(fit.parameters.l_inf.sel(task=task))
+            lower, upper = (float(value) for value in interval.l_inf.sel(task=task))
+            rows.append((task, true, fitted, float(std.l_inf.sel(task=task)), lower, upper, fitted - true))
     return pd.DataFrame(rows, columns=["task", "true", "fitted", "std", "lower", "upper", "difference"])
 
 

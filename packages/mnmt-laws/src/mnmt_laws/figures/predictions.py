@@ -32,7 +32,7 @@ def draw_held_out(held_out: HeldOut, observations: Observations) -> Chart:
     rows = mark_corrected(held_out.rows, observations.frame)
     news = zip(rows["new_weight"], rows["new_size"], rows["corrected"], strict=True)
     kind = [NOTE if corrected else _NEWS[bool(weight), bool(size)] for weight, size, corrected in news]
-    rows = rows.assign(kind=kind, predicted=rows["predicted" if "predicted" in rows else "capacity"])
+    rows = rows.assign(kind=kind, predicted=rows["predicted"])
     return _against_predicted(rows, f"{observations.metric} ({observations.unit})")
 
 

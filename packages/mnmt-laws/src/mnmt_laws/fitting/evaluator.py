@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -88,7 +89,7 @@ class LawEvaluator:
                 predicted[..., mask] = self._formula(parameters.sel(task=task), inputs)
         return predicted
 
-    def predict_points(self, parameters: xr.Dataset, *, points: Array, **predictors: float) -> Array:
+    def predict_points(self, parameters: xr.Dataset, *, points: Array, **predictors: Any) -> Array:
         """Return the metric of every task where each refit has mixtures of its own.
 
         Args:

@@ -303,7 +303,7 @@ def require_fit(fit: object, *, law: str, name: str = "fit") -> None:
         TypeError: If it is not a fit.
         ValueError: If it is a fit of another law.
     """
-    _require_law_fit(fit, law, name)
+    require_any_fit(fit, law=law, name=name)
     if isinstance(fit, LawFit) and fit.law.name != law:
         raise ArgumentError(f"`{name}` must be a fit of the {law} law, but is of the {fit.law.name} law.")
 
@@ -320,7 +320,7 @@ def require_mixtures(fit: object, *, name: str = "fit", fraction: bool = False) 
         TypeError: If it is not a fit.
         ValueError: If its law knows only the mixtures that it was fitted to, or lacks the fraction.
     """
-    _require_law_fit(fit, "capacity", name)
+    require_any_fit(fit, name=name)
     law = fit.law if isinstance(fit, LawFit) else None
     if law is not None and (not law.knows_mixture or (fraction and law.fraction is None)):
         what = "with an effective fraction" if fraction else "that predicts any mixture"
@@ -329,7 +329,12 @@ def require_mixtures(fit: object, *, name: str = "fit", fraction: bool = False) 
         )
 
 
-def _require_law_fit(fit: object, law: str, name: str) -> None:
+def require_any_fit(fit: object, *, law: str = "capacity", name: str = "fit") -> None:
+    """Check that the argument `name` is a fit.
+
+    Raises:
+        TypeError: If it is not.
+    """
     if not isinstance(fit, LawFit):
         raise TypeError(
             f"`{name}` must be what fit(source, law={law!r}) returns, but is {type(fit).__name__}."

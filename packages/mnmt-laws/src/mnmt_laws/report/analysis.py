@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from mnmt_laws.answers.claims import Claim, check_claims
 from mnmt_laws.answers.comparison import Comparison, compare
 from mnmt_laws.answers.fractions import EffectiveFractions, effective_fractions, fractions_of_testsets
-from mnmt_laws.answers.frontier import observed_range
 from mnmt_laws.answers.next_runs import Design, design
 from mnmt_laws.answers.predictions import (
     HeldOut,
@@ -21,9 +21,10 @@ from mnmt_laws.answers.predictions import (
     predict_held_out,
     predict_more_tasks,
 )
+from mnmt_laws.answers.preferred_law import preferred_law
 from mnmt_laws.answers.quality import pair_metrics
 from mnmt_laws.answers.recommendation import Recommendation, recommend
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.figures.points import corrected_rows, mark_corrected
 from mnmt_laws.fitting.convergence import correct_convergence
 from mnmt_laws.fitting.fit import fit
@@ -33,8 +34,9 @@ from mnmt_laws.fitting.parameters import parameter_frame
 from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.fitting.uncertainty import Perturbation, ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
+from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import find_objective
-from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.observations import Observations, learning_curves
 from mnmt_laws.tables.run_record import RunRecord
 from mnmt_laws.tables.source import Source, observe
 from mnmt_laws.tables.table import RunTable
@@ -48,15 +50,16 @@ def no_progress(stage: str) -> None:
     """Say nothing."""
 
 
-_LAWS: tuple[LawName, ...] = ("per-weighting", "joint", "capacity")
 _EXCESS = 1.5  # times the stated noise: scatter beyond it is reported
 _SIZE_FACTOR = 2.0  # times the largest size observed: where a mixture and runs are recommended
 _MIN_REFITS = 10
+_FEWEST_POINTS = 4  # of a learning curve
+_RECURRING = 3  # sizes that weights need for a law of each
 
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """The three fits of a study and what follows from them; None where the table cannot answer a question."""
+    """The fits of a study and what follows from them; None where the table cannot answer a question."""
 
     study: str
     """The name of the study; empty without run records."""
@@ -64,16 +67,16 @@ class Analysis:
     observations: Observations
     """What the laws are fitted to."""
 
-    per_weighting: LawFit
-    """The law of each weight alone."""
+    law: LawFit
+    """The law that advice and predictions rest on: the preferred one of those that predict any mixture."""
 
-    joint: LawFit
-    """The law with one exponent and one limit for all weights."""
+    joint: LawFit | None
+    """The law with one exponent and one limit for all weights, where weights recur at several sizes."""
 
-    capacity: LawFit
-    """The law that predicts any weight."""
+    per_weighting: LawFit | None
+    """The law of each weight alone, where some weight has three sizes."""
 
-    effective: EffectiveFractions
+    effective: EffectiveFractions | None
     """Effective fractions of the joint law."""
 
     held_out: HeldOut
@@ -93,6 +96,9 @@ class Analysis:
 
     warnings: tuple[str, ...]
     """What was left out, and what the data do not determine."""
+
+    late_fall: float = math.nan
+    """Median relative change over the last quarter of the runs' training; NaN without learning curves."""
 
     comparison: Comparison | None = None
     """The rival laws: which parameter the mixture acts through."""
@@ -116,14 +122,15 @@ class Analysis:
     """Intervals by several methods: `task`, `parameter`, `method`, `estimate`, `lower`, `upper`."""
 
     @property
-    def fits(self) -> tuple[LawFit, LawFit, LawFit]:
-        """The fits of the per-weighting, joint and capacity laws."""
-        return self.per_weighting, self.joint, self.capacity
+    def fits(self) -> tuple[LawFit, ...]:
+        """Every fit: of the preferred law, and of the joint and the per-weighting law where there are any."""
+        laws = {fit.law.name: fit for fit in (self.law, self.joint, self.per_weighting) if fit is not None}
+        return tuple(laws.values())
 
     @property
     def tasks(self) -> list[str]:
         """The fitted tasks."""
-        return self.joint.tasks
+        return self.law.tasks
 
     @property
     def sizes(self) -> list[float]:
@@ -199,72 +206,104 @@ def analyse(
     )
     table = source.table if correction is None else correction.table
     observations = observe(table, metric=metric, testset=testset, architecture=architecture)
+    progress("compare rival laws")
+    comparison = _compare(observations, objective, fast=fast)
     progress("fit the laws")
-    per_weighting, joint, capacity = (
-        fit(observations, law=law, objective=objective, uncertainty=uncertainty) for law in _LAWS
-    )
+
+    def fit_law(law: LawName | Law) -> LawFit:
+        return fit(observations, law=law, objective=objective, uncertainty=uncertainty)
+
+    law = fit_law(preferred_law(observations, comparison))
+    joint, per_weighting = _weight_laws(observations, fit_law)
+    effective = None if joint is None else effective_fractions(joint)
     progress("answer the questions")
-    effective = effective_fractions(joint)
     warnings = [
         *source.warnings,
         *(() if correction is None else correction.warnings),
-        *effective.warnings,
-        *_scatter_warning(joint, uncertainty),
-        *_fit_warnings(joint, capacity, per_weighting),
+        *(() if effective is None else effective.warnings),
+        *_scatter_warning(law, uncertainty),
+        *_fit_warnings(law),
     ]
     return Analysis(
         study=next((record.study for record in source.records if record.study), ""),
         observations=observations,
-        per_weighting=per_weighting,
+        law=law,
         joint=joint,
-        capacity=capacity,
+        per_weighting=per_weighting,
         effective=effective,
-        held_out=predict_held_out(capacity=capacity, joint=joint),
-        irreducible=compare_irreducible(joint),
-        claims=check_claims(per_weighting=per_weighting, joint=joint, effective=effective),
+        held_out=predict_held_out(law),
+        irreducible=compare_irreducible(law),
+        claims=_claims(per_weighting, joint, effective),
         quality=_quality(table, observations),
         records=source.records,
         warnings=tuple(dict.fromkeys(warnings)),
         curves=None if correction is None else correction.curves,
-        recommendation=_if_possible(lambda: _recommendation(capacity)),
-        design=_if_possible(lambda: _design(capacity)),
-        **({} if fast else _slow_answers(table, joint, uncertainty, progress)),
+        late_fall=_late_fall(table, observations),
+        comparison=comparison,
+        recommendation=_if_possible(lambda: _recommendation(law)),
+        design=_if_possible(lambda: _design(law)),
+        **({} if fast else _slow_answers(table, law, joint, uncertainty, progress)),
     )
 
 
+def _compare(observations: Observations, objective: str, *, fast: bool) -> Comparison | None:
+    """Return the rival laws side by side, in a quick report without simulations and left-out errors."""
+    if fast:
+        return None
+    return _if_possible(lambda: compare(observations, objective=objective))
+
+
+def _weight_laws(
+    observations: Observations, fit_law: Callable[[LawName], LawFit]
+) -> tuple[LawFit | None, LawFit | None]:
+    """Return the joint and the per-weighting law, where weights tell mixtures apart and recur over sizes."""
+    rows = observations.fit
+    sizes = rows.groupby(["task", "weight"])["size"].nunique()
+    if sizes.empty or sizes.median() < _RECURRING:
+        return None, None
+    joint = _if_possible(lambda: fit_law("joint"))
+    if joint is None or any(line.kind == "pooled" for line in joint.diagnostics):
+        return None, None
+    return joint, _if_possible(lambda: fit_law("per-weighting"))
+
+
+def _claims(
+    per_weighting: LawFit | None, joint: LawFit | None, effective: EffectiveFractions | None
+) -> tuple[Claim, ...]:
+    if per_weighting is None or joint is None or effective is None:
+        return ()
+    return check_claims(per_weighting=per_weighting, joint=joint, effective=effective)
+
+
 def _slow_answers(
-    table: RunTable, joint: LawFit, uncertainty: Uncertainty, progress: Progress
+    table: RunTable, law: LawFit, joint: LawFit | None, uncertainty: Uncertainty, progress: Progress
 ) -> dict[str, Any]:
     """Return the answers that need more fits, by their names in `Analysis`."""
-    observations, objective = joint.observations, joint.objective
-    progress("compare rival laws")
-    comparison = _if_possible(lambda: compare(observations, objective=objective, uncertainty=uncertainty))
+    observations, objective = law.observations, law.objective
     progress("measure intervals by other methods")
     return {
-        "comparison": comparison,
-        "testsets": _if_possible(lambda: _testsets(table, joint, uncertainty)),
+        "testsets": None if joint is None else _if_possible(lambda: _testsets(table, joint, uncertainty)),
         "more_tasks": _if_possible(
             lambda: predict_more_tasks(observations, objective=objective, uncertainty=uncertainty)
         ),
-        "intervals": _intervals(joint),
+        "intervals": None if joint is None else _intervals(joint),
     }
 
 
-def _fit_warnings(*fits: LawFit) -> Iterator[str]:
-    """Yield the warnings of each fit, and a line for each search that did not converge."""
-    for fitted in fits:
-        yield from fitted.warnings
-        if not fitted.converged:
-            yield f"the search for the {fitted.law.name} law did not converge."
+def _fit_warnings(law: LawFit) -> Iterator[str]:
+    """Yield the warnings of the law of the advice, and a line if its search did not converge."""
+    yield from law.warnings
+    if not law.converged:
+        yield f"the search for the {law.law.name} law did not converge."
 
 
-def _scatter_warning(joint: LawFit, uncertainty: Uncertainty) -> list[str]:
+def _scatter_warning(law: LawFit, uncertainty: Uncertainty) -> list[str]:
     """Return a line if the losses lie farther from the law than the noise that was assumed."""
-    if not isinstance(uncertainty, Perturbation) or joint.scatter <= _EXCESS * uncertainty.share:
+    if not isinstance(uncertainty, Perturbation) or law.scatter <= _EXCESS * uncertainty.share:
         return []
     return [
-        f"the values lie {joint.scatter:.1%} from the joint law, but standard deviations assume "
-        f"{uncertainty.share:.1%} noise and are too small; --noise {joint.scatter:.2g} would fit the data."
+        f"the values lie {law.scatter:.1%} from the {law.law.name} law, but standard deviations assume "
+        f"{uncertainty.share:.1%} noise and are too small; --noise {law.scatter:.2g} would fit the data."
     ]
 
 
@@ -277,11 +316,26 @@ def _quality(table: RunTable, observations: Observations) -> pd.DataFrame:
     return mark_corrected(pairs[pairs["weight"] > 0], observations.frame)
 
 
+def _late_fall(table: RunTable, observations: Observations) -> float:
+    """Return the median change over the last quarter of learning curves of four measurements or more."""
+    architecture = observations.frame["architecture"].iloc[0] or None
+    rows = learning_curves(
+        table, metric=observations.metric, testset=observations.testset or None, architecture=architecture
+    )
+    changes = []
+    for _, curve in rows[rows["run"].ne("") & rows["weight"].gt(0)].groupby(["run", "task"], sort=False):
+        if curve["step"].nunique() >= _FEWEST_POINTS:
+            end = float(curve["step"].max())
+            earlier = float(np.interp(0.75 * end, curve["step"], curve["value"]))
+            changes.append(1 - float(curve["value"].iloc[-1]) / earlier)
+    return float(np.median(changes)) if changes else math.nan
+
+
 def _if_possible(answer: Callable[[], Answer]) -> Answer | None:
     """Return an answer, or None if the table cannot give one."""
     try:
         return answer()
-    except TableError:
+    except (TableError, ArgumentError):
         return None
 
 
@@ -299,26 +353,27 @@ def _testsets(
     return fractions if len(fractions) > 1 else None
 
 
-def _recommendation(capacity: LawFit) -> Recommendation | None:
-    return recommend(capacity, size=_next_size(capacity)) if _has_mixtures(capacity) else None
+def _recommendation(law: LawFit) -> Recommendation | None:
+    return recommend(law, **next_model(law)) if _has_mixtures(law) else None
 
 
-def _design(capacity: LawFit) -> Design | None:
-    """Return the runs that would most narrow down the best weight at a larger size."""
-    if not _has_mixtures(capacity) or capacity.draws.sizes["draw"] < _MIN_REFITS:
+def _design(law: LawFit) -> Design | None:
+    """Return the runs that would most narrow down the best weight of a larger model."""
+    if not _has_mixtures(law) or law.draws.sizes["draw"] < _MIN_REFITS:
         return None
-    return design(capacity, quantity=f"weight:{capacity.tasks[0]}@size={_next_size(capacity):.6g}")
+    where = ",".join(f"{name}={value:.6g}" for name, value in next_model(law).items())
+    return design(law, quantity=f"weight:{law.sources[0]}@{where}")
 
 
-def _has_mixtures(capacity: LawFit) -> bool:
-    if len(capacity.tasks) < 2:
-        return False
-    observed_range(capacity.observations)  # raises where no run mixes the tasks
-    return True
+def _has_mixtures(law: LawFit) -> bool:
+    return len(law.sources) > 1 and law.law.knows_mixture
 
 
-def _next_size(capacity: LawFit) -> float:
-    return _SIZE_FACTOR * float(capacity.observations.frame["size"].max())
+def next_model(law: LawFit) -> dict[str, Any]:
+    """Return the model that advice is given for: twice the largest fitted, trained as long as the longest."""
+    rows = law.rows
+    largest = {"size": _SIZE_FACTOR * float(rows["size"].max()), "tokens": float(rows["tokens"].max())}
+    return {name: value for name, value in largest.items() if name in law.law.predictors}
 
 
 def _intervals(joint: LawFit) -> pd.DataFrame | None:

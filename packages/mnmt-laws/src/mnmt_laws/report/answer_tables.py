@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.figures.comparison import SYMBOLS
 from mnmt_laws.figures.points import mark_corrected
 from mnmt_laws.figures.style import format_size
@@ -40,10 +41,17 @@ def _recommendation(analysis: Analysis) -> Table | None:
     metric = analysis.observations.metric
     return Table(
         title="Recommended mixture",
-        note=" ".join([f"For a model of {format_size(advice.size)} parameters.", *advice.warnings]),
+        note=" ".join([_model_of(advice), *advice.warnings]),
         header=("task", "preference", "weight p", "95% interval", f"predicted {metric}", "95% interval"),
         rows=tuple(rows),
     )
+
+
+def _model_of(advice: Recommendation) -> str:
+    """Return the model that a mixture is recommended for, as a sentence."""
+    size = "" if advice.size is None else f" of {format_size(advice.size)} parameters"
+    length = "" if advice.tokens is None else f", trained on {advice.tokens:.3g} tokens"
+    return f"For a model{size}{length}."
 
 
 def _comparison(analysis: Analysis) -> Table | None:

@@ -28,8 +28,9 @@ def report_document(analysis: Analysis) -> dict[str, Any]:
         "metric": observations.metric,
         "unit": observations.unit,
         "testset": observations.testset,
-        "objective": analysis.joint.objective,
-        "scatter": analysis.joint.scatter,
+        "law": analysis.law.law.name,
+        "objective": analysis.law.objective,
+        "scatter": analysis.law.scatter,
         "tasks": analysis.tasks,
         "sizes": analysis.sizes,
         "weights": sorted(observations.fit["weight"].unique().tolist()),
@@ -39,6 +40,7 @@ def report_document(analysis: Analysis) -> dict[str, Any]:
         "irreducible": _records(analysis.irreducible),
         "effective_fractions": _records(fraction_frame(analysis)),
         "held_out": _held_out(analysis),
+        "back_tests": _back_tests(analysis),
         "comparison": _comparison(analysis),
         "recommendation": _recommendation(analysis.recommendation),
         "design": _design(analysis),
@@ -57,7 +59,13 @@ def _comparison(analysis: Analysis) -> dict[str, Any] | None:
     return (
         None
         if comparison is None
-        else {"verdict": comparison.verdict, "best": comparison.best, "laws": _records(comparison.table)}
+        else {
+            "verdict": comparison.verdict,
+            "best": comparison.best,
+            "decided": comparison.decided,
+            "reasons": list(comparison.reasons),
+            "laws": _records(comparison.table),
+        }
     )
 
 
@@ -94,20 +102,27 @@ def _frame(frame: pd.DataFrame | None) -> list[dict[str, Any]] | None:
 
 
 def _recommendation(recommendation: Recommendation | None) -> dict[str, Any] | None:
-    """Return a recommendation in the types of JSON; intervals of NaN become nulls."""
+    """Return a recommendation in the types of JSON."""
     if recommendation is None:
         return None
-    document = asdict(recommendation)
-    for key in ("weight_intervals", "predicted_intervals"):
-        document[key] = {task: [null_if_nan(end) for end in ends] for task, ends in document[key].items()}
-    return {key: null_if_nan(value) for key, value in document.items()}
+    document = {"determined": recommendation.determined, **vars(recommendation)}
+    return {key: _plain(value) for key, value in document.items() if key != "next_runs"}
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers, and tuples and mappings of them, in the types of JSON; NaN becomes null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else null_if_nan(value)
 
 
 def fraction_frame(analysis: Analysis) -> pd.DataFrame:
     """Return f(p) with its uncertainty: `task`, `weight`, `value`, `std`, `lower`, `upper`."""
-    rows = []
-    for task in analysis.tasks:
-        fractions = analysis.effective.fractions.sel(task=task).dropna("weight", subset=["value"])
+    rows: list[tuple[object, ...]] = []
+    effective = analysis.effective
+    for task in [] if effective is None else analysis.tasks:
+        assert effective is not None  # there are tasks only where it is known
+        fractions = effective.fractions.sel(task=task).dropna("weight", subset=["value"])
         for weight in fractions.weight.values:
             fraction = fractions.sel(weight=weight)
             lower, upper = (float(value) for value in fraction.interval)
@@ -116,15 +131,33 @@ def fraction_frame(analysis: Analysis) -> pd.DataFrame:
 
 
 def _held_out(analysis: Analysis) -> dict[str, Any]:
-    summary: dict[str, Any] = {"rows": _records(analysis.held_out.rows)}
-    for law in ("capacity", "joint"):
-        errors = analysis.held_out.errors(law)
-        summary[law] = {
-            "count": len(errors),
-            "median_relative_error": null_if_nan(float(errors.median())),
-            "max_relative_error": null_if_nan(float(errors.max())),
+    held_out = analysis.held_out
+    errors, (inside, known) = held_out.errors(), held_out.num_inside
+    return {
+        "law": held_out.law,
+        "rows": _records(held_out.rows),
+        "count": len(errors),
+        "median_relative_error": null_if_nan(float(errors.median())),
+        "max_relative_error": null_if_nan(float(errors.max())),
+        "signs": held_out.signs,
+        "inside": inside,
+        "intervals": known,
+    }
+
+
+def _back_tests(analysis: Analysis) -> list[dict[str, Any]]:
+    """Return what the law said of the largest sizes and longest runs that it was refitted without."""
+    return [
+        {
+            "left_out": test.left_out,
+            "error": null_if_nan(test.error),
+            "signs": test.signs,
+            "reach": null_if_nan(test.reach),
+            "chance": null_if_nan(test.chance),
+            "sentence": test.describe(),
         }
-    return summary
+        for test in analysis.law.back_tests
+    ]
 
 
 def _runs(analysis: Analysis) -> list[dict[str, Any]]:

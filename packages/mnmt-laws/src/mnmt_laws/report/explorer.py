@@ -15,6 +15,7 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.noise import measure_noise
 from mnmt_laws.fitting.prediction import model_error
+from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.solver.objective import find_objective
 
@@ -51,8 +52,10 @@ class Axis:
 
 
 def explored_fit(analysis: Analysis) -> LawFit:
-    """Return the law that tells partners apart, if there is one, and the capacity law otherwise."""
-    return analysis.capacity if analysis.more_tasks is None else analysis.more_tasks.fit
+    """Return the law of the advice, or for many tasks one whose formula the page has."""
+    if len(analysis.tasks) < 3 or isinstance(analysis.law.law, Capacity) or analysis.more_tasks is None:
+        return analysis.law
+    return analysis.more_tasks.fit
 
 
 def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
@@ -60,6 +63,10 @@ def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
     fit, observations = explored_fit(analysis), analysis.observations
     estimates = fit.parameters.to_array().notnull()
     if not analysis.has_mixtures and len(fit.tasks) > 1:
+        return None
+    if "size" not in fit.law.predictors or fit.sources != fit.tasks:
+        return None
+    if len(fit.tasks) > 2 and not isinstance(fit.law, Capacity):
         return None
     if not all(bool(estimates.sel(task=task).any()) for task in fit.tasks):
         return None
@@ -80,8 +87,8 @@ def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
 
 
 def _span(analysis: Analysis, name: str) -> list[float]:
-    """Return the least and greatest measured value."""
-    values = analysis.observations.frame[name].dropna()
+    """Return the least and greatest fitted value."""
+    values = analysis.law.rows[name].dropna()
     return [float(values.min()), float(values.max())]
 
 

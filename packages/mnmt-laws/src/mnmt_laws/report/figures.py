@@ -69,7 +69,10 @@ def draw_figures(analysis: Analysis, *, overlay: pd.DataFrame | None = None) -> 
         overlay: Losses published elsewhere: `task`, `size`, `value` and `label`. A task that the analysis
             does not have is drawn in the figure of every task.
     """
-    groups = [_losses(analysis, overlay), _parallels(analysis), _coefficients(analysis), _fractions(analysis)]
+    groups = _by_weight(analysis, overlay) if analysis.joint is not None else [_predicted(analysis, overlay)]
+    groups += _lengths(analysis)
+    if analysis.law.law.fraction is not None and len(analysis.law.sources) == 2:
+        groups.append(_fractions(analysis))
     groups += _gains(analysis)
     if analysis.has_frontier:
         groups.append(_frontier(analysis))
@@ -78,23 +81,56 @@ def draw_figures(analysis: Analysis, *, overlay: pd.DataFrame | None = None) -> 
     return groups + _quality(analysis) + _answer_groups(analysis)
 
 
+def _by_weight(analysis: Analysis, overlay: pd.DataFrame | None) -> list[FigureGroup]:
+    """Draw the laws of one weight at a time, and the one that weights share."""
+    return [_losses(analysis, overlay), _parallels(analysis), *_coefficients(analysis)]
+
+
+def _predicted(analysis: Analysis, overlay: pd.DataFrame | None) -> FigureGroup:
+    """Draw losses over size by the law of the advice alone."""
+    charts = [
+        draw_losses(task=task, joint=analysis.law, overlay=_overlay_of(task, analysis, overlay))
+        for task in analysis.tasks
+    ]
+    metric, law = analysis.observations.metric, analysis.law.law.name
+    return _draw_group(
+        "Losses and laws", f"The {metric} of each model over its size, and the {law} law.", charts
+    )
+
+
+def _lengths(analysis: Analysis) -> list[FigureGroup]:
+    if not analysis.law.law.knows_length:
+        return []
+    text = (
+        f"The {analysis.observations.metric} of each model over its training length, and the law at its size."
+    )
+    return [
+        _draw_group(
+            "Losses over training length",
+            text,
+            [draw_lengths(analysis.law, task=task) for task in analysis.tasks],
+        )
+    ]
+
+
 def _losses(analysis: Analysis, overlay: pd.DataFrame | None) -> FigureGroup:
-    per_weighting, joint, capacity = analysis.fits
+    assert analysis.joint is not None  # the caller has checked it
+    law = analysis.law if analysis.law.law.knows_mixture and not analysis.law.law.knows_length else None
     corrected = corrected_rows(analysis.observations.frame).any()
     return _draw_group(
         "Losses and laws",
         f"The {analysis.observations.metric} of each model over its size, one colour for each weight. "
         "Solid: the joint law, one exponent and one limit for all weights. Dotted: each weight's "
         "own law; where both coincide, the weight acts through the factor only. Hollow points were held out; "
-        "dashed lines are the capacity law at weights it was not fitted to."
+        f"dashed lines are the {analysis.law.law.name} law at weights it was not fitted to."
         + (" A diamond within a ring was corrected for convergence, here and below." if corrected else "")
         + ("" if overlay is None else " Faint points were published elsewhere."),
         [
             draw_losses(
                 task=task,
-                per_weighting=per_weighting,
-                joint=joint,
-                capacity=capacity,
+                per_weighting=analysis.per_weighting,
+                joint=analysis.joint,
+                capacity=law,
                 overlay=_overlay_of(task, analysis, overlay),
             )
             for task in analysis.tasks
@@ -111,6 +147,7 @@ def _overlay_of(task: str, analysis: Analysis, overlay: pd.DataFrame | None) -> 
 
 
 def _parallels(analysis: Analysis) -> FigureGroup:
+    assert analysis.joint is not None  # the caller has checked it
     return _draw_group(
         "The same, above the limit",
         "With the joint limit L∞ subtracted and both axes logarithmic, laws of one exponent are parallel. "
@@ -119,22 +156,28 @@ def _parallels(analysis: Analysis) -> FigureGroup:
     )
 
 
-def _coefficients(analysis: Analysis) -> FigureGroup:
-    return _draw_group(
-        "Coefficients over the weight",
-        "Each law fitted to one weight alone. If the weight acts through β only, α and L∞ stay flat within "
-        f"their bands, one standard deviation over {analysis.joint.parameters.attrs['uncertainty']}. "
-        "Dashed: the joint law.",
-        [
-            draw_coefficients(
-                task=task,
-                per_weighting=analysis.per_weighting,
-                joint=analysis.joint,
-                irreducible=analysis.known_limit(task),
-            )
-            for task in analysis.tasks
-        ],
-    )
+def _coefficients(analysis: Analysis) -> list[FigureGroup]:
+    if analysis.joint is None or analysis.per_weighting is None:
+        return []
+    charts = [
+        draw_coefficients(
+            task=task,
+            per_weighting=analysis.per_weighting,
+            joint=analysis.joint,
+            irreducible=analysis.known_limit(task),
+        )
+        for task in analysis.tasks
+    ]
+    return [
+        _draw_group(
+            "Coefficients over the weight",
+            "Each law fitted to one weight alone. If the weight acts through β only, α and L∞ "
+            "stay flat within their bands, one standard deviation over "
+            f"{analysis.joint.parameters.attrs['uncertainty']}. "
+            "Dashed: the joint law.",
+            charts,
+        )
+    ]
 
 
 def _fractions(analysis: Analysis) -> FigureGroup:
@@ -143,7 +186,7 @@ def _fractions(analysis: Analysis) -> FigureGroup:
         "f(p) = N_eff / N: the size of the single-task model that does as well, as a share of N. Above the "
         "diagonal a task has more of the model than its weight; the tasks share what they learn.",
         [
-            draw_fractions(task=task, effective=analysis.effective, laws=analysis.capacity)
+            draw_fractions(task=task, effective=analysis.effective, laws=analysis.law)
             for task in analysis.tasks
         ],
     )
@@ -151,11 +194,11 @@ def _fractions(analysis: Analysis) -> FigureGroup:
 
 def _gains(analysis: Analysis) -> list[FigureGroup]:
     """Draw f(p) / p of all tasks and, where there are several test sets, of each task on all of them."""
-    is_known = bool(analysis.effective.fractions.value.notnull().any())
-    if not is_known:
+    effective = analysis.effective
+    if effective is None or not bool(effective.fractions.value.notnull().any()):
         return []
     testsets = analysis.testsets or {}
-    figures = [draw_relative_gain({"": analysis.effective})]
+    figures = [draw_relative_gain({"": effective})]
     if len(testsets) > 1:
         figures += [draw_relative_gain(testsets, task=task) for task in analysis.tasks]
     return [
@@ -174,17 +217,22 @@ def _frontier(analysis: Analysis) -> FigureGroup:
     step = math.ceil(len(sizes) / _FRONTIER_SIZES)
     return _draw_group(
         FRONTIER,
-        "Both tasks as the weights change, one line for each size, predicted by the capacity law. Points are "
-        "trained models; hollow ones were held out. Lower left is better where the metric is a loss.",
-        [draw_frontier(analysis.capacity, sizes=sizes[::-1][::step][::-1])],
+        "Both tasks as the weights change, one line for each size, predicted by the law of the advice. "
+        "Points are models; hollow ones were held out. Lower left is better where the metric is a loss.",
+        [draw_frontier(analysis.law, sizes=sizes[::-1][::step][::-1], **_longest(analysis))],
     )
+
+
+def _longest(analysis: Analysis) -> dict[str, float]:
+    """Return the longest training fitted, for a law that knows the length."""
+    return {"tokens": float(analysis.law.rows["tokens"].max())} if analysis.law.law.knows_length else {}
 
 
 def _held_out(analysis: Analysis) -> FigureGroup:
     return _draw_group(
         "Held-out models",
-        "Measured against predicted by the capacity law, which was fitted without them. On the dashed line "
-        "a prediction is exact. The marker tells what the law had not seen.",
+        f"Measured against predicted by the {analysis.law.law.name} law, fitted without them. On the dashed "
+        "line a prediction is exact. The marker tells what the law had not seen.",
         [draw_held_out(analysis.held_out, analysis.observations)],
     )
 
@@ -210,25 +258,9 @@ def _quality(analysis: Analysis) -> list[FigureGroup]:
 
 def _answer_groups(analysis: Analysis) -> list[FigureGroup]:
     """Draw the figures of every question that the table can answer."""
-    questions = (_lengths, _comparison, _intervals, _more_tasks, _curves, _design)
+    questions = (_comparison, _intervals, _more_tasks, _curves, _design)
     groups = (question(analysis) for question in questions)
     return [group for group in groups if group is not None]
-
-
-def _lengths(analysis: Analysis) -> FigureGroup | None:
-    """Draw losses over the training length, with the best of the compared laws that know it."""
-    comparison = analysis.comparison
-    fits = {} if comparison is None else {**comparison.fits, "": comparison.fits.get(comparison.best)}
-    known = [fit for fit in fits.values() if fit is not None and "tokens" in fit.law.predictors]
-    if not known:
-        return None
-    return _draw_group(
-        "Losses over training length",
-        f"The {analysis.observations.metric} of each model over the tokens that it was trained on, one "
-        f"colour for each size, with the {known[-1].law.name} law. Where lines still fall, longer training "
-        "helps.",
-        [draw_lengths(known[-1], task=task) for task in known[-1].tasks],
-    )
 
 
 def _comparison(analysis: Analysis) -> FigureGroup | None:

@@ -4,108 +4,134 @@ from __future__ import annotations
 
 import math
 
-from mnmt_laws.answers.claims import r_squared
-from mnmt_laws.figures.style import format_size
-from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.text import format_duration, format_estimate
+import numpy as np
 
-_SYMBOLS = {"alpha": "α", "l_inf": "L∞"}
+from mnmt_laws.answers.claims import r_squared
+from mnmt_laws.answers.fractions import fitted_fraction
+from mnmt_laws.arrays import Array
+from mnmt_laws.figures.style import format_size
+from mnmt_laws.fitting.uncertainty import bounds_of
+from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.text import format_duration
+
+_MOST_TASKS = 4  # named in a sentence
+_EXPONENTS = {"alpha": "α", "delta": "δ", "beta": "β"}
 
 
 def report_findings(analysis: Analysis) -> tuple[str, ...]:
-    """Return the study's findings, the most important first; each can be read alone."""
-    findings = [_laws(analysis), _verdict(analysis), _constancy(analysis), _limits(analysis)]
-    findings += [_held_out(analysis), _fractions(analysis), _advice(analysis), _effort(analysis)]
+    """Return the study's findings, the most important first; each can be read alone.
+
+    All speak of the law that the advice rests on, so none contradicts another.
+    """
+    findings = [_preference(analysis), _law(analysis), _limits(analysis), _held_out(analysis)]
+    findings += [*_back_tests(analysis), _fractions(analysis), _advice(analysis), _effort(analysis)]
     return tuple(finding for finding in findings if finding)
 
 
-def _laws(analysis: Analysis) -> str:
-    rows, fit, std = analysis.observations.fit, analysis.joint, analysis.joint.std
-    parts = []
-    for task in analysis.tasks:
-        alpha = format_estimate(float(fit.parameters.alpha.sel(task=task)), float(std.alpha.sel(task=task)))
-        share = r_squared(fit, task, rows[rows["task"] == task])
-        parts.append(f"{task} has exponent α = {alpha} (R² = {math.floor(share * 1e4) / 1e4:.4f})")
-    return f"With one power law in model size, fitted to all weights at once, {_join(parts)}."
-
-
-def _constancy(analysis: Analysis) -> str:
-    claims = [claim for claim in analysis.claims if claim.about in _SYMBOLS]
-    unequal = [f"{_SYMBOLS[claim.about]} of {claim.task}" for claim in claims if claim.holds is False]
-    if any(claim.holds is None for claim in claims):
+def _preference(analysis: Analysis) -> str:
+    """Return what the mixture acts through, or why the table cannot tell."""
+    comparison = analysis.comparison
+    if comparison is None:
         return ""
-    if not unequal:
-        return (
-            "Fitted to one weight at a time, the exponent α and the limit L∞ stay the same: "
-            "they scatter over the weights no more than their standard deviations allow."
-        )
+    return " ".join([comparison.preference, *comparison.reasons[:1]])
+
+
+def _law(analysis: Analysis) -> str:
+    fit, rows, parts = analysis.law, analysis.law.rows, []
+    for task in analysis.tasks[:_MOST_TASKS]:
+        share = r_squared(fit, task, rows[rows["task"] == task])
+        exponents = [
+            f"{_EXPONENTS.get(p.name, p.name)} = {_estimate(analysis, p.name, task)}"
+            for p in fit.law.parameters
+            if p.kind == "exponent" and p.varies is None
+        ]
+        parts.append(f"{task} {' and '.join(exponents)} (R² = {math.floor(share * 1e4) / 1e4:.4f})")
+    more = len(analysis.tasks) - _MOST_TASKS
+    others = f", and {more} more tasks" if more > 0 else ""
     return (
-        f"Fitted to one weight at a time, not everything stays the same: {_join(unequal)} "
-        f"{'differs' if len(unequal) == 1 else 'differ'} between weights "
-        "by more than chance explains."
+        f"The advice rests on the {fit.law.name} law, from which the models lie {fit.scatter:.1%} apart "
+        f"(root mean square): {_join(parts)}{others}."
     )
 
 
-def _verdict(analysis: Analysis) -> str:
-    """Return what the mixture acts through, without the errors, which the comparison's table holds."""
-    return "" if analysis.comparison is None else analysis.comparison.preference
+def _estimate(analysis: Analysis, name: str, task: str) -> str:
+    """Return a parameter with its interval, or the word undetermined."""
+    fit = analysis.law
+    value = float(fit.parameters[name].sel(task=task))
+    if any(name in line.parameter.split(", ") and line.task == task for line in fit.diagnostics):
+        return f"{value:.3f} (undetermined)"
+    ends = fit.interval()[name].sel(task=task).to_numpy()
+    return f"{value:.3f} ({ends[0]:.3f} to {ends[1]:.3f})" if np.isfinite(ends).all() else f"{value:.3f}"
+
+
+def _limits(analysis: Analysis) -> str:
+    parts = [
+        f"{_estimate(analysis, 'l_inf', row['task'])} for {row['task']} (known: {row['true']:.3f})"
+        for row in analysis.irreducible.to_dict("records")[:_MOST_TASKS]
+    ]
+    if not parts:
+        return ""
+    return f"The loss that nothing removes, L∞, is estimated at {_join(parts)}, in nats per token."
+
+
+def _held_out(analysis: Analysis) -> str:
+    held_out = analysis.held_out
+    errors = held_out.errors()
+    if errors.empty:
+        return ""
+    inside = f" The 95% intervals of new models hold {held_out.coverage}." if held_out.coverage else ""
+    return (
+        f"The {analysis.law.law.name} law predicted {len(errors)} values of {held_out.num_runs} held-out "
+        f"runs with a median error of {errors.median():.1%}, at most {errors.max():.1%}; "
+        f"{held_out.signs}.{inside}"
+    )
+
+
+def _back_tests(analysis: Analysis) -> list[str]:
+    return [test.describe() for test in analysis.law.back_tests]
+
+
+def _fractions(analysis: Analysis) -> str:
+    """Return what a small share of the training is worth in parameters, by the law of the advice."""
+    if analysis.law.law.fraction is None or len(analysis.law.sources) != 2:
+        return ""
+    parts = []
+    for task in analysis.tasks:
+        rows = analysis.law.rows
+        weight = float(rows.loc[(rows["task"] == task) & (rows["weight"] > 0), "weight"].min())
+        if weight < 1:
+            value, ends = _fraction(analysis, task, weight)
+            interval = f" ({ends[0]:.0%} to {ends[1]:.0%})" if np.isfinite(ends).all() else ""
+            parts.append(
+                f"{weight:.0%} of the training gives {task} the use of {value:.0%}{interval} of the model"
+            )
+    return f"In effective parameters, {_join(parts)}." if parts else ""
+
+
+def _fraction(analysis: Analysis, task: str, weight: float) -> tuple[float, Array]:
+    value = float(fitted_fraction(analysis.law, task=task, weight=weight))
+    draws = np.asarray(fitted_fraction(analysis.law, task=task, weight=weight, draws=True)).reshape(-1, 1)
+    return value, np.concatenate(bounds_of(draws))
 
 
 def _advice(analysis: Analysis) -> str:
     advice = analysis.recommendation
     if advice is None:
         return ""
-    weights = _join([f"{weight:.0%} {task}" for task, weight in advice.weights.items()])
-    return (
-        f"For a model of {format_size(advice.size)} parameters whose tasks matter equally, the "
-        f"capacity law recommends a mixture of {weights}."
+    model = "a model" if advice.size is None else f"a model of {format_size(advice.size)} parameters"
+    if not advice.determined:
+        return f"Which mixture is best for {model}, these data do not determine: {advice.doubts[0]}"
+    weights = _join(
+        [f"{weight:.0%} {source}" for source, weight in list(advice.weights.items())[:_MOST_TASKS]]
     )
-
-
-def _limits(analysis: Analysis) -> str:
-    parts = [
-        f"{format_estimate(row['fitted'], row['std'])} for {row['task']} (true value {row['true']:.3f})"
-        for row in analysis.irreducible.to_dict("records")
-    ]
-    return (
-        f"The loss that no size removes, L∞, is estimated at {_join(parts)}, in nats per token."
-        if parts
-        else ""
-    )
-
-
-def _held_out(analysis: Analysis) -> str:
-    errors = analysis.held_out.errors("capacity")
-    if errors.empty:
-        return ""
-    rows = analysis.held_out.rows
-    counts = {name: int(rows[f"new_{name}"].sum()) for name in ("weight", "size")}
-    new = " and ".join(f"{count} at an unseen {name}" for name, count in counts.items() if count)
-    return (
-        f"The capacity law predicted {len(errors)} held-out {analysis.observations.metric} values"
-        f"{f' ({new})' if new else ''} with a median error of {errors.median():.1%} "
-        f"and a largest error of {errors.max():.1%}."
-    )
-
-
-def _fractions(analysis: Analysis) -> str:
-    parts = []
-    for task in analysis.tasks:
-        fractions = analysis.effective.fractions.value.sel(task=task).dropna("weight")
-        fractions = fractions.sel(weight=fractions.weight < 1)
-        if fractions.size:
-            weight, value = float(fractions.weight[0]), float(fractions[0])
-            parts.append(f"{weight:.0%} of the training gives {task} the use of {value:.0%} of the model")
-    return f"In effective parameters, {_join(parts)}." if parts else ""
+    return f"For {model} whose tasks matter equally, the law recommends a mixture of {weights}."
 
 
 def _effort(analysis: Analysis) -> str:
-    sizes, weights = analysis.sizes, analysis.observations.fit["weight"].nunique()
-    smallest, largest = format_size(sizes[0]), format_size(sizes[-1])
-    text = f"These findings rest on {len(sizes)} sizes ({smallest} to {largest} parameters)"
-    text += (
-        f", {weights} fitted weight{'s' if weights > 1 else ''} and {len(analysis.observations.frame)} values"
-    )
+    fitted = sorted(analysis.law.rows["size"].unique())
+    smallest, largest = format_size(fitted[0]), format_size(fitted[-1])
+    text = f"These findings rest on {len(fitted)} fitted sizes ({smallest} to {largest} parameters)"
+    text += f" and {len(analysis.law.rows)} fitted values"
     if analysis.records:
         failed = sum(record.status == "failed" for record in analysis.records)
         text += f" of {len(analysis.records)} runs ({failed} failed)"

@@ -4,78 +4,70 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from mnmt_laws.answers.doubts import open_parameters
 from mnmt_laws.answers.next_runs import Design
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.figures.style import format_size
-from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.report.advice import Advice, Share, Trust, TrustRow, Verdict
-from mnmt_laws.report.analysis import Analysis
+from mnmt_laws.report.advice import Advice, Interval, Share, Trust, TrustRow, Verdict
+from mnmt_laws.report.analysis import Analysis, next_model
 from mnmt_laws.report.text import Table, format_number, format_percent, format_toml
 
 _MOST_NAMED = 3  # tasks of a headline
-_WIDEST = 0.25  # of a weight's interval, beyond which the best mixture counts as undetermined
+_ENDLESS = 1e30  # tokens
+_FEW = 5  # held-out values from which their common sign counts
 
 
 def make_advice(analysis: Analysis) -> Advice:
     """Return the recommended mixture if the data determine it, and the runs to train otherwise."""
-    recommendation, design = analysis.recommendation, analysis.design
-    if recommendation is None or recommendation.size is None:
+    recommendation = analysis.recommendation
+    if recommendation is None:
         return _without_mixture(analysis)
-    open_questions = tuple(_open_questions(analysis, recommendation))
+    design = recommendation.next_runs or analysis.design
     return Advice(
-        headline=_headline(recommendation, determined=not open_questions, with_runs=design is not None),
-        determined=not open_questions,
-        reasons=(*open_questions, *recommendation.warnings),
-        mixture=_shares(analysis.capacity, recommendation),
-        size=recommendation.size,
-        law=f"{analysis.capacity.law.name} law",
+        headline=_headline(recommendation, with_runs=design is not None),
+        determined=recommendation.determined,
+        reasons=(*recommendation.doubts, *recommendation.warnings),
+        mixture=_shares(analysis, recommendation),
+        size=_number(recommendation.size),
+        tokens=_number(recommendation.tokens),
+        law=f"{analysis.law.law.name} law",
         next_runs=None if design is None else next_runs_table(design),
         next_runs_toml="" if design is None else _design_toml(design),
     )
 
 
-def _headline(recommendation: Recommendation, *, determined: bool, with_runs: bool) -> str:
-    size = format_size(recommendation.size or math.nan)
-    if not determined:
+def _headline(recommendation: Recommendation, *, with_runs: bool) -> str:
+    size = "" if recommendation.size is None else f" of {format_size(recommendation.size)} parameters"
+    if not recommendation.determined:
         runs = "; train these runs" if with_runs else ""
-        return f"These data do not determine the best mixture at {size} parameters{runs}."
-    parts = [f"{weight:.0%} {task}" for task, weight in recommendation.weights.items()]
+        return f"These data do not determine the best mixture for a model{size}{runs}."
+    parts = [f"{weight:.0%} {source}" for source, weight in recommendation.weights.items()]
     if len(parts) > _MOST_NAMED:
-        return f"Train {size} parameters on this mixture of {len(parts)} tasks."
-    return f"Train {size} parameters on {', '.join(parts[:-1])} and {parts[-1]}."
+        return f"Train a model{size} on this mixture of {len(parts)} tasks."
+    return f"Train a model{size} on {', '.join(parts[:-1])} and {parts[-1]}."
 
 
-def _open_questions(analysis: Analysis, recommendation: Recommendation) -> Iterator[str]:
-    """Yield a sentence for each reason why the mixture is undetermined."""
-    widths = {task: high - low for task, (low, high) in recommendation.weight_intervals.items()}
-    if not np.isfinite(list(widths.values())).all():
-        yield "Without refits the interval of the best mixture is unknown."
-    elif max(widths.values()) > _WIDEST:
-        task = max(widths, key=widths.__getitem__)
-        low, high = recommendation.weight_intervals[task]
-        yield f"The best weight of {task} may lie anywhere from {low:.0%} to {high:.0%}."
-    for line in analysis.capacity.diagnostics:
-        if line.kind in ("bound", "unidentified"):
-            yield line.message
-
-
-def _shares(fit: LawFit, recommendation: Recommendation) -> tuple[Share, ...]:
+def _shares(analysis: Analysis, recommendation: Recommendation) -> tuple[Share, ...]:
+    """Return each source's share and, where a loss is measured on it, what the law predicts."""
+    where = next_model(analysis.law)
     shares = []
-    for task, weight in recommendation.weights.items():
-        new = fit.prediction_interval(
-            task=task, mixture=recommendation.weights, size=recommendation.size or math.nan
-        )
+    for source, weight in recommendation.weights.items():
+        interval = recommendation.weight_intervals[source]
+        if source not in analysis.tasks:
+            shares.append(Share(task=source, weight=weight, weight_interval=interval))
+            continue
+        new = analysis.law.prediction_interval(task=source, mixture=recommendation.weights, **where)
         shares.append(
             Share(
-                task=task,
+                task=source,
                 weight=weight,
-                weight_interval=recommendation.weight_intervals[task],
-                predicted=recommendation.predicted[task],
-                law_interval=recommendation.predicted_intervals[task],
+                weight_interval=interval,
+                predicted=recommendation.predicted[source],
+                law_interval=recommendation.predicted_intervals[source],
                 prediction_interval=(float(new.lower), float(new.upper)),
             )
         )
@@ -83,25 +75,32 @@ def _shares(fit: LawFit, recommendation: Recommendation) -> tuple[Share, ...]:
 
 
 def _without_mixture(analysis: Analysis) -> Advice:
-    """Return what a model of twice the largest size would reach, task by task."""
-    size, fit = 2 * analysis.sizes[-1], analysis.joint
-    task = analysis.tasks[0]
-    value = float(fit.predict(task=task, size=size, weight=1.0)) if _is_known(fit, task) else math.nan
-    metric = analysis.observations.metric
-    predicted = f" {task} would reach {metric} {value:.4g}" if math.isfinite(value) else ""
-    alone = len(analysis.tasks) == 1
-    start = "One task needs no mixture:" if alone else "No run mixes the tasks, so no mixture is advised;"
+    """Return what a larger model would reach on the first task, where there is no mixture to advise."""
+    where, alone = next_model(analysis.law), len(analysis.tasks) == 1
+    start = "One task needs no mixture:" if alone else "No mixture is advised:"
+    doubts = open_parameters(analysis.law)
+    predicted = _predicted(analysis, where) if alone else "train runs that mix the tasks"
     return Advice(
-        headline=f"{start} at {format_size(size)} parameters{predicted}.",
-        determined=alone,
-        size=size,
-        law="joint law",
-        reasons=() if alone else ("Train runs that mix the tasks.",),
+        headline=f"{start} {predicted}.",
+        determined=alone and not doubts,
+        size=_number(where.get("size")),
+        tokens=_number(where.get("tokens")),
+        law=f"{analysis.law.law.name} law",
+        reasons=doubts if alone else (),
     )
 
 
-def _is_known(fit: LawFit, task: str) -> bool:
-    return bool(np.isclose(fit.evaluator.fitted_weights(task), 1.0).any())
+def _predicted(analysis: Analysis, where: dict[str, Any]) -> str:
+    task, metric = analysis.tasks[0], analysis.observations.metric
+    new = analysis.law.prediction_interval(task=task, **where)
+    ends: Interval = (float(new.lower), float(new.upper))
+    interval = "" if not np.isfinite(ends).all() else f" ({ends[0]:.4g} to {ends[1]:.4g})"
+    size = f"at {format_size(where['size'])} parameters " if "size" in where else ""
+    return f"{size}{task} would reach {metric} {float(new.predicted):.4g}{interval}"
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def next_runs_table(design: Design) -> Table:
@@ -137,88 +136,112 @@ def _design_toml(design: Design) -> str:
 
 def make_trust(analysis: Analysis) -> Trust:
     """Return the checks that the table allows."""
-    rows = [*_held_out_rows(analysis), _law_row(analysis), _bounds_row(analysis), _training_row(analysis)]
-    return Trust(rows=tuple(row for row in rows if row is not None))
+    rows = [*_held_out_rows(analysis), *_back_test_rows(analysis), _law_row(analysis)]
+    return Trust(rows=(*rows, _bounds_row(analysis), _training_row(analysis)))
 
 
 def _held_out_rows(analysis: Analysis) -> Iterator[TrustRow]:
-    rows = analysis.held_out.rows
-    errors = rows["capacity_error"].dropna()
+    held_out = analysis.held_out
+    errors = held_out.errors()
     if errors.empty:
         yield TrustRow(
             label="Held-out error", value="not measured", verdict="unsure",
             explanation="No run was held out of the fits.",
         )  # fmt: skip
         return
-    above, count = int(errors.lt(0).sum()), len(errors)
     yield TrustRow(
         label="Held-out error",
-        value=f"{errors.abs().median():.1%}",
-        verdict=_verdict(float(errors.abs().median()), 0.02, 0.05),
-        explanation=f"Median over {count} values that the fit never saw; at most {errors.abs().max():.1%}.",
+        value=f"{errors.median():.1%}",
+        verdict=_verdict(float(errors.median()), 0.02, 0.05),
+        explanation=f"Median over {len(errors)} values of {held_out.num_runs} runs that the fit never saw; "
+        f"at most {errors.max():.1%}.",
     )
-    one_sided = count >= 5 and above in (0, count)
+    above, count = int(held_out.rows["error"].gt(0).sum()), len(errors)
     yield TrustRow(
         label="Their sign",
-        value=f"{above} of {count} above",
-        verdict="bad" if one_sided else "good" if min(above, count - above) > count / 5 else "unsure",
-        explanation="Measured above the prediction; about half should be.",
+        value=held_out.signs,
+        verdict=_sign_verdict(above, count),
+        explanation="About half of the measured values should lie above the prediction.",
     )
-    yield _coverage_row(analysis.capacity, rows.loc[errors.index])
-
-
-def _coverage_row(fit: LawFit, rows: pd.DataFrame) -> TrustRow:
-    where = {name: rows[name].to_numpy(float) for name in ("size", "weight")}
-    known: list[bool] = []
-    for task in rows["task"].unique():
-        mask = rows["task"].eq(task).to_numpy()
-        new = fit.prediction_interval(task=task, size=where["size"][mask], weight=where["weight"][mask])
-        observed = rows["observed"].to_numpy(float)[mask]
-        finite = np.isfinite(new.lower)
-        known += list(((new.lower <= observed) & (observed <= new.upper))[finite])
-    share = sum(known) / len(known) if known else math.nan
-    return TrustRow(
+    inside, known = held_out.num_inside
+    yield TrustRow(
         label="Prediction interval",
-        value=f"inside: {sum(known)} of {len(known)}" if known else "not measured",
-        verdict="unsure" if not known else _verdict(1 - share, 0.1, 0.3),
-        explanation="Held-out values within their 95% prediction interval.",
+        value=f"inside: {held_out.coverage}" if known else "not measured",
+        verdict="unsure" if not known else _verdict(1 - inside / known, 0.1, 0.3),
+        explanation="Held-out values within the 95% interval of a new model.",
     )
 
 
-def _law_row(analysis: Analysis) -> TrustRow | None:
-    comparison = analysis.comparison
+def _sign_verdict(above: int, count: int) -> Verdict:
+    if count >= _FEW and above in (0, count):
+        return "bad"
+    return "good" if min(above, count - above) > count / 5 else "unsure"
+
+
+def _back_test_rows(analysis: Analysis) -> Iterator[TrustRow]:
+    for test in analysis.law.back_tests:
+        what = {"size": "Largest size left out", "tokens": "Longest training left out"}
+        yield TrustRow(
+            label=what.get(test.left_out, "Mixtures left out"),
+            value=f"{test.error:.1%}",
+            verdict="bad" if test.chance < 0.01 else "unsure" if test.chance < 0.05 else "good",
+            explanation=test.describe(),
+        )
+
+
+def _law_row(analysis: Analysis) -> TrustRow:
+    comparison, name = analysis.comparison, analysis.law.law.name
     if comparison is None:
-        return None
+        text = f"The advice rests on the {name} law; no rivals were compared."
+        return TrustRow(label="Preferred law", value="not compared", verdict="unsure", explanation=text)
     return TrustRow(
         label="Preferred law",
         value=comparison.best or "undecided",
-        verdict="good" if comparison.best else "unsure",
-        explanation=comparison.preference or comparison.verdict,
+        verdict="good" if comparison.decided else "unsure",
+        explanation=f"{comparison.preference} The advice rests on the {name} law.",
     )
 
 
 def _bounds_row(analysis: Analysis) -> TrustRow:
-    lines = [line for line in analysis.capacity.diagnostics if line.kind in ("bound", "unidentified")]
+    lines = open_parameters(analysis.law)
     return TrustRow(
-        label="Parameters at a bound",
+        label="Undetermined parameters",
         value=f"{len(lines)}" if lines else "none",
         verdict="bad" if lines else "good",
-        explanation=lines[0].message if lines else "The data hold every parameter of the law.",
+        explanation=lines[0] if lines else "The data hold every parameter of the law.",
     )
 
 
 def _training_row(analysis: Analysis) -> TrustRow:
-    corrected = len(analysis.corrected_runs)
-    if analysis.curves is None:
-        text = "Give --horizon to read runs that had not converged at a common step."
-        return TrustRow(label="Undertraining", value="not checked", verdict="unsure", explanation=text)
-    text = "Runs that had not converged, and were read at the horizon."
+    """Return how much of the loss longer training would remove, by the law or by the learning curves."""
+    if analysis.law.law.knows_length:
+        share, text = _unlearned(analysis), "of the loss at the largest size and longest training would go "
+        text = f"By the law, {share:.1%} {text}with training without end; it is part of the prediction."
+        return TrustRow(label="Undertraining", value=f"{share:.1%}", verdict="good", explanation=text)
+    fall = analysis.late_fall
+    if math.isnan(fall):
+        text = "There are no learning curves to tell by, and the law knows one training length only."
+        return TrustRow(label="Undertraining", value="not known", verdict="unsure", explanation=text)
     return TrustRow(
         label="Undertraining",
-        value=f"{corrected} runs",
-        verdict="unsure" if corrected else "good",
-        explanation=text,
+        value=f"{fall:.1%}",
+        verdict=_verdict(abs(fall), 0.005, 0.03),
+        explanation="Median change over the last quarter of each run; the law knows no longer training.",
     )
+
+
+def _unlearned(analysis: Analysis) -> float:
+    """Return the greatest share of a task's loss that the law ascribes to training that ended."""
+    law, where = analysis.law, next_model(analysis.law)
+    rows = law.rows
+    shares = []
+    for task in law.tasks:
+        row = rows[rows["task"] == task].sort_values(["size", "tokens"]).tail(1)
+        now, end = (
+            float(law.predict(row.assign(tokens=tokens))[0]) for tokens in (where["tokens"], _ENDLESS)
+        )
+        shares.append(1 - end / now)
+    return max(shares)
 
 
 def _verdict(value: float, good: float, bad: float) -> Verdict:

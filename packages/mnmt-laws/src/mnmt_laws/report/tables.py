@@ -18,7 +18,6 @@ from mnmt_laws.report.text import (
     DAGGER_NOTE,
     UNKNOWN,
     Table,
-    Tile,
     format_duration,
     format_interval,
     format_number,
@@ -27,35 +26,11 @@ from mnmt_laws.report.text import (
 from mnmt_laws.tables.mixture import format_mixture
 
 
-def headline_tiles(analysis: Analysis) -> tuple[Tile, ...]:
-    """Return the exponents, the limits and the held-out error."""
-    tiles = []
-    parameters, std = analysis.joint.parameters, analysis.joint.std
-    for task in analysis.tasks:
-        alpha, spread = float(parameters.alpha.sel(task=task)), float(std.alpha.sel(task=task))
-        tiles.append(
-            Tile(label=f"exponent α, {task}", value=f"{alpha:.3f}", note=f"± {format_number(spread, 2)}")
-        )
-    for task in analysis.tasks:
-        limit, true = float(parameters.l_inf.sel(task=task)), analysis.known_limit(task)
-        note = (
-            analysis.observations.unit
-            if math.isnan(true)
-            else f"true {true:.3f} {analysis.observations.unit}"
-        )
-        tiles.append(Tile(label=f"limit L∞, {task}", value=f"{limit:.3f}", note=note))
-    errors = analysis.held_out.errors("capacity")
-    if not errors.empty:
-        note = f"median of {len(errors)}; at most {errors.max():.1%}"
-        tiles.append(Tile(label="error on held-out runs", value=f"{errors.median():.1%}", note=note))
-    return tuple(tiles)
-
-
 def report_tables(analysis: Analysis) -> tuple[Table, ...]:
     """Return every table that has rows, in the order of the page."""
     tables = [_claims(analysis), *answer_tables(analysis), _limits(analysis), _held_out(analysis)]
     tables.append(_fractions(analysis))
-    tables += [_fit(analysis.joint), _fit(analysis.capacity), _fit(analysis.per_weighting), _runs(analysis)]
+    tables += [*map(_fit, analysis.fits), _runs(analysis)]
     return tuple(table for table in tables if table.rows)
 
 
@@ -84,9 +59,9 @@ def _limits(analysis: Analysis) -> Table:
         for row in analysis.irreducible.to_dict("records")
     )
     return Table(
-        title="Irreducible loss, true and fitted",
-        note="The joint law's L∞ beside the entropy the data are known to have, in nats per token.",
-        header=("task", "true", "fitted", "std", "95% interval"),
+        title="Irreducible loss, known and fitted",
+        note=f"L∞ of the {analysis.law.law.name} law, at most the known loss, in nats per token.",
+        header=("task", "known", "fitted", "std", "95% interval"),
         rows=tuple(rows),
     )
 
@@ -97,14 +72,16 @@ def _held_out(analysis: Analysis) -> Table:
     for row in held_out.to_dict("records"):
         new = " and ".join(name for name in ("weight", "size") if row[f"new_{name}"]) or UNKNOWN
         measured = format_number(row["observed"], 4) + (DAGGER if row["corrected"] else "")
-        errors = (format_percent(row[f"{law}_error"], sign=True) for law in ("capacity", "joint"))
-        run = (row["task"], format_size(row["size"]), f"{row['weight']:g}", new)
-        rows.append((*run, measured, format_number(row["capacity"], 4), *errors))
+        interval = format_interval(row["predicted_lower"], row["predicted_upper"], 4)
+        run = (row["task"], format_size(row["size"]), f"{row['weight']:.3g}", new)
+        predicted = format_number(row["predicted"], 4)
+        rows.append((*run, measured, predicted, interval, format_percent(row["error"], sign=True)))
     return Table(
         title="Held-out models, one by one",
-        note="Predicted by laws fitted without them. The joint law speaks only of weights it has seen."
+        note=f"Predicted by the {analysis.law.law.name} law, fitted without them; the interval is that "
+        "of a new model, the error the measured value over the predicted."
         + (DAGGER_NOTE if held_out["corrected"].any() else ""),
-        header=("task", "N", "p", "unseen", "measured", "predicted", "capacity law error", "joint law error"),
+        header=("task", "N", "p", "unseen", "measured", "predicted", "95% interval", "error"),
         rows=tuple(rows),
         folded=True,
     )

@@ -13,20 +13,6 @@ DAGGER_NOTE = " † corrected for convergence."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tile:
-    """One headline number."""
-
-    label: str
-    """What the number is."""
-
-    value: str
-    """The number."""
-
-    note: str
-    """Its uncertainty, unit or range."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Table:
     """A titled table of text."""
 

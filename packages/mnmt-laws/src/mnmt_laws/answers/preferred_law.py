@@ -1,0 +1,52 @@
+"""The law that advice rests on: of those that predict any mixture, the one that the table prefers."""
+
+from __future__ import annotations
+
+from mnmt_laws.answers.comparison import Comparison
+from mnmt_laws.fitting.fit import differ_at_same_weight
+from mnmt_laws.laws import LAWS
+from mnmt_laws.laws.law import Law
+from mnmt_laws.tables.observations import Observations
+
+_VARIED = 1.2  # ratio of the longest training to the shortest from which a law must know the length
+
+
+def preferred_law(observations: Observations, comparison: Comparison | None = None) -> Law:
+    """Return the law of least BIC among the rivals that predict any mixture, or the usual one for the table.
+
+    Args:
+        observations: What the law will be fitted to.
+        comparison: Rival laws of these observations, where they were compared.
+    """
+    if comparison is not None:
+        bic = comparison.table.groupby("law", sort=False)["bic"].sum(min_count=1).dropna().sort_values()
+        laws = [comparison.fits[str(law)].law for law in bic.index]
+        if any(law.knows_mixture for law in laws):
+            return next(law for law in laws if law.knows_mixture)
+    return LAWS[_usual(observations)]
+
+
+def _usual(observations: Observations) -> str:
+    rows = observations.rows_to_fit(zero_shot=True)
+    longer = _lengths_vary(observations)
+    if rows["weight"].eq(0).all():
+        return "transfer-share" if longer else "transfer-capacity"
+    trained = rows[rows["weight"] > 0]
+    if trained["weight"].nunique() == 1 and trained["mixture"].nunique() <= 1:
+        return "chinchilla" if longer else "power"
+    whole = any(
+        differ_at_same_weight(task_rows, observations, str(task))
+        for task, task_rows in trained.groupby("task")
+    )
+    if whole:
+        return "simplex-share" if longer else "simplex-capacity"
+    return "share-tied" if longer else "capacity"
+
+
+def _lengths_vary(observations: Observations) -> bool:
+    """Return whether models of one size were trained for different lengths."""
+    rows = observations.fit
+    if rows.empty or rows["tokens"].isna().any():
+        return False
+    by_size = rows.groupby("size")["tokens"]
+    return bool((by_size.max() / by_size.min()).max() > _VARIED)
