@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_laws import LawFit, Observations, Perturbation, fit, observe, recommend
+from mnmt_laws import (
+    LawFit,
+    Observations,
+    Perturbation,
+    ResidualBootstrap,
+    TaskLaw,
+    fit,
+    observe,
+    recommend,
+    simulate,
+)
 
 SIZE = 5e5
 
@@ -120,3 +130,31 @@ def test_the_order_of_tasks_does_not_matter(clean: Observations) -> None:
     two = fit(swapped, law="capacity", uncertainty=Perturbation(refits=0))
     weights = recommend(two, size=SIZE).weights
     assert recommend(one, size=SIZE).weights["en-de"] == pytest.approx(weights["z"], abs=1e-6)
+
+
+def test_data_that_leave_the_mixture_open_say_what_to_train(laws: dict[str, TaskLaw]) -> None:
+    table = simulate(laws, sizes=(1e4, 2e4, 4e4), weights=(0.4, 0.5, 0.6), noise=0.1, seed=0)
+    hopeless = fit(table, law="capacity", uncertainty=ResidualBootstrap(refits=40))
+    advice = recommend(hopeless, size=1e6)
+    assert not advice.determined
+    assert advice.doubts
+    if advice.next_runs is not None:
+        assert len(advice.next_runs.runs) == 3
+        assert (advice.next_runs.runs["share"] < 1).all()
+
+
+def test_precise_data_determine_the_mixture(laws: dict[str, TaskLaw]) -> None:
+    table = simulate(
+        laws, sizes=np.geomspace(1e4, 1e8, 9), weights=(0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 0.0), noise=1e-4, seed=1
+    )
+    precise = fit(table, law="capacity", uncertainty=ResidualBootstrap(refits=20))
+    advice = recommend(precise, size=1e6)
+    assert advice.doubts == ()
+    assert advice.determined
+    assert advice.next_runs is None
+
+
+def test_without_refits_the_mixture_is_not_determined(exact: LawFit) -> None:
+    advice = recommend(exact, size=SIZE)
+    assert not advice.determined
+    assert advice.next_runs is None

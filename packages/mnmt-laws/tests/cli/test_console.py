@@ -7,7 +7,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import mnmt_laws
+from mnmt_laws.cli.console import group_warnings
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -19,6 +23,14 @@ Run = Callable[..., tuple[int, str, str]]
         (("fit", "runs.csv", "--law", "eq7"), 'Choose from: "power", "per-weighting", "joint"'),
         (("fit", "runs.csv", "--lww", "joint"), "--lww"),
         (("fit", "runs.csv", "--refits", "-1"), "--refits"),
+        (("fit", "runs.csv", "--refits", "0.5"), "--refits: '0.5' must be a whole number"),
+        (("frontier", "runs.csv", "--size", "inf"), "`size` must be a finite number above 0"),
+        (
+            ("frontier", "runs.csv", "--size", "1e5", "--tokens", "1e6", "--law", "capacity"),
+            "leave out --tokens",
+        ),
+        (("recommend", "runs.csv", "--size", "1e5", "--law", "joint"), "predicts no other mixtures"),
+        (("architectures", "runs.csv"), "a comparison needs two architectures"),
         (("fit", "runs.csv", "--metric", "ter"), "the table has chrf, loss"),
         (("fit", "runs.csv", "--testset", "news"), "no row has testset 'news'"),
         (("frontier", "runs.csv", "--size", "0"), "--size"),
@@ -75,3 +87,35 @@ def test_interrupting_exits_130(run: Run, csv: Path, monkeypatch: pytest.MonkeyP
 def test_importing_loads_no_torch() -> None:
     code = "import sys, mnmt_laws.cli; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_bug_keeps_its_traceback(run: Run, csv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down(*_: object, **__: object) -> None:
+        np.zeros(3).reshape(2, 2)  # a ValueError that no argument caused
+
+    monkeypatch.setattr("mnmt_laws.cli.analysis.fit_observations", break_down)
+    with pytest.raises(ValueError, match="cannot reshape array"):
+        run("fit", csv)
+
+
+def test_arguments_raise_the_error_that_the_command_line_prints() -> None:
+    root = Path(mnmt_laws.__file__).parent
+    plain = [path.name for path in root.rglob("*.py") if "raise ValueError(" in path.read_text("utf-8")]
+    assert plain == []
+
+
+def test_tasks_that_share_a_warning_share_its_line() -> None:
+    lines = ["a: no run.", "b: no run.", "a: 3 rows.", "b: 4 rows.", "a: c1 is open.", "a: c2 is open.", "x"]
+    assert group_warnings([*lines, "x"]) == [
+        "a, b: no run.",
+        "a: 3 rows. Likewise, with numbers of their own: b.",
+        "a: c1 is open.",
+        "a: c2 is open.",
+        "x",
+    ]
+
+
+def test_warnings_come_last_and_the_path_after_them(run: Run, small_csv: Path, tmp_path: Path) -> None:
+    _, out, err = run("fit", small_csv, "--law", "capacity", "--refits", 3, "-o", tmp_path / "fit.json")
+    assert out.splitlines()[-1] == str(tmp_path / "fit.json")
+    assert all(line.startswith("warning: ") for line in err.splitlines())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 Run = Callable[..., tuple[int, str, str]]
@@ -55,3 +57,44 @@ def test_design_proposes_runs(run: Run, csv: Path, tmp_path: Path) -> None:
     assert document["runs"][1]["std"] < document["runs"][0]["std"] < document["std"]
     assert (tmp_path / "design.svg").is_file()
     assert "standard deviation now" in run(*command)[1]
+
+
+def test_recommend_prints_a_study(run: Run, csv: Path) -> None:
+    status, out, _ = run("recommend", csv, "--size", "1e6", "--refits", 3, "--toml")
+    sweep = tomllib.loads(out)["sweep"]
+    assert status == 0
+    assert sum(sweep["fit"]["mixtures"][0].values()) == pytest.approx(1)
+    assert sweep["fit"]["sizes"] == list(sweep["sizes"])
+
+
+def test_an_extrapolated_number_has_its_back_test_beside_it(run: Run, csv: Path) -> None:
+    _, far, _ = run("recommend", csv, "--size", "1e7", "--refits", 3)
+    assert "back-test: Fitted without the largest size" in far
+    _, near, _ = run("recommend", csv, "--size", "1e5", "--refits", 3)
+    assert "back-test" not in near
+
+
+def test_design_writes_its_studies(run: Run, csv: Path, tmp_path: Path) -> None:
+    command = ("design", csv, "--quantity", "weight:en-de@size=1e6", "--refits", 12)
+    _, out, _ = run(*command, "-o", tmp_path / "study.toml")
+    paths = [Path(line) for line in out.splitlines() if line.endswith(".toml")]
+    assert paths[0] == tmp_path / "study.toml"
+    texts = [path.read_text("utf-8") for path in paths]
+    assert sum(len(tomllib.loads(text)["sweep"]["fit"]["mixtures"]) for text in texts) >= 1
+    assert "standard deviation now" in texts[0]
+
+
+def test_a_budget_is_shared_between_size_and_length(run: Run, csv: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(csv)
+    table = table[table["metric"] == "loss"]
+    longer = [
+        table.assign(
+            tokens=tokens, run=table["run"] + f"-{tokens:g}", value=table["value"] + 30 * tokens**-0.4
+        )
+        for tokens in (1e6, 4e6, 1.6e7)
+    ]
+    pd.concat(longer).to_csv(tmp_path / "lengths.csv", index=False)
+    command = ("recommend", tmp_path / "lengths.csv", "--budget", "1e13", "--law", "length", "--refits", 3)
+    answer = json.loads(run(*command, "--json")[1])
+    assert 6 * answer["size"] * answer["tokens"] == pytest.approx(1e13)
+    assert "training length: " in run(*command)[1]

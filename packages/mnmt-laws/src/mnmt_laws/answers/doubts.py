@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.fitting.diagnostics import Diagnostic
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import bounds_of
 
@@ -35,7 +38,8 @@ def doubts_about(fit: LawFit, refits: Array) -> tuple[str, ...]:
 def open_parameters(fit: LawFit) -> tuple[str, ...]:
     """Return the diagnostics that leave the law itself undetermined, in words.
 
-    These are sizes that are too few, and exponents and limits that are undetermined or at a bound.
+    These are sizes that are too few, and exponents and limits that are undetermined or at a bound, save for
+    limits at the known irreducible loss.
     Coefficients of f̂ that trade off against each other are none: what they leave open shows in the spread of
     the best mixtures.
     """
@@ -43,5 +47,17 @@ def open_parameters(fit: LawFit) -> tuple[str, ...]:
     return tuple(
         line.message
         for line in fit.diagnostics
-        if line.kind in _KINDS and (not line.parameter or decisive & set(line.parameter.split(", ")))
+        if line.kind in _KINDS
+        and (not line.parameter or decisive & set(line.parameter.split(", ")))
+        and not _is_known(fit, line)
     )
+
+
+def _is_known(fit: LawFit, line: Diagnostic) -> bool:
+    """Return whether a limit reaches the known irreducible loss, and so is what it should be."""
+    limits = [p.name for p in fit.law.parameters if p.kind == "limit"]
+    if line.kind != "bound" or line.parameter not in limits:
+        return False
+    known = fit.observations.irreducible_of(line.task)
+    estimate = fit.parameters[line.parameter].sel(task=line.task).to_numpy()
+    return math.isfinite(known) and bool(np.isclose(estimate, known, rtol=1e-5).any())
