@@ -9,7 +9,7 @@ docs/laws/mathematics.md.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -67,7 +67,15 @@ def recover(law: LawName, seed: int) -> tuple[float, float]:
     return error_of_predictions(fitted), error_of_parameters(fitted, truth)
 
 
-def table_of(truth: KnownLaw, *, noise: float = 0.0, seed: int = 0) -> pd.DataFrame:
+def table_of(
+    truth: KnownLaw,
+    *,
+    noise: float = 0.0,
+    seed: int = 0,
+    seeds: int = 1,
+    sizes: Sequence[float] = tuple(SIZES),
+    lengths: Sequence[float] = tuple(LENGTHS),
+) -> pd.DataFrame:
     """Return the table of one task over all that its law reads."""
     law = truth.definition
     keyed = any(parameter.varies == "weight" for parameter in law.parameters)
@@ -78,13 +86,14 @@ def table_of(truth: KnownLaw, *, noise: float = 0.0, seed: int = 0) -> pd.DataFr
     reads = set(law.predictors)
     return simulate(
         {"en-de": truth},
-        sizes=SIZES if reads & {"size", "flops", "encoder_size"} else SIZES[:1],
-        lengths=LENGTHS if "tokens" in reads else LENGTHS[:1] if "flops" in reads else (),
+        sizes=sizes if reads & {"size", "flops", "encoder_size"} else sizes[:1],
+        lengths=lengths if "tokens" in reads else lengths[:1] if "flops" in reads else (),
         unique_tokens=UNIQUE if "unique_tokens" in reads else (),
         encoder_shares=ENCODER_SHARES if "encoder_size" in reads else (),
         mixtures=mixtures if reads & {"weight", "partners"} else [{"en-de": 1.0}],
         noise=noise,
         seed=seed,
+        seeds=seeds,
     )
 
 

@@ -168,7 +168,7 @@ def test_held_out_models_are_predicted_and_kept_from_the_fits(study_table: pd.Da
     assert rows["new_weight"].sum() == 12
     assert predict_held_out(joint).rows.loc[rows["new_weight"], "predicted"].isna().all()
     assert held_out.errors().median() < 0.02
-    assert held_out.num_runs == 12
+    assert held_out.num_runs == 13
     without = study_table[study_table["role"] == "fit"]
     assert fit(without, uncertainty=NONE).parameters.equals(joint.parameters)
 
@@ -178,3 +178,34 @@ def test_known_limits_stand_beside_fitted_ones(clean: Observations, joint: LawFi
     assert compared["true"].tolist() == [0.18, 0.25]
     assert (compared["difference"].abs() < 1e-8).all()
     assert compare_irreducible(fit(clean.frame.drop(columns="irreducible"), uncertainty=NONE)).empty
+
+
+def test_held_out_values_are_told_with_their_sign_and_coverage(study_table: pd.DataFrame) -> None:
+    loss = study_table[study_table["metric"] == "loss"]
+    fitted = fit(loss, law="joint", uncertainty=ResidualBootstrap(refits=40))
+    held_out = predict_held_out(fitted)
+    inside, count = held_out.num_inside
+    assert count == held_out.rows["predicted"].notna().sum() == 12
+    assert held_out.coverage == f"{inside} of 12"
+    assert inside >= 9
+    assert sum(int(part.split()[0]) for part in held_out.news.split(", ")) == 24
+    assert held_out.describe().startswith(
+        f"The joint law predicted 12 held-out values ({held_out.news}) with"
+    )
+    assert f"{held_out.signs}. Of 12 95% prediction intervals, {inside} hold" in held_out.describe()
+    rows = held_out.rows
+    assert (rows["predicted_lower"].dropna() < rows["lower"].dropna()).all()
+
+
+def test_without_held_out_runs_there_is_nothing_to_tell(clean: Observations) -> None:
+    held_out = predict_held_out(fit(clean, uncertainty=NONE))
+    assert held_out.rows.empty
+    assert (held_out.describe(), held_out.coverage, held_out.news) == ("", "", "")
+
+
+def test_more_tasks_are_predicted_by_any_law_of_whole_mixtures() -> None:
+    prediction = predict_more_tasks(study(), law="transfer-capacity", uncertainty=NONE)
+    assert prediction.fit.law.name == "transfer-capacity"
+    assert prediction.median_error < 0.2
+    with pytest.raises(ValueError, match=r"`law` must be a law of whole mixtures, .* but is capacity"):
+        predict_more_tasks(study(), law="capacity")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from mnmt_laws.fitting.law_fit import LawFit, require_fit
 _TWO_STD = 2.0
 _SIGNIFICANCE = 0.05
 _POWER = 0.8
+_DESCRIBES = 0.99  # of the variance: then one law for all weights suffices
 _NOTEWORTHY = {"alpha": 0.5, "l_inf": 0.25}  # spread over weights, as a share of α and of the least loss
 _CONSTANT = {
     "alpha": "the exponent α does not depend on the weight",
@@ -122,11 +123,7 @@ def constancy(fit: LawFit, task: str, name: str) -> Claim:
 
 def _at_bounds(fit: LawFit, task: str, names: tuple[str, ...]) -> str:
     """Return a sentence if parameters of a task lie at bounds, and nothing otherwise."""
-    lines: list[Diagnostic] = [
-        line
-        for line in fit.diagnostics
-        if line.kind == "bound" and line.task == task and line.parameter in names
-    ]
+    lines = [line for line in lines_of_bounds(fit, names) if line.task == task]
     if not lines:
         return ""
     symbols = {"alpha": "α", "l_inf": "L∞"}
@@ -136,6 +133,21 @@ def _at_bounds(fit: LawFit, task: str, names: tuple[str, ...]) -> str:
         for name, weight in places
     )
     return f"undetermined, since {listed} {'lies' if len(places) == 1 else 'lie'} at a bound; "
+
+
+def lines_of_bounds(fit: LawFit, names: Collection[str]) -> list[Diagnostic]:
+    """Return the diagnostics of parameters at bounds; a limit at the known irreducible loss is none."""
+    lines = []
+    for line in fit.diagnostics:
+        if line.kind != "bound" or line.parameter not in names:
+            continue
+        value = fit.parameters[line.parameter].sel(task=line.task)
+        if "weight" in value.dims and line.weight is not None:
+            value = value.sel(weight=line.weight, method="nearest")
+        known = fit.observations.irreducible_of(line.task)
+        if value.ndim or not np.isclose(float(value), known, rtol=1e-5):
+            lines.append(line)
+    return lines
 
 
 def _low_power(fit: LawFit, task: str, name: str, precision: Array, centre: float) -> str:
@@ -162,7 +174,7 @@ def _joint_suffices(per_weighting: LawFit, joint: LawFit, task: str) -> Claim:
     task_rows = rows[rows["task"].eq(task) & rows["weight"].isin(per_weighting.fitted_weights(task))]
     separate, shared = (r_squared(fit, task, task_rows) for fit in (per_weighting, joint))
     weights = task_rows["weight"].nunique()
-    reason = _at_bounds(joint, task, ("alpha", "l_inf"))
+    reason = _at_bounds(joint, task, ("alpha", "l_inf")) if shared >= _DESCRIBES else ""
     exact = len(task_rows) <= 3 * weights
     if exact and not reason:
         reason = "undetermined, since separate laws have as many parameters as there are values; "
@@ -170,7 +182,7 @@ def _joint_suffices(per_weighting: LawFit, joint: LawFit, task: str) -> Claim:
         about="joint",
         claim="one law with shared α and L∞ describes all weights",
         task=task,
-        holds=shared >= 0.99 if math.isfinite(shared) and not reason else None,
+        holds=shared >= _DESCRIBES if math.isfinite(shared) and not reason else None,
         finding=f"{reason}the joint law explains {shared:.2%} of the variance with {weights + 2} parameters, "
         f"separate laws {separate:.2%} with {3 * weights}.",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit, require_any_fit
 from mnmt_laws.fitting.signs import describe_signs
 from mnmt_laws.fitting.uncertainty import Uncertainty
+from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
@@ -57,6 +60,30 @@ class HeldOut:
         inside, known = self.num_inside
         return f"{inside} of {known}" if known else ""
 
+    @property
+    def news(self) -> str:
+        """What is new about the runs, each value once: `2 at a new size, 4 at a new size and weight`."""
+        names = {"new_size": "size", "new_weight": "weight"}
+        kinds = [
+            " and ".join(name for key, name in names.items() if row[key])
+            for row in self.rows.to_dict("records")
+        ]
+        counts = Counter(kind for kind in kinds if kind)
+        return ", ".join(f"{count} at a new {kind}" for kind, count in counts.items())
+
+    def describe(self) -> str:
+        """Return errors, their sign and the coverage in sentences; empty where nothing was predicted."""
+        errors = self.errors()
+        if errors.empty:
+            return ""
+        inside, count = self.num_inside
+        news = f" ({self.news})" if self.news else ""
+        intervals = f" Of {count} 95% prediction intervals, {inside} hold the value." if count else ""
+        return (
+            f"The {self.law} law predicted {len(errors)} held-out values{news} with a median error of "
+            f"{errors.median():.1%} and a largest of {errors.max():.1%}: {self.signs}.{intervals}"
+        )
+
 
 def predict_held_out(fit: LawFit) -> HeldOut:
     """Predict every held-out row that a law can predict, with intervals of the law and of a new model.
@@ -65,8 +92,9 @@ def predict_held_out(fit: LawFit) -> HeldOut:
         TypeError: If `fit` is not a fit.
     """
     require_any_fit(fit)
-    held_out, fitted = fit.observations.held_out, fit.rows
-    rows = held_out[held_out["task"].isin(fit.tasks)].reset_index(drop=True)
+    frame, fitted = fit.observations.frame, fit.rows
+    predictable = frame["role"].eq("held-out") & (frame["weight"].gt(0) | fit.law.zero_shot)
+    rows = frame[predictable & frame["task"].isin(fit.tasks)].reset_index(drop=True)
     known = fit.prediction_interval(rows)
     predicted = known.predicted
     columns = ["run", "task", "size", "weight", "mixture", "tokens"]
@@ -120,10 +148,11 @@ class MoreTasks:
 
     rows: pd.DataFrame
     """A row for each run and task: `run`, `task`, `size`, `weight`, `mixture`, `num_tasks`, `observed`,
-    `predicted`, `lower` and `upper` (95%, of the law) and `error` (relative)."""
+    `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper` (95%, of a new
+    model) and `error` (relative)."""
 
     fit: LawFit
-    """The simplex-capacity law fitted to models of at most two tasks."""
+    """The law fitted to models of at most two tasks."""
 
     @property
     def median_error(self) -> float:
@@ -134,6 +163,7 @@ class MoreTasks:
 def predict_more_tasks(
     source: TableSource | Observations,
     *,
+    law: LawName | Law = "simplex-capacity",
     metric: str | None = None,
     testset: str | None = None,
     architecture: str | None = None,
@@ -142,12 +172,13 @@ def predict_more_tasks(
 ) -> MoreTasks:
     """Predict models of three and more tasks from those of one and two (Fernandes et al. 2023, app. H).
 
-    Each task's law has its own α, β_1 and L∞ and a gain c1 from every partner; in a larger mixture the gain
-    is the partners' mean by weight (the `simplex-capacity` law). Mixtures of more than two tasks are never
-    fitted, whether they are held out or not.
+    In the `simplex-capacity` law each task has its own α, β_1 and L∞ and a gain c1 from every partner; in a
+    larger mixture the gain is the partners' mean by weight. Mixtures of more than two tasks are never fitted,
+    whether they are held out or not.
 
     Args:
         source: Anything that `observe` takes.
+        law: A law of whole mixtures.
         metric: As in `observe`.
         testset: As in `observe`.
         architecture: As in `observe`.
@@ -156,7 +187,12 @@ def predict_more_tasks(
 
     Raises:
         TableError: If the table cannot be read, or has no models of at most two tasks, or none of more.
+        ValueError: If the law does not know whole mixtures.
     """
+    definition = LAWS.get(law) if isinstance(law, str) else law
+    if definition is None or "partners" not in definition.predictors:
+        name = law if isinstance(law, str) else law.name
+        raise ValueError(f"`law` must be a law of whole mixtures, such as simplex-capacity, but is {name}.")
     observations = observe(source, metric=metric, testset=testset, architecture=architecture)
     counts = _task_counts(observations)
     small, large = observations.frame[counts <= 2], observations.frame[counts > 2]
@@ -166,8 +202,9 @@ def predict_more_tasks(
                 f"{observations.source}: no model of {what}; add such runs with their `mixture`."
             )
     pairs = replace(observations, frame=small.reset_index(drop=True))
-    fitted = fit(pairs, law="simplex-capacity", objective=objective, uncertainty=uncertainty)
-    predictable = large[large["task"].isin(fitted.tasks) & large["weight"].gt(0)]
+    fitted = fit(pairs, law=definition, objective=objective, uncertainty=uncertainty)
+    trained = large["weight"].gt(0) | definition.zero_shot
+    predictable = large[large["task"].isin(fitted.tasks) & trained]
     return MoreTasks(
         rows=_prediction_table(fitted, predictable, counts[predictable.index]).reset_index(drop=True),
         fit=fitted,
@@ -181,14 +218,14 @@ def _task_counts(observations: Observations) -> pd.Series:
 
 
 def _prediction_table(fitted: LawFit, rows: pd.DataFrame, num_tasks: pd.Series) -> pd.DataFrame:
-    predicted, draws = fitted.predict(rows), fitted.predict(rows, draws=True)
-    bounds = np.quantile(draws, [0.025, 0.975], axis=0) if len(draws) else np.full((2, len(rows)), np.nan)
-    observed = rows["value"].to_numpy(float)
+    interval, observed = fitted.prediction_interval(rows), rows["value"].to_numpy(float)
     return rows[["run", "task", "size", "weight", "mixture"]].assign(
         num_tasks=num_tasks,
         observed=observed,
-        predicted=predicted,
-        lower=bounds[0],
-        upper=bounds[1],
-        error=predicted / observed - 1,
+        predicted=interval.predicted,
+        lower=interval.law_lower,
+        upper=interval.law_upper,
+        predicted_lower=interval.lower,
+        predicted_upper=interval.upper,
+        error=interval.predicted / observed - 1,
     )

@@ -54,7 +54,7 @@ class BackTest:
 
     excess: float
     """Mean squared error beyond what noise explains, as a multiple of the variance of the noise; 0 where
-    noise may explain all of it."""
+    noise explains all of it."""
 
     chance: float
     """Probability of errors as large as these if the law is true (Chow's test of predictions)."""
@@ -222,4 +222,4 @@ def _chow(fit: LawFit, predicted: Array, out: NDArray[np.bool_]) -> tuple[float,
     ratio = max(statistic / count, 0.0)
     chance = float(f_distribution.sf(ratio, count, max(freedom, 1)))
     size = float(np.concatenate(squares).mean())
-    return (size * (1 - 1 / ratio) if chance < 0.05 else 0.0), chance
+    return (size * (1 - 1 / ratio) if ratio > 1 else 0.0), chance

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import f as f_distribution
 
+from mnmt_laws.answers.claims import lines_of_bounds
 from mnmt_laws.answers.comparison.evidence import SharedErrors, criteria_of, simulate_contest
 from mnmt_laws.answers.comparison.rivals import is_keyed, label_of, story_of
 from mnmt_laws.errors import TableError
@@ -119,7 +120,7 @@ def _bounds(fits: Mapping[str, LawFit], winner: str, rival: str) -> list[str]:
             if parameter.kind == "exponent"
             or (parameter.kind == "limit" and parameter.varies and law == winner)
         }
-        at_bound = [line for line in fit.diagnostics if line.kind == "bound" and line.parameter in decisive]
+        at_bound = lines_of_bounds(fit, decisive)
         if at_bound:
             reasons.append(f"“{label_of(law)}” rests on a bound: {at_bound[0].message}")
     return reasons

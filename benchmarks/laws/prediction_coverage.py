@@ -1,0 +1,113 @@
+"""Coverage of 95% prediction intervals of new models, for every law, on tables simulated from it.
+
+Claim: about 95 of 100 new models lie in their prediction interval, within the sizes and lengths of a table
+and at 2 and 4 times the largest. No peer: the truth is known. Cited in docs/laws/uncertainty.md.
+
+Each simulated table also has models that the law is not fitted to: between two sizes (and lengths, for laws
+of length), and at 2 and 4 times the largest. Laws without a size predict a second model of each kind.
+`--bend` multiplies every loss by 1 + bend × (log size over the range)², which no law has, to show what the
+back-test's part of an interval is good for. Rows of a table are alike, so the standard error is that of the
+tables' shares.
+
+    python -m benchmarks.laws.prediction_coverage --out benchmarks/results/laws/prediction_coverage.json
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.laws.recovery import LENGTHS, SIZES, TASKS, WEIGHTS, anchored, table_of
+from benchmarks.measurement import Figures, Names, Out, print_table, provenance, run, write_report
+from mnmt_laws import KnownLaw, ResidualBootstrap, example_law, fit
+from mnmt_laws.laws import LAWS, LawName
+
+PLACES = {"inside": 0.0, "2 times": 2.0, "4 times": 4.0}
+
+
+def main(
+    *,
+    laws: Names = tuple(LAWS),
+    tables: int = 60,
+    noise: float = 0.01,
+    bend: float = 0.0,
+    refits: int = 100,
+    jobs: int = 1,
+    out: Out = None,
+) -> None:
+    """Print the coverage of every law's prediction intervals.
+
+    Args:
+        laws: Names of the laws.
+        tables: Simulated tables a law; each has parameters of its own.
+        noise: Relative standard deviation of the losses.
+        bend: Relative error of the law at the largest size, growing with the logarithm of size squared.
+        refits: Refits of each bootstrap.
+        jobs: Processes at a time.
+        out: JSON file for the figures.
+    """
+    rows: list[Figures] = []
+    for law in laws:
+        start = time.perf_counter()
+        study_law = partial(study, law, noise=noise, bend=bend, refits=refits)
+        if jobs > 1:
+            with ProcessPoolExecutor(jobs) as pool:
+                shares = pd.DataFrame(list(pool.map(study_law, range(tables))))
+        else:
+            shares = pd.DataFrame([study_law(seed) for seed in range(tables)])
+        row = {place: f"{shares[place].mean():.1%}" for place in shares}
+        error = float(shares.std().max()) / np.sqrt(tables)
+        rows.append({"law": law, **row, "standard error": f"{error:.1%}"})
+        print(rows[-1], f"{time.perf_counter() - start:.0f} s", flush=True)
+        figures = {"tables": tables, "noise": noise, "bend": bend, "refits": refits, "laws": rows}
+        description = provenance("mnmt-laws", "numpy", "scipy")
+        write_report(out, "coverage of every law's 95% prediction intervals", figures, description)
+    print_table(rows)
+
+
+def study(law: LawName, seed: int, *, noise: float, bend: float, refits: int) -> dict[str, float]:
+    """Return the share of one table's new models that lie in their intervals, by place."""
+    known = example_law(law, partners=TASKS[1:], weights=WEIGHTS, seed=seed)
+    table = with_new_models(known, noise=noise, seed=seed)
+    share = np.log(table["size"] / SIZES[0]) / np.log(SIZES[-1] / SIZES[0])
+    table["value"] *= 1.0 + bend * share**2
+    method = ResidualBootstrap(refits=refits, seed=seed)
+    fitted = fit(
+        table[table["place"] == "table"], law=anchored(known), uncertainty=method, irreducible="ignore"
+    )
+    held = {}
+    for place in PLACES:
+        rows = table[table["place"] == place]
+        if len(rows):
+            interval, values = fitted.prediction_interval(rows), rows["value"].to_numpy()
+            held[place] = float(np.mean((interval.lower <= values) & (values <= interval.upper)))
+    return held
+
+
+def with_new_models(known: KnownLaw, *, noise: float, seed: int) -> pd.DataFrame:
+    """Return a table whose column `place` says which rows are fitted and where the others lie."""
+    reads = set(known.definition.predictors)
+    if not reads & {"size", "flops", "encoder_size"}:
+        table = table_of(known, noise=noise, seed=seed, seeds=2)
+        return table.assign(place=np.where(table["seed"] == 0, "table", "inside"))
+    extra = {
+        "inside": np.sqrt(SIZES[2] * SIZES[3]),
+        **{name: SIZES[-1] * k for name, k in PLACES.items() if k},
+    }
+    longer = {"inside": np.sqrt(LENGTHS[1] * LENGTHS[2])}
+    longer |= {name: LENGTHS[-1] * k for name, k in PLACES.items() if k}
+    lengths = (*LENGTHS, *longer.values()) if "tokens" in reads else LENGTHS
+    table = table_of(known, noise=noise, seed=seed, sizes=(*SIZES, *extra.values()), lengths=lengths)
+    place = table["size"].map({size: name for name, size in extra.items()}).fillna("table")
+    if "tokens" in reads:
+        by_length = table["tokens"].map({length: name for name, length in longer.items()}).fillna("table")
+        place = place.where(place == by_length, "elsewhere")
+    return table.assign(place=place)
+
+
+if __name__ == "__main__":
+    run(main, smoke={"laws": ("joint",), "tables": 1, "refits": 5})
