@@ -64,8 +64,8 @@ class Advice:
     next_runs: Table | None = None
     """The runs to train next, and what each would buy."""
 
-    next_runs_toml: str = ""
-    """The same for the `[sweep]` section of a study."""
+    next_runs_toml: tuple[str, ...] = ()
+    """The studies that train these runs."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,8 +65,8 @@ def build_report(
         objective: As in `fit`.
         uncertainty: As in `fit`.
         overlay: Tables of published losses, drawn as faint points among the losses.
-        fast: Whether to write a first page within seconds, without refits and so without intervals, and
-            without the comparison of rival laws.
+        fast: Whether to write a first page within seconds: without refits and so without intervals, without
+            rival laws, with few figures, and with none as files.
         progress: Called with the name of each stage as it begins.
 
     Raises:
@@ -87,18 +87,32 @@ def build_report(
         progress=progress,
     )
     progress("draw the figures and write the page")
-    return write_report(analysis, opened.table, folder, overlay=read_overlay(overlay))
+    return write_report(analysis, opened.table, folder, overlay=read_overlay(overlay), fast=fast)
 
 
 def write_report(
-    analysis: Analysis, table: RunTable, folder: Path, *, overlay: pd.DataFrame | None = None
+    analysis: Analysis,
+    table: RunTable,
+    folder: Path,
+    *,
+    overlay: pd.DataFrame | None = None,
+    fast: bool = False,
 ) -> Report:
-    """Write an analysis and the run table that it is of to a folder that exists."""
+    """Write an analysis and the run table that it is of to a folder that exists.
+
+    Args:
+        analysis: What the report says.
+        table: The run table.
+        folder: Where to write.
+        overlay: As in `draw_figures`.
+        fast: Whether to draw few figures, and none as files.
+    """
     document = json.dumps(report_document(analysis), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "report.json").write_text(document + "\n", encoding="utf-8")
     table.frame.drop(columns="row").to_csv(folder / "runs.csv", index=False)
-    groups = draw_figures(analysis, overlay=overlay)
-    _write_figures(groups, folder / "figures")
+    groups = draw_figures(analysis, overlay=overlay, fast=fast)
+    if not fast:
+        _write_figures(groups, folder / "figures")
     index = folder / "index.html"
     index.write_text(render_page(analysis, groups), encoding="utf-8")
     return Report(

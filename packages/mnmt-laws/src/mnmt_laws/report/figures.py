@@ -61,14 +61,19 @@ def _draw_group(title: str, caption: str, charts: list[Chart], *, wide: bool = F
     return FigureGroup(title=title, caption=caption, charts=tuple(charts), wide=wide)
 
 
-def draw_figures(analysis: Analysis, *, overlay: pd.DataFrame | None = None) -> list[FigureGroup]:
+def draw_figures(
+    analysis: Analysis, *, overlay: pd.DataFrame | None = None, fast: bool = False
+) -> list[FigureGroup]:
     """Draw every figure of the report, in the order of the page.
 
     Args:
         analysis: What the figures show.
+        fast: Whether to draw only the losses.
         overlay: Losses published elsewhere: `task`, `size`, `value` and `label`. A task that the analysis
             does not have is drawn in the figure of every task.
     """
+    if fast:
+        return [_losses(analysis, overlay) if analysis.joint is not None else _predicted(analysis, overlay)]
     groups = _by_weight(analysis, overlay) if analysis.joint is not None else [_predicted(analysis, overlay)]
     groups += _lengths(analysis)
     if analysis.law.law.fraction is not None and len(analysis.law.sources) == 2:

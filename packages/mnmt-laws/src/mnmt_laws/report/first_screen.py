@@ -11,10 +11,11 @@ import numpy as np
 from mnmt_laws.answers.doubts import open_parameters
 from mnmt_laws.answers.next_runs import Design
 from mnmt_laws.answers.recommendation import Recommendation
+from mnmt_laws.answers.study_toml import runs_of, studies_of
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.advice import Advice, Interval, Share, Trust, TrustRow, Verdict
 from mnmt_laws.report.analysis import Analysis, next_model
-from mnmt_laws.report.text import Table, format_number, format_percent, format_toml
+from mnmt_laws.report.text import Table, format_number, format_percent
 
 _MOST_NAMED = 3  # tasks of a headline
 _ENDLESS = 1e30  # tokens
@@ -36,7 +37,7 @@ def make_advice(analysis: Analysis) -> Advice:
         tokens=_number(recommendation.tokens),
         law=f"{analysis.law.law.name} law",
         next_runs=None if design is None else next_runs_table(design),
-        next_runs_toml="" if design is None else _design_toml(design),
+        next_runs_toml=() if design is None else _studies(analysis, design),
     )
 
 
@@ -125,13 +126,8 @@ def next_runs_table(design: Design) -> Table:
     )
 
 
-def _design_toml(design: Design) -> str:
-    """Return the proposed mixtures as a study's `[sweep.fit]` has them."""
-    lines = [
-        f"    {format_toml(row['mixture'])}, # {format_size(row['size'])} parameters"
-        for row in design.runs.to_dict("records")
-    ]
-    return "\n".join(["[sweep.fit]", "mixtures = [", *lines, "]", ""])
+def _studies(analysis: Analysis, design: Design) -> tuple[str, ...]:
+    return tuple(study.text for study in studies_of(analysis.law, runs_of(design.runs)))
 
 
 def make_trust(analysis: Analysis) -> Trust:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from dataclasses import dataclass
 
 UNKNOWN = "–"
@@ -55,16 +53,6 @@ def format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def format_toml(mixture: str) -> str:
-    """Return `en-de:0.3,en-zh:0.7` as `{ en-de = 0.3, en-zh = 0.7 }`, as a study has it."""
-    items = (item.rpartition(":") for item in mixture.split(","))
-    return f"{{ {', '.join(f'{_toml_key(task)} = {weight}' for task, _, weight in items)} }}"
-
-
-def _toml_key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 def format_estimate(value: float, std: float) -> str:

@@ -122,8 +122,8 @@ def test_the_copied_mixture_is_valid_in_a_study(visit: Visit, name: str) -> None
 
 def test_next_runs_are_copied_for_a_study(visit: Visit) -> None:
     page = visit()
-    page.click("[data-copy=runs-toml]")
-    page.wait_for_function("document.querySelector('[data-copy=runs-toml]').textContent === 'Copied'")
+    page.click("[data-copy=study-1]")
+    page.wait_for_function("document.querySelector('[data-copy=study-1]').textContent === 'Copied'")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert tomllib.loads(copied)["sweep"]["fit"]["mixtures"]
 
