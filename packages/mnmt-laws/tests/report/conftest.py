@@ -150,7 +150,7 @@ def length_analysis() -> Analysis:
     law = fit(table, law="length", uncertainty=ResidualBootstrap(refits=20))
     return replace(
         analysis,
-        capacity=law,
+        law=law,
         observations=law.observations,
         more_tasks=None,
         recommendation=None,

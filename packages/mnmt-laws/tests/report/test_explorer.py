@@ -92,12 +92,12 @@ def test_lengths_are_told_as_python_predicts(length_analysis: Analysis) -> None:
         {"size": n, "tokens": d, "weights": [p, 1 - p]} for n, d, p in zip(size, tokens, weight, strict=True)
     ]
     answers = run_script("data.states.map((state) => predictions(data, state))", {**data, "states": states})
-    expected = grid_values(length_analysis.capacity, {"size": size, "weight": weight, "tokens": tokens})
+    expected = grid_values(length_analysis.law, {"size": size, "weight": weight, "tokens": tokens})
     for number, task in enumerate(data["tasks"]):
         shown = told(answers, number, "value", "low", "high", "newLow", "newHigh")
         np.testing.assert_allclose(shown[:, 0], expected[task][:, 0], rtol=5e-5)
         width = (expected[task][:, 2] - expected[task][:, 1])[:, None]
-        assert (np.abs(shown - expected[task]) <= 0.15 * width + 5e-5 * expected[task]).all()
+        assert (np.abs(shown - expected[task]) <= 0.3 * width + 5e-5 * expected[task]).all()  # few refits
 
 
 @needs_node
@@ -142,7 +142,7 @@ def test_the_best_weights_are_those_that_python_recommends(analysis: Analysis) -
         {**page_data(analysis), "places": places},
     )
     for (size, share), weight in zip(places, answers, strict=True):
-        advice = recommend(analysis.capacity, size=size, preference={"aa": share, "bb": 1 - share})
+        advice = recommend(analysis.law, size=size, preference={"aa": share, "bb": 1 - share})
         assert weight == pytest.approx(advice.weights["aa"], abs=2e-3)
 
 

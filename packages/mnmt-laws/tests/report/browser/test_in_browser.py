@@ -34,7 +34,7 @@ def move(page: Any, selector: str, value: float) -> None:
 
 
 def test_the_readout_begins_with_the_advice(visit: Visit, loss_analysis: Analysis) -> None:
-    advice = recommend(loss_analysis.capacity, size=2 * max(loss_analysis.sizes))
+    advice = recommend(loss_analysis.law, size=2 * max(loss_analysis.sizes))
     rows = readout(visit())
     assert [row[0] for row in rows] == ["aa", "bb"]
     for row in rows:
@@ -48,7 +48,7 @@ def test_sliders_move_the_readout(visit: Visit, loss_analysis: Analysis) -> None
     rows = readout(page)
     assert [row[1] for row in rows] == ["25.0%", "75.0%"]
     size = 2 * max(loss_analysis.sizes)
-    expected = float(loss_analysis.capacity.predict(task="aa", weight=0.25, size=size))
+    expected = float(loss_analysis.law.predict(task="aa", weight=0.25, size=size))
     assert float(rows[0][2]) == pytest.approx(expected, rel=2e-4)
     move(page, "#size", 0)
     assert float(readout(page)[0][2]) > float(rows[0][2])
@@ -67,7 +67,7 @@ def test_a_typed_size_is_read_and_a_wrong_one_refused(visit: Visit, loss_analysi
     page.fill("[data-typed=size]", "1.2m")
     page.press("[data-typed=size]", "Enter")
     weight = float(readout(page)[0][1][:-1]) / 100
-    expected = float(loss_analysis.capacity.predict(task="aa", weight=weight, size=1.2e6))
+    expected = float(loss_analysis.law.predict(task="aa", weight=weight, size=1.2e6))
     assert float(readout(page)[0][2]) == pytest.approx(expected, rel=2e-3)
     kept = readout(page)
     page.fill("[data-typed=size]", "9e99")
@@ -81,7 +81,7 @@ def test_a_length_is_chosen_where_the_law_knows_it(visit: Visit, length_analysis
     page.fill("[data-typed=tokens]", "3e6")
     page.press("[data-typed=tokens]", "Enter")
     where = {"size": max(length_analysis.sizes), "tokens": 3e6, "mixture": {"aa": 0.5, "bb": 0.5}}
-    expected = float(length_analysis.capacity.predict(task="aa", **where))
+    expected = float(length_analysis.law.predict(task="aa", **where))
     assert float(readout(page)[0][2]) == pytest.approx(expected, rel=2e-4)
     assert "tokens=3000000" in page.evaluate("location.hash")
     move(page, "#tokens", 0)

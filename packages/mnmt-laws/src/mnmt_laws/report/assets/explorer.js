@@ -31,7 +31,7 @@ function capacity(law, weight, partners, size, rising) {
 function withIntervals({ estimate, draws, spread }, size, log, predict) {
   const value = predict(estimate), sample = draws.map(predict).sort((one, two) => one - two);
   const quantile = (level) => {
-    const place = level * (sample.length - 1), below = Math.floor(place);
+    const place = Math.min(Math.max(level * (sample.length + 1) - 1, 0), sample.length - 1), below = Math.floor(place);
     return sample[below] + (place - below) * ((sample[below + 1] ?? sample[below]) - sample[below]);
   };
   const law = [0.025, 0.975].map(quantile), [bend, unbend] = log ? [Math.log, Math.exp] : [Number, Number];
