@@ -1,5 +1,7 @@
 from .answers.architectures import Architectures as Architectures
 from .answers.architectures import compare_architectures as compare_architectures
+from .answers.budget import SmallestBudget as SmallestBudget
+from .answers.budget import smallest_budget as smallest_budget
 from .answers.candidates import Candidate as Candidate
 from .answers.candidates import default_candidates as default_candidates
 from .answers.claims import Claim as Claim
@@ -25,11 +27,9 @@ from .answers.recommendation import Recommendation as Recommendation
 from .answers.recommendation import recommend as recommend
 from .answers.simulation import TaskLaw as TaskLaw
 from .answers.simulation import simulate as simulate
-from .answers.targets import SmallestBudget as SmallestBudget
 from .answers.targets import SmallestSize as SmallestSize
 from .answers.targets import TargetMixture as TargetMixture
 from .answers.targets import meet_targets as meet_targets
-from .answers.targets import smallest_budget as smallest_budget
 from .answers.targets import smallest_size as smallest_size
 from .errors import ArgumentError as ArgumentError
 from .errors import TableError as TableError

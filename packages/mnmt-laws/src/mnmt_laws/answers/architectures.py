@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -161,15 +161,16 @@ class _Curves:
         spans = []
         for name in (first, second):
             rows = fits[name].rows
-            values = rows.loc[rows["task"] == task, predictor]
-            spans.append((float(values.min()), float(values.max())))
+            observed = rows.loc[rows["task"] == task, predictor]
+            spans.append((float(observed.min()), float(observed.max())))
         low, high = max(spans[0][0], spans[1][0]), min(spans[0][1], spans[1][1])
         if not low < high:
             return None
         sizes, sign = np.geomspace(low, high, _POINTS), sign_of(fits[first])
         pair = (fits[first], fits[second])
-        values = [fitted.predict(task=task, **{predictor: sizes}) for fitted in pair]
-        draws = [fitted.predict(task=task, draws=True, **{predictor: sizes}) for fitted in pair]
+        at: dict[str, Any] = {"task": task, predictor: sizes}
+        values = [fitted.predict(**at) for fitted in pair]
+        draws = [fitted.predict(draws=True, **at) for fitted in pair]
         return cls(
             task=task,
             first=first,
@@ -184,7 +185,7 @@ class _Curves:
         leads = self.lead > 0
         turns = np.flatnonzero(leads[1:] != leads[:-1])
         ends = [0, *(turns + 1), len(leads)]
-        edges = [self.sizes[0], *(_zero(self.sizes, self.lead, turn) for turn in turns), self.sizes[-1]]
+        edges = [self.sizes[0], *(_zero(self.sizes, self.lead, int(turn)) for turn in turns), self.sizes[-1]]
         rows = []
         for number, (start, stop) in enumerate(itertools.pairwise(ends)):
             better, worse = (self.first, self.second) if leads[start] else (self.second, self.first)

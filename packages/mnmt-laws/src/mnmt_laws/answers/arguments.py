@@ -124,7 +124,8 @@ def check_targets(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]
         raise ArgumentError(f"`targets` must name tasks of {', '.join(fit.tasks)}, but names none.")
     check_tasks("targets", targets, fit.tasks)
     for task, target in targets.items():
-        if isinstance(target, bool) or not isinstance(target, Real):
+        number: object = target
+        if isinstance(number, bool) or not isinstance(number, Real):
             raise TypeError(f"`targets` must be numbers, but {task}'s is {target!r}.")
         if not math.isfinite(target):
             raise ArgumentError(f"`targets` must be finite numbers, but {task}'s is {target}.")
@@ -135,9 +136,9 @@ def check_targets(fit: LawFit, targets: Mapping[str, float]) -> dict[str, float]
     return {task: float(target) for task, target in targets.items()}
 
 
-def check_tasks(name: str, given: Iterable[str], tasks: list[str]) -> None:
+def check_tasks(name: str, names: Iterable[str], tasks: list[str]) -> None:
     """Raise ArgumentError for the first task that is unknown, with the name that may be meant."""
-    for task in given:
+    for task in names:
         if task not in tasks:
             hint = did_you_mean(task, tasks)
             raise ArgumentError(f"`{name}` must name tasks of {', '.join(tasks)}, but names {task}{hint}.")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnmt_laws.answers.candidates import Candidate
 from mnmt_laws.arrays import Array
@@ -56,10 +57,10 @@ class Beliefs:
             )
         noise = np.where(measured, (predicted.mean(axis=1) * scatter) ** 2, 1.0)
         about = np.where(measured[:, None, :], predicted - predicted.mean(axis=1, keepdims=True), 0.0)
-        kept = about[:, finite, :]
+        about = about[:, finite, :]
         return cls(
             quantity=quantity[finite] - quantity[finite].mean(),
-            losses=kept - kept.mean(axis=1, keepdims=True),
+            losses=about - about.mean(axis=1, keepdims=True),
             noise=np.maximum(noise, 1e-300),
             metric=np.eye(count) / (count - 1),
         )
@@ -75,7 +76,7 @@ class Beliefs:
         shared = np.einsum("r,crk->ck", self.quantity, weighted)
         covariance = np.einsum("crj,crk->cjk", self.losses, weighted)
         gain = np.linalg.solve(self._with_noise(covariance, self.noise), shared[..., None])[..., 0]
-        return np.maximum(self.variance - np.sum(shared * gain, axis=1), 0.0)
+        return np.asarray(np.maximum(self.variance - np.sum(shared * gain, axis=1), 0.0))
 
     def after(self, candidate: int) -> Beliefs:
         """Return the beliefs once a candidate is trained."""
@@ -89,7 +90,7 @@ class Beliefs:
         return np.asarray(covariance + noise[..., None] * np.eye(noise.shape[-1]))
 
 
-def _losses(fit: LawFit, options: Sequence[Candidate]) -> tuple[Array, Array]:
+def _losses(fit: LawFit, options: Sequence[Candidate]) -> tuple[Array, NDArray[np.bool_]]:
     """Return (candidates, refits, tasks) predictions, and (candidates, tasks) whether a run measures them."""
     weights = np.array([[option.mixture.get(source, 0.0) for source in fit.sources] for option in options])
     trained = np.array([[option.mixture.get(task, 0.0) > 0 for task in fit.tasks] for option in options])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnmt_laws.answers.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
@@ -40,14 +41,17 @@ class Compute:
         """Return the tokens that the budget pays for, at each size."""
         if self.cost is None:
             return np.asarray(self.budget / (self.flops_per_token_parameter * size))
-        return _largest(lambda tokens: np.asarray(self.cost(size, tokens)) <= self.budget, np.shape(size))  # type: ignore[misc]
+        return _largest(lambda tokens: self._pays_for(size, tokens), np.shape(size))
 
     def size(self, tokens: float) -> float:
         """Return the parameters that the budget pays for, at a number of tokens."""
         if self.cost is None:
             return self.budget / (self.flops_per_token_parameter * tokens)
-        length = np.array([tokens])
-        return float(_largest(lambda size: np.asarray(self.cost(size, length)) <= self.budget, (1,))[0])  # type: ignore[misc]
+        return float(_largest(lambda size: self._pays_for(size, np.array([tokens])), (1,))[0])
+
+    def _pays_for(self, size: Array, tokens: Array) -> NDArray[np.bool_]:
+        assert self.cost is not None  # 6 N D is solved in closed form
+        return np.asarray(self.cost(size, tokens) <= self.budget)
 
     @property
     def log_sizes(self) -> tuple[float, float]:
@@ -58,7 +62,7 @@ class Compute:
         return 0.0, float(np.log(largest))
 
 
-def _largest(within: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
+def _largest(within: Callable[[Array], NDArray[np.bool_]], shape: tuple[int, ...]) -> Array:
     """Return the greatest number, at least 1, for which `within` holds, by doubling and halving."""
     low, step = np.zeros(shape), np.ones(shape)
     for _ in range(_DOUBLINGS):

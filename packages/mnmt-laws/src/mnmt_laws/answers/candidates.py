@@ -81,10 +81,10 @@ def _mixtures(fit: LawFit) -> list[dict[str, float]]:
     rows = fit.rows
     shares = rows["weight"].where(rows["task"] == sources[0], 1 - rows["weight"])
     observed = np.unique(shares.round(6))
-    shares = np.unique(np.concatenate([observed, (observed[:-1] + observed[1:]) / 2]).round(4))
+    some = np.unique(np.concatenate([observed, (observed[:-1] + observed[1:]) / 2]).round(4))
     if len(sources) == 1:
-        return [{sources[0]: float(share)} for share in shares if share > 0]
-    return [_named(sources, np.array([share, 1 - share])) for share in shares]
+        return [{sources[0]: float(share)} for share in some if share > 0]
+    return [_named(sources, np.array([share, 1 - share])) for share in some]
 
 
 def _named(sources: list[str], weights: Array) -> dict[str, float]:

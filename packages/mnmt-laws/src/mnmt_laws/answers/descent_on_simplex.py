@@ -10,7 +10,7 @@ from mnmt_laws.arrays import Array
 
 _SHARES = np.array([4.0, 2.0, 1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 1e-3, 1e-4])  # of a projected step
 _STEP = 1e-5  # of a difference
-_STILL = 1e-10  # movement at which a search ends
+_STILL = 1e-8  # movement at which a search ends
 
 
 def descend(

@@ -129,7 +129,9 @@ def fitted_fraction(
         raise ArgumentError("`weight` must be given, or `mixture` in its place.")
     evaluator, parameters = capacity.evaluator, capacity.draws if draws else capacity.parameters
     others = [name for name in capacity.law.predictors if name not in ("weight", "partners")]
-    x, shape = evaluator.inputs(task, weight=weight, mixture=mixture, **dict.fromkeys(others, 1.0))
+    x, shape = evaluator.inputs(
+        task, weight=0.0 if weight is None else weight, mixture=mixture, **dict.fromkeys(others, 1.0)
+    )
     values = evaluator.parameters_at(parameters.sel(task=task), x["weight"])
     share = capacity.law.fraction.share(x, values)
     return share.reshape((*share.shape[:-1], *shape))

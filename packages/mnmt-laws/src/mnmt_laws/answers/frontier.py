@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -86,9 +87,8 @@ def _of_new_model(
 ) -> dict[str, Array]:
     """Return (tasks, points) ends of the intervals of models yet to be trained."""
     mixture = dict(zip(fit.sources, points.T, strict=True))
-    intervals = [
-        fit.prediction_interval(task=task, mixture=mixture, level=level, **predictors) for task in fit.tasks
-    ]
+    at: dict[str, Any] = {"mixture": mixture, "level": level, **predictors}
+    intervals = [fit.prediction_interval(task=task, **at) for task in fit.tasks]
     return {
         "predicted_lower": np.stack([interval.lower for interval in intervals]),
         "predicted_upper": np.stack([interval.upper for interval in intervals]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -183,7 +183,7 @@ def _check(fit: LawFit, runs: object, budget: object, per: str) -> None:
 
 def _candidate_table(options: Sequence[Candidate], costs: Array) -> pd.DataFrame:
     rounded = [{task: round(weight, 4) for task, weight in option.mixture.items()} for option in options]
-    columns = {
+    columns: dict[str, Any] = {
         "size": [option.size for option in options],
         "tokens": [option.tokens for option in options],
         "mixture": [format_mixture(mixture) for mixture in rounded],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,7 +189,7 @@ def _recommendation(
 ) -> Recommendation:
     tasks, sources = fit.tasks, fit.sources
     mixture = dict(zip(sources, best[0].tolist(), strict=True))
-    at_best = {"points": best[:, None, :], **predictors}
+    at_best: dict[str, Any] = {"points": best[:, None, :], **predictors}
     predicted = fit.evaluator.predict_points(fit.draws, **at_best)[..., 0]
     estimate = fit.evaluator.predict_points(fit.parameters, **at_best)[0, :, 0]
     loss = sign_of(fit) * (predicted @ np.array(list(shares.values())))

@@ -10,23 +10,18 @@ from scipy.special import ndtr
 
 from mnmt_laws.answers.arguments import (
     check_least_weight,
-    check_number,
     check_predictors,
     check_targets,
     require_law,
 )
 from mnmt_laws.answers.best_mixture import (
-    FLOPS_PER_TOKEN_PARAMETER,
     LEAST_WEIGHT,
-    RunCost,
     sign_of,
 )
 from mnmt_laws.answers.extrapolation import extrapolation
 from mnmt_laws.answers.needed_sizes import (
     LARGEST,
-    minimise_maximum,
     needed_log_sizes,
-    size_of,
     smallest_sizes,
 )
 from mnmt_laws.answers.simplex import simplex_points
@@ -34,8 +29,6 @@ from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit, relative_noise
 from mnmt_laws.fitting.uncertainty import bounds_of
-
-_LOG_TOKENS = (0.0, np.log(1e18))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,44 +101,6 @@ class SmallestSize:
     """The ways in which the prediction leaves what was observed."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SmallestBudget:
-    """The least compute with which some model, length and mixture meet all targets."""
-
-    targets: dict[str, float]
-    """The metric that each task should reach."""
-
-    budget: float
-    """FLOPs; infinite if none are enough."""
-
-    interval: tuple[float, float]
-    """95% interval of the FLOPs over the refits; an end is infinite where refits have no such budget."""
-
-    infeasible_share: float
-    """Share of the refits in which no budget is enough."""
-
-    size: float
-    """N, parameters, at that budget."""
-
-    size_interval: tuple[float, float]
-    """95% interval of N over the refits."""
-
-    tokens: float
-    """D, target tokens of all tasks, at that budget."""
-
-    tokens_interval: tuple[float, float]
-    """95% interval of D over the refits."""
-
-    weights: dict[str, float]
-    """The mixture at that budget; empty if none is enough."""
-
-    reason: str
-    """Why no budget is enough; empty if one is."""
-
-    warnings: tuple[str, ...]
-    """The ways in which the prediction leaves what was observed."""
-
-
 def meet_targets(
     fit: LawFit,
     *,
@@ -172,7 +127,7 @@ def meet_targets(
         ArgumentError: If a target names another task or is not finite, or an argument is missing, superfluous
             or out of range.
     """
-    requested, predictors, least = _check(fit, targets, size, tokens, least_weight)
+    requested, predictors, least = check_question(fit, targets, size, tokens, least_weight)
     length = {name: value for name, value in predictors.items() if name != "size"}
     reason, possible = _infeasible(fit, requested, least, length)
     best, _ = smallest_sizes(fit, possible or requested, least, length, draws=False)
@@ -216,7 +171,7 @@ def smallest_size(
         ArgumentError: If a target names another task or is not finite, or an argument is missing, superfluous
             or out of range.
     """
-    requested, predictors, least = _check(fit, targets, 1.0, tokens, least_weight)
+    requested, predictors, least = check_question(fit, targets, 1.0, tokens, least_weight)
     length = {name: value for name, value in predictors.items() if name != "size"}
     sizes = draw_sizes(fit, requested, length, least)
     reason, _ = _infeasible(fit, requested, least, length)
@@ -230,84 +185,12 @@ def smallest_size(
         **length,
         targets=requested,
         size=size,
-        interval=_open_interval(sizes),
-        infeasible_share=_infinite_share(sizes),
+        interval=open_interval(sizes),
+        infeasible_share=infinite_share(sizes),
         weights=mixture,
         reason=reason,
         warnings=extrapolation(fit, mixture, size=size, **length) if mixture else (),
     )
-
-
-def smallest_budget(
-    fit: LawFit,
-    *,
-    targets: Mapping[str, float],
-    least_weight: float = LEAST_WEIGHT,
-    flops_per_token_parameter: float = FLOPS_PER_TOKEN_PARAMETER,
-    cost: RunCost | None = None,
-) -> SmallestBudget:
-    """Find the least compute with which some size, length and mixture meet every target.
-
-    Args:
-        fit: A fit of a law of size and training length that predicts any mixture.
-        targets: The metric that tasks should reach; tasks without a target get the least weight.
-        least_weight: Smallest weight that a source may get.
-        flops_per_token_parameter: What a run costs: C = 6 N D.
-        cost: FLOPs of runs by their sizes and tokens, elementwise, in place of that.
-
-    Raises:
-        TypeError: If `fit` is not a fit, or a number is none.
-        ArgumentError: If the law lacks size or training length, a target names another task or is not finite,
-            or an argument is out of range.
-    """
-    requested, _, least = _check(fit, targets, 1.0, 1.0, least_weight)
-    scale = check_number("flops_per_token_parameter", flops_per_token_parameter)
-    flops = cost or (lambda size, tokens: scale * size * tokens)
-    point, budget = _least_compute(fit, requested, least, flops, draws=False)
-    points, budgets = _least_compute(fit, requested, least, flops, draws=True)
-    size, tokens, mixture = float("inf"), float("inf"), {}
-    if np.isfinite(budget[0]):
-        size, tokens = float(_sizes_at(fit, requested, point, draws=False)[0]), float(np.exp(point[0, -1]))
-        mixture = dict(zip(fit.sources, point[0, :-1].tolist(), strict=True))
-    return SmallestBudget(
-        targets=requested,
-        budget=float(budget[0]),
-        interval=_open_interval(budgets),
-        infeasible_share=_infinite_share(budgets),
-        size=size,
-        size_interval=_open_interval(_sizes_at(fit, requested, points, draws=True)),
-        tokens=tokens,
-        tokens_interval=_open_interval(np.where(np.isfinite(budgets), np.exp(points[:, -1]), np.inf)),
-        weights=mixture,
-        reason="" if mixture else _beyond_limits(fit, requested) or "infeasible: no budget is enough",
-        warnings=extrapolation(fit, mixture, size=size, tokens=tokens) if mixture else (),
-    )
-
-
-def _least_compute(
-    fit: LawFit, targets: Mapping[str, float], least: float, flops: RunCost, *, draws: bool
-) -> tuple[Array, Array]:
-    """Return (refits or 1, sources + 1) mixtures and log D of the least FLOPs, and these."""
-
-    def log_flops(points: Array) -> Array:
-        tokens = np.exp(points[..., -1])
-        sizes = needed_log_sizes(fit, targets, points[..., :-1], draws=draws, tokens=tokens)
-        within = np.minimum(sizes, np.log(LARGEST))
-        return np.log(flops(np.exp(within), np.broadcast_to(tokens[:, None], sizes.shape))) + sizes - within
-
-    count = fit.draws.sizes["draw"] if draws else 1
-    points, log_least = minimise_maximum(log_flops, fit, count=count, least=least, span=_LOG_TOKENS)
-    sizes = _sizes_at(fit, targets, points, draws=draws)
-    return points, np.where(np.isfinite(sizes), np.exp(log_least), np.inf)
-
-
-def _sizes_at(fit: LawFit, targets: Mapping[str, float], points: Array, *, draws: bool) -> Array:
-    """Return (refits or 1,) the size that meets all targets at a mixture and log D."""
-    if not len(points):
-        return np.empty(0)
-    tokens = np.exp(points[:, None, -1])
-    sizes = needed_log_sizes(fit, targets, points[:, None, :-1], draws=draws, tokens=tokens)
-    return size_of(sizes.max(axis=1)[:, 0])
 
 
 def draw_sizes(
@@ -320,7 +203,7 @@ def draw_sizes(
     return smallest_sizes(fit, targets, least, predictors or {}, draws=True)[1]
 
 
-def _check(
+def check_question(
     fit: LawFit, targets: Mapping[str, float], size: object, tokens: object, least: object
 ) -> tuple[dict[str, float], dict[str, float], float]:
     """Return the targets, the predictors and the least weight."""
@@ -335,7 +218,7 @@ def _infeasible(
     fit: LawFit, targets: Mapping[str, float], least: float, predictors: Mapping[str, float]
 ) -> tuple[str, dict[str, float]]:
     """Return why some targets are met by no size and mixture, and the other targets."""
-    reason = _beyond_limits(fit, targets)
+    reason = beyond_limits(fit, targets)
     points = simplex_points(len(fit.sources), least)[None]
     sizes = needed_log_sizes(fit, targets, points, draws=False, **predictors)[0].min(axis=1)
     possible = {
@@ -350,14 +233,15 @@ def _infeasible(
     return reason, possible
 
 
-def _open_interval(draws: Array) -> tuple[float, float]:
+def open_interval(draws: Array) -> tuple[float, float]:
     """Return the 95% interval of (refits,) numbers that may be infinite; NaN where there are none."""
     low, high = bounds_of(np.where(np.isfinite(draws), draws, 1e300)[:, None])
     ends = [float("inf") if end >= 1e299 else float(end) for end in (low[0], high[0])]
     return ends[0], ends[1]
 
 
-def _infinite_share(draws: Array) -> float:
+def infinite_share(draws: Array) -> float:
+    """Return the share of (refits,) numbers that are infinite; NaN where there are none."""
     return float(np.mean(~np.isfinite(draws))) if len(draws) else float("nan")
 
 
@@ -380,7 +264,7 @@ def _probabilities(
     return means, float(np.prod(list(probabilities.values()), axis=0).mean())
 
 
-def _beyond_limits(fit: LawFit, targets: Mapping[str, float]) -> str:
+def beyond_limits(fit: LawFit, targets: Mapping[str, float]) -> str:
     """Return which limits no model passes."""
     names = [p.name for p in fit.law.parameters if p.kind == "limit" and p.varies is None]
     if not names:

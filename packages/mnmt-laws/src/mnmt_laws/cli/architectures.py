@@ -68,7 +68,7 @@ def architectures(
         print_json({**document, "warnings": [*opened.warnings, *warnings]})
         return
     print(f"N_0 = {result.n_0:.4g} {'parameters' if by == 'size' else 'FLOPs'}")
-    numbers = [name for name in result.parameters if name not in ("task", "architecture")]
+    numbers = [str(name) for name in result.parameters if name not in ("task", "architecture")]
     print_frame(result.parameters, dict.fromkeys(numbers, "{:.4f}"))
     for line in result.describe():
         print(line)
