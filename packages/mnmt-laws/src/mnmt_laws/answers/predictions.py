@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.errors import TableError
+from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit, require_any_fit
 from mnmt_laws.fitting.signs import describe_signs
@@ -192,7 +192,9 @@ def predict_more_tasks(
     definition = LAWS.get(law) if isinstance(law, str) else law
     if definition is None or "partners" not in definition.predictors:
         name = law if isinstance(law, str) else law.name
-        raise ValueError(f"`law` must be a law of whole mixtures, such as simplex-capacity, but is {name}.")
+        raise ArgumentError(
+            f"`law` must be a law of whole mixtures, such as simplex-capacity, but is {name}."
+        )
     observations = observe(source, metric=metric, testset=testset, architecture=architecture)
     counts = _task_counts(observations)
     small, large = observations.frame[counts <= 2], observations.frame[counts > 2]
