@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.laws.law import Parameter
 from mnmt_laws.solver.descent import COARSE_TOLERANCE, Descent, Problem, descend, project
 from mnmt_laws.solver.design_matrix import DesignMatrix
 from mnmt_laws.solver.objective import Objective
@@ -19,9 +20,10 @@ from mnmt_laws.solver.polish import polish
 Region = Mapping[str, tuple[float, float]]
 """Narrower bounds of some parameters."""
 
-_POINTS, _SCATTERED = 1024, 256  # starts: most of all, and with a value of its own for each partner
-_STARTS, _FOLLOWED = 32, 12  # descents a region, and those of them that are followed
-_FIRST, _SHORT = 8, 60  # steps of all descents, and of those followed
+_POINTS, _SCATTERED = 1024, 256  # starts: of the product, and with a value of its own for each partner
+_STARTS, _ANYWHERE, _FOLLOWED = 32, 16, 12  # descents a region: of low points, of any, and those followed
+_SAME = 1e-6  # relative difference in cost of ends that count once
+_FIRST, _SHORT = 20, 60  # steps of all descents, and of those followed
 _ROWS = 4096  # observations that the search looks at before it goes on with all
 _RIVAL_DEVIANCE = 20.0  # twice the log-likelihood that a refit's noise may make up for
 _FINALISTS, _KINKED_FINALISTS = 10, 8  # ends followed to their last digits; kinks stop descents early
@@ -51,27 +53,35 @@ def problem_of(
 
 
 def find_starts(design: DesignMatrix, objective: Objective, region: Region) -> Array:
-    """Return (starts, P) the lowest of many points that are not next to each other.
+    """Return (starts, P) the lowest of many points, not next to each other, and some whatever their cost.
 
     The points are the product of the starting values of all nonlinear parameters, or as many of it as are few
-    enough, spread evenly by a Sobol sequence; then some that give each partner a value of its own.
+    enough, spread evenly by a Sobol sequence; then some that reach out towards the bounds and give each
+    partner a value of its own.
     """
     blocks = [block for block in design.blocks if not block.parameter.linear]
-    axes, widths = [], []
-    for block in blocks:
-        low, high = region.get(block.parameter.name, block.parameter.bounds)
-        axes.append(np.array([value for value in block.parameter.starts if low <= value <= high]))
-        widths.append(len(block.labels))
-    places = np.repeat(_places([len(axis) for axis in axes]), widths, axis=1)
+    axes = [_axis(block.parameter, region) for block in blocks]
+    widths = [len(block.labels) for block in blocks]
     columns = [axis for axis, width in zip(axes, widths, strict=True) for _ in range(width)]
-    if any(block.parameter.varies == "partner" and len(block.labels) > 1 for block in blocks):
-        places = np.concatenate([places, _scatter([len(axis) for axis in columns], _SCATTERED)])
+    product = 2 + np.repeat(_places([len(axis) - 4 for axis in axes]), widths, axis=1)
+    places = np.concatenate([product, _scatter([len(axis) for axis in columns], _SCATTERED)])
     vectors = np.zeros((len(places), design.width))
     for column, axis in enumerate(columns):
         vectors[:, column] = axis[places[:, column]]
     problem = problem_of(design, objective.stages[0], region, np.zeros(len(places), dtype=np.intp))
     vectors, costs = project(problem, vectors, steps=3, cold=True)
-    return vectors[_apart(places, costs)]
+    return vectors[[*_apart(places, costs), *range(len(product), len(product) + _ANYWHERE)]]
+
+
+def _axis(parameter: Parameter, region: Region) -> Array:
+    """Return the starting values within a region, then on either side one half way to the bound, and that."""
+    low, high = region.get(parameter.name, parameter.bounds)
+    starts = [value for value in parameter.starts if low <= value <= high]
+    return np.array([low, _half_way(starts[0], low), *starts, _half_way(starts[-1], high), high])
+
+
+def _half_way(one: float, other: float) -> float:
+    return float(np.sqrt(one * other)) if min(one, other) > 0 else (one + other) / 2
 
 
 def _places(lengths: Sequence[int]) -> NDArray[np.int64]:
@@ -152,13 +162,16 @@ def _local_minima(design: DesignMatrix, objective: Objective, max_steps: int) ->
     count.
     """
     for region in design.law.regions:
-        vectors = find_starts(design, objective, region)
-        vectors, _ = _descend(design, objective.stages[0], region, vectors, min(_FIRST, max_steps))
-        for stage in objective.stages:
-            vectors, converged = _descend(design, stage, region, vectors, min(_SHORT, max_steps))
-            problem = problem_of(design, objective, region, np.zeros(len(vectors), dtype=np.intp))
-            for vector, cost, is_minimum in zip(vectors, problem.values(vectors), converged, strict=True):
-                yield Minimum(region=region, vector=vector, cost=float(cost), converged=bool(is_minimum))
+        starts = find_starts(design, objective, region)
+        starts, _ = _descend(design, objective.stages[0], region, starts, min(_FIRST, max_steps))
+        paths = [objective.stages] if objective.squared else [objective.stages, objective.stages[-1:]]
+        for path in paths:
+            vectors = starts
+            for stage in path:
+                vectors, converged = _descend(design, stage, region, vectors, min(_SHORT, max_steps))
+                problem = problem_of(design, objective, region, np.zeros(len(vectors), dtype=np.intp))
+                for vector, cost, is_minimum in zip(vectors, problem.values(vectors), converged, strict=True):
+                    yield Minimum(region=region, vector=vector, cost=float(cost), converged=bool(is_minimum))
 
 
 def _descend(
@@ -169,7 +182,7 @@ def _descend(
     end = descend(problem, vectors, max_steps=steps, tolerance=COARSE_TOLERANCE)
     order = np.argsort(end.cost, kind="stable")
     costs = end.cost[order]
-    lowest = order[np.append(True, costs[1:] > costs[:-1] * (1 + 1e-9))][:_FOLLOWED]
+    lowest = order[np.append(True, costs[1:] > costs[:-1] * (1 + _SAME))][:_FOLLOWED]
     return end.vectors[lowest], end.converged[lowest]
 
 
