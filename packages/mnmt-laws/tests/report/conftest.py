@@ -47,6 +47,7 @@ def analyse_table(
     metric: str | None = None,
     horizon: float | None = None,
     uncertainty: Uncertainty = FEW,
+    fast: bool = False,
 ) -> Analysis:
     return analyse(
         Source(table=read_table(table)),
@@ -56,6 +57,7 @@ def analyse_table(
         horizon=horizon,
         objective="log-ols",
         uncertainty=uncertainty,
+        fast=fast,
     )
 
 

@@ -143,7 +143,7 @@ def test_the_best_weights_are_those_that_python_recommends(analysis: Analysis) -
     )
     for (size, share), weight in zip(places, answers, strict=True):
         advice = recommend(analysis.law, size=size, preference={"aa": share, "bb": 1 - share})
-        assert weight == pytest.approx(advice.weights["aa"], abs=2e-3)
+        assert weight == pytest.approx(advice.weights["aa"], abs=5e-3)  # the cost is flat there
 
 
 @needs_node
@@ -172,4 +172,4 @@ def test_one_task_has_no_mixture(one_task: pd.DataFrame, analyse_table: Analyse)
 
 def test_a_table_without_mixtures_has_no_explorer(losses: pd.DataFrame, analyse_table: Analyse) -> None:
     apart = losses[losses["weight"].eq(1.0)]
-    assert explorer_data(analyse_table(apart, uncertainty=Perturbation(refits=0))) is None
+    assert explorer_data(analyse_table(apart, fast=True)) is None
