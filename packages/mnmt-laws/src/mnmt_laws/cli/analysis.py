@@ -125,7 +125,7 @@ def compare(
     errors = [name for name in ERRORS if result.table[name].notna().any()]
     seeds = ["lack_of_fit"] if result.table["lack_of_fit"].notna().any() else []
     columns = ["task", "label", "num_params", "scatter", "aic", "bic", *seeds, *errors]
-    formats = {"aic": "{:.1f}", "bic": "{:.1f}", "lack_of_fit": "{:.2g}"}
+    formats = {"aic": "{:.1f}", "bic": "{:.1f}", **dict.fromkeys(seeds, "{:.2g}")}
     print_frame(result.table[columns], {**formats, **dict.fromkeys(("scatter", *errors), "{:.2%}")})
     print(f"\n{result.verdict}")
 
