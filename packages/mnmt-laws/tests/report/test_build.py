@@ -33,8 +33,8 @@ def test_records_become_a_page_and_a_document(study_records: Path, tmp_path: Pat
     assert {run["run"]: run["wall_seconds"] for run in document["runs"]}["broken"] == 2.5
     assert document["wall_seconds"] == pytest.approx(12.5 * 48 + 2.5)
     assert [row["true"] for row in document["irreducible"]] == [0.18, 0.25]
-    assert document["held_out"]["capacity"]["count"] == len(document["held_out"]["rows"]) == 24
-    assert 0 < document["held_out"]["capacity"]["median_relative_error"] < 0.02
+    assert document["held_out"]["count"] == len(document["held_out"]["rows"]) == 24
+    assert 0 < document["held_out"]["median_relative_error"] < 0.02
     assert {row["weight"] for row in document["effective_fractions"]} == {0.1, 0.3, 0.5, 0.7, 0.9, 1.0}
     assert any("broken failed" in warning for warning in document["warnings"])
 
@@ -50,10 +50,10 @@ def test_a_table_without_extras_has_a_report(one_task: pd.DataFrame, tmp_path: P
     index = build_report(plain, out=tmp_path / "report", uncertainty=NONE).index
     page, document = index.read_text(), json.loads(index.with_name("report.json").read_text())
     assert "One task needs no mixture" in page
-    assert document["held_out"]["capacity"]["median_relative_error"] is None
+    assert document["held_out"]["median_relative_error"] is None
     assert document["wall_seconds"] is None
     assert document["irreducible"] == []
-    assert {parameter["std"] for parameter in document["fits"]["joint"]["parameters"]} == {None}
+    assert {parameter["std"] for parameter in document["fits"][document["law"]]["parameters"]} == {None}
 
 
 def test_the_stages_are_told_as_they_begin(one_task: pd.DataFrame, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -15,9 +16,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mnmt_laws import Perturbation, recommend
+from mnmt_laws import Perturbation, ResidualBootstrap, fit, recommend
+from mnmt_laws.laws import LawName
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.explorer import explored_fit, explorer_data, grid_values
+from mnmt_laws.report.explorer import explorer_data, grid_values
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -70,7 +72,7 @@ def test_two_tasks_are_told_as_python_predicts(which: str, request: pytest.Fixtu
     size, weight = np.exp(rng.uniform(np.log(low), np.log(10 * high), 60)), rng.uniform(0.002, 0.998, 60)
     states = [{"size": n, "weights": [p, 1 - p]} for n, p in zip(size, weight, strict=True)]
     answers = run_script("data.states.map((state) => predictions(data, state))", {**data, "states": states})
-    expected = grid_values(explored_fit(analysis), {"size": size, "weight": weight})
+    expected = grid_values(analysis.law, {"size": size, "weight": weight})
     for number, task in enumerate(data["tasks"]):
         shown = told(answers, number, "value", "low", "high", "newLow", "newHigh")
         np.testing.assert_allclose(shown[:, 0], expected[task][:, 0], rtol=5e-5)  # less than is printed
@@ -97,7 +99,8 @@ def test_lengths_are_told_as_python_predicts(length_analysis: Analysis) -> None:
         shown = told(answers, number, "value", "low", "high", "newLow", "newHigh")
         np.testing.assert_allclose(shown[:, 0], expected[task][:, 0], rtol=5e-5)
         width = (expected[task][:, 2] - expected[task][:, 1])[:, None]
-        assert (np.abs(shown - expected[task]) <= 0.3 * width + 5e-5 * expected[task]).all()  # few refits
+        near = np.abs(shown - expected[task]) <= 0.15 * width + 5e-5 * expected[task]
+        assert near.mean() > 0.95  # a quantile of few refits has kinks, which no grid follows
 
 
 @needs_node
@@ -116,22 +119,35 @@ def test_no_band_crosses_itself_on_hopeless_data(hopeless_analysis: Analysis) ->
 
 
 @needs_node
-def test_three_tasks_are_told_as_python_predicts(three_analysis: Analysis) -> None:
-    fitted, data = explored_fit(three_analysis), page_data(three_analysis)
-    mixture = {"aa": 0.5, "bb": 0.2, "cc": 0.3}
-    state = {"size": 2e5, "weights": list(mixture.values())}
+@pytest.mark.parametrize(
+    "law",
+    [
+        "capacity", "linear-capacity", "simplex-capacity", "transfer-capacity", "mixture-limit",
+        "mixture-additive", "shukor", "length", "length-full", "share-tied", "simplex-length-transfer",
+        "transfer-share",
+    ],
+)  # fmt: skip
+def test_three_tasks_are_told_as_python_predicts(
+    law: LawName, three_analysis: Analysis, three_table: pd.DataFrame
+) -> None:
+    rng = np.random.default_rng(0)
+    table = three_table.assign(tokens=rng.choice([1e6, 4e6, 1.6e7], len(three_table)), run="", mixture_id="")
+    fitted = fit(table.drop(columns=["run", "mixture_id"]), law=law, uncertainty=ResidualBootstrap(refits=12))
+    data = page_data(
+        replace(three_analysis, law=fitted, observations=fitted.observations, recommendation=None)
+    )
+    mixture, size = {"aa": 0.5, "bb": 0.2, "cc": 0.3}, 3e5
+    length = {"tokens": 4e7} if fitted.law.knows_length else {}
+    state = {"size": size, "weights": list(mixture.values()), **length}
     answer = run_script("predictions(data, data.state)", {**data, "state": state})
     for row in answer:
-        where: dict[str, Any] = {"task": row["task"], "size": 2e5, "mixture": mixture}
+        where: dict[str, Any] = {"task": row["task"], "size": size, "mixture": mixture, **length}
         assert row["value"] == pytest.approx(float(fitted.predict(**where)), rel=1e-9)
         ends = fitted.prediction_interval(**where)
-        for name, end in (
-            ("low", "law_lower"),
-            ("high", "law_upper"),
-            ("newLow", "lower"),
-            ("newHigh", "upper"),
-        ):
-            assert row[name] == pytest.approx(float(getattr(ends, end)), rel=2e-4)
+        names = (("low", "law_lower"), ("high", "law_upper"), ("newLow", "lower"), ("newHigh", "upper"))
+        for name, end in names:
+            expected = float(getattr(ends, end))
+            assert row[name] == (pytest.approx(expected, rel=1e-6) if np.isfinite(expected) else None)
 
 
 @needs_node

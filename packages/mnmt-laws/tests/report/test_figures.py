@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from mnmt_laws import Perturbation, fit
+from mnmt_laws import Perturbation
 from mnmt_laws.report.analysis import Analysis
-from mnmt_laws.report.figures import _lengths, draw_figures
+from mnmt_laws.report.figures import draw_figures
 
 
 def test_runs_read_at_a_horizon_have_learning_curves(
@@ -41,14 +39,6 @@ def test_models_of_more_tasks_have_a_figure_and_a_table(
     assert {row[2] for row in rows} == {"aa:0.25 bb:0.25 cc:0.5"}
 
 
-def test_laws_that_know_length_have_a_figure() -> None:
-    size, tokens = (grid.ravel() for grid in np.meshgrid([1e5, 1e6, 1e7], [1e7, 1e8, 1e9]))
-    value = 1.5 + 300 * size**-0.4 + 2000 * tokens**-0.45
-    table = pd.DataFrame({"size": size, "tokens": tokens, "value": value, "task": "aa", "weight": 1.0})
-    law = fit(table.assign(metric="loss"), law="chinchilla", uncertainty=Perturbation(refits=0))
-    comparison = SimpleNamespace(fits={"chinchilla": law}, best="")
-    group = _lengths(SimpleNamespace(comparison=comparison, observations=law.observations))  # type: ignore[arg-type]
-    assert group is not None
-    assert "chinchilla law" in group.caption
-    assert len(group.specs) == 1
-    assert _lengths(SimpleNamespace(comparison=None)) is None  # type: ignore[arg-type]
+def test_laws_that_know_length_have_a_figure(length_analysis: Analysis) -> None:
+    groups = {group.title: group for group in draw_figures(length_analysis)}
+    assert len(groups["Losses over training length"].charts) == 2

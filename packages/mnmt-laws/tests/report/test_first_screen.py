@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -21,7 +22,18 @@ def test_advice_without_refits_is_undetermined(losses: pd.DataFrame, analyse_tab
     advice = make_advice(analyse_table(losses, uncertainty=Perturbation(refits=0)))
     assert not advice.determined
     assert "do not determine" in advice.headline
-    assert "no refit" in advice.reasons[0]
+    assert "refit" in advice.reasons[0]
+
+
+def test_a_doubt_leaves_advice_undetermined(loss_analysis: Analysis) -> None:
+    assert loss_analysis.recommendation is not None
+    clean = replace(loss_analysis.recommendation, doubts=())
+    assert make_advice(replace(loss_analysis, recommendation=clean)).determined
+    doubtful = replace(clean, doubts=("the refits disagree.",))
+    advice = make_advice(replace(loss_analysis, recommendation=doubtful))
+    assert not advice.determined
+    assert "do not determine" in advice.headline
+    assert advice.reasons[0] == "the refits disagree."
 
 
 def test_advice_predicts_with_nested_intervals(loss_analysis: Analysis) -> None:
@@ -42,8 +54,14 @@ def test_next_runs_are_valid_in_a_study(loss_analysis: Analysis) -> None:
 
 def test_trust_counts_signs_and_coverage(loss_analysis: Analysis) -> None:
     rows = {row.label: row for row in make_trust(loss_analysis).rows}
-    assert rows["Their sign"].value.startswith("7 of 8 above")
+    assert rows["Their sign"].value == "7 of 8 above the prediction"
     assert rows["Prediction interval"].value.startswith("inside: ")
+
+
+def test_one_sided_errors_are_bad(loss_analysis: Analysis) -> None:
+    held_out = replace(loss_analysis.held_out, rows=loss_analysis.held_out.rows.assign(error=-0.01))
+    rows = {row.label: row for row in make_trust(replace(loss_analysis, held_out=held_out)).rows}
+    assert rows["Their sign"].verdict == "bad"
 
 
 @pytest.mark.parametrize(

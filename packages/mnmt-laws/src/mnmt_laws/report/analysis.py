@@ -206,7 +206,8 @@ def analyse(
     )
     table = source.table if correction is None else correction.table
     observations = observe(table, metric=metric, testset=testset, architecture=architecture)
-    progress("compare rival laws")
+    if not fast:
+        progress("compare rival laws")
     comparison = _compare(observations, objective, fast=fast)
     progress("fit the laws")
 

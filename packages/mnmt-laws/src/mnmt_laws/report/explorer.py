@@ -16,6 +16,10 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.noise import measure_noise
 from mnmt_laws.fitting.prediction import model_error
 from mnmt_laws.laws.capacity import Capacity
+from mnmt_laws.laws.exposure import CapacityShare
+from mnmt_laws.laws.law import Law
+from mnmt_laws.laws.length import Length
+from mnmt_laws.laws.mixture import Mixture
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.solver.objective import find_objective
 
@@ -51,22 +55,20 @@ class Axis:
         return np.asarray(1 / (1 + np.exp(-np.linspace(*ends, self.count))))
 
 
-def explored_fit(analysis: Analysis) -> LawFit:
-    """Return the law of the advice, or for many tasks one whose formula the page has."""
-    if len(analysis.tasks) < 3 or isinstance(analysis.law.law, Capacity) or analysis.more_tasks is None:
-        return analysis.law
-    return analysis.more_tasks.fit
+def has_formula(law: Law) -> bool:
+    """Return whether the page's script has the formula of a law."""
+    return isinstance(law, (Capacity, Length)) or (isinstance(law, Mixture) and law.sized)
 
 
 def explorer_data(analysis: Analysis) -> dict[str, Any] | None:
     """Return what the explorer knows; None where no law predicts every mixture of the tasks."""
-    fit, observations = explored_fit(analysis), analysis.observations
+    fit, observations = analysis.law, analysis.observations
     estimates = fit.parameters.to_array().notnull()
     if not analysis.has_mixtures and len(fit.tasks) > 1:
         return None
     if "size" not in fit.law.predictors or fit.sources != fit.tasks:
         return None
-    if len(fit.tasks) > 2 and not isinstance(fit.law, Capacity):
+    if len(fit.tasks) > 2 and not has_formula(fit.law):
         return None
     if not all(bool(estimates.sel(task=task).any()) for task in fit.tasks):
         return None
@@ -168,22 +170,31 @@ def _formulas(fit: LawFit) -> dict[str, Any]:
         }
         for task in fit.tasks
     }
-    return {"laws": laws, "log": find_objective(fit.objective).log}
+    law = fit.law if isinstance(fit.law, Length) else None
+    form = {
+        "sign": -1 if fit.observations.rising else 1,
+        "zeroShot": fit.law.zero_shot,
+        "share": law is not None and isinstance(law.exposure, CapacityShare),
+        "tied": law is not None and law.tied,
+    }
+    return {"laws": laws, "log": find_objective(fit.objective).log, "form": form}
 
 
 def _spread(fit: LawFit, task: str) -> dict[str, Any]:
     """Return how far a new model lies from the law: t s within the data, and what is added beyond it.
 
-    Beyond the sizes `low` to `high`, s is √(1 + excess d²) times as large, d the logarithm of the distance;
-    see `mnmt_laws.fitting.prediction`.
+    Beyond the sizes and lengths `low` to `high`, s is √(1 + Σ excess d²) times as large, d the logarithm of
+    the distance along an axis; see `mnmt_laws.fitting.prediction`.
     """
-    noise = measure_noise(fit, task)
+    noise, rows = measure_noise(fit, task), fit.rows[fit.rows["task"] == task]
     within = t.ppf(0.975, noise.freedom) * np.sqrt(noise.variance) if noise.freedom > 0 else np.nan
-    sizes = fit.rows.loc[fit.rows["task"] == task, "size"]
-    at = {"size": np.array([np.e * float(sizes.max())])}
-    excess = float(model_error(fit, task, at)[0]) if np.isfinite(within) else 0.0
-    span = {"low": float(sizes.min()), "high": float(sizes.max())}
-    return {"within": float(within) if np.isfinite(within) else None, "excess": excess, **span}
+    axes = {}
+    for name in (name for name in ("size", "tokens") if name in fit.law.predictors):
+        low, high = float(rows[name].min()), float(rows[name].max())
+        at: dict[str, Array] = {name: np.array([np.e * high])}
+        excess = float(model_error(fit, task, at)[0]) if np.isfinite(within) else 0.0
+        axes[name] = {"low": low, "high": high, "excess": excess}
+    return {"within": float(within) if np.isfinite(within) else None, "axes": axes}
 
 
 def _parameters(parameters: xr.Dataset, task: str) -> list[dict[str, Any]]:

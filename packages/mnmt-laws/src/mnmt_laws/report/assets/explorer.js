@@ -18,25 +18,47 @@ function interpolate(axes, { log, numbers }, place) {
   return Array.from({ length: width }, (_, k) => (log ? Math.exp(sum(k)) : sum(k)));
 }
 
-/** The capacity laws of Fernandes et al. 2023: β (f̂ N)^-α + L∞, its power subtracted where a metric rises. */
-function capacity(law, weight, partners, size, rising) {
-  const rest = Object.values(partners).reduce((total, share) => total + share, 0);
-  const mean = () => Object.entries(law.c1).reduce((total, [name, gain]) => total + (gain * (partners[name] ?? 0)) / rest, 0);
-  const gain = typeof law.c1 === "number" ? law.c1 : rest > 0 ? mean() : 0;
-  const fraction = "c2" in law ? weight + gain * weight ** law.c2 * (1 - weight) ** law.c3 : 1 + gain * (weight - 1);
-  return law.l_inf + (rising ? -1 : 1) * law.beta * (fraction * size) ** -law.alpha;
+const sumOver = (values, term) => Object.entries(values).reduce((total, [name, value]) => total + term(value, name), 0);
+const power = (share, exponent) => (share > 0 ? share ** exponent : 0);
+
+/** f̂ of the law's form: with transfer, a hump whose gain is the partners' mean, or a line. */
+function fractionOf(law, weight, partners) {
+  if ("rho" in law) {
+    const gain = sumOver(law.tau, (worth, name) => worth * power(partners[name], law.rho));
+    return ((law.tau_0 + power(weight, law.rho) + gain) / (law.tau_0 + 1)) ** (1 / law.rho);
+  }
+  if (!("c2" in law)) return 1 + law.c1 * (weight - 1);
+  const mean = () => (weight < 1 ? sumOver(law.c1, (gain, name) => gain * partners[name]) / (1 - weight) : 0);
+  return weight + (typeof law.c1 === "number" ? law.c1 : mean()) * weight ** law.c2 * (1 - weight) ** law.c3;
+}
+
+/** The laws of size, length and mixture, as `mnmt_laws.laws` has them; its power subtracted where a metric rises. */
+function lawValue(law, weight, partners, { size, tokens }, { sign, share, tied }) {
+  if ("k" in law) {
+    const worth = () => power(weight, law.gamma_0) + sumOver(law.c, (c, name) => c * power(partners[name], law.gamma[name]));
+    const mixed = "t" in law ? Math.exp(sumOver(law.t, (rate, name) => rate * partners[name])) : 1 / worth();
+    return law.l_inf + sign * (law.k * mixed + law.a * size ** -law.alpha + ("b" in law ? law.b * tokens ** -law.beta : 0));
+  }
+  const fraction = fractionOf(law, weight, partners);
+  const capacity = law.beta * (fraction * size) ** -law.alpha;
+  if (!("gamma" in law)) return law.l_inf + sign * capacity;
+  const transferred = () => weight + ("tau" in law ? sumOver(law.tau, (worth, name) => worth * partners[name]) : 0);
+  const exposure = share ? fraction : "q" in law ? weight ** law.q : transferred();
+  const length = ((share ? fraction : 1) * size) ** (law.e ?? 0) * (exposure * tokens) ** -(tied ? law.alpha : law.delta);
+  return law.l_inf + sign * (capacity + law.gamma * length);
 }
 
 /** A value with both intervals from a law and its refits, as Python's `predict_interval` computes them. */
-function withIntervals({ estimate, draws, spread }, size, log, predict) {
+function withIntervals({ estimate, draws, spread }, place, log, predict) {
   const value = predict(estimate), sample = draws.map(predict).sort((one, two) => one - two);
   const quantile = (level) => {
-    const place = Math.min(Math.max(level * (sample.length + 1) - 1, 0), sample.length - 1), below = Math.floor(place);
-    return sample[below] + (place - below) * ((sample[below + 1] ?? sample[below]) - sample[below]);
+    const at = Math.min(Math.max(level * (sample.length + 1) - 1, 0), sample.length - 1), below = Math.floor(at);
+    return sample[below] + (at - below) * ((sample[below + 1] ?? sample[below]) - sample[below]);
   };
   const law = [0.025, 0.975].map(quantile), [bend, unbend] = log ? [Math.log, Math.exp] : [Number, Number];
-  const beyond = Math.max(Math.log(size / spread.high), Math.log(spread.low / size), 0);
-  const noise = (spread.within ?? NaN) * Math.sqrt(1 + spread.excess * beyond ** 2);
+  const beyond = ({ low, high }, at) => Math.max(Math.log(at / high), Math.log(low / at), 0);
+  const excess = sumOver(spread.axes, (axis, name) => axis.excess * beyond(axis, place[name]) ** 2);
+  const noise = (spread.within ?? NaN) * Math.sqrt(1 + excess);
   const widened = (end, side) => unbend(bend(value) + side * Math.hypot(Math.max(side * (bend(end) - bend(value)), 0), noise));
   return [value, ...law, widened(law[0], -1), widened(law[1], 1)];
 }
@@ -46,7 +68,8 @@ function predictions(data, { size, tokens, weights }) {
   return data.tasks.map((task, index) => {
     const partners = Object.fromEntries(data.tasks.map((name, k) => [name, weights[k]]).filter(([name]) => name !== task));
     const numbers = data.grids ? interpolate(data.axes, data.grids[task], { size, tokens, weight: weights[0] })
-      : weights[index] > 0 ? withIntervals(data.laws[task], size, data.log, (law) => capacity(law, weights[index], partners, size, data.rising))
+      : weights[index] > 0 || data.form.zeroShot
+        ? withIntervals(data.laws[task], { size, tokens }, data.log, (law) => lawValue(law, weights[index], partners, { size, tokens }, data.form))
         : Array(5).fill(NaN);
     const [value, low, high, newLow, newHigh] = numbers;
     return { task, weight: weights[index], first: weights[0], value, low, high, newLow, newHigh };
