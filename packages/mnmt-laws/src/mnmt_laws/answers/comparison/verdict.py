@@ -23,7 +23,7 @@ CLEAR = 2.0
 """Difference in BIC below which two laws count as equal."""
 
 _POWER = 0.8  # share of tables of the rival's making that must tell the rival from the winner
-_WRONG = 0.05  # share of tables of the rival's making that may show as large a gap for the winner
+_WRONG = 0.02  # share of tables of the rival's making that may show as large a gap for the winner
 _MOST_RIVALS = 3
 _LIMITS = np.linspace(0.0, 1.0, 6)  # shares of the greatest admissible L∞ at which laws are compared
 _TABLES = 100
@@ -70,7 +70,7 @@ def decide(
     The pooled BIC of the best law must be lower by more than 2 than that of every law of another meaning; no
     exponent of it or of the runner-up, and no limit that the winner lets vary, may lie at a bound; no other
     admissible L∞ may change the winner; and on tables simulated from a rival's fit the rival must win clearly
-    in 80%, and the winner lead by as much as it does in 5% at most.
+    in 80%, and the winner lead by as much as it does in 2% at most.
     """
     first = leaders(ranking)
     if len(first) < 2:
