@@ -1,7 +1,7 @@
 """How often `compare` decides, and how often for the wrong law, on tables simulated from each rival.
 
-Claim: of tables made by one of the rival laws, about one in twenty is decided for another. No peer: the truth is
-known. Cited in docs/laws/uncertainty.md.
+Claim: of tables made by one of the rival laws, about one in twenty is decided for another. No peer: the
+truth is known. Cited in docs/laws/uncertainty.md.
 
 Tables have two tasks whose errors in one run correlate as stated, 5 sizes and 5 weights. In each, the mixture
 moves one parameter: β by p^-0.3, L∞ by 0.15 (1 - p), or α by 0.02 log p.
