@@ -188,7 +188,7 @@ def test_held_out_values_are_told_with_their_sign_and_coverage(study_table: pd.D
     assert count == held_out.rows["predicted"].notna().sum() == 12
     assert held_out.coverage == f"{inside} of 12"
     assert inside >= 9
-    assert sum(int(part.split()[0]) for part in held_out.news.split(", ")) == 24
+    assert sum(int(part.split()[0]) for part in held_out.news.split(", ")) == 12
     assert held_out.describe().startswith(
         f"The joint law predicted 12 held-out values ({held_out.news}) with"
     )

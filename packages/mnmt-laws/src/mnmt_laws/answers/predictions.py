@@ -66,7 +66,7 @@ class HeldOut:
         names = {"new_size": "size", "new_weight": "weight"}
         kinds = [
             " and ".join(name for key, name in names.items() if row[key])
-            for row in self.rows.to_dict("records")
+            for row in self.rows.dropna(subset=["error"]).to_dict("records")
         ]
         counts = Counter(kind for kind in kinds if kind)
         return ", ".join(f"{count} at a new {kind}" for kind, count in counts.items())
