@@ -99,13 +99,16 @@ class DesignMatrix:
         return low, high
 
     def _limits(self, block: Block) -> tuple[Array, Array]:
-        """Return [floor, min L] for L∞, at most irreducible; [max, ceiling] if the metric rises."""
+        """Return [floor, min L] for L∞, at most irreducible; [max, ceiling] if the metric rises.
+
+        Where no observation of a weight counts, nothing but these ends bounds its limit.
+        """
         sample = self.sample
         extremes = sample.values if sample.extremes is None else sample.extremes
-        values = np.where(sample.importance > 0, extremes, np.nan)
+        reduce, worst = (np.max, 0.0) if sample.rising else (np.min, np.inf)
+        values = np.where(sample.importance > 0, extremes, worst)
         varies = block.parameter.varies == "weight"
         groups = [self.groups == group for group in range(len(block.labels))] if varies else [...]
-        reduce = np.nanmax if sample.rising else np.nanmin
         extreme = np.stack([reduce(values[:, rows], axis=-1) for rows in groups], axis=1)
         if sample.rising:
             return extreme, np.maximum(extreme, sample.ceiling)
