@@ -20,7 +20,7 @@ import pandas as pd
 
 from benchmarks.measurement import Counts, Figures, Numbers, Out, print_table, provenance, run, write_report
 from mnmt_laws import read_table
-from mnmt_laws.fitting.convergence import correct_convergence
+from mnmt_laws.fitting.curves.convergence import correct_convergence
 
 KINDS = ("trunk", "cool-down", "plateau")
 STEPS = 10_000

@@ -12,7 +12,7 @@ import pytest
 from mnmt_laws.figures.curves import draw_learning_curves, draw_quality
 from mnmt_laws.figures.points import NOTE
 from mnmt_laws.figures.style import Chart, to_svg
-from mnmt_laws.fitting.learning_curve import Curve
+from mnmt_laws.fitting.curves.learning_curve import Curve
 
 Read = Callable[[Chart], Any]
 

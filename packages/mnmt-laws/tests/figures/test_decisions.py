@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 from mnmt_laws import Design, LawFit, Observations, Perturbation, TableError, fit
-from mnmt_laws.answers.frontier import frontier
+from mnmt_laws.answers.mixtures.frontier import frontier
 from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.points import NOTE
 from mnmt_laws.figures.style import Chart

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from mnmt_laws import Observations, ResidualBootstrap, back_test, fit, observe, simulate
-from mnmt_laws.fitting.signs import describe_signs
 
 NONE = ResidualBootstrap(refits=0)
 
@@ -51,10 +50,3 @@ def test_a_law_that_is_wrong_errs_beyond_noise(laws) -> None:  # type: ignore[no
 def test_too_few_sizes_have_no_back_test(clean: Observations) -> None:
     few = clean.frame["size"].isin(sorted(clean.frame["size"].unique())[:3])
     assert back_test(dataclasses.replace(clean, frame=clean.frame[few])) is None
-
-
-def test_signs_are_counted_in_words() -> None:
-    assert describe_signs(np.full(10, 0.1)) == "all ten above the prediction"
-    assert describe_signs(np.full(14, -0.1)) == "all 14 below the prediction"
-    assert describe_signs(np.array([0.1, 0.1, -0.1, np.nan])) == "2 of 3 above the prediction"
-    assert describe_signs(np.array([np.nan])) == "nothing was predicted"

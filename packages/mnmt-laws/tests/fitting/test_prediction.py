@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import t
 
 from mnmt_laws import LawFit, ResidualBootstrap, fit, observe
-from mnmt_laws.fitting.noise import measure_noise
+from mnmt_laws.fitting.prediction import describe_signs, measure_noise
 
 SIZES = np.geomspace(1e6, 3e7, 8)
 
@@ -85,3 +85,10 @@ def test_without_refits_or_freedom_intervals_are_unknown(fitted: LawFit) -> None
     assert np.isnan(fit(observe(three), law="power").prediction_interval(size=1e7).upper)
     with pytest.raises(ValueError, match="`level` must be between 0 and 1, but is 95"):
         fitted.prediction_interval(size=1e7, level=95)
+
+
+def test_signs_are_counted_in_words() -> None:
+    assert describe_signs(np.full(10, 0.1)) == "all ten above the prediction"
+    assert describe_signs(np.full(14, -0.1)) == "all 14 below the prediction"
+    assert describe_signs(np.array([0.1, 0.1, -0.1, np.nan])) == "2 of 3 above the prediction"
+    assert describe_signs(np.array([np.nan])) == "nothing was predicted"

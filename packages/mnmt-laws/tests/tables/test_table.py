@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_laws import TableError, example_table, observe, read_table
+from mnmt_laws.fitting.diagnostics import fit_warnings
 from mnmt_laws.laws import LAWS
-from mnmt_laws.tables.fit_checks import fit_warnings
 
 HEADER = "size,task,weight,metric,value"
 ROW = "1,a,1,loss,2\n"

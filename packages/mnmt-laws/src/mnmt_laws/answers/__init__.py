@@ -1,15 +1,14 @@
 """Answers that follow from fits: effective fractions, the frontier, the best mixture and the next runs."""
 
 from mnmt_laws.answers.architectures import Architectures
-from mnmt_laws.answers.budget import SmallestBudget
 from mnmt_laws.answers.claims import Claim
 from mnmt_laws.answers.comparison import Comparison
+from mnmt_laws.answers.design import Design
 from mnmt_laws.answers.fractions import EffectiveFractions
-from mnmt_laws.answers.next_runs import Design
+from mnmt_laws.answers.mixtures import SmallestBudget, SmallestSize, TargetMixture
 from mnmt_laws.answers.predictions import HeldOut, MoreTasks
 from mnmt_laws.answers.recommendation import Recommendation
 from mnmt_laws.answers.simulation import TaskLaw
-from mnmt_laws.answers.targets import SmallestSize, TargetMixture
 
 __all__ = [
     "Architectures",

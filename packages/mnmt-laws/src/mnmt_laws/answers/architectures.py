@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.answers.arguments import check_number
-from mnmt_laws.answers.best_mixture import sign_of
+from mnmt_laws.answers.mixtures.best_mixture import sign_of
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.fit import fit

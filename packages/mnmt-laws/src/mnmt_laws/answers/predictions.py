@@ -11,7 +11,7 @@ import pandas as pd
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit, require_any_fit
-from mnmt_laws.fitting.signs import describe_signs
+from mnmt_laws.fitting.prediction import describe_signs
 from mnmt_laws.fitting.uncertainty import Uncertainty
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law

@@ -16,7 +16,8 @@ from mnmt_laws.answers.arguments import (
     check_preference,
     require_law,
 )
-from mnmt_laws.answers.best_mixture import (
+from mnmt_laws.answers.design.next_runs import Design, runs_for
+from mnmt_laws.answers.mixtures.best_mixture import (
     FLOPS_PER_TOKEN_PARAMETER,
     LEAST_WEIGHT,
     Compute,
@@ -25,9 +26,7 @@ from mnmt_laws.answers.best_mixture import (
     best_models,
     sign_of,
 )
-from mnmt_laws.answers.doubts import doubts_about
-from mnmt_laws.answers.extrapolation import extrapolation
-from mnmt_laws.answers.next_runs import Design, runs_for
+from mnmt_laws.answers.mixtures.doubts import doubts_about, extrapolation
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit

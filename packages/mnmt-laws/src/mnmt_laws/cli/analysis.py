@@ -34,7 +34,7 @@ from mnmt_laws.fitting.storage import save as save_fit
 from mnmt_laws.laws import LawName
 from mnmt_laws.report.analysis import no_progress
 from mnmt_laws.report.build import build_report
-from mnmt_laws.tables.collect import collect as collect_records
+from mnmt_laws.tables.run_record import collect as collect_records
 
 _PRINTED_FINDINGS = 6
 

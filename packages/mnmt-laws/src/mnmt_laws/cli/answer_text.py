@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mnmt_laws.answers.budget import SmallestBudget
-from mnmt_laws.answers.candidates import Candidate
-from mnmt_laws.answers.next_runs import Design
+from mnmt_laws.answers.design.candidates import Candidate
+from mnmt_laws.answers.design.next_runs import Design
+from mnmt_laws.answers.design.study_toml import mixture_line, studies_of
+from mnmt_laws.answers.mixtures.budget import SmallestBudget
+from mnmt_laws.answers.mixtures.targets import SmallestSize, TargetMixture
 from mnmt_laws.answers.recommendation import Recommendation
-from mnmt_laws.answers.study_toml import mixture_line, studies_of
-from mnmt_laws.answers.targets import SmallestSize, TargetMixture
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.fitting.law_fit import LawFit

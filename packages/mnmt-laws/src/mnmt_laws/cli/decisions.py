@@ -11,14 +11,14 @@ import pandas as pd
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from mnmt_laws.answers.best_mixture import FLOPS_PER_TOKEN_PARAMETER, LEAST_WEIGHT
-from mnmt_laws.answers.budget import smallest_budget
-from mnmt_laws.answers.extrapolation import tests_behind
-from mnmt_laws.answers.frontier import frontier as predict_frontier
-from mnmt_laws.answers.next_runs import design as design_runs
+from mnmt_laws.answers.design.next_runs import design as design_runs
+from mnmt_laws.answers.design.study_toml import runs_of, studies_of
+from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER, LEAST_WEIGHT
+from mnmt_laws.answers.mixtures.budget import smallest_budget
+from mnmt_laws.answers.mixtures.doubts import tests_behind
+from mnmt_laws.answers.mixtures.frontier import frontier as predict_frontier
+from mnmt_laws.answers.mixtures.targets import meet_targets, smallest_size
 from mnmt_laws.answers.recommendation import recommend as recommend_mixture
-from mnmt_laws.answers.study_toml import runs_of, studies_of
-from mnmt_laws.answers.targets import meet_targets, smallest_size
 from mnmt_laws.cli.answer_text import Answer, design_lines, format_answer, study_of
 from mnmt_laws.cli.console import print_frame, print_json, warn, wrote
 from mnmt_laws.cli.options import (

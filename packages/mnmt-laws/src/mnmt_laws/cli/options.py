@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 
 from mnmt_laws.cli.console import warn
 from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.fitting.convergence import correct_convergence
+from mnmt_laws.fitting.curves.convergence import correct_convergence
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.fitting.uncertainty import ClusterBootstrap, Perturbation, ResidualBootstrap, Uncertainty

@@ -26,7 +26,7 @@ from mnmt_laws.figures.style import (
     styled,
     value_axis,
 )
-from mnmt_laws.fitting.learning_curve import Curve
+from mnmt_laws.fitting.curves.learning_curve import Curve
 
 QUALITY_NAMES = {"bleu": "BLEU", "chrf": "chrF", "bleurt": "BLEURT"}
 _MOST_LABELS = 8

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from mnmt_laws.answers.frontier import frontier
-from mnmt_laws.answers.next_runs import Design
+from mnmt_laws.answers.design.next_runs import Design
+from mnmt_laws.answers.mixtures.frontier import frontier
 from mnmt_laws.errors import TableError
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.losses import SIZE_TITLE, size_label

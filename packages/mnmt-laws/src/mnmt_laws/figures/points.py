@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from mnmt_laws.answers.frontier import observed_pairs
+from mnmt_laws.answers.mixtures.frontier import observed_pairs
 from mnmt_laws.tables.observations import Observations
 
 NOTE = "corrected for convergence"

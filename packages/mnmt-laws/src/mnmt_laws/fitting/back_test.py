@@ -15,7 +15,7 @@ from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.copies import NO_REFITS, log_of, predict_without
 from mnmt_laws.fitting.fit import fit as fit_law
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.signs import describe_signs
+from mnmt_laws.fitting.prediction import describe_signs
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations

@@ -10,7 +10,7 @@ import xarray as xr
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.fitting.diagnostics import Diagnostic
+from mnmt_laws.fitting.diagnostics import Diagnostic, check_constant, check_lengths
 from mnmt_laws.fitting.evaluator import read_predictors
 from mnmt_laws.fitting.law_fit import Irreducible, LawFit
 from mnmt_laws.fitting.task_fit import TaskFit, fit_task
@@ -19,7 +19,6 @@ from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import Objective, find_objective
 from mnmt_laws.solver.sample import Sample
-from mnmt_laws.tables.fit_checks import check_constant, check_lengths
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
 

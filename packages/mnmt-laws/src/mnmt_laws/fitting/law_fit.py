@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.fitting.diagnostics import Diagnostic
+from mnmt_laws.fitting.diagnostics import Diagnostic, fit_warnings
 from mnmt_laws.fitting.evaluator import LawEvaluator
 from mnmt_laws.fitting.uncertainty import central_interval, deviation
 from mnmt_laws.laws.law import Law
 from mnmt_laws.solver.objective import find_objective
-from mnmt_laws.tables.fit_checks import fit_warnings
 from mnmt_laws.tables.observations import Observations
 
 if TYPE_CHECKING:

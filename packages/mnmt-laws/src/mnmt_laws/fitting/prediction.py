@@ -1,4 +1,4 @@
-"""Prediction intervals: where a model that is yet to be trained will lie."""
+"""How far models lie from a law: scatter, noise between seeds, lack of fit, and intervals for a new model."""
 
 from __future__ import annotations
 
@@ -8,16 +8,102 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.copies import log_of, value_of
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.noise import measure_noise
 from mnmt_laws.fitting.uncertainty import bounds_of
+from mnmt_laws.solver.objective import find_objective
 
+_CELL = ("size", "encoder_size", "decoder_size", "unique_tokens", "weight", "mixture")
+_LENGTHS = ("tokens", "step", "flops")
+_SIGNIFICANCE = 0.05
+_SAME_LENGTH = 50.0  # lengths whose logarithms agree to 1/50 count as one
 _AXES = ("size", "tokens")
+_WORDS = (
+    "none",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """How far the models of one task lie from the law, in the objective's residuals."""
+
+    variance: float
+    """Variance of a new model about the law, within the data."""
+
+    freedom: float
+    """Degrees of freedom of the variance; at most 0 where the law interpolates the data."""
+
+    pure_variance: float
+    """Variance between runs that differ in their seed alone; NaN where there are none."""
+
+    pure_freedom: int
+    """Its degrees of freedom."""
+
+    lack_of_fit: float
+    """Probability of residuals as large as these, given the noise between seeds, if the law is true."""
+
+
+def measure_noise(fit: LawFit, task: str) -> Noise:
+    """Return the noise of a task about its law.
+
+    The variance is Σr² / (n - k). Where seeds tell that the law does not fit (F test of lack of fit, Draper
+    and Smith 1998, sec. 2.1), it is the pure error between seeds and the variance of the law's own error.
+    """
+    rows, residuals = task_residuals(fit, task)
+    count, num_params = len(rows), fit.num_parameters(task)
+    squares, freedom = float(residuals @ residuals), count - num_params
+    cells = _cells(rows)
+    num_cells = int(cells.max()) + 1 if count else 0
+    pure_freedom = count - num_cells
+    means = np.bincount(cells, residuals) / np.maximum(np.bincount(cells), 1) if count else np.empty(0)
+    pure = float(np.sum((residuals - means[cells]) ** 2)) if count else 0.0
+    pure_variance = pure / pure_freedom if pure_freedom else np.nan
+    variance, chance = squares / freedom if freedom > 0 else np.nan, np.nan
+    if pure_freedom and num_cells > num_params and find_objective(fit.objective).squared and pure > 0:
+        misfit = (squares - pure) / (num_cells - num_params)
+        chance = float(f_distribution.sf(misfit / pure_variance, num_cells - num_params, pure_freedom))
+        if chance < _SIGNIFICANCE:
+            variance = pure_variance + (misfit - pure_variance) * num_cells / count
+            freedom = num_cells - num_params
+    return Noise(
+        variance=variance, freedom=freedom, pure_variance=pure_variance, pure_freedom=pure_freedom,
+        lack_of_fit=chance,
+    )  # fmt: skip
+
+
+def task_residuals(fit: LawFit, task: str) -> tuple[pd.DataFrame, Array]:
+    """Return the rows of a task that a law predicts, and their residuals, in the objective's measure."""
+    rows = fit.rows[fit.rows["task"] == task]
+    predicted = fit.predict(rows)
+    known = np.isfinite(predicted)
+    observed = rows["value"].to_numpy(float)[known]
+    measure = find_objective(fit.objective, delta=fit.delta)
+    return rows[known], -measure.residual(observed, predicted[known])
+
+
+def _cells(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return (n,) the number of the model of each row; rows of one model differ in their seed alone."""
+    keys = {name: rows[name] for name in _CELL if name in rows}
+    keys |= {name: np.round(np.log(rows[name]) * _SAME_LENGTH) for name in _LENGTHS if name in rows}
+    groups = pd.DataFrame(keys).groupby(list(keys), dropna=False, sort=False)
+    return groups.ngroup().to_numpy(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,3 +216,27 @@ def model_error(fit: LawFit, task: str, at: Mapping[str, Array]) -> Array:
         distance = np.maximum(np.log(values / seen.max()), np.log(seen.min() / values))
         total = total + test.excess * (np.maximum(distance, 0.0) / np.log(test.reach)) ** 2
     return total
+
+
+def count_in_words(count: int) -> str:
+    """Return a number up to twelve as a word, and others in digits."""
+    return _WORDS[count] if 0 <= count < len(_WORDS) else str(count)
+
+
+def describe_signs(errors: Array) -> str:
+    """Return on which side of their predictions measured values lie.
+
+    Args:
+        errors: (n,) measured less predicted, NaN where nothing was predicted.
+
+    Returns:
+        `all ten above the prediction`, `all ten below the prediction`, or `7 of 10 above the prediction`.
+    """
+    known = errors[np.isfinite(errors)]
+    count, above = len(known), int((known > 0).sum())
+    if not count:
+        return "nothing was predicted"
+    if above in (0, count):
+        who = "the one value is" if count == 1 else f"all {count_in_words(count)}"
+        return f"{who} {'above' if above else 'below'} the prediction"
+    return f"{above} of {count} above the prediction"

@@ -12,8 +12,9 @@ import pandas as pd
 
 from mnmt_laws.answers.claims import Claim, check_claims
 from mnmt_laws.answers.comparison import Comparison, compare
+from mnmt_laws.answers.comparison.preferred_law import preferred_law
+from mnmt_laws.answers.design.next_runs import Design, design
 from mnmt_laws.answers.fractions import EffectiveFractions, effective_fractions, fractions_of_testsets
-from mnmt_laws.answers.next_runs import Design, design
 from mnmt_laws.answers.predictions import (
     HeldOut,
     MoreTasks,
@@ -21,15 +22,14 @@ from mnmt_laws.answers.predictions import (
     predict_held_out,
     predict_more_tasks,
 )
-from mnmt_laws.answers.preferred_law import preferred_law
 from mnmt_laws.answers.quality import pair_metrics
 from mnmt_laws.answers.recommendation import Recommendation, recommend
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.figures.points import corrected_rows, mark_corrected
-from mnmt_laws.fitting.convergence import correct_convergence
+from mnmt_laws.fitting.curves.convergence import correct_convergence
+from mnmt_laws.fitting.curves.learning_curve import Curve
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.learning_curve import Curve
 from mnmt_laws.fitting.parameters import parameter_frame
 from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.fitting.uncertainty import Perturbation, ResidualBootstrap, Uncertainty

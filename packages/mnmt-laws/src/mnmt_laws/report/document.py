@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from mnmt_laws.answers.recommendation import Recommendation
-from mnmt_laws.fitting.learning_curve import Curve
+from mnmt_laws.fitting.curves.learning_curve import Curve
 from mnmt_laws.fitting.parameters import fit_document, null_if_nan
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.findings import report_findings

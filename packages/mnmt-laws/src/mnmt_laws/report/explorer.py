@@ -13,8 +13,7 @@ from scipy.stats import t
 
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.noise import measure_noise
-from mnmt_laws.fitting.prediction import model_error
+from mnmt_laws.fitting.prediction import measure_noise, model_error
 from mnmt_laws.laws.capacity import Capacity
 from mnmt_laws.laws.exposure import CapacityShare
 from mnmt_laws.laws.law import Law

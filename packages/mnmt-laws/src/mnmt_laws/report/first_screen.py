@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mnmt_laws.answers.doubts import open_parameters
-from mnmt_laws.answers.next_runs import Design
+from mnmt_laws.answers.design.next_runs import Design
+from mnmt_laws.answers.design.study_toml import runs_of, studies_of
+from mnmt_laws.answers.mixtures.doubts import open_parameters
 from mnmt_laws.answers.recommendation import Recommendation
-from mnmt_laws.answers.study_toml import runs_of, studies_of
 from mnmt_laws.figures.style import format_size
 from mnmt_laws.report.advice import Advice, Interval, Share, Trust, TrustRow, Verdict
 from mnmt_laws.report.analysis import Analysis, next_model

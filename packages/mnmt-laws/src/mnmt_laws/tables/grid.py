@@ -10,8 +10,8 @@ import xarray as xr
 
 from mnmt_laws.errors import TableError
 from mnmt_laws.tables.columns import KINDS, LABELS, NUMBERS
-from mnmt_laws.tables.dataset_reader import DIMS
 from mnmt_laws.tables.observations import Observations
+from mnmt_laws.tables.readers import DIMS
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.source import TableSource, observe
 

@@ -1,4 +1,4 @@
-"""Training mixtures as a run table writes them: `en-de:0.3,en-zh:0.7`."""
+"""Training mixtures as a run table writes them, `en-de:0.3,en-zh:0.7`, and the column that holds them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.errors import TableError
+from mnmt_laws.tables.row_location import RowLocator, format_value, reject
 
 _TOLERANCE = 1e-6
+ROUNDING = 0.01
+"""How far from 1 the weights of a mixture may sum: 17 weights of three decimals are up to 0.0085 off."""
+
+_EXACT = 1e-6
+_MODEL = ["run", "architecture", "size", "seed"]
 
 
 def format_mixture(weights: Mapping[str, float]) -> str:
@@ -113,3 +119,153 @@ def _parse_item(item: str, text: str, where: str) -> tuple[str, float]:
     except ValueError:
         pass
     raise TableError(f"{where}: `mixture` must read TASK:WEIGHT,TASK:WEIGHT, but is {text!r}.")
+
+
+def complete_mixtures(
+    table: pd.DataFrame, locator: RowLocator, *, has_weights: bool
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the table with mixtures that sum to 1 and a weight in every row, and what was changed.
+
+    A mixture that sums to 1 up to `ROUNDING` is divided by its sum. An empty weight is its task's in the
+    mixture, 0 where that does not name it; without a mixture it is 1 where the table has no weights at all.
+    Among more than two tasks, the mixture of a run that has a row for each task is read from their weights.
+
+    Raises:
+        TableError: If a mixture cannot be read or does not sum to 1, a weight disagrees with it or is absent,
+            or the weights of a run sum to more than 1.
+    """
+    table = table.assign(mixture=_mixtures_of_runs(table))
+    codes, texts = pd.factorize(table["mixture"])
+    stated = [_parse(text, table, locator) if text else {} for text in texts]
+    totals = np.array([math.fsum(weights.values()) if weights else 1.0 for weights in stated])
+    _check_totals(totals, codes, table, locator)
+    exact = np.abs(totals - 1) <= _EXACT
+    scaled = [
+        weights if same else {task: weight / total for task, weight in weights.items()}
+        for weights, total, same in zip(stated, totals, exact, strict=True)
+    ]
+    of_task = _weights_of_tasks(stated, codes, table["task"])
+    _check_agreement(of_task, table, locator)
+    normal = of_task / totals[codes]
+    keep = table["weight"].notna().to_numpy() & (exact[codes] | np.isnan(of_task))
+    weight = np.where(keep, table["weight"], normal)
+    if not has_weights:
+        weight = np.where(np.isnan(weight), 1.0, weight)
+    missing = "`weight` is empty or NaN; give the task's share, or the `mixture`"
+    reject(np.isnan(weight), table, locator, missing)
+    rewritten = [
+        text if same else format_mixture(w) for text, w, same in zip(texts, scaled, exact, strict=True)
+    ]
+    table = table.assign(weight=weight, mixture=np.array(rewritten, dtype=object)[codes])
+    check_run_weights(table, locator)
+    return table, _rounding_warning(totals[~exact])
+
+
+def _rounding_warning(totals: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[str, ...]:
+    if not len(totals):
+        return ()
+    mixtures = "1 mixture sums" if len(totals) == 1 else f"{len(totals)} mixtures sum"
+    return (
+        f"{mixtures} to 1 only up to rounding ({totals.min():.4g} to {totals.max():.4g}); the weights are "
+        f"divided by their sum.",
+    )
+
+
+def _parse(text: str, table: pd.DataFrame, locator: RowLocator) -> dict[str, float]:
+    try:
+        return parse_weights(text, "")
+    except TableError:
+        first = int(table["mixture"].eq(text).to_numpy().argmax())
+        return parse_weights(text, locator.name(table, first))
+
+
+def _check_totals(
+    totals: np.ndarray[tuple[int], np.dtype[np.float64]],
+    codes: np.ndarray[tuple[int], np.dtype[np.intp]],
+    table: pd.DataFrame,
+    locator: RowLocator,
+) -> None:
+    wrong = ~(np.abs(totals - 1) <= ROUNDING)
+    if not wrong.any():
+        return
+    first = int(wrong[codes].argmax())
+    total, text = totals[codes[first]], table["mixture"].iloc[first]
+    percent = abs(total / 100 - 1) <= ROUNDING
+    remedy = "divide them by 100" if percent else f"they may be off by {ROUNDING:g}, for rounding"
+    raise TableError(
+        f"{locator.name(table, first)}: the weights of `mixture` must sum to 1, but {text!r} sums to "
+        f"{total:g}; {remedy}."
+    )
+
+
+def _weights_of_tasks(
+    mixtures: list[dict[str, float]], codes: np.ndarray[tuple[int], np.dtype[np.intp]], tasks: pd.Series
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return (n,) the weight that each row's mixture gives to its task; NaN without a mixture."""
+    task_codes, names = pd.factorize(tasks)
+    weights = np.array(
+        [[known.get(name, 0.0) if known else np.nan for name in names] for known in mixtures]
+    ).reshape(len(mixtures), len(names))
+    return np.asarray(weights[codes, task_codes])
+
+
+def _check_agreement(
+    of_task: np.ndarray[tuple[int], np.dtype[np.float64]], table: pd.DataFrame, locator: RowLocator
+) -> None:
+    weight = table["weight"].to_numpy(float)
+    wrong = np.abs(of_task - weight) > _EXACT
+    if wrong.any():
+        first = int(wrong.argmax())
+        same = wrong & table["mixture"].eq(table["mixture"].iloc[first]).to_numpy()
+        one, other, task = (
+            format_value(weight[first]),
+            format_value(of_task[first]),
+            table["task"].iloc[first],
+        )
+        rule = f"`weight` of {task} is {one}, but `mixture` gives it {other}; they must agree"
+        reject(same & table["task"].eq(task).to_numpy(), table, locator, rule)
+
+
+def _mixtures_of_runs(table: pd.DataFrame) -> pd.Series:
+    """Return the mixtures, those that were empty from the weights of the run's tasks where these sum to 1."""
+    mixture = table["mixture"]
+    unknown = mixture.eq("") & table["run"].ne("") & table["weight"].notna()
+    if table["task"].nunique() <= 2 or not unknown.any():
+        return mixture
+    shares = table[unknown].drop_duplicates([*_MODEL, "task", "weight"])
+    groups = shares.groupby(_MODEL, sort=False, dropna=False)
+    once = ~shares.duplicated([*_MODEL, "task"], keep=False).groupby(groups.ngroup()).transform("any")
+    complete = once & (groups["weight"].transform("sum") - 1).abs().le(ROUNDING) & shares["weight"].gt(0)
+    texts = {
+        number: format_mixture(dict(zip(rows["task"], rows["weight"], strict=True)))
+        for number, rows in shares[complete].sort_values("task").groupby(groups.ngroup()[complete])
+    }
+    numbers = table[unknown].groupby(_MODEL, sort=False, dropna=False).ngroup()
+    return mixture.where(~unknown, numbers.map(texts).fillna("").reindex(table.index, fill_value=""))
+
+
+def check_run_weights(table: pd.DataFrame, locator: RowLocator) -> None:
+    """Check that the weights of one run's tasks sum to at most 1.
+
+    Raises:
+        TableError: Naming the first run where they do not.
+    """
+    named = table[table["run"] != ""]
+    shares = named.drop_duplicates([*_MODEL, "task", "weight"])
+    totals = shares.groupby(_MODEL, sort=False, dropna=False)["weight"].transform("sum")
+    wrong = (totals > 1 + np.where(shares["mixture"] == "", ROUNDING, _EXACT)).to_numpy()
+    if not wrong.any():
+        return
+    first = shares.iloc[int(wrong.argmax())]
+    same = shares[_MODEL].eq(first[_MODEL]) | (shares[_MODEL].isna() & first[_MODEL].isna())
+    run_rows = shares[same.all(axis=1)]
+    listed = ", ".join(
+        f"{task} {format_value(weight)}"
+        for task, weight in zip(run_rows["task"], run_rows["weight"], strict=True)
+    )
+    positions = [int(place) for place in np.flatnonzero(table.index.isin(run_rows.index[:2]))]
+    raise TableError(
+        f"{locator.name(table, *positions)}: the weights of run {first['run']} sum to "
+        f"{run_rows['weight'].sum():g} ({listed}); give each trained model its own `run`, "
+        f"and weights that sum to at most 1."
+    )

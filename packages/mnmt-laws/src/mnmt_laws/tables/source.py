@@ -11,10 +11,9 @@ import pandas as pd
 import xarray as xr
 
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.tables.collect import collect
 from mnmt_laws.tables.learning_curves import read_at
 from mnmt_laws.tables.observations import Observations, select
-from mnmt_laws.tables.run_record import RunRecord
+from mnmt_laws.tables.run_record import RunRecord, collect
 from mnmt_laws.tables.table import RunTable, read_table
 
 TableSource = str | os.PathLike[str] | pd.DataFrame | xr.Dataset | RunTable

@@ -21,8 +21,7 @@ from mnmt_laws.tables.columns import (
     metric_of_column,
     task_warnings,
 )
-from mnmt_laws.tables.csv_reader import read_csv
-from mnmt_laws.tables.dataset_reader import read_cells
+from mnmt_laws.tables.readers import read_cells, read_csv
 from mnmt_laws.tables.row_location import RowLocator
 from mnmt_laws.tables.validation import validate
 

@@ -19,7 +19,7 @@ from mnmt_laws.tables.columns import (
     read_labels,
     read_numbers,
 )
-from mnmt_laws.tables.mixture_column import complete_mixtures
+from mnmt_laws.tables.mixture import complete_mixtures
 from mnmt_laws.tables.row_location import RowLocator, reject
 
 ROLES = ("fit", "held-out")

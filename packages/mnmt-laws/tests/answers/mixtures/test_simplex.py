@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnmt_laws.answers.simplex import efficient, minimise_on_simplex, simplex_points
+from mnmt_laws.answers.mixtures.simplex import efficient, minimise_on_simplex, simplex_points
 
 
 @given(seed=st.integers(0, 10**6), tasks=st.integers(2, 4), points=st.integers(1, 40))

@@ -14,17 +14,17 @@ from mnmt_laws.answers.arguments import (
     check_targets,
     require_law,
 )
-from mnmt_laws.answers.best_mixture import (
+from mnmt_laws.answers.mixtures.best_mixture import (
     LEAST_WEIGHT,
     sign_of,
 )
-from mnmt_laws.answers.extrapolation import extrapolation
-from mnmt_laws.answers.needed_sizes import (
+from mnmt_laws.answers.mixtures.doubts import extrapolation
+from mnmt_laws.answers.mixtures.needed_sizes import (
     LARGEST,
     needed_log_sizes,
     smallest_sizes,
 )
-from mnmt_laws.answers.simplex import simplex_points
+from mnmt_laws.answers.mixtures.simplex import simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit, relative_noise

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_laws.answers.simplex import minimise_on_simplex
+from mnmt_laws.answers.mixtures.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit

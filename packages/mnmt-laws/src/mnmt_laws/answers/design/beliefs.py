@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_laws.answers.candidates import Candidate
+from mnmt_laws.answers.design.candidates import Candidate
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit, relative_noise

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mnmt_laws.answers.arguments import check_number
-from mnmt_laws.answers.best_mixture import FLOPS_PER_TOKEN_PARAMETER, LEAST_WEIGHT, RunCost
-from mnmt_laws.answers.extrapolation import extrapolation
-from mnmt_laws.answers.needed_sizes import LARGEST, minimise_maximum, needed_log_sizes, size_of
-from mnmt_laws.answers.targets import beyond_limits, check_question, infinite_share, open_interval
+from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER, LEAST_WEIGHT, RunCost
+from mnmt_laws.answers.mixtures.doubts import extrapolation
+from mnmt_laws.answers.mixtures.needed_sizes import LARGEST, minimise_maximum, needed_log_sizes, size_of
+from mnmt_laws.answers.mixtures.targets import beyond_limits, check_question, infinite_share, open_interval
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import LawFit, Observations, Perturbation, default_candidates, design, fit, observe, simulate
-from mnmt_laws.answers.candidates import cost_of_runs
+from mnmt_laws.answers.design.candidates import cost_of_runs
 
 QUANTITY = "loss:en-de@size=1e6,p=0.3"
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from scipy.special import logsumexp
 
-from mnmt_laws.answers.best_mixture import sign_of
-from mnmt_laws.answers.simplex import minimise_on_simplex
+from mnmt_laws.answers.mixtures.best_mixture import sign_of
+from mnmt_laws.answers.mixtures.simplex import minimise_on_simplex
 from mnmt_laws.arrays import Array
 from mnmt_laws.fitting.law_fit import LawFit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mnmt_laws.answers.quantity import FORMS, parse_quantity
+from mnmt_laws.answers.design.quantity import FORMS, parse_quantity
 
 
 @pytest.mark.parametrize(

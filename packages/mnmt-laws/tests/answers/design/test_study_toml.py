@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_laws import Candidate, LawFit, TableError, design
-from mnmt_laws.answers.study_toml import mixture_line, round_mixture, runs_of, studies_of
+from mnmt_laws.answers.design.study_toml import mixture_line, round_mixture, runs_of, studies_of
 
 
 @given(st.lists(st.floats(1e-3, 1.0), min_size=1, max_size=17))

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.answers.arguments import check_number, require_law
-from mnmt_laws.answers.beliefs import Beliefs
-from mnmt_laws.answers.candidates import Candidate, as_candidate, cost_of_runs, default_candidates
-from mnmt_laws.answers.quantity import parse_quantity
+from mnmt_laws.answers.design.beliefs import Beliefs
+from mnmt_laws.answers.design.candidates import Candidate, as_candidate, cost_of_runs, default_candidates
+from mnmt_laws.answers.design.quantity import parse_quantity
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mnmt_laws.answers.arguments import check_number, check_tasks
-from mnmt_laws.answers.best_mixture import FLOPS_PER_TOKEN_PARAMETER
-from mnmt_laws.answers.simplex import simplex_points
+from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER
+from mnmt_laws.answers.mixtures.simplex import simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit

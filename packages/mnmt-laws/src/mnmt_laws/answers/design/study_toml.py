@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mnmt_laws.answers.candidates import Candidate
+from mnmt_laws.answers.design.candidates import Candidate
 from mnmt_laws.errors import TableError
 from mnmt_laws.fitting.law_fit import LawFit
 

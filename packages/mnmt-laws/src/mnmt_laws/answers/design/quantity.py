@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mnmt_laws.answers.arguments import check_predictors, did_you_mean
-from mnmt_laws.answers.best_mixture import LEAST_WEIGHT, best_mixtures
 from mnmt_laws.answers.fractions import fitted_fraction
-from mnmt_laws.answers.targets import draw_sizes
+from mnmt_laws.answers.mixtures.best_mixture import LEAST_WEIGHT, best_mixtures
+from mnmt_laws.answers.mixtures.targets import draw_sizes
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit

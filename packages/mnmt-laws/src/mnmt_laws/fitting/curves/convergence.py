@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mnmt_laws.errors import ArgumentError, TableError
-from mnmt_laws.fitting.learning_curve import (
+from mnmt_laws.fitting.curves.learning_curve import (
     LEAST_FALL,
     MIN_POINTS,
     TRAINED,

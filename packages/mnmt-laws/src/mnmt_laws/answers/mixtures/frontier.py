@@ -11,8 +11,8 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mnmt_laws.answers.arguments import check_level, check_predictors
-from mnmt_laws.answers.best_mixture import sign_of
-from mnmt_laws.answers.simplex import efficient, simplex_points
+from mnmt_laws.answers.mixtures.best_mixture import sign_of
+from mnmt_laws.answers.mixtures.simplex import efficient, simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.fitting.law_fit import LawFit, require_mixtures

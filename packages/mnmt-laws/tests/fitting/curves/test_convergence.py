@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mnmt_laws import RunTable, TableError, observe, read_table
-from mnmt_laws.fitting.convergence import correct_convergence
+from mnmt_laws.fitting.curves.convergence import correct_convergence
 
 HORIZON = 2_500_000
 

@@ -1,0 +1,1 @@
+"""Learning curves of single runs: the power law that each follows, and where it ends."""
