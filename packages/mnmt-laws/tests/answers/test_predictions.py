@@ -143,7 +143,7 @@ def test_tasks_that_were_in_no_pair_are_left_out() -> None:
     ("mixtures", "message"),
     [
         (PAIRS, "no model of three tasks or more, to predict; add such runs with their `mixture`"),
-        (TRIPLES, "no model of at most two tasks, to fit; add such runs with their `mixture`"),
+        (TRIPLES, "no model of two tasks, to fit; add such runs with their `mixture`"),
     ],
 )
 def test_what_cannot_be_predicted_is_refused(mixtures: list[dict[str, float]], message: str) -> None:

@@ -186,7 +186,7 @@ def predict_more_tasks(
         uncertainty: As in `fit`.
 
     Raises:
-        TableError: If the table cannot be read, or has no models of at most two tasks, or none of more.
+        TableError: If the table cannot be read, or has no models of two tasks, or none of more.
         ValueError: If the law does not know whole mixtures.
     """
     definition = LAWS.get(law) if isinstance(law, str) else law
@@ -198,13 +198,14 @@ def predict_more_tasks(
     observations = observe(source, metric=metric, testset=testset, architecture=architecture)
     counts = _task_counts(observations)
     small, large = observations.frame[counts <= 2], observations.frame[counts > 2]
-    for rows, what in ((small, "at most two tasks, to fit"), (large, "three tasks or more, to predict")):
+    pairs = observations.frame[counts == 2]
+    for rows, what in ((pairs, "two tasks, to fit"), (large, "three tasks or more, to predict")):
         if rows.empty:
             raise TableError(
                 f"{observations.source}: no model of {what}; add such runs with their `mixture`."
             )
-    pairs = replace(observations, frame=small.reset_index(drop=True))
-    fitted = fit(pairs, law=definition, objective=objective, uncertainty=uncertainty)
+    few = replace(observations, frame=small.reset_index(drop=True))
+    fitted = fit(few, law=definition, objective=objective, uncertainty=uncertainty)
     trained = large["weight"].gt(0) | definition.zero_shot
     predictable = large[large["task"].isin(fitted.tasks) & trained]
     return MoreTasks(

@@ -14,7 +14,7 @@ from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.report.analysis import Analysis
 from mnmt_laws.report.text import format_duration
 
-_MOST_TASKS = 4  # named in a sentence
+_MOST_TASKS, _MOST_SOURCES = 4, 8  # named in a sentence
 _EXPONENTS = {"alpha": "α", "delta": "δ", "beta": "β"}
 
 
@@ -58,6 +58,8 @@ def _estimate(analysis: Analysis, name: str, task: str) -> str:
     """Return a parameter with its interval, or the word undetermined."""
     fit = analysis.law
     value = float(fit.parameters[name].sel(task=task))
+    if name == "l_inf" and value == fit.observations.irreducible_of(task):
+        return f"{value:.3f} (the known loss bounds it)"
     if any(name in line.parameter.split(", ") and line.task == task for line in fit.diagnostics):
         return f"{value:.3f} (undetermined)"
     ends = fit.interval()[name].sel(task=task).to_numpy()
@@ -100,12 +102,16 @@ def _fractions(analysis: Analysis) -> str:
         rows = analysis.law.rows
         weight = float(rows.loc[(rows["task"] == task) & (rows["weight"] > 0), "weight"].min())
         if weight < 1:
-            value, ends = _fraction(analysis, task, weight)
-            interval = f" ({ends[0]:.0%} to {ends[1]:.0%})" if np.isfinite(ends).all() else ""
-            parts.append(
-                f"{weight:.0%} of the training gives {task} the use of {value:.0%}{interval} of the model"
-            )
+            parts.append(_worth(task, weight, *_fraction(analysis, task, weight)))
     return f"In effective parameters, {_join(parts)}." if parts else ""
+
+
+def _worth(task: str, weight: float, value: float, ends: Array) -> str:
+    """Return what a share of the training is worth to a task, in words."""
+    if np.isfinite(ends).all() and ends[1] > 1:
+        return f"what {weight:.0%} of the training is worth to {task} is undetermined"
+    interval = f" ({ends[0]:.0%} to {ends[1]:.0%})" if np.isfinite(ends).all() else ""
+    return f"{weight:.0%} of the training gives {task} the use of {value:.0%}{interval} of the model"
 
 
 def _fraction(analysis: Analysis, task: str, weight: float) -> tuple[float, Array]:
@@ -121,9 +127,10 @@ def _advice(analysis: Analysis) -> str:
     model = "a model" if advice.size is None else f"a model of {format_size(advice.size)} parameters"
     if not advice.determined:
         return f"Which mixture is best for {model}, these data do not determine: {advice.doubts[0]}"
-    weights = _join(
-        [f"{weight:.0%} {source}" for source, weight in list(advice.weights.items())[:_MOST_TASKS]]
-    )
+    shares = sorted(advice.weights.items(), key=lambda item: -item[1])
+    named = [f"{weight:.0%} {source}" for source, weight in shares[:_MOST_SOURCES]]
+    others = [f"{1 - sum(weight for _, weight in shares[:_MOST_SOURCES]):.0%} others"]
+    weights = _join(named + (others if len(shares) > _MOST_SOURCES else []))
     return f"For {model} whose tasks matter equally, the law recommends a mixture of {weights}."
 
 
