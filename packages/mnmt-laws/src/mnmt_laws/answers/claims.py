@@ -70,8 +70,8 @@ def check_claims(
     for name, law, argument in (("per_weighting", "per-weighting", per_weighting), ("joint", "joint", joint)):
         if argument is not None:
             require_fit(argument, law=law, name=name)
-    given = [fit for fit in (joint, per_weighting, effective) if isinstance(fit, LawFit)]
-    tasks = given[0].tasks if given else []
+    fits = [fit for fit in (joint, per_weighting, effective) if isinstance(fit, LawFit)]
+    tasks = fits[0].tasks if fits else []
     return tuple(claim for task in tasks for claim in _claims_of(task, per_weighting, joint, effective))
 
 
@@ -207,8 +207,10 @@ def fraction_above_weight(
         joint: The joint fit behind effective fractions, whose bounds make the claim undetermined.
     """
     claim = "a task gets at least its share of the model: f(p) ≥ p"
-    is_fit = isinstance(effective, LawFit)
-    weights, values, std = _fractions_of_fit(effective, task) if is_fit else _fractions_of(effective, task)
+    if isinstance(effective, LawFit):
+        weights, values, std = _fractions_of_fit(effective, task)
+    else:
+        weights, values, std = _fractions_of(effective, task)
     if not len(weights) or bool(np.isnan(std).any()):
         return Claim(
             claim=claim,
@@ -217,7 +219,7 @@ def fraction_above_weight(
             about="fraction",
             finding="needs runs at weight 1 and below it, and refits.",
         )
-    fit = effective if is_fit else joint
+    fit = effective if isinstance(effective, LawFit) else joint
     reason = "" if fit is None else _at_bounds(fit, task, ("alpha", "l_inf"))
     above = int(np.sum(values - _TWO_STD * std > weights))
     below = int(np.sum(values + _TWO_STD * std < weights))

@@ -56,7 +56,7 @@ def _law_panel(table: pd.DataFrame, values: pd.Series, title: str, *, log: bool 
         scale = alt.Scale(domain=[0, greatest], nice=False, type="symlog", constant=2)
     titles = {"label": "law", "task": "task", "value": title}
     base = alt.Chart(marks.data(rows.dropna(subset="value")))
-    base = marks.told(base, rows, titles, ".4~g" if log else ".2%")
+    base = marks.with_tooltips(base, rows, titles, ".4~g" if log else ".2%")
     is_sparse = rows["task"].nunique() <= _MOST_GROUPS
     layers = [base.mark_rule(opacity=0.45).encode(x2="zero:Q")] if is_sparse else []
     x = alt.X("value:Q", title=title, axis=axis, scale=scale)
@@ -83,7 +83,7 @@ def _interval_panel(rows: pd.DataFrame, title: str) -> alt.LayerChart:
     rows = rows[[*titles]]
     bars = alt.Chart(marks.data(rows.dropna())).mark_rule(strokeWidth=2.2).encode(x="lower:Q", x2="upper:Q")
     points = alt.Chart(marks.data(rows)).mark_point(size=60)
-    layers = [marks.told(chart, rows, titles) for chart in (bars, points)]
+    layers = [marks.with_tooltips(chart, rows, titles) for chart in (bars, points)]
     axis, scale = alt.Axis(tickCount=5), alt.Scale(zero=False, padding=8)
     x = alt.X("estimate:Q", title=title, scale=scale, axis=axis)
     return _rows_panel(

@@ -50,7 +50,7 @@ def draw_learning_curves(curves: Sequence[Curve], *, task: str, metric: str = "l
         pd.concat([make(curve).assign(label=label, line=str(number)) for number, (curve, label) in
                    enumerate(zip(task_curves, labels, strict=True))]) for make in (_measured, _fitted, _end)
     )  # fmt: skip
-    shown = pd.concat([measured, fitted, ends])
+    rows = pd.concat([measured, fitted, ends])
     horizons = alt.Chart(marks.data(ends[["step"]].drop_duplicates()))
     horizons = horizons.mark_rule(strokeDash=DASHED, strokeWidth=1)
     kinds, titles = (
@@ -64,16 +64,16 @@ def draw_learning_curves(curves: Sequence[Curve], *, task: str, metric: str = "l
         marks.points(marks.describe(ends, task=task), kinds=kinds, **titles),
     ]
     x, y = (
-        count_axis("step", shown["step"], "training step"),
-        value_axis("value", shown["value"], metric, log=True),
+        count_axis("step", rows["step"], "training step"),
+        value_axis("value", rows["value"], metric, log=True),
     )
     return styled(marks.panel(*layers, x=x, y=y, color=color("label", names, ramp(len(names))), title=task))
 
 
 def _measured(curve: Curve) -> pd.DataFrame:
     steps = np.flatnonzero(curve.steps > 0)
-    shown = steps[np.unique(np.linspace(0, len(steps) - 1, _MOST_POINTS).round().astype(int))]
-    return pd.DataFrame({"step": curve.steps[shown], "value": curve.values[shown]})
+    places = steps[np.unique(np.linspace(0, len(steps) - 1, _MOST_POINTS).round().astype(int))]
+    return pd.DataFrame({"step": curve.steps[places], "value": curve.values[places]})
 
 
 def _fitted(curve: Curve) -> pd.DataFrame:

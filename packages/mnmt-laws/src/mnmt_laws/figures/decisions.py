@@ -69,7 +69,7 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) ->
     titles = {"line": "size", "weight": f"weight of {first}"}
     predicted, measured = ({**titles, "first": f"{word} {first}", "second": f"{word} {second}"}
                            for word in ("predicted", "measured"))  # fmt: skip
-    curves = marks.told(marks.lines(lines).encode(order="weight:Q"), lines, predicted)
+    curves = marks.with_tooltips(marks.lines(lines).encode(order="weight:Q"), lines, predicted)
     layers = [*map(_band, outlines), curves, marks.points(pairs, kinds=marks.KINDS, **measured)]
     key = color("line", list(results), ramp(len(results)))
     return styled(marks.panel(*layers, x=across(x), y=y, color=key, height=360))

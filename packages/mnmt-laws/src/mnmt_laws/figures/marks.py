@@ -63,7 +63,9 @@ def data(frame: pd.DataFrame) -> alt.InlineData:
     return alt.InlineData(values=json.loads(rows))
 
 
-def told(chart: alt.Chart, rows: pd.DataFrame, titles: Mapping[str, str], pattern: str = ".4~g") -> alt.Chart:
+def with_tooltips(
+    chart: alt.Chart, rows: pd.DataFrame, titles: Mapping[str, str], pattern: str = ".4~g"
+) -> alt.Chart:
     """Return marks that tell columns on hover, those that are known, numbers in a pattern."""
     tips = []
     for name, title in titles.items():
@@ -71,8 +73,8 @@ def told(chart: alt.Chart, rows: pd.DataFrame, titles: Mapping[str, str], patter
             is_number = pd.api.types.is_float_dtype(rows[name])
             number = alt.Tooltip(f"{name}:Q", title=title, format=pattern)
             tips.append(number if is_number else alt.Tooltip(f"{name}:N", title=title))
-    told: alt.Chart = chart.encode(tooltip=tips)
-    return told
+    marks: alt.Chart = chart.encode(tooltip=tips)
+    return marks
 
 
 def lines(frame: pd.DataFrame, *, dash: Any = alt.Undefined, **look: Any) -> alt.Chart:
@@ -126,9 +128,9 @@ def points(rows: pd.DataFrame, *, kinds: Mapping[str, str] = KINDS, **titles: st
     key = None if is_plain else legend(present, symbolFillColor=MUTED)
     shape = alt.Shape("kind:N", scale=scale, legend=key)
     titles = {**_TITLES, **titles}
-    drawn = rows[[name for name in rows if name in titles or name in _DRAWN]]
-    chart: alt.Chart = alt.Chart(data(drawn)).mark_point(filled=True, strokeWidth=0).encode(shape=shape)
-    return told(chart, drawn, titles)
+    columns = rows[[name for name in rows if name in titles or name in _DRAWN]]
+    chart: alt.Chart = alt.Chart(data(columns)).mark_point(filled=True, strokeWidth=0).encode(shape=shape)
+    return with_tooltips(chart, columns, titles)
 
 
 def describe(rows: pd.DataFrame, **columns: Any) -> pd.DataFrame:
@@ -167,4 +169,4 @@ def faint(published: pd.DataFrame) -> list[alt.Chart]:
     rows = published.assign(N=[format_size(size) for size in published["size"]])
     chart = alt.Chart(data(rows)).mark_point(opacity=0.45, size=35).encode(color=alt.value(MUTED))
     titles = {"label": "published", "N": "size N", "value": "value"}
-    return [] if rows.empty else [told(chart, rows, titles)]
+    return [] if rows.empty else [with_tooltips(chart, rows, titles)]

@@ -128,8 +128,8 @@ def to_svg(chart: Chart, *, dark: bool = False) -> bytes:
 
 def _with_tone(spec: dict[str, Any], *, dark: bool) -> dict[str, Any]:
     """Return a specification with the light or the dark one of every pair of colours."""
-    chosen: dict[str, Any] = json.loads(_TONES.sub(r"\2" if dark else r"\1", json.dumps(spec)))
-    return chosen
+    result: dict[str, Any] = json.loads(_TONES.sub(r"\2" if dark else r"\1", json.dumps(spec)))
+    return result
 
 
 def _to_html(chart: Chart) -> str:

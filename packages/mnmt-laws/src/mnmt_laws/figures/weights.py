@@ -42,7 +42,7 @@ def draw_coefficients(
         extent = pd.concat([alone["lower"], alone["upper"], *(line["value"] for line in lines)])
         curves = pd.concat([alone[["weight", "value", "line"]], *lines])
         titles = {"weight": "weight p", "value": title, "std": "standard deviation"}
-        dots = marks.told(alt.Chart(marks.data(alone)).mark_point(), alone, titles)
+        dots = marks.with_tooltips(alt.Chart(marks.data(alone)).mark_point(), alone, titles)
         layers = [*marks.bands(alone), marks.lines(curves, dash=dash, interpolate="linear"), dots]
         y = value_axis("value", extent, title, log=name == "beta")
         panels.append(marks.panel(*layers, x=_WEIGHT, y=y, color=key, title=task, height=180))
@@ -127,7 +127,10 @@ def _dots(points: pd.DataFrame) -> list[alt.Chart]:
     if points.empty:
         return []
     titles = {"line": "measure", "p": "weight p", "value": "value", "lower": "95% from", "upper": "to"}
-    return [*marks.bars(points), marks.told(alt.Chart(marks.data(points)).mark_point(), points, titles)]
+    return [
+        *marks.bars(points),
+        marks.with_tooltips(alt.Chart(marks.data(points)).mark_point(), points, titles),
+    ]
 
 
 def draw_relative_gain(sets: Mapping[str, EffectiveFractions], *, task: str | None = None) -> Chart:

@@ -56,16 +56,16 @@ def refit_copies(
         Parameters over `draw`, one for each copy.
     """
     rows = fit_of.rows
-    given = next(part for part in (values, importance) if part is not None)
+    copies = next(part for part in (values, importance) if part is not None)
     observed = rows["value"].to_numpy(float)
-    filled = np.broadcast_to(observed, given.shape) if values is None else values
-    weights = np.ones(given.shape) if importance is None else importance
+    filled = np.broadcast_to(observed, copies.shape) if values is None else values
+    weights = np.ones(copies.shape) if importance is None else importance
     known = np.isfinite(fit_of.predict(rows))
     masks = {number: (rows["task"] == task).to_numpy() & known for number, task in enumerate(fit_of.tasks)}
     method = GivenCopies(
         values={number: filled[:, mask] for number, mask in masks.items()},
         importance={number: weights[:, mask] for number, mask in masks.items()},
-        refits=len(given),
+        refits=len(copies),
     )
     return refit_like(fit_of, uncertainty=method).draws
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
@@ -98,7 +99,7 @@ def task_residuals(fit: LawFit, task: str) -> tuple[pd.DataFrame, Array]:
     return rows[known], -measure.residual(observed, predicted[known])
 
 
-def _cells(rows: pd.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _cells(rows: pd.DataFrame) -> NDArray[np.integer[Any]]:
     """Return (n,) the number of the model of each row; rows of one model differ in their seed alone."""
     keys = {name: rows[name] for name in _CELL if name in rows}
     keys |= {name: np.round(np.log(rows[name]) * _SAME_LENGTH) for name in _LENGTHS if name in rows}
@@ -212,8 +213,8 @@ def model_error(fit: LawFit, task: str, at: Mapping[str, Array]) -> Array:
         values = at.get(test.left_out)
         if values is None or not test.excess:
             continue
-        seen = rows[test.left_out]
-        distance = np.maximum(np.log(values / seen.max()), np.log(seen.min() / values))
+        observed = rows[test.left_out]
+        distance = np.maximum(np.log(values / observed.max()), np.log(observed.min() / values))
         total = total + test.excess * (np.maximum(distance, 0.0) / np.log(test.reach)) ** 2
     return total
 

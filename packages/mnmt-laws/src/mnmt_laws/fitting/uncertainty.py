@@ -81,7 +81,7 @@ class Uncertainty(Protocol):
         """Return the method in a phrase."""
 
 
-def _check(refits: int) -> None:
+def _check(refits: object) -> None:
     if isinstance(refits, bool) or not isinstance(refits, Integral):
         raise TypeError(f"`refits` must be a whole number, such as 200, but is {refits!r}.")
     if refits < 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,11 +28,14 @@ def left_out_errors(fit: LawFit) -> pd.DataFrame:
     tests = {column: back_test(fit, left_out=axis) for column, axis in ERRORS.items()}  # type: ignore[arg-type]
     rows = []
     for task in fit.tasks:
-        row = {"task": task, **{column: _error_of(test, task) for column, test in tests.items()}}
+        row: dict[str, Any] = {
+            "task": task,
+            **{column: _error_of(test, task) for column, test in tests.items()},
+        }
         interpolated = is_keyed(fit.law)
         if interpolated:
             row["mixture_error"] = _weight_error(fit, task)
-        rows.append({**row, "interpolated": interpolated and math.isfinite(float(row["mixture_error"]))})
+        rows.append({**row, "interpolated": interpolated and math.isfinite(row["mixture_error"])})
     return pd.DataFrame(rows).set_index("task")
 
 

@@ -41,7 +41,8 @@ _VARIED = 1.2  # ratio of the longest training to the shortest from which a law 
 
 def label_of(law: str) -> str:
     """Return what the mixture moves in a law, or the law's name."""
-    return {**RIVALS, **_FORMULAS}.get(law, f"the {law} law")  # type: ignore[call-overload, no-any-return]
+    labels: dict[str, str] = dict([*RIVALS.items(), *_FORMULAS.items()])
+    return labels.get(law, f"the {law} law")
 
 
 def story_of(law: str) -> str:
