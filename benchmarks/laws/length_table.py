@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from benchmarks.measurement import Figures, Names, Out, print_table, provenance, run, write_report
 from mnmt_laws import LawFit, ResidualBootstrap, fit
@@ -172,7 +173,7 @@ def fractions(fitted: LawFit) -> list[list[float]]:
     x = {"weight": WEIGHTS, "partners": (1 - WEIGHTS)[:, None]}
     names = [parameter.name for parameter in fraction.parameters]
 
-    def share(parameters: pd.DataFrame) -> np.ndarray:
+    def share(parameters: xr.Dataset) -> np.ndarray:
         theta = {name: parameters[name].sel(task="a").to_numpy() for name in names}
         if "partner" in parameters.dims:
             keep = np.isfinite(theta["tau"]).reshape(-1, theta["tau"].shape[-1]).all(axis=0)
@@ -183,7 +184,7 @@ def fractions(fitted: LawFit) -> list[list[float]]:
     if not fitted.draws.sizes["draw"]:
         return [[float(value)] for value in estimate]
     low, high = np.quantile(share(fitted.draws), [0.025, 0.975], axis=0)
-    return np.column_stack([estimate, low, high]).tolist()
+    return [[float(value) for value in row] for row in np.column_stack([estimate, low, high])]
 
 
 def as_text(row: Figures) -> dict[str, str]:

@@ -36,11 +36,18 @@ from benchmarks.measurement import (
     write_report,
 )
 from mnmt_laws import ResidualBootstrap, fit
+from mnmt_laws.laws import LawName
 
 NO_REFITS = ResidualBootstrap(refits=0)
-SIZED = ("transfer-capacity", "simplex-capacity", "mixture-additive", "mixture-limit", "capacity")
-UNSIZED = ("transfer", "ye")
-LONG = ("transfer-share", "shukor", "atlas", "he", "simplex-share")
+SIZED: tuple[LawName, ...] = (
+    "transfer-capacity",
+    "simplex-capacity",
+    "mixture-additive",
+    "mixture-limit",
+    "capacity",
+)
+UNSIZED: tuple[LawName, ...] = ("transfer", "ye")
+LONG: tuple[LawName, ...] = ("transfer-share", "shukor", "atlas", "he", "simplex-share")
 TREES = {"boosting_type": "gbdt", "objective": "regression", "learning_rate": 1e-2, "seed": 42,
          "verbosity": -1, "num_threads": 1}  # fmt: skip
 
@@ -154,8 +161,10 @@ def read_regmix(folder: Path, part: str, scale: str = "1m") -> pd.DataFrame:
     """Return the run table of RegMix's models of one size, mixtures divided by their sums."""
     mixtures = pd.read_csv(folder / f"{part}_mixture_{scale}.csv", index_col="index")
     losses = pd.read_csv(folder / f"{part}_pile_loss_{scale}.csv", index_col="index")
-    mixtures = mixtures.loc[losses.index].rename(columns=lambda name: name.removeprefix("train_the_pile_"))
-    losses.columns = [name.removeprefix("metric/the_pile_").removesuffix("_val_loss") for name in losses]
+    mixtures = mixtures.loc[losses.index].rename(
+        columns=lambda name: str(name).removeprefix("train_the_pile_")
+    )
+    losses.columns = [str(name).removeprefix("metric/the_pile_").removesuffix("_val_loss") for name in losses]
     mixtures = mixtures.div(mixtures.sum(axis=1), axis=0)
     texts = [",".join(f"{name}:{weight!r}" for name, weight in row.items()) for _, row in mixtures.iterrows()]
     return pd.concat(
@@ -174,10 +183,11 @@ def free_ye(fitted: pd.DataFrame, held_out: pd.DataFrame, task: str) -> np.ndarr
     def predict(theta: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return np.asarray(theta[0] + np.exp(theta[1] + weights @ theta[2:]))
 
+    def residuals(theta: np.ndarray) -> np.ndarray:
+        return np.asarray(np.log(np.maximum(predict(theta, x), 1e-3) / y))
+
     start = np.concatenate([[y.min() - 0.3, 0.0], np.full(x.shape[1], -0.5)])
-    solution = least_squares(
-        lambda theta: np.log(np.maximum(predict(theta, x), 1e-3) / y), start, x_scale="jac"
-    )
+    solution = least_squares(residuals, start, x_scale="jac")
     return predict(solution.x, new_x)
 
 
@@ -228,11 +238,11 @@ def read_slimpajama(path: Path) -> pd.DataFrame:
     """Return the run table: a row for each checkpoint past the first and loss."""
     wide = pd.read_csv(path)
     wide = wide[wide["n_tokens"] > 3e9]
-    sources = [name.removeprefix("weight_") for name in wide if name.startswith("weight_")]
+    sources = [name.removeprefix("weight_") for name in map(str, wide) if name.startswith("weight_")]
     weights = wide[[f"weight_{name}" for name in sources]].to_numpy()
     weights = weights / weights.sum(axis=1, keepdims=True)
     texts = [",".join(f"{n}:{w!r}" for n, w in zip(sources, row.tolist(), strict=True)) for row in weights]
-    tasks = [name.removesuffix("_loss") for name in wide if name.endswith("_loss")]
+    tasks = [name.removesuffix("_loss") for name in map(str, wide) if name.endswith("_loss")]
     table = pd.concat(
         pd.DataFrame(
             {"size": wide["model_size"], "tokens": wide["n_tokens"], "task": task, "mixture": texts,

@@ -53,13 +53,13 @@ def main(
     rows: list[Figures] = []
     for law in laws:
         start = time.perf_counter()
-        study_law = partial(study, law, noise=noise, bend=bend, refits=refits)
+        study_law = partial(study, law, noise=noise, bend=bend, refits=refits)  # type: ignore[arg-type]
         if jobs > 1:
             with ProcessPoolExecutor(jobs) as pool:
                 shares = pd.DataFrame(list(pool.map(study_law, range(tables))))
         else:
             shares = pd.DataFrame([study_law(seed) for seed in range(tables)])
-        row = {place: f"{shares[place].mean():.1%}" for place in shares}
+        row = {str(place): f"{shares[place].mean():.1%}" for place in shares}
         error = float(shares.std().max()) / np.sqrt(tables)
         rows.append({"law": law, **row, "standard error": f"{error:.1%}"})
         print(rows[-1], f"{time.perf_counter() - start:.0f} s", flush=True)
@@ -100,7 +100,7 @@ def with_new_models(known: KnownLaw, *, noise: float, seed: int) -> pd.DataFrame
     }
     longer = {"inside": np.sqrt(LENGTHS[1] * LENGTHS[2])}
     longer |= {name: LENGTHS[-1] * k for name, k in PLACES.items() if k}
-    lengths = (*LENGTHS, *longer.values()) if "tokens" in reads else LENGTHS
+    lengths = (*LENGTHS, *longer.values()) if "tokens" in reads else tuple(LENGTHS)
     table = table_of(known, noise=noise, seed=seed, sizes=(*SIZES, *extra.values()), lengths=lengths)
     place = table["size"].map({size: name for name, size in extra.items()}).fillna("table")
     if "tokens" in reads:

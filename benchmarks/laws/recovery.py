@@ -100,7 +100,9 @@ def table_of(
 def anchored(truth: KnownLaw) -> Law:
     """Return the law, with the N_0 of its parameters."""
     law = truth.definition
-    return replace(law, n_0=truth.parameters["n_0"]) if isinstance(law, Zhang) else law
+    if isinstance(law, Zhang):
+        return replace(law, n_0=truth.parameters["n_0"])  # type: ignore[arg-type]
+    return law
 
 
 def error_of_predictions(fitted: LawFit) -> float:
