@@ -201,10 +201,10 @@ def _law_row(analysis: Analysis) -> TrustRow:
 def _bounds_row(analysis: Analysis) -> TrustRow:
     lines = open_parameters(analysis.law)
     return TrustRow(
-        label="Undetermined parameters",
-        value=f"{len(lines)}" if lines else "none",
+        label="Exponents and limits",
+        value=f"{len(lines)} undetermined" if lines else "determined",
         verdict="bad" if lines else "good",
-        explanation=lines[0] if lines else "The data hold every parameter of the law.",
+        explanation=lines[0] if lines else "The data hold the exponents and the limits of the law.",
     )
 
 

@@ -161,7 +161,7 @@ def test_a_frontier_at_a_length_is_the_laws_predictions(mixed: LawFit) -> None:
 
 def test_extrapolation_in_length_is_said(mixed: LawFit) -> None:
     lines = recommend(mixed, size=1e7, tokens=1e12).warnings
-    assert any("the training length is 100.0 times the longest observed" in line for line in lines)
+    assert any("the training length is 100.0 times the longest fitted" in line for line in lines)
 
 
 @pytest.mark.parametrize(

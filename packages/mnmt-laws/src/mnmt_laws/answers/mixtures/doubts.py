@@ -86,7 +86,7 @@ def _weight_outside(fit: LawFit, rows: pd.DataFrame, source: str, weight: float)
     low, high = float(observed.min()), float(observed.max())
     if low - _ROUNDING <= weight <= high + _ROUNDING:
         return ""
-    return f"the weight {weight:.3g} of {source} lies outside those observed ({low:g} to {high:g})."
+    return f"the weight {weight:.3g} of {source} lies outside those fitted ({low:g} to {high:g})."
 
 
 def _number_outside(name: str, value: float, smallest: float, largest: float) -> str:
@@ -97,9 +97,9 @@ def _number_outside(name: str, value: float, smallest: float, largest: float) ->
     if value > largest * (1 + _ROUNDING):
         most = "largest" if name == "size" else "longest"
         times = f"{value / largest:.1f}" if value > 1.1 * largest else f"{value / largest:.2f}"
-        return f"the {what} is {times} times the {most} observed; the law is extrapolated."
+        return f"the {what} is {times} times the {most} fitted; the law is extrapolated."
     if value < smallest * (1 - _ROUNDING):
-        return f"the {what} is below the {least} observed ({smallest:g}); the law is extrapolated."
+        return f"the {what} is below the {least} fitted ({smallest:g}); the law is extrapolated."
     return ""
 
 
