@@ -6,29 +6,33 @@ u^(1/b), which is below u. No peer. Cited in docs/studies/synthetic.md.
 
 From each loss it computes how many concepts the model must hold. An unknown concept costs the logarithm of
 the inventory for each syllable, so the loss above the entropy is that cost times the probability of an
-unknown concept. With `--more`, the same for a table of longer runs.
+unknown concept. With `--more`, the same for a table of longer runs, and f̂(0.5) of laws
+of training length fitted to both.
 
     python -m benchmarks.laws.lexicon --out benchmarks/results/laws/lexicon.json
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.measurement import Out, print_table, provenance, run, write_report
+from benchmarks.measurement import Figures, Out, print_table, provenance, run, write_report
 from mnmt_data import read_study
 from mnmt_data.prepare import DataConfig
 from mnmt_data.synthetic import SyntheticConfig, zipf_probabilities
-from mnmt_laws import Perturbation, effective_fractions, fit, observe
+from mnmt_laws import Perturbation, effective_fractions, fit, fitted_fraction, observe
+from mnmt_laws.laws import LawName
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "docs" / "studies" / "synthetic" / "runs.csv"
+LENGTH_LAWS: tuple[LawName, ...] = ("share-tied", "share", "length", "length-shared", "length-coupled")
 STUDY = ROOT / "studies" / "synthetic.toml"
 
 
@@ -71,8 +75,24 @@ def main(*, runs: Path = RUNS, more: tuple[Path, ...] = (), out: Out = None) -> 
             for row in rows
         ]
     )
-    description = provenance("mnmt-data", "mnmt-laws", "numpy")
-    write_report(out, "concepts held", {"study": STUDY.name, "results": [*map(asdict, rows)]}, description)
+    endless = [fraction_of_endless_training(law, (runs, *more)) for law in LENGTH_LAWS] if more else []
+    print_table(endless)
+    figures = {"study": STUDY.name, "results": [*map(asdict, rows)], "endless training": endless}
+    write_report(out, "concepts held", figures, provenance("mnmt-data", "mnmt-laws", "numpy"))
+
+
+def fraction_of_endless_training(law: LawName, paths: Sequence[Path]) -> Figures:
+    """Return f̂(0.5) of the first task by a law of length, fitted to all tables together."""
+    tables = [pd.read_csv(path).assign(architecture="") for path in paths]
+    tables = [table.assign(run=table["step"].map(str) + table["run"]) for table in tables]
+    rows = pd.concat(tables)
+    task = min(rows["task"])
+    rows = rows[rows["task"].eq(task) & rows["weight"].gt(0)]
+    fitted = fit(rows, law=law, metric="loss", testset="test")
+    ends = np.quantile(fitted_fraction(fitted, task=task, weight=0.5, draws=True), [0.025, 0.975])
+    value = float(fitted_fraction(fitted, task=task, weight=0.5))
+    interval = f"{ends[0]:.2f} to {ends[1]:.2f}"
+    return {"law": law, "f(0.5)": f"{value:.2f}", "95%": interval, "scatter": f"{fitted.scatter:.1%}"}
 
 
 def shares_of(path: Path, config: SyntheticConfig) -> list[Share]:
