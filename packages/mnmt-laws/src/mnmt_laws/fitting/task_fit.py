@@ -277,6 +277,6 @@ def _dataset(part: Part, vectors: Array) -> xr.Dataset:
     coords: dict[str, Array | list[str]] = {}
     if split or "weight" in dims.values():
         coords["weight"] = design.sample.weights
-    if "partner" in dims.values():
+    if "partners" in design.law.predictors:
         coords["partner"] = list(design.sample.partners)
     return xr.Dataset(variables, coords=coords)

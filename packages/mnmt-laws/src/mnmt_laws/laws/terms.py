@@ -11,6 +11,8 @@ import numpy as np
 from mnmt_laws.arrays import Array
 from mnmt_laws.laws.law import Fraction, Law, Values
 
+_GREATEST = 300.0  # logarithm of a term; squares of greater ones would overflow
+
 Powers = Mapping[str, Mapping[str, str]]
 """{factor: {predictor: the exponent of it in the factor's feature, "alpha" or "-alpha"}}"""
 
@@ -75,7 +77,9 @@ class TermLaw(Law):
 
     def features(self, x: Values, theta: Values) -> dict[str, Array]:
         """Return every term, and 1 for the limit."""
-        features = {name: np.exp(term.log) for name, term in self.terms(x, theta).items()}
+        features = {
+            name: np.exp(np.minimum(term.log, _GREATEST)) for name, term in self.terms(x, theta).items()
+        }
         ones = np.ones_like(next(iter(features.values())))
         limits = (p.name for p in self.parameters if p.kind == "limit" and p.name not in features)
         return features | dict.fromkeys(limits, ones)
