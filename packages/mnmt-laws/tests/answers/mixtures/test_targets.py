@@ -57,7 +57,7 @@ def test_beyond_the_limit_nothing_is_enough(two_tasks: LawFit) -> None:
     close = meet_targets(two_tasks, size=SIZE, targets={"en-de": 0.1, "en-zh": 0.5})
     assert not close.feasible
     assert close.reason == answer.reason
-    assert close.probability["en-de"] == pytest.approx(0.0, abs=1e-12)
+    assert close.probability["en-de"] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_probabilities_count_the_scatter_of_models(two_tasks: LawFit) -> None:
@@ -69,6 +69,14 @@ def test_probabilities_count_the_scatter_of_models(two_tasks: LawFit) -> None:
     assert sure.probability["en-de"] > 0.99
     both = meet_targets(two_tasks, size=SIZE, targets={"en-de": 0.24, "en-zh": 0.34})
     assert both.probability_of_all <= min(both.probability.values()) + 1e-12
+
+
+@pytest.mark.parametrize("size", [SIZE, 100 * SIZE])
+def test_probabilities_agree_with_the_interval_of_a_new_model(two_tasks: LawFit, size: float) -> None:
+    weights = meet_targets(two_tasks, size=size, targets={"en-de": 0.3}).weights
+    interval = two_tasks.prediction_interval(task="en-de", size=size, weight=weights["en-de"])
+    answer = meet_targets(two_tasks, size=size, targets={"en-de": float(interval.upper)})
+    assert answer.probability["en-de"] == pytest.approx(0.975, abs=0.015)
 
 
 def test_a_task_without_a_target_gets_the_least_weight(exact: LawFit) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.stats import t as t_distribution
 
 from mnmt_laws.answers.arguments import (
     check_least_weight,
@@ -27,7 +27,9 @@ from mnmt_laws.answers.mixtures.needed_sizes import (
 from mnmt_laws.answers.mixtures.simplex import simplex_points
 from mnmt_laws.arrays import Array
 from mnmt_laws.errors import ArgumentError
-from mnmt_laws.fitting.law_fit import LawFit, relative_noise
+from mnmt_laws.fitting.copies import log_of
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.fitting.prediction import measure_noise, model_error
 from mnmt_laws.fitting.uncertainty import bounds_of
 
 
@@ -59,7 +61,8 @@ class TargetMixture:
     probability: dict[str, float]
     """The probability that a model of this mixture meets each target.
 
-    It counts the spread of the refits and the scatter of models about the law.
+    It counts what the interval of a new model counts (`LawFit.prediction_interval`): the spread of the
+    refits, the scatter of models about the law and, beyond the data, the law's own error.
     """
 
     probability_of_all: float
@@ -250,16 +253,20 @@ def _probabilities(
 ) -> tuple[dict[str, float], float]:
     """Return the probability that a new model meets each target, and that it meets all.
 
-    The mean over refits of the normal probability of its scatter.
+    The mean over refits of Student's probability of its scatter and the law's own error.
     """
     predicted = fit.evaluator.predict_points(fit.draws, points=mixture[:, None, :], **predictors)[..., 0]
     if not len(predicted):
         return dict.fromkeys(targets, float("nan")), float("nan")
     probabilities = {}
     for task, target in targets.items():
-        value = predicted[:, fit.tasks.index(task)]
-        distance = sign_of(fit) * (target - value) / (np.abs(value) * relative_noise(fit, task))
-        probabilities[task] = ndtr(distance)
+        gap = log_of(fit, np.asarray(target)) - log_of(fit, predicted[:, fit.tasks.index(task)])
+        noise, at = measure_noise(fit, task), {name: np.array([x]) for name, x in predictors.items()}
+        if noise.freedom > 0:
+            spread = np.sqrt(noise.variance * (1.0 + model_error(fit, task, at)))
+            probabilities[task] = t_distribution.cdf(sign_of(fit) * gap / spread, noise.freedom)
+        else:
+            probabilities[task] = np.full(len(gap), np.nan)
     means = {task: float(values.mean()) for task, values in probabilities.items()}
     return means, float(np.prod(list(probabilities.values()), axis=0).mean())
 
