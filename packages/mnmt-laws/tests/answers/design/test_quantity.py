@@ -14,6 +14,7 @@ from mnmt_laws.answers.design.quantity import FORMS, parse_quantity
         ("loss:en-fr@size=1e9,p=0.3", "`quantity` must name a task of en-de, en-zh, but is 'loss:en-fr"),
         ("loss:en-de@size=1e9", "`quantity` must read loss:TASK@size=1e9,p=0.3 with numbers above 0"),
         ("fraction:en-de@p=-1", "with numbers above 0, but is 'fraction:en-de@p=-1'"),
+        ("fraction:en-de@p=1.5", "must give a weight p of at most 1, but is 'fraction:en-de@p=1.5'"),
         ("size:en-fr=1", "`quantity` must read size:TASK=0.9,TASK=1.1"),
     ],
 )

@@ -153,6 +153,8 @@ def _numbers(arguments: str, names: tuple[str, ...], text: str, *, optional: set
         complete = False
     if not complete or not all(0 < number < np.inf for number in numbers.values()):
         raise _malformed(text)
+    if numbers.get("p", 1.0) > 1:
+        raise ArgumentError(f"`quantity` must give a weight p of at most 1, but is {text!r}.")
     return numbers
 
 
