@@ -164,8 +164,8 @@ def test_the_best_weights_are_those_that_python_recommends(analysis: Analysis) -
 
 @needs_node
 def test_sizes_are_read_as_people_write_them() -> None:
-    texts = ["1e9", "2.5B", "300k", " 1,000,000 ", "7 m", "many", ""]
-    assert run_script("data.map(parseCount)", texts) == [1e9, 2.5e9, 3e5, 1e6, 7e6, None, None]
+    texts = ["1e9", "2.5B", "300k", " 1,000,000 ", "7 m", "1,500k", "many", "1,5M", ""]
+    assert run_script("data.map(parseCount)", texts) == [1e9, 2.5e9, 3e5, 1e6, 7e6, 1.5e6, None, None, None]
     counts = [999, 16e4, 2.5e9, 3e12]
     assert run_script("data.map(formatCount)", counts) == ["999", "160K", "2.5B", "3T"]
 

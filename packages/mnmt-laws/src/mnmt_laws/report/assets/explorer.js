@@ -80,7 +80,7 @@ function predictions(data, { size, tokens, weights }) {
 function parseCount(text) {
   const parts = /^\s*([0-9.,_ ]*[0-9](?:e[+-]?[0-9]+)?)\s*([kmbgt]?)\s*$/i.exec(text);
   const unit = parts && { "": 1, k: 1e3, m: 1e6, b: 1e9, g: 1e9, t: 1e12 }[parts[2].toLowerCase()];
-  return parts ? Number(parts[1].replace(/[,_ ]/g, "")) * unit : NaN;
+  return parts ? Number(parts[1].replace(/[_ ]|,(?=[0-9]{3}(?![0-9]))/g, "")) * unit : NaN;
 }
 
 function formatCount(count) {
