@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from mnmt_laws.answers.comparison import Comparison
+from mnmt_laws.answers.comparison.rivals import lengths_vary
 from mnmt_laws.fitting.fit import differ_at_same_weight
 from mnmt_laws.laws import LAWS
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
-
-_VARIED = 1.2  # ratio of the longest training to the shortest from which a law must know the length
 
 
 def preferred_law(observations: Observations, comparison: Comparison | None = None) -> Law:
@@ -28,7 +27,7 @@ def preferred_law(observations: Observations, comparison: Comparison | None = No
 
 def _usual(observations: Observations) -> str:
     rows = observations.rows_to_fit(zero_shot=True)
-    longer = _lengths_vary(observations)
+    longer = lengths_vary(observations.fit)
     if rows["weight"].eq(0).all():
         return "transfer-share" if longer else "transfer-capacity"
     trained = rows[rows["weight"] > 0]
@@ -41,12 +40,3 @@ def _usual(observations: Observations) -> str:
     if whole:
         return "simplex-share" if longer else "simplex-capacity"
     return "share-tied" if longer else "capacity"
-
-
-def _lengths_vary(observations: Observations) -> bool:
-    """Return whether models of one size were trained for different lengths."""
-    rows = observations.fit
-    if rows.empty or rows["tokens"].isna().any():
-        return False
-    by_size = rows.groupby("size")["tokens"]
-    return bool((by_size.max() / by_size.min()).max() > _VARIED)

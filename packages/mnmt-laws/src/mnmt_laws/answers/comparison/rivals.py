@@ -100,11 +100,13 @@ def _has_predictors(rows: pd.DataFrame, law: Law) -> bool:
         return False  # other measures of size, not rivals of the laws of size
     if "size" not in read and rows["size"].nunique() > 1:
         return False
-    return "tokens" not in read or _lengths_vary(rows)
+    return "tokens" not in read or lengths_vary(rows)
 
 
-def _lengths_vary(rows: pd.DataFrame) -> bool:
+def lengths_vary(rows: pd.DataFrame) -> bool:
     """Return whether models of one size were trained for different lengths."""
+    if rows.empty or rows["tokens"].isna().any():
+        return False
     by_size = rows.groupby("size")["tokens"]
     few_sizes = (by_size.max() / by_size.min()).max() > _VARIED
     return bool(few_sizes) or (rows["size"].nunique() > 12 and rows["tokens"].nunique() > 12)
