@@ -71,7 +71,7 @@ def test_rows_bring_their_own_task(two_tasks: LawFit) -> None:
     ("arguments", "message"),
     [
         ({"task": "en-de"}, "`size` must be given: the capacity law predicts from it"),
-        ({"task": "en-de", "size": -5.0}, "`size` must be above 0, but is -5"),
+        ({"task": "en-de", "size": -5.0}, "`size` must be above 0 and finite, but is -5"),
         (
             {"task": "en-de", "size": 1e5, "tokens": 1e9},
             "`tokens` must be left out: the capacity law predicts",

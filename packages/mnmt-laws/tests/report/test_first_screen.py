@@ -67,7 +67,7 @@ def test_one_sided_errors_are_bad(loss_analysis: Analysis) -> None:
 @pytest.mark.parametrize(
     ("verdicts", "start"),
     [
-        (["good", "unsure"], "Well"),
+        (["good", "good"], "Well"),
         (["unsure", "unsure", "good"], "Somewhat"),
         (["good", "bad"], "With care"),
     ],

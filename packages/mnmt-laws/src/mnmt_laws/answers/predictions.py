@@ -149,7 +149,8 @@ class MoreTasks:
     rows: pd.DataFrame
     """A row for each run and task: `run`, `task`, `size`, `weight`, `mixture`, `num_tasks`, `observed`,
     `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper` (95%, of a new
-    model) and `error` (relative)."""
+    model) and `error` (the measured
+    value over the predicted, less 1)."""
 
     fit: LawFit
     """The law fitted to models of at most two tasks."""
@@ -230,5 +231,5 @@ def _prediction_table(fitted: LawFit, rows: pd.DataFrame, num_tasks: pd.Series) 
         upper=interval.law_upper,
         predicted_lower=interval.lower,
         predicted_upper=interval.upper,
-        error=interval.predicted / observed - 1,
+        error=observed / interval.predicted - 1,
     )

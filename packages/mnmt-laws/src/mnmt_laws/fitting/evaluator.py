@@ -18,6 +18,7 @@ from mnmt_laws.tables.observations import Observations
 
 _COLUMNS = ("size", "encoder_size", "decoder_size", "tokens", "unique_tokens", "flops", "weight")
 _SAME_WEIGHT = 1e-9
+_SAME_TOTAL = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,9 +189,9 @@ class LawEvaluator:
                 raise ArgumentError(
                     f"`{name}` must be left out: the {self.law.name} law predicts from {', '.join(names)}."
                 )
-            if name != "weight" and not bool((values > 0).all()):
-                raise ArgumentError(f"`{name}` must be above 0, but is {values.min():g}.")
-        if bool(((x["weight"] < 0) | (x["weight"] > 1)).any()):
+            if name != "weight" and not bool(((values > 0) & (values < np.inf)).all()):
+                raise ArgumentError(f"`{name}` must be above 0 and finite, but is {values.min():g}.")
+        if not bool(((x["weight"] >= 0) & (x["weight"] <= 1)).all()):
             raise ArgumentError("`weight` must be in [0, 1]; give the task's share of the mixture.")
         if not self.law.zero_shot and bool((x["weight"] == 0).any()):
             raise ArgumentError(
@@ -206,8 +207,13 @@ class LawEvaluator:
         if task not in mixture and not self.law.zero_shot:
             raise ArgumentError(f"`mixture` must give a weight to {task}, but names {', '.join(mixture)}.")
         for name, weight in mixture.items():
-            if self._has_partners and name not in self.sources and bool(np.any(np.asarray(weight) > 0)):
+            if name not in self.sources and bool(np.any(np.asarray(weight) != 0)):
                 raise ArgumentError(f"`mixture` must name {', '.join(self.sources)}, but names {name}.")
+        total = np.sum(
+            np.broadcast_arrays(*(np.asarray(weight, float) for weight in mixture.values())), axis=0
+        )
+        if not bool((np.abs(total - 1.0) <= _SAME_TOTAL).all()):
+            raise ArgumentError(f"the weights of `mixture` must sum to 1, but sum to {np.ravel(total)[0]:g}.")
         return dict(mixture)
 
     def _partner_weights(
@@ -274,7 +280,11 @@ def read_predictors(
         return x, ()
     weights = observations.mixtures_of(rows)
     names = _partners(weights, task) if partners is None else partners
-    return {**x, "partners": weights.reindex(columns=list(names), fill_value=0.0).to_numpy(float)}, names
+    shares = weights.reindex(columns=list(names), fill_value=0.0).to_numpy(float, copy=True)
+    unknown = [name for name in weights if name != task and name not in names] if partners is not None else []
+    strange = weights[unknown].gt(_SAME_TOTAL).any(axis=1).to_numpy() & (rows["weight"].to_numpy(float) > 0)
+    shares[strange] = np.nan  # trained on what the fit has never met
+    return {**x, "partners": shares}, names
 
 
 def _partners(weights: pd.DataFrame, task: str) -> tuple[str, ...]:

@@ -96,6 +96,7 @@ class Trust:
         verdicts = [row.verdict for row in self.rows]
         if "bad" in verdicts:
             return f"With care: {verdicts.count('bad')} of {len(verdicts)} checks failed."
-        if verdicts.count("unsure") > 1:
-            return f"Somewhat: {verdicts.count('unsure')} of {len(verdicts)} checks are undecided."
-        return "Well: no check failed."
+        if open_checks := verdicts.count("unsure"):
+            are = "is" if open_checks == 1 else "are"
+            return f"Somewhat: {open_checks} of {len(verdicts)} checks {are} undecided."
+        return "Well: every check passed."

@@ -87,7 +87,7 @@ def _more_tasks(analysis: Analysis) -> Table | None:
             format_number(row["observed"], 4) + (DAGGER if row["corrected"] else ""),
             format_number(row["predicted"], 4),
             format_interval(row["lower"], row["upper"], 4),
-            format_percent(row["predicted"] / row["observed"] - 1, sign=True),
+            format_percent(row["error"], sign=True),
         )
         for row in predictions.to_dict("records")
     )

@@ -74,8 +74,9 @@ def draw_figures(
     """
     if fast:
         return [_losses(analysis, overlay) if analysis.joint is not None else _predicted(analysis, overlay)]
-    groups = _by_weight(analysis, overlay) if analysis.joint is not None else [_predicted(analysis, overlay)]
-    groups += _lengths(analysis)
+    groups = _by_weight(analysis, overlay) if analysis.joint is not None else _lengths(analysis)
+    if not groups:
+        groups = [_predicted(analysis, overlay)]
     if analysis.law.law.fraction is not None and len(analysis.law.sources) == 2:
         groups.append(_fractions(analysis))
     groups += _gains(analysis)
@@ -272,10 +273,10 @@ def _comparison(analysis: Analysis) -> FigureGroup | None:
     if analysis.comparison is None:
         return None
     return _draw_group(
-        "What the mixture acts through",
-        "Laws in which the weights move the factor β, the limit L∞, the exponent α, or all three. Left: BIC "
-        "above the best law's, where more than 2 counts and more than 10 decides. The others: errors "
-        "on what a law was not fitted to. The shorter, the better.",
+        "What the mixture acts through" if analysis.has_mixtures else "Laws compared",
+        "Rival laws; where weights vary, they move the factor β, the limit L∞, the exponent α, or all. "
+        "First: BIC above the best law's, where more than 2 counts and more than 10 decides. The others: "
+        "errors on what a law was not fitted to. The shorter, the better.",
         [draw_comparison(analysis.comparison.table)],
         wide=True,
     )

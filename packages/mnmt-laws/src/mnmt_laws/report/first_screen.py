@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mnmt_laws.answers.comparison.rivals import story_of
 from mnmt_laws.answers.design.next_runs import Design
 from mnmt_laws.answers.design.study_toml import runs_of, studies_of
 from mnmt_laws.answers.mixtures.doubts import open_parameters
@@ -43,13 +44,14 @@ def make_advice(analysis: Analysis) -> Advice:
 
 def _headline(recommendation: Recommendation, *, with_runs: bool) -> str:
     size = "" if recommendation.size is None else f" of {format_size(recommendation.size)} parameters"
+    length = "" if recommendation.tokens is None else f" and {format_size(recommendation.tokens)} tokens"
     if not recommendation.determined:
         runs = "; train these runs" if with_runs else ""
-        return f"These data do not determine the best mixture for a model{size}{runs}."
+        return f"These data do not determine the best mixture for a model{size}{length}{runs}."
     parts = [f"{weight:.0%} {source}" for source, weight in recommendation.weights.items()]
     if len(parts) > _MOST_NAMED:
-        return f"Train a model{size} on this mixture of {len(parts)} tasks."
-    return f"Train a model{size} on {', '.join(parts[:-1])} and {parts[-1]}."
+        return f"Train a model{size}{length} on this mixture of {len(parts)} tasks."
+    return f"Train a model{size}{length} on {', '.join(parts[:-1])} and {parts[-1]}."
 
 
 def _shares(analysis: Analysis, recommendation: Recommendation) -> tuple[Share, ...]:
@@ -97,6 +99,7 @@ def _predicted(analysis: Analysis, where: dict[str, Any]) -> str:
     ends: Interval = (float(new.lower), float(new.upper))
     interval = "" if not np.isfinite(ends).all() else f" ({ends[0]:.4g} to {ends[1]:.4g})"
     size = f"at {format_size(where['size'])} parameters " if "size" in where else ""
+    size += f"and {format_size(where['tokens'])} tokens " if "tokens" in where else ""
     return f"{size}{task} would reach {metric} {float(new.predicted):.4g}{interval}"
 
 
@@ -180,7 +183,7 @@ def _back_test_rows(analysis: Analysis) -> Iterator[TrustRow]:
         yield TrustRow(
             label=what.get(test.left_out, "Mixtures left out"),
             value=f"{test.error:.1%}",
-            verdict="bad" if test.chance < 0.01 else "unsure" if test.chance < 0.05 else "good",
+            verdict="bad" if test.chance < 0.01 else _verdict(test.error, 0.03, 0.1),
             explanation=test.describe(),
         )
 
@@ -190,10 +193,11 @@ def _law_row(analysis: Analysis) -> TrustRow:
     if comparison is None:
         text = f"The advice rests on the {name} law; no rivals were compared."
         return TrustRow(label="Preferred law", value="not compared", verdict="unsure", explanation=text)
+    agrees = story_of(comparison.best) == story_of(name)
     return TrustRow(
         label="Preferred law",
         value=comparison.best or "undecided",
-        verdict="good" if comparison.decided else "unsure",
+        verdict="unsure" if not comparison.decided else "good" if agrees else "bad",
         explanation=f"{comparison.preference} The advice rests on the {name} law.",
     )
 
@@ -213,7 +217,9 @@ def _training_row(analysis: Analysis) -> TrustRow:
     if analysis.law.law.knows_length:
         share, text = _unlearned(analysis), "of the loss at the largest size and longest training would go "
         text = f"By the law, {share:.1%} {text}with training without end; it is part of the prediction."
-        return TrustRow(label="Undertraining", value=f"{share:.1%}", verdict="good", explanation=text)
+        return TrustRow(
+            label="Undertraining", value=f"{share:.1%}", verdict=_verdict(share, 0.01, 0.1), explanation=text
+        )
     fall = analysis.late_fall
     if math.isnan(fall):
         text = "There are no learning curves to tell by, and the law knows one training length only."
@@ -236,7 +242,7 @@ def _unlearned(analysis: Analysis) -> float:
         now, end = (
             float(law.predict(row.assign(tokens=tokens))[0]) for tokens in (where["tokens"], _ENDLESS)
         )
-        shares.append(1 - end / now)
+        shares.append(abs(1 - end / now))
     return max(shares)
 
 

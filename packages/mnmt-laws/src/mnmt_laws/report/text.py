@@ -53,8 +53,3 @@ def format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def format_estimate(value: float, std: float) -> str:
-    """Return `0.612 ± 0.006`, or the value alone where its deviation is unknown."""
-    return f"{value:.3f} ± {std:.3f}" if math.isfinite(std) else f"{value:.3f}"

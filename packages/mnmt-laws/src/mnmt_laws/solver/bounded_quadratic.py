@@ -11,6 +11,8 @@ _RIDGE = 1e-15  # relative to the diagonal: keeps a singular problem solvable wi
 _CYCLE_RIDGE = 1e-11  # what keeps the signs of a singular problem's pulls from being rounding
 _MOST = 1000  # exchanges; those of one variable at a time end sooner except on contrived problems
 
+_RIDGE_OF_SINGULAR = 1e-9  # of the diagonal, which is 1
+
 
 def solve_bounded(matrix: Array, vector: Array, lower: Array, upper: Array) -> Array:
     """Minimise ½ xᵀHx - gᵀx within lower ≤ x ≤ upper, for each of m problems.
@@ -72,4 +74,8 @@ def _solve_free(matrix: Array, vector: Array, fixed: NDArray[np.bool_], values: 
     right = np.where(fixed, values, vector - np.einsum("mij,mj->mi", matrix, values))
     left = matrix * ~(fixed[:, :, None] | fixed[:, None, :])
     np.einsum("mkk->mk", left)[...] += fixed
-    return np.asarray(np.linalg.solve(left, right[..., None])[..., 0])
+    try:
+        return np.asarray(np.linalg.solve(left, right[..., None])[..., 0])
+    except np.linalg.LinAlgError:  # a variable that moves nothing, or one like another
+        np.einsum("mkk->mk", left)[...] += _RIDGE_OF_SINGULAR
+        return np.asarray(np.linalg.solve(left, right[..., None])[..., 0])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mnmt_laws.answers.comparison import Comparison
+from mnmt_laws.answers.comparison.contest import Comparison
 from mnmt_laws.answers.comparison.rivals import lengths_vary
+from mnmt_laws.answers.comparison.verdict import pool
 from mnmt_laws.fitting.fit import differ_at_same_weight
 from mnmt_laws.laws import LAWS
 from mnmt_laws.laws.law import Law
@@ -18,11 +19,18 @@ def preferred_law(observations: Observations, comparison: Comparison | None = No
         comparison: Rival laws of these observations, where they were compared.
     """
     if comparison is not None:
-        bic = comparison.table.groupby("law", sort=False)["bic"].sum(min_count=1).dropna().sort_values()
-        laws = [comparison.fits[str(law)].law for law in bic.index]
-        if any(law.knows_mixture for law in laws):
-            return next(law for law in laws if law.knows_mixture)
+        ranking = pool(comparison.table, comparison.errors)
+        laws = [comparison.fits[str(law)].law for law in ranking.index]
+        usable = [law for law in laws if law.knows_mixture or not _mixed(observations)]
+        if usable:
+            return usable[0]
     return LAWS[_usual(observations)]
+
+
+def _mixed(observations: Observations) -> bool:
+    """Return whether models of several mixtures were trained."""
+    rows = observations.rows_to_fit(zero_shot=True)
+    return rows["weight"].nunique() > 1 or rows["mixture"].nunique() > 1
 
 
 def _usual(observations: Observations) -> str:
@@ -31,7 +39,7 @@ def _usual(observations: Observations) -> str:
     if rows["weight"].eq(0).all():
         return "transfer-share" if longer else "transfer-capacity"
     trained = rows[rows["weight"] > 0]
-    if trained["weight"].nunique() == 1 and trained["mixture"].nunique() <= 1:
+    if not _mixed(observations):
         return "chinchilla" if longer else "power"
     whole = any(
         differ_at_same_weight(task_rows, observations, str(task))

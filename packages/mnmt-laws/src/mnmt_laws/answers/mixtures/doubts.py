@@ -28,6 +28,8 @@ def doubts_about(fit: LawFit, refits: Array) -> tuple[str, ...]:
     """
     if len(fit.sources) == 1:
         return ()
+    if not fit.draws.sizes["draw"]:
+        return ("without refits the spread of the best mixture is not measured.",)
     if not len(refits):
         return ("the spread of the best mixture is unknown: no refit has parameters for every task.",)
     low, high = bounds_of(refits)

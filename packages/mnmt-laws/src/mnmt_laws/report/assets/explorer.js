@@ -135,9 +135,12 @@ function startExplorer(data, views) {
   const restore = () => {
     const stored = new URLSearchParams(location.hash.slice(1));
     if (!location.hash) Object.assign(state, first);
-    for (const name of Object.keys(spans)) if (Number(stored.get(name)) > 0) state[name] = Number(stored.get(name));
-    const weights = (stored.get("weights") ?? "").split(",").map(Number);
-    if (weights.length === data.tasks.length && weights.every((share) => share >= 0 && share <= 1)) state.weights = weights;
+    for (const [name, [low, high]] of Object.entries(spans)) {
+      if (Number(stored.get(name)) > 0) state[name] = Math.exp(Math.min(Math.max(Math.log(Number(stored.get(name))), low), high));
+    }
+    const weights = (stored.get("weights") ?? "").split(",").map(Number), total = weights.reduce((sum, share) => sum + share, 0);
+    const fits = weights.length === data.tasks.length && weights.every((share) => share >= 0) && Math.abs(total - 1) < 0.01;
+    if (stored.has("weights") && fits) state.weights = normalised(weights);
     show();
   };
   const listen = (element, choose) => {
