@@ -134,7 +134,9 @@ def observed(sizes: list[float], lengths: list[float | None], column: str = "tok
         ([1, 2, 4], [100, 100, 102], False, True),
         ([1, 1, 2, 2], [100, 200, 100, 200], True, False),
         ([1, 1, 2], [100, 200, 900], True, True),
-        ([1, 2, 4], [None, 100, 900], False, False),
+        ([1, 2, 4], [None, 100, 900], False, True),
+        ([1, 1, 1], [None, 100, 900], True, False),
+        ([1, 2, 4], [None, None, None], False, False),
     ],
 )
 def test_lengths_are_compared_within_cells_and_between(
@@ -160,6 +162,16 @@ def test_a_law_without_length_warns_where_cells_differ() -> None:
         "length "
         "(such as --law length).",
     )
+
+
+def test_rows_without_a_length_do_not_hide_those_of_the_others() -> None:
+    (unknown,) = check_lengths(observed([1, 2, 4], [100, None, 100]), LAWS["joint"])
+    assert unknown.startswith("table: 1 row has no tokens;")
+    differ, unknown = check_lengths(observed([1, 2, 4, 8], [100, None, None, 900]), LAWS["joint"])
+    assert "trained for 100 to 900 tokens" in differ
+    assert unknown.startswith("table: 2 rows have no tokens;")
+    with pytest.raises(TableError, match="table rows 3 and 4: the same task"):
+        check_lengths(observed([1, 1, 1], [None, 100, 900]), LAWS["joint"])
 
 
 def test_a_law_without_length_refuses_one_cell_at_several_lengths() -> None:

@@ -60,6 +60,11 @@ def test_lengths_that_are_none_are_refused(at: dict[str, float]) -> None:
         read_table_at(read_table(curve("x", [10], [4.0])), at)
 
 
+def test_a_length_without_a_name_is_refused() -> None:
+    with pytest.raises(TypeError, match="`at` must name a length, as in"):
+        observe(curve("x", [10], [4.0]), at=1e9)  # type: ignore[arg-type]
+
+
 def test_a_table_without_the_column_is_refused() -> None:
     rows = curve("x", [10], [4.0]).drop(columns="tokens")
     with pytest.raises(TableError, match=r"no `tokens` above 0 in any row; leave `at` \(--at\) out"):

@@ -213,8 +213,15 @@ def check_lengths(observations: Observations, law: Law) -> tuple[str, ...]:
         return ()
     rows = observations.rows_to_fit(zero_shot=law.zero_shot)
     lengths = measure_lengths(rows)
+    unknown = int(lengths.by_run.isna().sum()) if lengths.column else 0
+    count = "1 row has" if unknown == 1 else f"{unknown} rows have"
+    partial = (
+        f"{observations.source}: {count} no {lengths.column}; give every row its own, or nobody knows "
+        "whether they were trained as long as the others.",
+    )
+    partial = partial if unknown else ()
     if not lengths.differ:
-        return ()
+        return partial
     other = "length" if law.knows_mixture or "weight" in law.predictors else "chinchilla"
     remedy = (
         f"read all at one length (--at {lengths.column}=…) or fit a law of length (such as --law {other})"
@@ -229,6 +236,7 @@ def check_lengths(observations: Observations, law: Law) -> tuple[str, ...]:
     return (
         f"{observations.source}: runs were trained for {lengths.describe()}, but the {law.name} law does not "
         f"know length and takes its effect for that of size or mixture; {remedy}.",
+        *partial,
     )
 
 

@@ -44,8 +44,11 @@ def check_length(at: Mapping[str, float]) -> tuple[str, float]:
     """Return the column and the length of `at`.
 
     Raises:
+        TypeError: If it is no mapping.
         ValueError: If it does not name one of `tokens` and `step` with a number above 0.
     """
+    if not isinstance(at, Mapping):
+        raise TypeError(f"`at` must name a length, as in {{'tokens': 1e9}}, but is {at!r}.")
     items = list(at.items())
     if len(items) != 1 or items[0][0] not in LENGTHS or not items[0][1] > 0:
         raise ArgumentError(f"`at` must give `tokens` or `step` a number above 0, but is {dict(at)}.")
@@ -143,13 +146,13 @@ class Lengths:
     """The lengths of training of a table's runs."""
 
     column: str
-    """`tokens`, or `step` where not every row has tokens; empty where not every row has steps either."""
+    """`tokens` or `step`, whichever more rows have; empty where none has either."""
 
     shortest: float
     longest: float
 
     by_run: pd.Series
-    """The length of each row, named by its run, or by its row of the table where it has none."""
+    """The length of each row, NaN if unknown, named by its run, or by its row of the table if it has none."""
 
     within: bool
     """Whether runs of the same task, mixture and size differ in length by more than 1%."""
@@ -177,7 +180,8 @@ class Lengths:
 
 def measure_lengths(frame: pd.DataFrame) -> Lengths:
     """Return the lengths of training of a table's rows."""
-    column = next((name for name in LENGTHS if len(frame) and frame[name].notna().all()), "")
+    present = {name: frame[name].notna().sum() for name in LENGTHS if frame[name].notna().any()}
+    column = max(present, key=lambda name: present[name]) if present else ""
     length = frame[column] if column else pd.Series(np.nan, index=frame.index)
     cells = length.groupby([frame[name] for name in _CELL], dropna=False, sort=False)
     widest = (cells.transform("max") > (1 + ROUNDING) * cells.transform("min")).to_numpy()
@@ -205,4 +209,4 @@ def _pair(
     same = (cells.ngroup() == cells.ngroup().iloc[int(widest.argmax())]).to_numpy()
     positions = np.flatnonzero(same)
     values = length.to_numpy()[positions]
-    return int(positions[values.argmin()]), int(positions[values.argmax()])
+    return int(positions[np.nanargmin(values)]), int(positions[np.nanargmax(values)])

@@ -81,7 +81,8 @@ def _admits(observations: Observations, law: Law) -> bool:
     if rows.empty or not _has_predictors(rows, law):
         return False
     lengths = observations.lengths
-    if lengths.within and lengths.column == "tokens" and not law.knows_length:
+    every = lengths.column == "tokens" and bool(lengths.by_run.notna().all())
+    if lengths.within and every and not law.knows_length:
         return False
     counts = rows.groupby("task")["mixture"].nunique(), rows.groupby("task")["weight"].nunique()
     if max(int(count.max()) for count in counts) > 1:
