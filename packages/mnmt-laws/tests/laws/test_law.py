@@ -314,3 +314,8 @@ def test_a_law_says_what_it_is(name: str) -> None:
         assert bool(parameter.starts) is not parameter.linear
         low, high = parameter.bounds
         assert all(low <= start <= high for start in parameter.starts)
+
+
+def test_an_example_of_no_law_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`law` must be one of power, .* but is 'nope'"):
+        example_law("nope")  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law, Parameter
 
@@ -72,7 +73,12 @@ def example_law(
         partners: The other sources, for parameters of partners.
         weights: The weights of the mixtures, for parameters of weights.
         seed: Seed of the draw.
+
+    Raises:
+        ArgumentError: If no law has that name.
     """
+    if law not in LAWS:
+        raise ArgumentError(f"`law` must be one of {', '.join(LAWS)}, but is {law!r}.")
     rng, definition = np.random.default_rng(seed), LAWS[law]
     widths = {"partner": len(partners), "weight": len(weights), None: 1}
     pivots = {name: _REFERENCE[name] for name in definition.pivoted}
