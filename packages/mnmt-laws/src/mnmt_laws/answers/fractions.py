@@ -103,7 +103,7 @@ def fractions_of_testsets(
 
 
 def fitted_fraction(
-    capacity: LawFit,
+    fit: LawFit,
     *,
     task: str,
     weight: ArrayLike | None = None,
@@ -113,27 +113,27 @@ def fitted_fraction(
     """Return f̂ of any law that has one, at any weights (eqs. 12, 13, or the form for K tasks).
 
     Args:
-        capacity: A fit of a law with an effective fraction: capacity, or of size × training length × mixture.
+        fit: A fit of a law with an effective fraction: capacity, or of size × training length × mixture.
         task: A fitted task.
         weight: Its share of the mixture, in (0, 1]; a number or an array.
         mixture: Weights of all sources in place of `weight`; needed by laws of whole mixtures.
         draws: Whether to return f̂ of every refit rather than of the estimate, in shape (refits, ...).
 
     Raises:
-        TypeError: If `capacity` is not a fit.
+        TypeError: If `fit` is not a fit.
         ArgumentError: If its law has no fraction, the task was not fitted, or no weight is given.
     """
-    require_mixtures(capacity, name="capacity", fraction=True)
-    assert capacity.law.fraction is not None  # `require_mixtures` has checked it
+    require_mixtures(fit, fraction=True)
+    assert fit.law.fraction is not None  # `require_mixtures` has checked it
     if weight is None and mixture is None:
         raise ArgumentError("`weight` must be given, or `mixture` in its place.")
-    evaluator, parameters = capacity.evaluator, capacity.draws if draws else capacity.parameters
-    others = [name for name in capacity.law.predictors if name not in ("weight", "partners")]
+    evaluator, parameters = fit.evaluator, fit.draws if draws else fit.parameters
+    others = [name for name in fit.law.predictors if name not in ("weight", "partners")]
     x, shape = evaluator.inputs(
         task, weight=0.0 if weight is None else weight, mixture=mixture, **dict.fromkeys(others, 1.0)
     )
     values = evaluator.parameters_at(parameters.sel(task=task), x["weight"])
-    share = capacity.law.fraction.share(x, values)
+    share = fit.law.fraction.share(x, values)
     return share.reshape((*share.shape[:-1], *shape))
 
 
@@ -152,7 +152,7 @@ def effective_size(
     β (f̂ N)^-α.
 
     Args:
-        fit: As `capacity` of `fitted_fraction`.
+        fit: As in `fitted_fraction`.
         task: As there.
         size: N, parameters.
         weight: As there.

@@ -191,3 +191,8 @@ def test_laws_without_length_take_no_budget(two_tasks: LawFit) -> None:
         recommend(two_tasks, size="big")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="`level` must be above 0 and below 1"):
         frontier(two_tasks, size=1e5, level=2)
+
+
+def test_the_smallest_budget_needs_a_law_of_length(exact: LawFit) -> None:
+    with pytest.raises(ValueError, match="`fit` must be of a law of size and training length, but is of"):
+        smallest_budget(exact, targets={"en-de": 0.3})

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mnmt_laws.answers.arguments import check_number
+from mnmt_laws.answers.arguments import check_number, require_law
 from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER, LEAST_WEIGHT, RunCost
 from mnmt_laws.answers.mixtures.doubts import extrapolation
 from mnmt_laws.answers.mixtures.needed_sizes import LARGEST, minimise_maximum, needed_log_sizes, size_of
 from mnmt_laws.answers.mixtures.targets import beyond_limits, check_question, infinite_share, open_interval
 from mnmt_laws.arrays import Array
+from mnmt_laws.errors import ArgumentError
 from mnmt_laws.fitting.law_fit import LawFit
 
 _LOG_TOKENS = (0.0, float(np.log(1e18)))
@@ -78,6 +79,12 @@ def smallest_budget(
         ArgumentError: If the law lacks size or training length, a target names another task or is not finite,
             or an argument is out of range.
     """
+    require_law(fit)
+    if not {"size", "tokens"} <= set(fit.law.predictors):
+        raise ArgumentError(
+            f"`fit` must be of a law of size and training length, but is of the {fit.law.name} law; choose "
+            "another, such as length-full, or use `smallest_size`."
+        )
     requested, _, least = check_question(fit, targets, 1.0, 1.0, least_weight)
     scale = check_number("flops_per_token_parameter", flops_per_token_parameter)
     flops = cost or (lambda size, tokens: scale * size * tokens)
