@@ -173,8 +173,8 @@ def dashes(field: str, patterns: Mapping[str, list[int]]) -> alt.StrokeDash:
 
 
 def format_size(size: float) -> str:
-    """Return a number of parameters as `37.2K`, `1.3M` or `2B`."""
-    for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
+    """Return a number of parameters or tokens as `37.2K`, `1.3M`, `2B` or `1.4T`."""
+    for limit, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
         if size >= limit:
             return f"{size / limit:.3g}{unit}"
     return f"{size:.3g}"
