@@ -47,7 +47,7 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) ->
         **length: `tokens`, where the law knows the training length.
 
     Raises:
-        TableError: If the fit does not hold two tasks.
+        TableError: If the fit does not hold two tasks and two sources.
     """
     first, second = _two_tasks(capacity)
     results = {size_label(size): frontier(capacity, size=size, **length) for size in sorted(sizes)}
@@ -80,6 +80,11 @@ def _two_tasks(fit: LawFit) -> tuple[str, str]:
         raise TableError(
             f"{fit.observations.source}: a frontier is drawn of two tasks, but the table has "
             f"{len(fit.tasks)} ({', '.join(fit.tasks)})."
+        )
+    if len(fit.sources) != 2:
+        raise TableError(
+            f"{fit.observations.source}: a frontier is drawn of mixtures of two sources, but the "
+            f"{fit.law.name} law has {len(fit.sources)} ({', '.join(fit.sources)})."
         )
     return fit.tasks[0], fit.tasks[1]
 
