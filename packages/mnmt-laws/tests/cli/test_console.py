@@ -61,6 +61,28 @@ Run = Callable[..., tuple[int, str, str]]
             ("design", "runs.csv", "--quantity", "limit:en-de", "--budget", "1e-9", "--refits", "10"),
             "`budget` must be at least",
         ),
+        (("recommend", "runs.csv", "--size", "1e5", "--study", "s.toml"), "--study goes with --toml"),
+        (("recommend", "runs.csv", "--size", "1e5", "--toml", "--json"), "--toml and --json: give one"),
+        (
+            ("recommend", "runs.csv", "--size", "1e5", "--flops-per-token-parameter", "3"),
+            "--flops-per-token-parameter goes with --budget",
+        ),
+        (("design", "runs.csv", "--quantity", "limit:en-de", "--study", "s.toml"), "--study goes with --out"),
+        (
+            ("design", "runs.csv", "--quantity", "limit:en-de", "--flops-per-token-parameter", "3"),
+            "give --flops-per-parameter for",
+        ),
+        (
+            (
+                "design",
+                "runs.csv",
+                "--quantity",
+                "loss:en-de@size=1,tokens=1,p=1",
+                "--flops-per-parameter",
+                "3",
+            ),
+            "give --flops-per-token-parameter for",
+        ),
         (("nonsense",), "nonsense"),
     ],
 )

@@ -98,3 +98,19 @@ def test_a_budget_is_shared_between_size_and_length(run: Run, csv: Path, tmp_pat
     answer = json.loads(run(*command, "--json")[1])
     assert 6 * answer["size"] * answer["tokens"] == pytest.approx(1e13)
     assert "training length: " in run(*command)[1]
+    command = ("recommend", tmp_path / "lengths.csv", "--targets", "en-de:1,en-zh:1", "--refits", 0)
+    assert json.loads(run(*command, "--json")[1])["law"] == "length-full"
+
+
+def test_no_figure_shows_a_frontier_of_three_sources(run: Run, tmp_path: Path) -> None:
+    shares = [(0.2, 0.3), (0.5, 0.1), (0.3, 0.5), (0.1, 0.2), (0.6, 0.3), (0.4, 0.4)]
+    rows = [
+        {"task": task, "size": size, "weight": weight, "mixture": f"a:{a},b:{b},c:{round(1 - a - b, 6)}",
+         "value": 1 + (size * weight) ** -0.3}
+        for a, b in shares for task, weight in (("a", a), ("b", b)) for size in (1e4, 1e5, 1e6)
+    ]  # fmt: skip
+    pd.DataFrame(rows).assign(metric="loss").to_csv(tmp_path / "runs.csv", index=False)
+    command = ("frontier", tmp_path / "runs.csv", "--size", "1e5", "--law", "simplex-capacity", "--refits", 0)
+    status, _, err = run(*command, "--figure", tmp_path / "frontier.svg")
+    assert status == 2
+    assert "drawn of mixtures of two sources, but the simplex-capacity law has 3 (a, b, c)" in err

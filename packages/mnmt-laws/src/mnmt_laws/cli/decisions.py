@@ -11,6 +11,7 @@ import pandas as pd
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from mnmt_laws.answers.comparison.rivals import lengths_vary
 from mnmt_laws.answers.design.next_runs import design as design_runs
 from mnmt_laws.answers.design.study_toml import runs_of, studies_of
 from mnmt_laws.answers.mixtures.best_mixture import FLOPS_PER_TOKEN_PARAMETER, LEAST_WEIGHT
@@ -78,8 +79,8 @@ def frontier(
     fitted = fit_observations(observations, name, fitting)
     result = predict_frontier(fitted, size=size, tokens=tokens)
     if figure is not None:
-        if len(fitted.tasks) != 2 or size is None:
-            raise TableError(f"--figure draws two tasks, but the table has {len(fitted.tasks)}.")
+        if size is None:
+            raise TableError(f"leave out --figure: it draws one size, but the {name} law does not know it.")
         length = {} if tokens is None else {"tokens": tokens}
         save(draw_frontier(fitted, sizes=[size], **length), figure)
         wrote(figure)
@@ -115,7 +116,7 @@ def recommend(
     prefer: str | None = None,
     targets: str | None = None,
     least_weight: Annotated[float, Parameter(validator=Number(gte=0))] = LEAST_WEIGHT,
-    flops_per_token_parameter: Positive = FLOPS_PER_TOKEN_PARAMETER,
+    flops_per_token_parameter: Positive | None = None,
     law: LawName | None = None,
     toml: Toml = False,
     study: BaseStudy = None,
@@ -138,9 +139,10 @@ def recommend(
         targets: The loss that each task should reach, as in `en-de:0.9,en-zh:1.2`. Takes the place of a
             preference.
         least_weight: The smallest weight that a task may get.
-        flops_per_token_parameter: What a run costs: C = 6 N D.
+        flops_per_token_parameter: What a run costs, by default 6: C = 6 N D.
         law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens` or
-            `--budget` `length-full`; for more than two sources `simplex-capacity` and `simplex-share`.
+            `--budget`, or for targets alone where lengths vary, `length-full`; for more than two sources
+            `simplex-capacity` and `simplex-share`.
         toml: Print the TOML of a study that trains the answer, and nothing else.
         study: The study file whose sections and sizes the TOML takes over.
         table: What is analysed.
@@ -148,18 +150,24 @@ def recommend(
         as_json: Print JSON only.
     """
     _check_options(size, budget, prefer, targets, law)
+    _check_output(toml=toml, as_json=as_json, study=study)
     observations = observe_table(source, table)
     preference = None if prefer is None else _parse_preference(prefer, observations.tasks)
     losses = {} if targets is None else _parse_numbers(targets, observations.tasks, "--targets")
-    name = _law_of(observations, law, length=tokens is not None or budget is not None)
+    smallest = bool(losses) and size is None
+    longer = smallest and lengths_vary(observations.fit)
+    name = _law_of(observations, law, length=longer or tokens is not None or budget is not None)
+    by_length = smallest and LAWS[name].knows_length and tokens is None
+    _check_rate(flops_per_token_parameter, computes=budget is not None or by_length)
     if budget is None and not losses:
         _check_model(name, size=size, tokens=tokens)
     fitted = fit_observations(observations, name, fitting)
     shared: dict[str, Any] = {"least_weight": least_weight}
-    rate: dict[str, Any] = {"flops_per_token_parameter": flops_per_token_parameter}
+    rate: dict[str, Any] = {
+        "flops_per_token_parameter": flops_per_token_parameter or FLOPS_PER_TOKEN_PARAMETER
+    }
     answer: Answer
-    if losses and size is None:
-        by_length = fitted.law.knows_length and tokens is None
+    if smallest:
         answer = (
             smallest_budget(fitted, targets=losses, **rate, **shared)
             if by_length
@@ -185,6 +193,18 @@ def recommend(
             print(line)
         _print_back_tests(fitted, size=answer.size, tokens=answer.tokens)
     warn(warnings)
+
+
+def _check_output(*, toml: bool, as_json: bool, study: Path | None) -> None:
+    if toml and as_json:
+        raise TableError("--toml and --json: give one; each prints nothing else.")
+    if study is not None and not toml:
+        raise TableError("--study goes with --toml.")
+
+
+def _check_rate(rate: float | None, *, computes: bool) -> None:
+    if rate is not None and not computes:
+        raise TableError("--flops-per-token-parameter goes with --budget, or the least compute of --targets.")
 
 
 def _law_of(observations: Observations, law: LawName | None, *, length: bool) -> LawName:
@@ -314,8 +334,17 @@ def design(
         figure: Draw trained and proposed runs to this `.svg`, `.png`, `.pdf` or `.html` file.
         as_json: Print JSON only.
     """
+    if study is not None and out is None:
+        raise TableError("--study goes with --out.")
     observations = observe_table(source, table)
-    fitted = fit_observations(observations, _law_of(observations, law, length="tokens=" in quantity), fitting)
+    name = _law_of(observations, law, length="tokens=" in quantity)
+    if flops_per_parameter is not None and LAWS[name].knows_length:
+        raise TableError(f"give --flops-per-token-parameter for --flops-per-parameter: {name} knows length.")
+    if flops_per_token_parameter is not None and not LAWS[name].knows_length:
+        raise TableError(
+            f"give --flops-per-parameter for --flops-per-token-parameter: {name} knows no length."
+        )
+    fitted = fit_observations(observations, name, fitting)
     scale = flops_per_token_parameter if fitted.law.knows_length else flops_per_parameter
     cost = None if scale is None else lambda *model: scale * math.prod(model)
     result = design_runs(fitted, quantity=quantity, runs=runs, cost=cost, budget=budget, per=per)
