@@ -95,7 +95,7 @@ class Gordon(Law):
         by_size, by_data = self._log_terms(x, theta)
         log_total, predicted, log_size = np.logaddexp(by_size, by_data), parts["factor"], np.log(x["size"])
         of_size = np.exp(by_size - log_total)
-        ratio, share = theta["alpha_n"] / theta["alpha_d"], np.exp(-np.logaddexp(0.0, -theta["balance"]))
+        ratio, share = theta["alpha_n"] / theta["alpha_d"], np.exp(_log_shares(theta["balance"])[0])
         return {
             "alpha_n": -predicted * of_size * log_size,
             "alpha_d": predicted * (log_total + of_size * log_size * ratio),
@@ -106,8 +106,7 @@ class Gordon(Law):
         """Return the exponents, N_C in parameters and D_C in tokens."""
         size, data = pivots["size"], pivots["tokens"]
         log_scale = np.log(values["factor"]) / values["alpha_d"]
-        log_share = -np.logaddexp(0.0, -values["balance"])
-        log_rest = -np.logaddexp(0.0, values["balance"])
+        log_share, log_rest = _log_shares(values["balance"])
         ratio = values["alpha_n"] / values["alpha_d"]
         return {
             "alpha_n": values["alpha_n"],
@@ -123,6 +122,11 @@ class Gordon(Law):
         return np.asarray(inner ** published["alpha_d"])
 
     def _log_terms(self, x: Values, theta: Values) -> tuple[Array, Array]:
-        log_share, log_rest = -np.logaddexp(0.0, -theta["balance"]), -np.logaddexp(0.0, theta["balance"])
+        log_share, log_rest = _log_shares(theta["balance"])
         ratio = theta["alpha_n"] / theta["alpha_d"]
         return log_share - ratio * np.log(x["size"]), log_rest - np.log(x["tokens"])
+
+
+def _log_shares(logit: Array) -> tuple[Array, Array]:
+    """Return log s and log(1 - s) for the logit of s; NaN, without a warning, where it is NaN."""
+    return -np.log1p(np.exp(-logit)), -np.log1p(np.exp(logit))
