@@ -23,6 +23,7 @@ from mnmt_laws import (
     simulate,
 )
 from mnmt_laws.laws import LAWS, LawName
+from mnmt_laws.solver.objective import find_objective
 
 LAW_NAMES: tuple[LawName, ...] = ("per-weighting", "joint", "capacity")
 ALL_LAWS: tuple[LawName, ...] = tuple(LAWS)  # type: ignore[arg-type]
@@ -191,13 +192,16 @@ def test_a_law_with_more_freedom_never_fits_worse(
         assert least[loose] <= least[tight] * (1 + 1e-9), (loose, tight)
 
 
+@pytest.mark.parametrize("make", [random_table, lawful_table])
 @pytest.mark.parametrize("law", ALL_LAWS)
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=2, deadline=None)
-def test_bounds_are_never_left(law: LawName, seed: int) -> None:
-    table = observe(random_table(seed))
+@settings(max_examples=1, deadline=None)
+def test_bounds_are_never_left(law: LawName, make: Callable[[int], pd.DataFrame], seed: int) -> None:
+    table = observe(make(seed))
     found = fit(table, law=law, uncertainty=Perturbation(share=0.1, refits=3))
-    for dataset in (found.parameters, found.draws):
+    # Refits that end short of a minimum are unknown (NaN), all of them, and the fit says so.
+    known = not any(line.message.endswith("did not end at a minimum.") for line in found.diagnostics)
+    for dataset in (found.parameters, found.draws) if known else (found.parameters,):
         for parameter in LAWS[law].parameters:
             if parameter.name not in dataset:
                 continue
@@ -227,8 +231,12 @@ def test_measuring_everything_again_changes_nothing(law: LawName, objective: str
         fit(observe(rows), law=law, objective=objective, uncertainty=ESTIMATE_ONLY)
         for rows in (repeated(table, 1), repeated(table, 3))
     )
-    rows = one.observations.fit
-    np.testing.assert_allclose(one.predict(rows), three.predict(rows), rtol=1e-7)
+    measure = find_objective(objective)
+    costs = [measure.value(found.residuals(), np.ones(1)) / len(found.rows) for found in (one, three)]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-9)
+    if measure.squared:  # absolute values can have many minima that tie
+        rows = one.observations.fit
+        np.testing.assert_allclose(one.predict(rows), three.predict(rows), rtol=1e-7)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
