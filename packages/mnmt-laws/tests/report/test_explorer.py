@@ -97,7 +97,8 @@ def test_lengths_are_told_as_python_predicts(length_analysis: Analysis) -> None:
     expected = grid_values(length_analysis.law, {"size": size, "weight": weight, "tokens": tokens})
     for number, task in enumerate(data["tasks"]):
         shown = told(answers, number, "value", "low", "high", "newLow", "newHigh")
-        np.testing.assert_allclose(shown[:, 0], expected[task][:, 0], rtol=5e-5)
+        last_digit = 10 ** (np.floor(np.log10(expected[task][:, 0])) - 3)  # of the four that are printed
+        assert (np.abs(shown[:, 0] - expected[task][:, 0]) < last_digit / 2).all()
         width = (expected[task][:, 2] - expected[task][:, 1])[:, None]
         near = np.abs(shown - expected[task]) <= 0.15 * width + 5e-5 * expected[task]
         assert near.mean() > 0.95  # a quantile of few refits has kinks, which no grid follows
