@@ -215,7 +215,7 @@ def check_lengths(observations: Observations, law: Law) -> tuple[str, ...]:
     lengths = measure_lengths(rows)
     unknown = int(lengths.by_run.isna().sum()) if lengths.column else 0
     count = "1 row has" if unknown == 1 else f"{unknown} rows have"
-    partial = (
+    partial: tuple[str, ...] = (
         f"{observations.source}: {count} no {lengths.column}; give every row its own, or nobody knows "
         "whether they were trained as long as the others.",
     )
