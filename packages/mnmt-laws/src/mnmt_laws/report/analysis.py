@@ -53,6 +53,8 @@ def no_progress(stage: str) -> None:
 _EXCESS = 1.5  # times the stated noise: scatter beyond it is reported
 _SIZE_FACTOR = 2.0  # times the largest size observed: where a mixture and runs are recommended
 _MIN_REFITS = 10
+_BIG = 3_000  # rows beyond which rivals are compared by BIC alone, which takes minutes as it is
+_SIMULATED = 100  # tables behind a verdict
 _FEWEST_POINTS = 4  # of a learning curve
 _RECURRING = 3  # sizes that weights need for a law of each
 
@@ -251,7 +253,9 @@ def _compare(observations: Observations, objective: str, *, fast: bool) -> Compa
     """Return the rival laws side by side, in a quick report without simulations and left-out errors."""
     if fast:
         return None
-    return _if_possible(lambda: compare(observations, objective=objective))
+    big = len(observations.rows_to_fit(zero_shot=True)) > _BIG
+    tables = 0 if big else _SIMULATED
+    return _if_possible(lambda: compare(observations, objective=objective, left_out=not big, tables=tables))
 
 
 def _weight_laws(
