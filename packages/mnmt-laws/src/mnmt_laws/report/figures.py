@@ -74,9 +74,9 @@ def draw_figures(
     """
     if fast:
         return [_losses(analysis, overlay) if analysis.joint is not None else _predicted(analysis, overlay)]
-    groups = _by_weight(analysis, overlay) if analysis.joint is not None else _lengths(analysis)
-    if not groups:
-        groups = [_predicted(analysis, overlay)]
+    groups = _by_weight(analysis, overlay) if analysis.joint is not None else []
+    groups += _lengths(analysis)
+    groups = groups or [_predicted(analysis, overlay)]
     if analysis.law.law.fraction is not None and len(analysis.law.sources) == 2:
         groups.append(_fractions(analysis))
     groups += _gains(analysis)
