@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mnmt_model.transformer.experts.routes import Balance
-from mnmt_model.transformer.modules import product
+from mnmt_model.transformer.products import product
 
 CHUNK_LOGITS = 2**22
 """Logits in memory at a time on a CPU: 16 MiB in float32, which caches hold and malloc does not return."""

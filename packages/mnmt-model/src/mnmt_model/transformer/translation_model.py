@@ -15,7 +15,7 @@ from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.experts.routes import Routes, RoutingContext
 from mnmt_model.transformer.loss import Losses, softmax_loss
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.modules import linear
+from mnmt_model.transformer.products import linear
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 

@@ -13,7 +13,8 @@ from mnmt_model.transformer.experts.operators import extension, operators
 from mnmt_model.transformer.experts.ranks import ExpertRanks
 from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.modules import Dropout, batched_linear, linear
+from mnmt_model.transformer.modules import Dropout
+from mnmt_model.transformer.products import batched_linear, linear
 
 if TYPE_CHECKING:
     from mnmt_model.transformer.experts.operators import Routing
