@@ -1,7 +1,7 @@
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.lock import file_lock
+from mnmt_data.store.lock import file_lock, is_locked
 
 
 @pytest.mark.parametrize("error", [DataError, OSError])
@@ -18,3 +18,11 @@ def test_a_lock_is_held_once_and_given_back(tmp_path, error):
     with pytest.raises(ZeroDivisionError), file_lock(path, name="results"):
         raise ZeroDivisionError
     assert hold()
+
+
+def test_a_lock_is_seen_without_being_taken(tmp_path):
+    path = tmp_path / ".lock"
+    assert not is_locked(path)
+    with file_lock(path, name="results"):
+        assert is_locked(path)
+    assert not is_locked(path)

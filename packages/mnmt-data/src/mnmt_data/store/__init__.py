@@ -4,7 +4,7 @@ from mnmt_data.store.atomic_file import atomic_file, checksum, write_json
 from mnmt_data.store.corpus_folder import read_lines
 from mnmt_data.store.groups import Groups, count_lengths
 from mnmt_data.store.json_lines import append_json_lines, read_json, read_json_lines, write_json_lines
-from mnmt_data.store.lock import file_lock
+from mnmt_data.store.lock import file_lock, is_locked
 from mnmt_data.store.prepared import VOCABULARY, PreparedData, open_prepared
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.score_file import ScoreFile, ScoresInfo, score_table, scores_schema
@@ -31,6 +31,7 @@ __all__ = [
     "checksum",
     "count_lengths",
     "file_lock",
+    "is_locked",
     "offsets_of",
     "open_prepared",
     "open_segment",

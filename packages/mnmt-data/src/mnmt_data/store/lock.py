@@ -32,3 +32,14 @@ def file_lock(path: Path, *, name: object, error: type[Exception] = DataError) -
         yield
     finally:
         lock.release()
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock of this file, by taking it for a moment."""
+    if not path.exists():
+        return False
+    try:
+        with FileLock(path, timeout=0):
+            return False
+    except Timeout:
+        return True

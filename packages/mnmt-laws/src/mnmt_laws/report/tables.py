@@ -156,4 +156,4 @@ def _total(analysis: Analysis) -> str:
 
 
 def _sort_statuses(statuses: Iterable[str]) -> list[str]:
-    return sorted(set(statuses), key=("finished", "failed", "running").index)
+    return sorted(set(statuses), key=("finished", "failed", "interrupted", "running").index)

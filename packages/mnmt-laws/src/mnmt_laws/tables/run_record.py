@@ -14,7 +14,7 @@ from mnmt_laws.errors import TableError
 from mnmt_laws.tables.mixture import format_mixture
 
 SCHEMA = 1
-STATUSES = ("running", "finished", "failed")
+STATUSES = ("running", "finished", "interrupted", "failed")
 _TOLERANCE = 1e-6
 _EVAL_KEYS = ("step", "task", "testset", "metric", "value")
 COLUMNS = (
@@ -237,7 +237,7 @@ def _rows(record: RunRecord) -> list[dict[str, Any]]:
 def _warnings(record: RunRecord) -> list[str]:
     if record.status == "failed":
         return [f"run {record.run} failed and is left out: {record.error or 'no error recorded'}"]
-    if record.status == "running":
+    if record.status != "finished":
         return [f"run {record.run} is unfinished and is left out"]
     lines = []
     if not record.evals and not record.non_finite:

@@ -3,6 +3,7 @@
 Exported here is what needs no torch; `mnmt_model.load_run` and `mnmt_model.write_log_probs` load a model.
 """
 
+from mnmt_model.runs.heartbeat import Heartbeat, is_alive, read_heartbeat
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
 from mnmt_model.runs.run_record import (
@@ -23,15 +24,18 @@ __all__ = [
     "METRICS",
     "RUN",
     "Eval",
+    "Heartbeat",
     "RunConfig",
     "RunRecord",
     "append_evals",
     "check_vocabulary",
     "data_folder",
     "find_runs",
+    "is_alive",
     "new_record",
     "open_data",
     "read_evals",
+    "read_heartbeat",
     "read_run",
     "write_run",
 ]

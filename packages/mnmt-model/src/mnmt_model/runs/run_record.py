@@ -17,11 +17,12 @@ SCHEMA = 1
 RUN = "run.json"
 METRICS = "metrics.jsonl"
 EVALS = "evals.jsonl"
+LOCK = ".lock"
 
 Role = Literal["fit", "held-out"]
 """Whether the laws are fitted to a run, or must predict it."""
 
-Status = Literal["running", "finished", "failed"]
+Status = Literal["running", "finished", "interrupted", "failed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class RunRecord:
     study: str
     status: Status = "running"
     error: str | None = None
-    """What went wrong in a failed run, in one line."""
+    """What went wrong in a failed run, or what interrupted it, in one line."""
     role: Role
     architecture: str
     size: int

@@ -12,10 +12,11 @@ from mnmt_data.store import PreparedData, file_lock, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.distributed.world import World, join_world, on_first_rank
 from mnmt_model.errors import RunError, one_line
+from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.run_config import RunConfig, new_record
-from mnmt_model.runs.run_record import RUN, RunRecord, read_run, utc_now, write_run
+from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, read_run, utc_now, write_run
 from mnmt_model.training.trainer import Trainer
-from mnmt_model.training.watcher import Watcher
+from mnmt_model.training.watcher import HeartbeatWatcher, Watcher
 
 FIXED_KEYS = frozenset({"config", "mixture", "seed", "vocab_size", "data_fingerprint"})
 """Keys of run.json that must not change for training to continue."""
@@ -56,7 +57,11 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
     with join_world() as world, _run_lock(folder, world):
         record = on_first_rank(lambda: _open_record(run, folder, data))
         if record.status != "finished":
-            _train(run, folder, data, record, world, watchers if world.is_first else ())
+            with ExitStack() as stack:
+                if world.is_first:
+                    heartbeat = HeartbeatWriter(folder, steps=run.train.steps)
+                    watchers = [HeartbeatWatcher(stack.enter_context(closing(heartbeat))), *watchers]
+                _train(run, folder, data, record, world, watchers if world.is_first else ())
 
 
 def _train(
@@ -126,7 +131,7 @@ def _run_lock(folder: Path, world: World) -> Iterator[None]:
 
         def lock() -> None:
             folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(file_lock(folder / ".lock", name=folder, error=RunError))
+            stack.enter_context(file_lock(folder / LOCK, name=folder, error=RunError))
 
         on_first_rank(lock)
         yield

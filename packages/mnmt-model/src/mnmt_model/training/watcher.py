@@ -1,4 +1,4 @@
-"""Watchers of a run: the interface, and TensorBoard."""
+"""Watchers of a run: the interface, its heartbeat, and TensorBoard."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_model.errors import RunError
+from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.run_record import Eval
 
 TENSORBOARD = "tensorboard"
@@ -26,6 +27,25 @@ class Watcher:
 
     def close(self) -> None:
         """Handle the end of training, also after an error."""
+
+
+class HeartbeatWatcher(Watcher):
+    """Tells a run's heartbeat how far the run has come.
+
+    Args:
+        heartbeat: The heartbeat; it goes on until run.json says how training ended.
+    """
+
+    def __init__(self, heartbeat: HeartbeatWriter) -> None:
+        self.heartbeat = heartbeat
+
+    def step(self, step: int) -> None:
+        """Count `step` as done."""
+        self.heartbeat.update(step)
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Take the loss of a line of metrics.jsonl."""
+        self.heartbeat.loss = line["loss"]
 
 
 class TensorBoard(Watcher):
