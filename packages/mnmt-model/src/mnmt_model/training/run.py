@@ -15,7 +15,7 @@ from mnmt_model.errors import RunError, one_line
 from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, read_run, utc_now, write_run
-from mnmt_model.training.trainer import Trainer
+from mnmt_model.training.single_model import single_trainer
 from mnmt_model.training.watcher import HeartbeatWatcher, Watcher
 
 FIXED_KEYS = frozenset({"config", "mixture", "seed", "vocab_size", "data_fingerprint"})
@@ -79,9 +79,11 @@ def _train(
             write_run(folder, replace(record, finished=utc_now(), **changes))
 
     try:
-        trainer = Trainer(run, folder, data, world, watchers)
+        trainer = single_trainer(run, folder, data, world, watchers)
+        (state,) = trainer.runs
         with closing(trainer):
-            stopped = trainer.train()
+            trainer.train()
+            stopped = state.finish()
     except Exception as error:
         end(status="failed", error=one_line(error))
         if world.lost_another(error):
@@ -90,8 +92,7 @@ def _train(
                 "see what ended that one, and start the run again: it goes on from its newest checkpoint"
             ) from None
         raise
-    peak = trainer.log.peak()
-    end(status="finished", stopped=stopped, wall_seconds=trainer.seconds, peak_flops=peak)
+    end(status="finished", stopped=stopped, wall_seconds=state.seconds, peak_flops=state.log.peak())
 
 
 def _open_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:

@@ -1,268 +1,45 @@
-"""The trainer: a run's model, optimiser and data, and the loop over its steps."""
+"""The loop over the steps of training."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from typing import Protocol
 
-import torch
+from mnmt_model.training.gradient_step import StepLosses
+from mnmt_model.training.run_state import RunState
 
-from mnmt_data.store import PreparedData
-from mnmt_data.stream import BatchStream, Mixture, open_stream
-from mnmt_model.checkpoints import CHECKPOINTS, Progress, load_model, newest, restore_newest, save
-from mnmt_model.distributed.world import World, on_first_rank
-from mnmt_model.errors import RunError
-from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optimizer
-from mnmt_model.planning.flops import training_flops
-from mnmt_model.runs.run_config import RunConfig
-from mnmt_model.runs.run_data import check_vocabulary
-from mnmt_model.runs.run_record import METRICS, drop_lines_after, read_run
-from mnmt_model.training.evaluator import Evaluator
-from mnmt_model.training.gradient_step import GradientStep, StepLosses
-from mnmt_model.training.guards import EarlyStopping, StepGuard
-from mnmt_model.training.log import StepResult, TrainingLog
-from mnmt_model.training.parallel import average_expert_gradients, expert_ranks, make_trainable
-from mnmt_model.training.watcher import TensorBoard, Watcher
-from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.translation_model import TranslationModel
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+class Gradients(Protocol):
+    """Computes the gradients of the models of one run, or of several as one program."""
+
+    def __call__(self, step: int) -> Sequence[StepLosses]:
+        """Compute the gradients of `step`, counted from 1, of every run, and return their losses."""
+        ...
 
 
 class Trainer:
-    """Trains a run from the step that it has reached.
+    """Trains runs to their ends, each from the step that it has reached.
 
     Args:
-        run: The run.
-        folder: The run's folder.
-        data: The prepared data.
-        world: The processes that train the run together; each has a trainer.
-        watchers: Are called while the run is trained.
-
-    Raises:
-        RunError: If the checkpoints or the initial weights are of another model, or batches have fewer pairs
-            than the processes have parts.
+        runs: The runs; several of them have the same number of steps.
+        gradients: Computes the gradients of their models.
     """
 
-    def __init__(
-        self,
-        run: RunConfig,
-        folder: Path,
-        data: PreparedData,
-        world: World,
-        watchers: Sequence[Watcher] = (),
-    ) -> None:
-        self.run, self.folder, self.data, self.world, self.watchers = run, folder, data, world, watchers
-        self._started = time.monotonic()
-        self.config = run.train
-        dtype = PRECISIONS[self.config.precision]
-        ranks = expert_ranks(run.model, self.config, world)
-        self.model = build_model(
-            run.model, data.vocab.size, dropout=self.config.dropout, dtype=dtype, ranks=ranks
-        )
-        initialise(self.model, run.seed)
-        trainable = make_trainable(self.model, self.config, world)
-        self.optimizer = make_optimizer(self.model, self.config)
-        self.stream = self._open_stream()
-        self.gradient_step = GradientStep(trainable, self.config, self.stream, world, seed=run.seed)
-        self.guard = StepGuard(skip_above=self.config.skip_above, max_skipped=self.config.max_skipped)
-        self.early_stopping = EarlyStopping(self.config.early_stopping)
-        self.evaluator = Evaluator(run, folder, data, self.model, world)
-        self.progress = self._restore_or_start()
-        if world.size > 1:
-            self.gradient_step.fix_buckets()
-        self.log = TrainingLog(
-            folder / METRICS,
-            device=world.device,
-            dtype=dtype,
-            num_devices=world.size,
-            tasks=self.stream.tasks,
-            rank=world.rank,
-        )
-        if "log" in self.progress.extras:
-            self.log.restore(self.progress.extras["log"])
-        if self.config.tensorboard and world.is_first:
-            self.watchers = (*watchers, TensorBoard(folder, step=self.progress.step))
+    def __init__(self, runs: Sequence[RunState], gradients: Gradients) -> None:
+        self.runs, self.gradients = runs, gradients
 
-    def train(self) -> str | None:
-        """Train the remaining steps, and return why training stopped early, if it did."""
-        self.model.train()
-        while not self._is_over():
-            self._train_step()
-            step = self.progress.step
-            if step % self.config.log_every == 0 or step == self.config.steps:
-                self._write_line()
-            self._evaluate_and_save(step)
-            for watcher in self.watchers:
-                watcher.step(step)
-        stopped = self._why_stopped()
-        if stopped is not None and self.progress.step % self.config.log_every:
-            self._write_line()
-        return stopped
+    def train(self) -> None:
+        """Take the remaining steps."""
+        for run in self.runs:
+            run.model.train()
+        while remaining := [run for run in self.runs if not run.is_over]:
+            step = min(run.progress.step for run in remaining) + 1
+            losses = self.gradients(step)
+            for run, run_losses in zip(self.runs, losses, strict=True):
+                if run in remaining and run.progress.step == step - 1:
+                    run.take_step(run_losses)
 
     def close(self) -> None:
-        """Tell the watchers that training has ended."""
-        for watcher in self.watchers:
-            watcher.close()
-
-    def _write_line(self) -> None:
-        line = self.log.write(self.progress.tokens, reduce=self.world.sum)
-        for watcher in self.watchers:
-            watcher.log(line)
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of training so far, interruptions and the work that they undid left out."""
-        return self._seconds_before + time.monotonic() - self._started
-
-    def _open_stream(self) -> BatchStream:
-        config, parts = self.config, self.world.size * self.config.accumulation
-        stream = open_stream(
-            self.data,
-            Mixture(dict(self.run.mixture)),
-            config.mixing,
-            batch_tokens=config.batch_tokens,
-            seed=self.run.seed,
-        )
-        if (pairs := stream.sampler.batch_pairs(0)) < parts:
-            raise RunError(
-                f"`batch_tokens` ({config.batch_tokens}) makes batches of {pairs} pairs, too few for "
-                f"{self.world.size} processes × `accumulation` {config.accumulation}; "
-                f"it must be at least {config.batch_tokens * parts // pairs + 1}"
-            )
-        return stream
-
-    def _restore_or_start(self) -> Progress:
-        progress = restore_newest(self.folder / CHECKPOINTS, self.model, self.optimizer)
-        if progress is None:
-            if self.config.initial is not None:
-                initialise_from(self.model, Path(self.config.initial), self.data)
-            progress = Progress(step=0, tokens=0, flops=0, stream=self.stream.state())
-        else:
-            self.stream.restore(progress.stream)
-            self.guard.restore(progress.extras["guard"])
-            self.early_stopping.restore(progress.extras["stopping"])
-        self._seconds_before = float(progress.extras.get("seconds", 0.0))
-        on_first_rank(lambda: drop_lines_after(self.folder, progress.step))
-        return progress
-
-    def _is_over(self) -> bool:
-        return self.progress.step >= self.config.steps or self.early_stopping.is_due
-
-    def _why_stopped(self) -> str | None:
-        stopping = self.early_stopping
-        if not stopping.is_due or self.progress.step >= self.config.steps:
-            return None
-        return f"no lower dev loss than {stopping.best:.4f} in {stopping.since} evaluations"
-
-    def _train_step(self) -> None:
-        step = self.progress.step + 1
-        # Dropout is a function of (seed, step, process), so a resumed run needs no generator state.
-        torch.manual_seed((self.run.seed * 1_000_003 + step) * 65_537 + self.world.rank)
-        rate = learning_rate(self.config, step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        losses = self.gradient_step(step - 1)
-        average_expert_gradients(self.model, self.world)
-        norm = clip_gradients(self.model, self.config.clip_norm)
-        accepted = self.guard.accepts(float(norm), step=step)
-        if accepted:
-            self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self._advance(losses, rate, float(norm), skipped=not accepted)
-
-    def _advance(self, losses: StepLosses, rate: float, norm: float, *, skipped: bool) -> None:
-        src_tokens, tgt_tokens = losses.src_tokens, losses.tgt_tokens
-        flops = training_flops(
-            self.run.model, self.model.vocab_size, src_tokens=src_tokens, tgt_tokens=tgt_tokens
-        )
-        self.progress = replace(
-            self.progress,
-            step=self.progress.step + 1,
-            tokens=self.progress.tokens + src_tokens + tgt_tokens,
-            flops=self.progress.flops + flops,
-        )
-        self.log.add(
-            StepResult(
-                step=self.progress.step,
-                losses=losses,
-                flops=flops,
-                grad_norm=norm,
-                lr=rate,
-                skipped=skipped,
-            )
-        )
-
-    def _evaluate_and_save(self, step: int) -> None:
-        config, over = self.config, self._is_over
-        evaluates = _is_due(step, config.eval_every)
-        tests = _is_due(step, config.test_every)
-        saves = _is_due(step, config.checkpoint_every) or (evaluates and bool(config.keep_best))
-        if not (evaluates or tests or saves or over()):
-            return
-        with self.log.pause():
-            dev_loss = self._evaluate_dev() if evaluates or over() else None
-            if tests or over():
-                self.evaluator.test(self.progress, self.watchers)
-            if saves or over():
-                self._save(dev_loss)
-
-    def _evaluate_dev(self) -> float:
-        dev_loss = self.evaluator.dev_loss(self.progress, self.watchers)
-        self.early_stopping.update(dev_loss)
-        return dev_loss
-
-    def _save(self, dev_loss: float | None) -> None:
-        self.progress = replace(
-            self.progress,
-            stream={**self.stream.state(), "step": self.progress.step},
-            dev_loss=dev_loss,
-            extras={
-                "guard": self.guard.state(),
-                "stopping": self.early_stopping.state(),
-                "log": self.log.state(reduce=self.world.sum),
-                "seconds": self.seconds,
-            },
-        )
-        save(
-            self.folder / CHECKPOINTS,
-            self.model,
-            self.optimizer,
-            self.progress,
-            keep=self.config.keep_checkpoints,
-            keep_best=self.config.keep_best,
-        )
-
-
-def _is_due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0
-
-
-def initialise_from(model: TranslationModel, path: Path, data: PreparedData) -> None:
-    """Give `model` the weights of another run, in place.
-
-    Args:
-        model: A model with the same config as that run's.
-        path: Folder of the run, for its newest checkpoint, or of one of its checkpoints.
-        data: The data that the model will be trained on.
-
-    Raises:
-        RunError: If there is no checkpoint, or its run has another config or another vocabulary.
-    """
-    saved = newest(path)
-    run = saved.parent.parent
-    _check_config(model.config, run)
-    check_vocabulary(run, data)
-    load_model(saved, model)
-
-
-def _check_config(config: ModelConfig, run: Path) -> None:
-    saved = asdict(read_run(run).model.resolved())
-    changes = {name: value for name, value in asdict(config.resolved()).items() if saved[name] != value}
-    if changes:
-        name, value = next(iter(changes.items()))
-        needed = ", ".join(f"{name} = {saved[name]}" for name in changes)
-        raise RunError(f"{run}: is of another `{name}` than {value}; to start from it a model needs {needed}")
+        """Tell the watchers of all runs that training has ended."""
+        for run in self.runs:
+            run.close()

@@ -1,0 +1,69 @@
+"""One model's steps of training, computed by one process or by several together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from mnmt_data.store import PreparedData
+from mnmt_model.distributed.world import World
+from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.training.gradient_step import GradientStep, StepLosses
+from mnmt_model.training.parallel import average_expert_gradients, expert_ranks, make_trainable
+from mnmt_model.training.run_state import RunState
+from mnmt_model.training.trainer import Trainer
+from mnmt_model.training.watcher import Watcher
+from mnmt_model.transformer.build import build_model, initialise
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def single_trainer(
+    run: RunConfig, folder: Path, data: PreparedData, world: World, watchers: Sequence[Watcher] = ()
+) -> Trainer:
+    """Return what trains a run from the step that it has reached.
+
+    Args:
+        run: The run.
+        folder: The run's folder.
+        data: The prepared data.
+        world: The processes that train the run together; each has a trainer.
+        watchers: Are called while the run is trained.
+
+    Raises:
+        RunError: If the checkpoints or the initial weights are of another model, or batches have fewer pairs
+            than the processes have parts.
+    """
+    ranks = expert_ranks(run.model, run.train, world)
+    dtype = PRECISIONS[run.train.precision]
+    model = build_model(run.model, data.vocab.size, dropout=run.train.dropout, dtype=dtype, ranks=ranks)
+    initialise(model, run.seed)
+    trainable = make_trainable(model, run.train, world)
+    state = RunState(run, folder, data, world, model, watchers)
+    gradient_step = GradientStep(trainable, run.train, state.stream, world, seed=run.seed)
+    if world.size > 1:
+        gradient_step.fix_buckets()
+    return Trainer([state], SingleModel(state, gradient_step))
+
+
+class SingleModel:
+    """Computes the gradients of one run's model.
+
+    Args:
+        run: The run.
+        gradient_step: Computes this process's share of them.
+    """
+
+    def __init__(self, run: RunState, gradient_step: GradientStep) -> None:
+        self.run, self.gradient_step = run, gradient_step
+
+    def __call__(self, step: int) -> Sequence[StepLosses]:
+        """Compute the gradients of `step`, counted from 1."""
+        world = self.run.world
+        # Dropout is a function of (seed, step, process), so a resumed run needs no generator state.
+        torch.manual_seed((self.run.run.seed * 1_000_003 + step) * 65_537 + world.rank)
+        losses = self.gradient_step(step - 1)
+        average_expert_gradients(self.run.model, world)
+        return [losses]
