@@ -291,7 +291,11 @@ def run_pytest(
     folder_of_pytest: str = "",
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Run pytest and leave its report where .ci/check_reports.py looks for it."""
+    """Run pytest and leave its report where .ci/check_reports.py looks for it.
+
+    A test that hangs ends the session after ten minutes, and every thread's stack is printed.
+    """
+    hangs = ("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true")
     written = ("--junit-xml", str(ROOT / f".nox/reports/{report}.xml"), "-o", "junit_family=xunit1")
-    pytest = (f"{folder_of_pytest}pytest", f"--rootdir={ROOT}", *written, *arguments, *session.posargs)
+    pytest = (f"{folder_of_pytest}pytest", f"--rootdir={ROOT}", *hangs, *written, *arguments, *session.posargs)
     session.run(*pytest, external=bool(folder_of_pytest), env=env)
