@@ -70,9 +70,11 @@ checkpoint_every = 250
 sizes = ["d96"]
 mixtures = [{{ en-de = 1.0 }}]
 """
-FROM_SCRATCH = (
-    "steps = {steps}\nlearning_rate = 0.05\nwarmup_steps = 200\ncooldown_steps = {cooldown}\ndropout = 0.1"
-)
+FROM_SCRATCH = """steps = {steps}
+learning_rate = 0.05
+warmup_steps = {warmup}
+cooldown_steps = {cooldown}
+dropout = 0.1"""
 TUNING = 'steps = {steps}\nlearning_rate = 0.01\ninitial = "{initial}"'
 SELECTION = "[train.mixing.selection]\nkeep = {keep}\nhalf_life = {half_life}"
 
@@ -219,7 +221,9 @@ def train_arm(experiment: Experiment, data: PreparedData, arm: Arm) -> dict[str,
         path.parent.mkdir(exist_ok=True)
         np.save(path, arm.order)
         selection = SELECTION.format(keep=arm.keep, half_life=arm.half_life)
-    train = FROM_SCRATCH.format(steps=experiment.steps, cooldown=experiment.steps // 4)
+    train = FROM_SCRATCH.format(
+        steps=experiment.steps, warmup=min(200, experiment.steps // 4), cooldown=experiment.steps // 4
+    )
     train_study(write_study(folder, corpus=folder / "corpus", train=train, selection=selection), folder)
     return losses(folder / "runs" / RUN)
 

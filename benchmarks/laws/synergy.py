@@ -82,7 +82,7 @@ def write_study(share: float, results: Path, steps: int, sentences: int) -> Path
         'name = "synergy"': f'name = "{name}"',
         "shared_lexicon = 0.5": f"shared_lexicon = {share}",
         "\nsteps = 1600": f"\nsteps = {steps}",
-        "warmup_steps = 100": f"warmup_steps = {min(100, steps)}",
+        "warmup_steps = 100": f"warmup_steps = {min(100, steps // 4)}",
         "cooldown_steps = 800": f"cooldown_steps = {steps // 2}",
         "train_sentences = 420_000": f"train_sentences = {sentences}",
     }

@@ -93,7 +93,7 @@ def main(
         steps=steps,
         batch_tokens=batch_tokens,
         learning_rate=0.03,
-        warmup_steps=min(100, steps),
+        warmup_steps=min(100, steps // 3),
         cooldown_steps=steps // 3,
         clip_norm=1.0,
         dropout=0.1,

@@ -9,10 +9,16 @@ from mnmt_model import TrainConfig
     ("field", "value", "message"),
     [
         ("steps", 0, "`steps` must be at least 1, but is 0."),
-        ("learning_rate", 0.0, "`learning_rate` must be above 0, but is 0.0."),
+        ("learning_rate", 0.0, "`learning_rate` must be finite and above 0, but is 0.0."),
+        ("learning_rate", math.nan, "`learning_rate` must be finite and above 0, but is nan."),
+        ("learning_rate", math.inf, "`learning_rate` must be finite and above 0, but is inf."),
+        ("clip_norm", math.nan, "`clip_norm` must be finite, but is nan."),
+        ("weight_decay", math.inf, "`weight_decay` must be finite, but is inf."),
+        ("label_smoothing", math.nan, r"`label_smoothing` must be in \[0, 1\), but is nan."),
+        ("warmup_steps", 1001, r"`warmup_steps` must be at most `steps` \(1000\), but is 1001."),
         ("dropout", 1.0, r"`dropout` must be in \[0, 1\), but is 1.0."),
-        ("skip_above", 0.5, "`skip_above` must be 0 or above 1, but is 0.5."),
-        ("skip_above", math.nan, "`skip_above` must be 0 or above 1, but is nan."),
+        ("skip_above", 0.5, "`skip_above` must be 0, or finite and above 1, but is 0.5."),
+        ("skip_above", math.nan, "`skip_above` must be 0, or finite and above 1, but is nan."),
         ("max_skipped", -1, "`max_skipped` must be at least 0, but is -1."),
         ("cooldown_steps", 2000, r"`cooldown_steps` must be at most `steps` \(1000\), but is 2000."),
     ],
@@ -20,3 +26,9 @@ from mnmt_model import TrainConfig
 def test_impossible_values_are_refused(field: str, value: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         TrainConfig(**{field: value})
+
+
+def test_warm_up_and_cool_down_must_not_overlap() -> None:
+    message = r"`warmup_steps` \(60\) and `cooldown_steps` \(60\) must be together at most `steps` \(100\)"
+    with pytest.raises(ValueError, match=message):
+        TrainConfig(steps=100, warmup_steps=60, cooldown_steps=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -122,21 +123,29 @@ class TrainConfig:
         for name in ("dropout", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be in [0, 1), but is {getattr(self, name)}.")
-        if self.skip_above != 0 and not self.skip_above > 1:
-            raise ValueError(f"`skip_above` must be 0 or above 1, but is {self.skip_above}.")
+        if self.skip_above != 0 and not 1 < self.skip_above < math.inf:
+            raise ValueError(f"`skip_above` must be 0, or finite and above 1, but is {self.skip_above}.")
         self._check_rate()
         if (self.early_stopping or self.keep_best) and not self.eval_every:
             raise ValueError("`early_stopping` and `keep_best` need `eval_every`, but that is 0.")
 
     def _check_rate(self) -> None:
-        if self.learning_rate <= 0:
-            raise ValueError(f"`learning_rate` must be above 0, but is {self.learning_rate}.")
-        if self.cooldown_steps > self.steps:
+        if not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"`learning_rate` must be finite and above 0, but is {self.learning_rate}.")
+        for name in ("warmup_steps", "cooldown_steps"):
+            if getattr(self, name) > self.steps:
+                raise ValueError(
+                    f"`{name}` must be at most `steps` ({self.steps}), but is {getattr(self, name)}."
+                )
+        if self.warmup_steps + self.cooldown_steps > self.steps:
             raise ValueError(
-                f"`cooldown_steps` must be at most `steps` ({self.steps}), but is {self.cooldown_steps}."
+                f"`warmup_steps` ({self.warmup_steps}) and `cooldown_steps` ({self.cooldown_steps}) must be "
+                f"together at most `steps` ({self.steps}), or the rate never reaches its peak."
             )
 
 
 def _require(name: str, value: float, *, at_least: int) -> None:
+    if not math.isfinite(value):
+        raise ValueError(f"`{name}` must be finite, but is {value}.")
     if value < at_least:
         raise ValueError(f"`{name}` must be at least {at_least}, but is {value}.")

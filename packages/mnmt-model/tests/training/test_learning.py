@@ -73,7 +73,7 @@ def test_a_hundred_pairs_are_learnt_by_heart(
 
 
 def test_directions_that_were_never_trained_are_measured(runs: list[RunConfig], tmp_path: Path) -> None:
-    many_to_many = dataclasses.replace(runs[1].train, steps=10, cooldown_steps=0)
+    many_to_many = dataclasses.replace(runs[1].train, steps=10, warmup_steps=0, cooldown_steps=0)
     train(dataclasses.replace(runs[1], train=many_to_many), tmp_path / "run")
     evaluated = {(e.task, e.testset) for e in read_evals(tmp_path / "run")}
     assert {("aa-bb", "dev"), ("aa-bb", "test"), ("bb-xx", "test")} <= evaluated

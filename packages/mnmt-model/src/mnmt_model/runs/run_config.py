@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -16,6 +17,22 @@ from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.runs.run_record import Role, RunRecord, utc_now
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
+
+RESERVED = {"CON", "PRN", "AUX", "NUL", *(port + number for port in ("COM", "LPT") for number in "123456789")}
+"""Names that Windows gives to devices, alone or before a dot."""
+
+
+def check_folder_name(name: str) -> None:
+    """Check that a name is one of a folder, on any system, and cannot lead elsewhere.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    plain = re.fullmatch(r"\w[\w.+-]*", name) and not name.endswith(".")
+    if not plain or name.split(".")[0].upper() in RESERVED:
+        raise ValueError(
+            f"A folder must have a plain name of letters, digits, `_`, `-`, `+`, `.`, but one has {name!r}."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +53,9 @@ class RunConfig:
     """Seed of the initial weights, the dropout and the order of the data."""
     data: Path
     """Folder of the prepared data."""
+
+    def __post_init__(self) -> None:
+        check_folder_name(self.name)
 
 
 def new_record(run: RunConfig, folder: Path, *, vocab_size: int, data: PreparedData | None) -> RunRecord:

@@ -12,7 +12,7 @@ from mnmt_data.stream import Mixture
 from mnmt_data.study import StructureError, StudyFile, structure
 from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import preset
-from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.runs.run_config import RunConfig, check_folder_name
 from mnmt_model.runs.run_record import Role
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
@@ -44,19 +44,27 @@ class SweepConfig:
     """Every run is trained once for each seed."""
 
     def __post_init__(self) -> None:
+        for name in self.sizes:
+            check_folder_name(name)
         for _, grid in self.grids():
             for name in grid.sizes:
                 if name not in self.sizes:
                     raise ValueError(f"`sizes` has no {name!r}; it has {', '.join(self.sizes)}")
             for mixture in grid.mixtures:
-                if set(mixture) != {TEMPERATURE}:
-                    Mixture(mixture)
+                _check_mixture(mixture)
 
     def grids(self) -> Iterator[tuple[Role, Grid]]:
         """Yield the grids with their roles."""
         yield "fit", self.fit
         for grid in self.held_out:
             yield "held-out", grid
+
+
+def _check_mixture(mixture: Mapping[str, float]) -> None:
+    if set(mixture) != {TEMPERATURE}:
+        Mixture(mixture)
+    elif not mixture[TEMPERATURE] > 0:
+        raise ValueError(f"`{TEMPERATURE}` must be above 0, but is {mixture[TEMPERATURE]}.")
 
 
 def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
