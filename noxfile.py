@@ -297,5 +297,12 @@ def run_pytest(
     """
     hangs = ("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true")
     written = ("--junit-xml", str(ROOT / f".nox/reports/{report}.xml"), "-o", "junit_family=xunit1")
-    pytest = (f"{folder_of_pytest}pytest", f"--rootdir={ROOT}", *hangs, *written, *arguments, *session.posargs)
+    pytest = (
+        f"{folder_of_pytest}pytest",
+        f"--rootdir={ROOT}",
+        *hangs,
+        *written,
+        *arguments,
+        *session.posargs,
+    )
     session.run(*pytest, external=bool(folder_of_pytest), env=env)
