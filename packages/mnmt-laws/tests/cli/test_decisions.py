@@ -99,7 +99,7 @@ def test_a_budget_is_shared_between_size_and_length(run: Run, csv: Path, tmp_pat
     assert 6 * answer["size"] * answer["tokens"] == pytest.approx(1e13)
     assert "training length: " in run(*command)[1]
     command = ("recommend", tmp_path / "lengths.csv", "--targets", "en-de:1,en-zh:1", "--refits", 0)
-    assert json.loads(run(*command, "--json")[1])["law"] == "length-full"
+    assert json.loads(run(*command, "--json")[1])["law"] == "share-tied"
 
 
 def test_no_figure_shows_a_frontier_of_three_sources(run: Run, tmp_path: Path) -> None:
@@ -114,3 +114,16 @@ def test_no_figure_shows_a_frontier_of_three_sources(run: Run, tmp_path: Path) -
     status, _, err = run(*command, "--figure", tmp_path / "frontier.svg")
     assert status == 2
     assert "drawn of mixtures of two sources, but the simplex-capacity law has 3 (a, b, c)" in err
+
+
+def test_models_of_one_mixture_cannot_say_what_another_would_do(run: Run, tmp_path: Path) -> None:
+    sizes = (1e4, 1e5, 1e6)
+    rows = [
+        {"task": task, "size": size, "weight": 0.5, "value": 1 + size**-0.3}
+        for task in "ab"
+        for size in sizes
+    ]
+    pd.DataFrame(rows).assign(metric="loss").to_csv(tmp_path / "runs.csv", index=False)
+    status, _, err = run("recommend", tmp_path / "runs.csv", "--size", "1e5")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "all models here have one mixture" in err

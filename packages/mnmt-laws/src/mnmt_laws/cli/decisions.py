@@ -11,6 +11,7 @@ import pandas as pd
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from mnmt_laws.answers.comparison.preferred_law import is_mixed, usual_law
 from mnmt_laws.answers.comparison.rivals import lengths_vary
 from mnmt_laws.answers.design.next_runs import design as design_runs
 from mnmt_laws.answers.design.study_toml import runs_of, studies_of
@@ -67,7 +68,7 @@ def frontier(
         size: The number of parameters N; any size.
         tokens: The training length D, target tokens of all tasks, for laws that know it.
         law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens`
-            `length-full`; for more than two sources `simplex-capacity` and `simplex-share`.
+            `share-tied`; `simplex-capacity` and `simplex-share` where a weight occurs in several mixtures.
         table: What is analysed.
         fitting: How it is fitted.
         figure: Draw the frontier of two tasks to this `.svg`, `.png`, `.pdf` or `.html` file.
@@ -141,8 +142,8 @@ def recommend(
         least_weight: The smallest weight that a task may get.
         flops_per_token_parameter: What a run costs, by default 6: C = 6 N D.
         law: How losses depend on size, length and mixture. By default `capacity`, or with `--tokens` or
-            `--budget`, or for targets alone where lengths vary, `length-full`; for more than two sources
-            `simplex-capacity` and `simplex-share`.
+            `--budget`, or for targets alone where lengths vary, `share-tied`; `simplex-capacity` and
+            `simplex-share` where a weight occurs in several mixtures.
         toml: Print the TOML of a study that trains the answer, and nothing else.
         study: The study file whose sections and sizes the TOML takes over.
         table: What is analysed.
@@ -208,11 +209,13 @@ def _check_rate(rate: float | None, *, computes: bool) -> None:
 
 
 def _law_of(observations: Observations, law: LawName | None, *, length: bool) -> LawName:
-    """Return the law that was named, or the one that suits the question and the number of sources."""
-    name = law or _default_law(observations, length=length)
+    """Return the law that was named, or the one that suits the question and the table."""
+    if law is None and len(observations.tasks) > 1 and not is_mixed(observations):
+        raise TableError("all models here have one mixture; others cannot be predicted without runs of them.")
+    name = law or usual_law(observations, length=length)
     if not LAWS[name].knows_mixture:
         raise TableError(
-            f"--law {name}: predicts no other mixtures than those trained; choose capacity, length-full, "
+            f"--law {name}: predicts no other mixtures than those trained; choose capacity, share-tied, "
             "simplex-share or another law of mixtures."
         )
     return name
@@ -225,16 +228,6 @@ def _check_model(law: LawName, *, size: float | None, tokens: float | None) -> N
             raise TableError(f"give --{name}: the {law} law predicts from it.")
         if value is not None and name not in LAWS[law].predictors:
             raise TableError(f"leave out --{name}: the {law} law does not know it.")
-
-
-def _default_law(observations: Observations, *, length: bool) -> LawName:
-    try:
-        many = bool(observations.mixtures.gt(0).any().sum() > 2)
-    except TableError:  # without mixtures only the task's own weight is known
-        many = False
-    if length:
-        return "simplex-share" if many else "length-full"
-    return "simplex-capacity" if many else "capacity"
 
 
 def _print_back_tests(fitted: LawFit, *, size: float | None, tokens: float | None) -> None:
@@ -325,7 +318,8 @@ def design(
         flops_per_token_parameter: The same for each parameter and token, for laws that know the length.
         per: Compare runs by the certainty they add for their `cost`, or for each `run` whatever it costs.
         law: How losses depend on size, length and mixture. By default `capacity`, or where the quantity names
-            tokens `length-full`; for more than two sources `simplex-capacity` and `simplex-share`.
+            tokens `share-tied`; `simplex-capacity` and `simplex-share` where a weight occurs in several
+            mixtures.
         table: What is analysed.
         fitting: How it is fitted.
         out: Write the study that trains these runs to this `.toml` file; what one grid of sizes × mixtures

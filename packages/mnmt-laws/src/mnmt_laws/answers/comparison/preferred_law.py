@@ -6,7 +6,7 @@ from mnmt_laws.answers.comparison.contest import Comparison
 from mnmt_laws.answers.comparison.rivals import lengths_vary
 from mnmt_laws.answers.comparison.verdict import pool
 from mnmt_laws.fitting.fit import differ_at_same_weight
-from mnmt_laws.laws import LAWS
+from mnmt_laws.laws import LAWS, LawName
 from mnmt_laws.laws.law import Law
 from mnmt_laws.tables.observations import Observations
 
@@ -21,25 +21,31 @@ def preferred_law(observations: Observations, comparison: Comparison | None = No
     if comparison is not None:
         ranking = pool(comparison.table, comparison.errors)
         laws = [comparison.fits[str(law)].law for law in ranking.index]
-        usable = [law for law in laws if law.knows_mixture or not _mixed(observations)]
+        usable = [law for law in laws if law.knows_mixture or not is_mixed(observations)]
         if usable:
             return usable[0]
-    return LAWS[_usual(observations)]
+    return LAWS[usual_law(observations)]
 
 
-def _mixed(observations: Observations) -> bool:
+def is_mixed(observations: Observations) -> bool:
     """Return whether models of several mixtures were trained."""
     rows = observations.rows_to_fit(zero_shot=True)
     return rows["weight"].nunique() > 1 or rows["mixture"].nunique() > 1
 
 
-def _usual(observations: Observations) -> str:
+def usual_law(observations: Observations, *, length: bool | None = None) -> LawName:
+    """Return the name of the law that suits a table of this kind, whatever its losses.
+
+    Args:
+        observations: What the law will be fitted to.
+        length: Whether the law should know the training length; by default where lengths vary.
+    """
     rows = observations.rows_to_fit(zero_shot=True)
-    longer = lengths_vary(observations.fit)
+    longer = lengths_vary(observations.fit) if length is None else length
     if rows["weight"].eq(0).all():
         return "transfer-share" if longer else "transfer-capacity"
     trained = rows[rows["weight"] > 0]
-    if not _mixed(observations):
+    if not is_mixed(observations):
         return "chinchilla" if longer else "power"
     whole = any(
         differ_at_same_weight(task_rows, observations, str(task))
