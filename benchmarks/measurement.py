@@ -162,5 +162,11 @@ def write_report(out: Path | None, what: str, figures: Mapping[str, object], des
     """Write figures as JSON with their description; without a file, do nothing."""
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        report = {"what": what, **figures, **description}
-        out.write_text(json.dumps(report, indent=1, default=str) + "\n", encoding="utf-8")
+        report = json.loads(
+            json.dumps({"what": what, **figures, **description}, default=str), parse_constant=_null
+        )
+        out.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _null(constant: str) -> None:
+    """Stand for NaN and the infinities, which JSON cannot express."""

@@ -1,6 +1,6 @@
 """How often `compare` decides, and how often for the wrong law, on tables simulated from each rival.
 
-Claim: of tables made by one of the rival laws, about one in twenty is decided for another. No peer: the
+Claim: of tables made by one of the rival laws, at most one in ten is decided for another. No peer: the
 truth is known. Cited in docs/laws/uncertainty.md.
 
 Tables have two tasks whose errors in one run correlate as stated, 5 sizes and 5 weights. In each, the mixture
