@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import os
 import socket
@@ -21,6 +20,9 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["pytest", "mnmt_model.training.run", "torch.distributed.fsdp"])
 PATIENCE_SECONDS = 20
 """How long processes may outlive the failure of another."""
+
+LIMIT_SECONDS = 300
+"""How long processes may take in all."""
 
 
 def run_ranks(size: int, work: Callable[..., None], *args: Any, logs: Path) -> list[int]:
@@ -51,16 +53,17 @@ def run_ranks(size: int, work: Callable[..., None], *args: Any, logs: Path) -> l
 
 
 def _wait(processes: Sequence[BaseProcess]) -> None:
-    """Wait for all processes, and end those that outlive another's failure by far, as torchrun does.
+    """Wait for all processes, and end those that hang or outlive another's failure by far, as torchrun does.
 
     A rank that has lost another may wait for ever: torch holds the interpreter's lock while it destroys the
     group and waits for gloo's thread, and that waits for the lock.
     """
-    deadline = math.inf
+    one_failed = False
+    deadline = time.monotonic() + LIMIT_SECONDS
     while running := [process.sentinel for process in processes if process.is_alive()]:
         wait(running, timeout=1)
-        if deadline == math.inf and any(process.exitcode for process in processes):
-            deadline = time.monotonic() + PATIENCE_SECONDS
+        if not one_failed and any(process.exitcode for process in processes):
+            one_failed, deadline = True, time.monotonic() + PATIENCE_SECONDS
         if time.monotonic() > deadline:
             for process in processes:
                 process.kill()
