@@ -12,7 +12,7 @@ from mnmt_data.stream import BatchStream, Mixture, open_stream
 from mnmt_model.checkpoints import CHECKPOINTS, Progress, restore_newest, save
 from mnmt_model.distributed.world import World, on_first_rank
 from mnmt_model.errors import RunError
-from mnmt_model.optim.optimizer import clip_gradients, learning_rate, make_optimizer
+from mnmt_model.optim.optimizer import learning_rate, make_optimizer
 from mnmt_model.planning.flops import training_flops
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import METRICS, drop_lines_after
@@ -59,6 +59,8 @@ class RunState:
         self.early_stopping = EarlyStopping(self.config.early_stopping)
         self.evaluator = Evaluator(run, folder, data, model, world)
         self.progress = self._restore_or_start()
+        self.error: RunError | None = None
+        """Why the run cannot go on, whereas others that are trained together with it do."""
         self.log = TrainingLog(
             folder / METRICS,
             device=world.device,
@@ -74,26 +76,29 @@ class RunState:
 
     @property
     def is_over(self) -> bool:
-        """Whether no step is left, or early stopping ends the run."""
-        return self.progress.step >= self.config.steps or self.early_stopping.is_due
+        """Whether no step is left, early stopping ends the run, or it has failed."""
+        return self.error is not None or self.progress.step >= self.config.steps or self.early_stopping.is_due
 
     @property
     def seconds(self) -> float:
         """Seconds of training so far, interruptions and the work that they undid left out."""
         return self._seconds_before + time.monotonic() - self._started
 
-    def take_step(self, losses: StepLosses) -> None:
-        """Update the weights along the gradients of the next step, and do all that is due after it."""
+    def accepts(self, norm: float) -> bool:
+        """Return whether the next step, whose gradient has this norm, should update the weights.
+
+        Raises:
+            RunError: If too many steps in a row should not.
+        """
         step = self.progress.step + 1
-        rate = learning_rate(self.config, step)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        norm = clip_gradients(self.model, self.config.clip_norm)
-        accepted = self.guard.accepts(float(norm), step=step)
-        if accepted:
-            self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self._advance(losses, rate, float(norm), skipped=not accepted)
+            group["lr"] = learning_rate(self.config, step)
+        return self.guard.accepts(norm, step=step)
+
+    def advance(self, losses: StepLosses, norm: float, *, skipped: bool) -> None:
+        """Count the next step as done, and do all that is due after it."""
+        step = self.progress.step + 1
+        self._add(losses, norm, skipped=skipped)
         if step % self.config.log_every == 0 or step == self.config.steps:
             self._write_line()
         self._evaluate_and_save(step)
@@ -145,7 +150,7 @@ class RunState:
         on_first_rank(lambda: drop_lines_after(self.folder, progress.step))
         return progress
 
-    def _advance(self, losses: StepLosses, rate: float, norm: float, *, skipped: bool) -> None:
+    def _add(self, losses: StepLosses, norm: float, *, skipped: bool) -> None:
         src_tokens, tgt_tokens = losses.src_tokens, losses.tgt_tokens
         flops = training_flops(
             self.run.model, self.model.vocab_size, src_tokens=src_tokens, tgt_tokens=tgt_tokens
@@ -162,7 +167,7 @@ class RunState:
                 losses=losses,
                 flops=flops,
                 grad_norm=norm,
-                lr=rate,
+                lr=self.optimizer.param_groups[0]["lr"],
                 skipped=skipped,
             )
         )

@@ -9,6 +9,7 @@ import torch
 
 from mnmt_data.store import PreparedData
 from mnmt_model.distributed.world import World
+from mnmt_model.optim.optimizer import clip_gradients
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
 from mnmt_model.training.parallel import average_expert_gradients, expert_ranks, make_trainable
@@ -49,17 +50,17 @@ def single_trainer(
 
 
 class SingleModel:
-    """Computes the gradients of one run's model.
+    """Computes the steps of one run's model.
 
     Args:
         run: The run.
-        gradient_step: Computes this process's share of them.
+        gradient_step: Computes this process's share of the gradients.
     """
 
     def __init__(self, run: RunState, gradient_step: GradientStep) -> None:
         self.run, self.gradient_step = run, gradient_step
 
-    def __call__(self, step: int) -> Sequence[StepLosses]:
+    def gradients(self, step: int) -> Sequence[StepLosses]:
         """Compute the gradients of `step`, counted from 1."""
         world = self.run.world
         # Dropout is a function of (seed, step, process), so a resumed run needs no generator state.
@@ -67,3 +68,14 @@ class SingleModel:
         losses = self.gradient_step(step - 1)
         average_expert_gradients(self.run.model, world)
         return [losses]
+
+    def clip(self) -> Sequence[float]:
+        """Clip the gradients, and return their norm before."""
+        return [float(clip_gradients(self.run.model, self.run.config.clip_norm))]
+
+    def update(self, accepted: Sequence[bool]) -> None:
+        """Update the weights if the step is accepted, and drop the gradients."""
+        optimizer = self.run.optimizer
+        if accepted[0]:
+            optimizer.step()
+        optimizer.zero_grad(set_to_none=True)

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from mnmt_model.errors import RunError
 from mnmt_model.training.gradient_step import StepLosses
 from mnmt_model.training.run_state import RunState
 
 
-class Gradients(Protocol):
-    """Computes the gradients of the models of one run, or of several as one program."""
+class Engine(Protocol):
+    """Computes the steps of one run's model, or of several models as one program."""
 
-    def __call__(self, step: int) -> Sequence[StepLosses]:
+    def gradients(self, step: int) -> Sequence[StepLosses]:
         """Compute the gradients of `step`, counted from 1, of every run, and return their losses."""
+        ...
+
+    def clip(self) -> Sequence[float]:
+        """Clip the gradients of every run, and return their norms before."""
+        ...
+
+    def update(self, accepted: Sequence[bool]) -> None:
+        """Update the weights of the runs whose step is accepted, and drop all gradients."""
         ...
 
 
@@ -22,22 +31,55 @@ class Trainer:
 
     Args:
         runs: The runs; several of them have the same number of steps.
-        gradients: Computes the gradients of their models.
+        engine: Computes their steps.
     """
 
-    def __init__(self, runs: Sequence[RunState], gradients: Gradients) -> None:
-        self.runs, self.gradients = runs, gradients
+    def __init__(self, runs: Sequence[RunState], engine: Engine) -> None:
+        self.runs, self.engine = runs, engine
 
     def train(self) -> None:
-        """Take the remaining steps."""
+        """Take the remaining steps.
+
+        Raises:
+            RunError: If a run that is trained alone cannot go on; one of several then has an `error`, and the
+                others go on.
+        """
         for run in self.runs:
             run.model.train()
         while remaining := [run for run in self.runs if not run.is_over]:
-            step = min(run.progress.step for run in remaining) + 1
-            losses = self.gradients(step)
-            for run, run_losses in zip(self.runs, losses, strict=True):
-                if run in remaining and run.progress.step == step - 1:
-                    run.take_step(run_losses)
+            self._step(1 + min(run.progress.step for run in remaining))
+
+    def _step(self, step: int) -> None:
+        """Take a step of the runs that have reached it."""
+        due = [not run.is_over and run.progress.step == step - 1 for run in self.runs]
+        losses = self.engine.gradients(step)
+        norms = self.engine.clip()
+        accepted = [
+            is_due and self._accepts(run, norm)
+            for run, norm, is_due in zip(self.runs, norms, due, strict=True)
+        ]
+        self.engine.update(accepted)
+        for number, run in enumerate(self.runs):
+            if due[number] and run.error is None:
+                self._advance(run, losses[number], norms[number], skipped=not accepted[number])
+
+    def _accepts(self, run: RunState, norm: float) -> bool:
+        try:
+            return run.accepts(norm)
+        except RunError as error:
+            self._give_up(run, error)
+            return False
+
+    def _advance(self, run: RunState, losses: StepLosses, norm: float, *, skipped: bool) -> None:
+        try:
+            run.advance(losses, norm, skipped=skipped)
+        except RunError as error:
+            self._give_up(run, error)
+
+    def _give_up(self, run: RunState, error: RunError) -> None:
+        if len(self.runs) == 1:
+            raise error
+        run.error = error
 
     def close(self) -> None:
         """Tell the watchers of all runs that training has ended."""
