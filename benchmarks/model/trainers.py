@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.model.training_data import TrainingData
-from mnmt_data.stream import Batch
+from mnmt_data.stream import Batch, BatchReader
 from mnmt_model import ModelConfig, TrainConfig, build_model
 from mnmt_model.distributed import World
 from mnmt_model.export import hugging_face_name, t5_config
@@ -87,7 +87,7 @@ class OurTrainer:
         trainable = make_trainable(self.model, self.config, world)
         self.optimizer = make_optimizer(self.model, self.config)
         self.stream = data.stream
-        self.gradient_step = GradientStep(trainable, self.config, data.stream, world, seed=SEED)
+        self.gradient_step = GradientStep(trainable, self.config, BatchReader(data.stream), world, seed=SEED)
         self.model.train()
 
     def step(self, number: int) -> float:

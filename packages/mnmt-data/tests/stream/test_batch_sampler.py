@@ -216,3 +216,21 @@ def test_an_order_of_other_rows_is_refused():
     orders = {"en-de": np.arange(90), "en-it": np.arange(3000)}
     with pytest.raises(ValueError, match=r"`orders` must have every row of en-it \(4000\), but has 3000\."):
         sampler(([1, 1, 1], 1), orders=orders)
+
+
+@settings(max_examples=15)
+@given(phases=phases, steps=st.integers(0, 700))
+def test_epochs_are_the_draws_over_the_rows(phases, steps):
+    batches = sampler(*phases, batch_tokens=2000)
+    epochs = batches.epochs(steps)
+    if not steps:
+        assert set(epochs.values()) == {0.0}
+        return
+    pairs, weights = sum(map(batches.batch_pairs, range(steps))), batches.average_weights(steps)
+    assert epochs == pytest.approx({task: pairs * weights[task][0] / ROWS[task] for task in TASKS})
+
+
+def test_epochs_are_of_the_rows_in_play():
+    every = sampler(((1, 0, 0), 100), batch_tokens=100)
+    half = sampler(((1, 0, 0), 100, 0.5), batch_tokens=100, orders=BEST)
+    assert half.epochs(50)["en-de"] == 2 * every.epochs(50)["en-de"]

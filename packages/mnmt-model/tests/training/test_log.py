@@ -60,10 +60,10 @@ def test_a_line_of_two_steps(tmp_path: Path, clock: Clock) -> None:
     log.add(step_result(1))
     log.add(step_result(2, nats=torch.tensor(40.0), tgt_tokens=14, grad_norm=1.5, lr=0.125))
     clock.now += 4.0
-    log.write(1036)
+    log.write(1036, data_seconds=0.5)
     assert (tmp_path / "metrics.jsonl").read_text() == (
         '{"step": 2, "tokens": 1036, "loss": 2.5, "objective": 2.5, "lr": 0.125, "grad_norm": 1.5, '
-        '"skipped": 0, "tokens_per_second": 9, "mfu": 0.4, "padding": 0.1}\n'
+        '"skipped": 0, "tokens_per_second": 9, "mfu": 0.4, "data_wait": 0.125, "padding": 0.1}\n'
     )
 
 
@@ -208,13 +208,14 @@ def test_ranks_reduce_one_tensor_and_get_the_same_line_that_one_writes(tmp_path:
 
     def reduce(sums: torch.Tensor) -> torch.Tensor:
         reduced.append(sums.tolist())
-        return torch.tensor([20.0, 60.0])
+        return torch.tensor([20.0, 60.0, 0.5])
 
-    assert main.write(16, reduce=reduce) == other.write(16, reduce=reduce)
-    assert reduced == [[5.0, 30.0], [15.0, 30.0]]
+    lines = [log.write(16, data_seconds=0.25, reduce=reduce) for log in (main, other)]
+    assert lines[0] == lines[1]
+    assert reduced == [[5.0, 30.0, 0.25], [15.0, 30.0, 0.25]]
     assert not (tmp_path / "other.jsonl").exists()
     (line,) = read_json_lines(tmp_path / "metrics.jsonl")
-    assert (line["loss"], line["objective"], line["mfu"]) == (2.0, 6.0, 0.4)
+    assert (line["loss"], line["objective"], line["mfu"], line["data_wait"]) == (2.0, 6.0, 0.4, 0.25)
 
 
 def test_mfu_is_null_where_the_peak_is_not_known(tmp_path: Path, clock: Clock) -> None:

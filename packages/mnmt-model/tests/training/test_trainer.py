@@ -26,7 +26,7 @@ def run(study_file: Path, results: Path) -> RunConfig:
     return run_configs(read_study(study_file), results / "data")[1]
 
 
-TIMED = ("tokens_per_second", "mfu")
+TIMED = ("tokens_per_second", "mfu", "data_wait")
 
 
 class Killed(BaseException):

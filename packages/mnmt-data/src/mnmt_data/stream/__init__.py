@@ -1,6 +1,7 @@
 """Endless training batches from several tasks in exact proportion, and what a run read of them."""
 
 from mnmt_data.stream.batch import Batch, Corpus, Pairs
+from mnmt_data.stream.batch_reader import BatchReader, StepBatch
 from mnmt_data.stream.batch_sampler import BatchSampler
 from mnmt_data.stream.batch_stream import BatchStream, eval_batches
 from mnmt_data.stream.bucketing import batch_by_tokens, check_not_empty, split_evenly
@@ -14,6 +15,7 @@ from mnmt_data.stream.task_sampler import TaskSampler
 __all__ = [
     "WHOLE",
     "Batch",
+    "BatchReader",
     "BatchSampler",
     "BatchStream",
     "Corpus",
@@ -25,6 +27,7 @@ __all__ = [
     "Schedule",
     "SelectionConfig",
     "Share",
+    "StepBatch",
     "TaskSampler",
     "WeightChange",
     "area_under_curve",

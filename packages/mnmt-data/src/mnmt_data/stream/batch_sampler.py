@@ -121,9 +121,23 @@ class BatchSampler:
                 sums[task] = mean + pairs * weight, variance + pairs * weight * (1 - weight)
         return {task: (mean / total, variance / total) for task, (mean, variance) in sums.items()}
 
+    def epochs(self, step: int) -> dict[str, float]:
+        """Return {task: how often, on average, each of its rows in play is drawn before a step}."""
+        epochs = dict.fromkeys(self.schedule.tasks, 0.0)
+        for stretch in self._stretches:
+            pairs = stretch.batch_pairs * max(0, min(step, stretch.end_step) - stretch.first_step)
+            for task, weight in stretch.phase.mixture.weights.items():
+                if weight > 0:
+                    epochs[task] += pairs * weight / stretch.orders[task].size
+        return epochs
+
     def batch_pairs(self, step: int) -> int:
         """Return the number of pairs of a batch, on average over its window."""
         return self._stretches[self.schedule.index(step)].batch_pairs
+
+    def window_batches(self, step: int) -> int:
+        """Return the most batches of a window, in the phase of a step."""
+        return self._stretches[self.schedule.index(step)].window_batches
 
     def _rows(self, stretch: _Stretch, before: Rows, tasks: Rows) -> dict[str, Rows]:
         counts = np.bincount(tasks, minlength=len(self.schedule.tasks))

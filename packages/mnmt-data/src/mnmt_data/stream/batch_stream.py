@@ -108,13 +108,17 @@ class BatchStream:
         The pieces of all ranks together hold the pairs of the batch, each once. Where a batch has fewer pairs
         than there are pieces, the last pieces are empty.
         """
-        window = self._read(step, share)
-        return tuple(window.pairs.batch(rows) for rows in window.pieces[step - window.first_step])
+        parts, _ = self._read(step, share).parts(step)
+        return parts
 
     def tokens(self, step: int, share: Share = WHOLE) -> tuple[int, int]:
         """Return source and target tokens of a whole batch, of which `share` is one rank's part."""
         window = self._read(step, share)
         return window.tokens[step - window.first_step]
+
+    def window(self, step: int, share: Share = WHOLE) -> PrefetchedWindow:
+        """Read a rank's part of the batches that are cut together with that of a step."""
+        return prefetch_window(self.sampler, self._shards, step, share)
 
     def counts(self, step: int) -> dict[str, int]:
         """Return {task: pairs drawn by the batches before `step`}."""
@@ -175,7 +179,7 @@ class BatchStream:
     def _read(self, step: int, share: Share) -> PrefetchedWindow:
         window = self._window
         if window is None or window.share != share or not window.holds(step):
-            window = self._window = prefetch_window(self.sampler, self._shards, step, share)
+            window = self._window = self.window(step, share)
         return window
 
 

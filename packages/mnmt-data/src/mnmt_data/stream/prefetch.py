@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import random_words, stream_key
-from mnmt_data.stream.batch import Corpus, Pairs, RowLocations
+from mnmt_data.stream.batch import Batch, Corpus, Pairs, RowLocations
 from mnmt_data.stream.batch_sampler import BatchSampler, Window
 from mnmt_data.stream.bucketing import split_evenly
 
@@ -80,6 +80,11 @@ class PrefetchedWindow:
     def holds(self, step: int) -> bool:
         """Return whether the batch of a step is in the window."""
         return 0 <= step - self.first_step < len(self.pieces)
+
+    def parts(self, step: int) -> tuple[tuple[Batch, ...], tuple[int, int]]:
+        """Return the pieces of the batch of a step, and source and target tokens of the whole batch."""
+        number = step - self.first_step
+        return tuple(self.pairs.batch(rows) for rows in self.pieces[number]), self.tokens[number]
 
 
 def batch_window(sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int) -> BatchedWindow:

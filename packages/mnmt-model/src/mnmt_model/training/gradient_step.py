@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mnmt_data.stream import Batch, BatchStream, Share
+from mnmt_data.stream import Batch, BatchReader
 from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
@@ -52,22 +52,21 @@ class GradientStep:
     Args:
         model: What `make_trainable` returned.
         config: How the model is trained.
-        stream: The batches.
+        batches: This process's share of each batch.
         world: The processes.
         seed: Seed of the random choices of mixtures of experts.
     """
 
     def __init__(
-        self, model: nn.Module, config: TrainConfig, stream: BatchStream, world: World, *, seed: int
+        self, model: nn.Module, config: TrainConfig, batches: BatchReader, world: World, *, seed: int
     ) -> None:
-        self.model, self.config, self.stream, self.world = model, config, stream, world
+        self.model, self.config, self.batches, self.world = model, config, batches, world
         self.seed = seed
-        self.share = Share(rank=world.rank, num_ranks=world.size, accumulation=config.accumulation)
 
     def __call__(self, step: int) -> StepLosses:
         """Compute the gradient of the batch of `step` (from 0), a mean over target tokens."""
-        src_tokens, tgt_tokens = self.stream.tokens(step, self.share)
-        parts = self.stream.share(step, self.share)
+        batch = self.batches.read(step)
+        parts, tgt_tokens = batch.parts, batch.tgt_tokens
         objective, nats = torch.zeros(2, device=self.world.device).unbind()
         balance: TaskBalance | None = None
         for number, part in enumerate(parts):
@@ -84,9 +83,9 @@ class GradientStep:
         return StepLosses(
             objective=objective,
             nats=nats,
-            src_tokens=src_tokens,
+            src_tokens=batch.src_tokens,
             tgt_tokens=tgt_tokens,
-            cells=round(cells / max(1, num_tokens) * (src_tokens + tgt_tokens)),
+            cells=round(cells / max(1, num_tokens) * (batch.src_tokens + tgt_tokens)),
             balance=balance,
         )
 
@@ -103,7 +102,7 @@ class GradientStep:
         if losses.balance is None:
             return None
         tasks = torch.from_numpy(part.tasks).to(self.world.device)
-        part_balance = TaskBalance.of(losses.balance, tasks, len(self.stream.tasks))
+        part_balance = TaskBalance.of(losses.balance, tasks, len(self.batches.stream.tasks))
         return part_balance if total is None else total + part_balance
 
     def fix_buckets(self) -> None:

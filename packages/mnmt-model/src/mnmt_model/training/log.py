@@ -132,17 +132,21 @@ class TrainingLog:
         synchronize(self.device)
         self._since += self._clock() - since
 
-    def write(self, tokens: int, *, reduce: Reduce = lambda sums: sums) -> dict[str, Any]:
+    def write(
+        self, tokens: int, *, data_seconds: float = 0.0, reduce: Reduce = lambda sums: sums
+    ) -> dict[str, Any]:
         """Append a line for the steps since the last one. Every rank calls this and gets the line.
 
         Args:
             tokens: Source and target tokens of the run so far.
+            data_seconds: Seconds since the last line in which this rank waited for batches.
             reduce: Sums a small float tensor over the ranks.
 
         Raises:
             RunError: If the loss is no longer finite.
         """
-        nats, objective = reduce(self._sums).tolist()
+        sums = torch.cat([self._sums, self._sums.new_tensor([data_seconds])])
+        nats, objective, waited = reduce(sums).tolist()
         seconds = max(self._clock() - self._since, 1e-9)
         line = {
             "step": self._last.step,
@@ -154,6 +158,7 @@ class TrainingLog:
             "skipped": self.skipped,
             "tokens_per_second": round(self._real_tokens / seconds),
             "mfu": self._mfu(seconds),
+            "data_wait": round(waited / self.num_devices / seconds, 4),
             "padding": round(1 - self._real_tokens / max(self._cells, 1), 4),
             **self._balance.line(reduce),
         }

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mnmt_data.store import PreparedData
-from mnmt_data.stream import BatchStream, Mixture, open_stream
+from mnmt_data.stream import BatchReader, BatchStream, Mixture, Share, open_stream
 from mnmt_model.checkpoints import CHECKPOINTS, Progress, restore_newest, save
 from mnmt_model.distributed.world import World, on_first_rank
 from mnmt_model.errors import RunError
@@ -55,6 +55,8 @@ class RunState:
         self.config, self.model = run.train, model
         self.optimizer = make_optimizer(model, self.config)
         self.stream = self._open_stream()
+        share = Share(rank=world.rank, num_ranks=world.size, accumulation=self.config.accumulation)
+        self.batches = BatchReader(self.stream, share)
         self.guard = StepGuard(skip_above=self.config.skip_above, max_skipped=self.config.max_skipped)
         self.early_stopping = EarlyStopping(self.config.early_stopping)
         self.evaluator = Evaluator(run, folder, data, model, world)
@@ -115,7 +117,8 @@ class RunState:
         return f"no lower dev loss than {stopping.best:.4f} in {stopping.since} evaluations"
 
     def close(self) -> None:
-        """Tell the watchers that training has ended."""
+        """Stop reading ahead, and tell the watchers that training has ended."""
+        self.batches.close()
         for watcher in self.watchers:
             watcher.close()
 
@@ -173,7 +176,8 @@ class RunState:
         )
 
     def _write_line(self) -> None:
-        line = self.log.write(self.progress.tokens, reduce=self.world.sum)
+        waited = self.batches.take_waited()
+        line = self.log.write(self.progress.tokens, data_seconds=waited, reduce=self.world.sum)
         for watcher in self.watchers:
             watcher.log(line)
 

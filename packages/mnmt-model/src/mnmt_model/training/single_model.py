@@ -43,7 +43,7 @@ def single_trainer(
     initialise(model, run.seed)
     trainable = make_trainable(model, run.train, world)
     state = RunState(run, folder, data, world, model, watchers)
-    gradient_step = GradientStep(trainable, run.train, state.stream, world, seed=run.seed)
+    gradient_step = GradientStep(trainable, run.train, state.batches, world, seed=run.seed)
     if world.size > 1:
         gradient_step.fix_buckets()
     return Trainer([state], SingleModel(state, gradient_step))
