@@ -10,7 +10,9 @@ from mnmt_model.errors import RunError
 from mnmt_model.planning.flops import training_flops
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.planning.workload import PlanConfig
-from mnmt_model.sweep.study_plan import plan_study, study_json, study_text
+from mnmt_model.sweep.schedule import Machines
+from mnmt_model.sweep.study_plan import plan_study, study_json
+from mnmt_model.sweep.study_plan_text import study_text
 from mnmt_model.sweep.sweep_config import run_configs
 
 
@@ -54,7 +56,8 @@ def test_the_table_of_a_study_has_a_line_a_run_and_one_for_all(study_file: Path,
     planned = plan_study(read_study(study_file), results / "data", PlanConfig(flops_per_second=1e6))
     lines = study_text(planned).splitlines()
     rows = lines[2 : 2 + len(planned.runs) + 2]
-    assert rows[0].split() == ["run", "role", "N", "parameters", "steps", "tokens", "FLOPs", "time", "memory"]
+    heads = "run role N parameters steps tokens epochs xx-aa epochs xx-bb FLOPs time memory"
+    assert rows[0].split() == heads.split()
     assert [row.split()[0] for row in rows[1:-1]] == [run.name for run in planned.runs]
     assert rows[-1].startswith("5 runs")
     assert "time" not in study_text(
@@ -110,3 +113,44 @@ def test_a_run_whose_experts_do_not_come_out_even_is_named(
         RunError, match=r"d24_.*: `devices` must be a multiple of `expert_parallel` \(2\), but is 1"
     ):
         plan_study(study, results / "data", PlanConfig())
+
+
+def test_epochs_of_every_task_are_counted_and_warned_of(study_file: Path, results: Path) -> None:
+    study, data = read_study(study_file), results / "data"
+    plain, large = (plan_study(study, data, PlanConfig(batch_tokens=tokens)) for tokens in (None, 30_000))
+    counts = open_prepared(data).train_counts
+    for run in plain.runs:
+        assert set(run.epochs) == {task for task, weight in run.mixture.items() if weight}
+        tokens = {task: each.src_tokens + each.tgt_tokens for task, each in counts.items()}
+        read = sum(epochs * tokens[task] for task, epochs in run.epochs.items())
+        assert read == pytest.approx(run.tokens, rel=0.05)
+    assert "warning" not in study_text(plain)
+    (warned,) = (line for line in study_text(large).splitlines() if "xx-aa is read more than 4 times" in line)
+    often = max(large.runs, key=lambda run: run.epochs.get("xx-aa", 0))
+    assert f"up to {often.epochs['xx-aa']:.1f} times, by {often.name} and" in warned
+
+
+def test_a_measurement_gives_every_run_a_time(study_file: Path, results: Path) -> None:
+    study, data = read_study(study_file), results / "data"
+    planned = plan_study(study, data, PlanConfig(), Machines(jobs=2), measure=True)
+    assert planned.measured_models == 2
+    times = [run.seconds for run in planned.runs]
+    assert all(time is not None and time > 0 for time in times)
+    assert planned.wall_seconds is not None
+    assert planned.seconds is not None
+    assert planned.seconds / 2 <= planned.wall_seconds <= planned.seconds
+    assert "the whole study: about" in study_text(planned)
+    assert study_json(planned)["wall_seconds"] == planned.wall_seconds
+
+
+def test_what_does_not_fit_into_a_device_is_named(study_file: Path, results: Path) -> None:
+    study, data = read_study(study_file), results / "data"
+    sizes = sorted({run.memory.total for run in plan_study(study, data, PlanConfig()).runs})
+    between = (sizes[0] + sizes[-1]) / 2 / 2**30
+    tight, wide = (plan_study(study, data, PlanConfig(device_memory=gib)) for gib in (between, 1.0))
+    assert {run.name for run in tight.runs if not tight.fits(run)} == {
+        run.name for run in tight.runs if run.name.startswith("d24")
+    }
+    assert "does not fit into" in study_text(tight)
+    assert "every run fits into 1 GiB a device" in study_text(wide)
+    assert study_json(plan_study(study, data, PlanConfig()))["runs"][0]["fits"] is None

@@ -12,6 +12,7 @@ from mnmt_data.study import read_study
 from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import PRESET_NAMES, preset
 from mnmt_model.planning.workload import PlanConfig
+from mnmt_model.sweep.schedule import Machines
 
 
 def plan(
@@ -19,17 +20,22 @@ def plan(
     *,
     preset_name: Annotated[str | None, Parameter("--preset")] = None,
     options: Annotated[PlanConfig, Parameter("*")] = PlanConfig(),  # noqa: B008 - it is frozen
+    machines: Annotated[Machines, Parameter("*")] = Machines(),  # noqa: B008 - it is frozen
+    measure: bool = True,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
     as_json: Annotated[bool, Parameter("--json", negative="")] = False,
 ) -> None:
     """Print what training takes, before anything is trained: parameters, FLOPs, memory and time.
 
-    Plan a preset, part by part, or every run of a study whose data are prepared.
+    Plan a preset, part by part, or every run of a study whose data are prepared. Times of a study's runs come
+    from a measurement of this machine, of about two seconds, unless --flops-per-second gives a rate.
 
     Args:
         study: The study's TOML file.
         preset_name: A published model in place of a study, such as fernandes-l12-d1024.
         options: Assumptions.
+        machines: What a study is trained on.
+        measure: Measure steps of a study on this machine, for the time.
         out: Folder of the study's results; `results/NAME` by default.
         as_json: Print JSON.
     """
@@ -38,7 +44,7 @@ def plan(
     if preset_name is not None:
         _plan_preset(preset_name, options, as_json=as_json)
     elif study is not None:
-        _plan_study(study, out, options, as_json=as_json)
+        _plan_study(study, out, options, machines, measure=measure, as_json=as_json)
 
 
 def _plan_preset(name: str, options: PlanConfig, *, as_json: bool) -> None:
@@ -49,9 +55,13 @@ def _plan_preset(name: str, options: PlanConfig, *, as_json: bool) -> None:
     print(json.dumps(model_json(result)) if as_json else model_text(result))
 
 
-def _plan_study(path: Path, out: Path | None, options: PlanConfig, *, as_json: bool) -> None:
-    from mnmt_model.sweep.study_plan import plan_study, study_json, study_text
+def _plan_study(
+    path: Path, out: Path | None, options: PlanConfig, machines: Machines, *, measure: bool, as_json: bool
+) -> None:
+    from mnmt_model.sweep.study_plan import plan_study, study_json
+    from mnmt_model.sweep.study_plan_text import study_text
 
     study = read_study(path)
-    result = plan_study(study, (out or Path("results") / study.name) / "data", options)
+    data = (out or Path("results") / study.name) / "data"
+    result = plan_study(study, data, options, machines, measure=measure)
     print(json.dumps(study_json(result)) if as_json else study_text(result))

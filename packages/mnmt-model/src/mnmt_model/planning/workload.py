@@ -50,14 +50,16 @@ class PlanConfig:
     """Model FLOPs per second of all devices together, to give the time of a step and of a study."""
     exchange_bytes_per_second: float | None = None
     """Bytes per second that a device sends in an all-to-all, to give the time of exchanging tokens."""
+    device_memory: float | None = None
+    """GiB of memory of each device, to say what does not fit."""
 
     def check_rates(self) -> None:
-        """Check the rates.
+        """Check the rates and the memory.
 
         Raises:
             RunError: If one is not above 0.
         """
-        for name in ("flops_per_second", "exchange_bytes_per_second"):
+        for name in ("flops_per_second", "exchange_bytes_per_second", "device_memory"):
             rate = getattr(self, name)
             if rate is not None and not rate > 0:
                 raise RunError(f"`{name}` must be above 0, but is {rate:g}.")

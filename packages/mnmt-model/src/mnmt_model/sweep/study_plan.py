@@ -1,13 +1,15 @@
-"""What the runs of a study take, before any is trained; as text and as JSON."""
+"""What the runs of a study take, before any is trained."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mnmt_data.store import PreparedData, open_prepared
+from mnmt_data.stream import Mixture, open_stream
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
 from mnmt_model.planning.experts import check_expert_parallel, exchange_bytes
@@ -15,11 +17,20 @@ from mnmt_model.planning.flops import training_flops
 from mnmt_model.planning.memory import Memory, training_memory
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.planning.plan import Cost
-from mnmt_model.planning.quantities import data_size, duration, si, table, with_total
+from mnmt_model.planning.quantities import with_total
 from mnmt_model.planning.workload import PlanConfig
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import Role
+from mnmt_model.sweep.run_queue import default_jobs
+from mnmt_model.sweep.schedule import Job, Machines, wall_seconds
 from mnmt_model.sweep.sweep_config import run_configs
+from mnmt_model.train_config import TrainConfig
+
+MOST_EPOCHS = 4.0
+"""Epochs up to which text that is read again is worth about as much as new text (Muennighoff et al. 2023)."""
+
+FORWARD = 1 / 3
+"""Time of an evaluation, of that of training on as many tokens: the forward pass alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +58,15 @@ class RunCost:
     """Seconds of training, with `exchange_seconds` where they are known; None without a rate."""
     memory: Memory
     """Memory of training, on each device."""
+    epochs: Mapping[str, float]
+    """{task: how often each of its training pairs is read}."""
+    evaluation_tokens: int
+    """Tokens of the dev and test sets, as often as they are measured."""
+
+    @property
+    def step_flops(self) -> int:
+        """FLOPs of a step."""
+        return self.flops // self.steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +76,13 @@ class StudyPlan:
     study: str
     vocab_size: int
     devices: int
+    """Devices that train a run together."""
+    jobs: int
+    """Runs that train at a time."""
+    device_memory: float | None
+    """GiB of memory of a device, where that was given."""
+    measured_models: int
+    """Models that were measured on this machine to give times; 0 where times follow from a rate."""
     runs: tuple[RunCost, ...]
 
     @property
@@ -79,36 +106,56 @@ class StudyPlan:
         times = [run.seconds for run in self.runs if run.seconds is not None]
         return sum(times) if times else None
 
+    @property
+    def wall_seconds(self) -> float | None:
+        """Seconds until the last run ends, with `jobs` at a time, the longest first; None without a rate."""
+        jobs = [Job(name=run.name, seconds=run.seconds) for run in self.runs if run.seconds is not None]
+        return wall_seconds(jobs, self.jobs) if jobs else None
 
-def plan_study(study: StudyFile, data: Path, options: PlanConfig) -> StudyPlan:
+    def fits(self, run: RunCost) -> bool | None:
+        """Return whether a run fits into the memory of its devices; None where that was not given."""
+        return None if self.device_memory is None else run.memory.total <= self.device_memory * 2**30
+
+
+def plan_study(
+    study: StudyFile,
+    data: Path,
+    options: PlanConfig,
+    machines: Machines = Machines(),  # noqa: B008 - it is frozen
+    *,
+    measure: bool = False,
+) -> StudyPlan:
     """Compute what the runs of `study` over the prepared data in `data` take.
+
+    Args:
+        study: The study.
+        data: Folder of its prepared data.
+        options: Assumptions.
+        machines: What the study is trained on.
+        measure: Measure steps on this machine, in about two seconds, where no rate gives times.
 
     Raises:
         RunError: If the study has a mistake, or an option is refused.
         DataError: If there are no prepared data.
     """
     options.check_rates()
+    machines.check()
     runs, prepared = run_configs(study, data), open_prepared(data)
     vocab_size = options.vocab_size or prepared.description.vocabulary.size
-    costs = tuple(_run_cost(run, prepared, vocab_size, options) for run in runs)
-    return StudyPlan(study=study.name, vocab_size=vocab_size, devices=options.devices, runs=costs)
-
-
-def study_text(plan: StudyPlan) -> str:
-    """Return a plan as a table, with a row for each run and one for all."""
-    timed = plan.seconds is not None
-    active = any(run.active_size < run.size for run in plan.runs)
-    heads = ["run", "role", "N", *["active"] * active, "parameters", "steps", "tokens", "FLOPs"]
-    rows = [[*heads, *["time"] * timed, "memory"], *(_row(run, timed, active) for run in plan.runs)]
-    total = [
-        f"{len(plan.runs)} runs",
-        *[""] * (4 + active),
-        si(plan.tokens),
-        si(plan.flops),
-        *([duration(plan.seconds)] if plan.seconds is not None else []),
-        data_size(max(run.memory.total for run in plan.runs)),
-    ]
-    return "\n".join([f"{plan.study}\n", *table([*rows, total], left=2), "", *_notes(plan)])
+    plan = StudyPlan(
+        study=study.name,
+        vocab_size=vocab_size,
+        devices=options.devices,
+        jobs=machines.places(options.devices, here=default_jobs()),
+        device_memory=options.device_memory,
+        measured_models=0,
+        runs=tuple(_run_cost(run, prepared, vocab_size, options) for run in runs),
+    )
+    if measure and options.flops_per_second is None:
+        return _timed(
+            plan, [replace(run, train=options.train(run.train)) for run in runs], prepared, machines
+        )
+    return plan
 
 
 def study_json(plan: StudyPlan) -> dict[str, Any]:
@@ -117,12 +164,37 @@ def study_json(plan: StudyPlan) -> dict[str, Any]:
         "study": plan.study,
         "vocab_size": plan.vocab_size,
         "devices": plan.devices,
-        "runs": [{**asdict(run), "memory": with_total(run.memory)} for run in plan.runs],
+        "jobs": plan.jobs,
+        "device_memory": plan.device_memory,
+        "measured_models": plan.measured_models,
+        "runs": [
+            {**asdict(run), "memory": with_total(run.memory), "fits": plan.fits(run)} for run in plan.runs
+        ],
         "tokens": plan.tokens,
         "flops": plan.flops,
         "exchange_bytes": plan.exchange_bytes,
         "seconds": plan.seconds,
+        "wall_seconds": plan.wall_seconds,
     }
+
+
+def _timed(plan: StudyPlan, runs: Sequence[RunConfig], data: PreparedData, machines: Machines) -> StudyPlan:
+    """Return the plan with times that follow from a few steps on this machine."""
+    from mnmt_model.sweep.step_time import Work, measure_steps, step_seconds
+
+    per_node = -(-plan.jobs // machines.nodes)
+    cores = os.cpu_count() or 1
+    works = [Work(run=run, flops=cost.step_flops) for run, cost in zip(runs, plan.runs, strict=True)]
+    measured = measure_steps(works, data, threads=max(1, cores // per_node), devices=plan.devices)
+    if not measured:
+        return plan
+
+    def seconds(run: RunConfig, cost: RunCost) -> float:
+        evaluations = FORWARD * cost.evaluation_tokens / run.train.batch_tokens
+        return step_seconds(measured, cost.step_flops) * (cost.steps + evaluations)
+
+    timed = [replace(cost, seconds=seconds(run, cost)) for run, cost in zip(runs, plan.runs, strict=True)]
+    return replace(plan, runs=tuple(timed), measured_models=len(measured))
 
 
 def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: PlanConfig) -> RunCost:
@@ -157,7 +229,27 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
         exchange_seconds=cost.exchange_seconds,
         seconds=cost.sequential_seconds if cost.exchange_seconds is not None else cost.compute_seconds,
         memory=training_memory(run.model, vocab_size, train, workload),
+        epochs=_epochs(run, train, data),
+        evaluation_tokens=_evaluation_tokens(train, data),
     )
+
+
+def _epochs(run: RunConfig, train: TrainConfig, data: PreparedData) -> dict[str, float]:
+    """Return {task: how often each of its pairs is read}, over the tasks that are trained."""
+    mixture = Mixture(dict(run.mixture))
+    stream = open_stream(data, mixture, train.mixing, batch_tokens=train.batch_tokens, seed=run.seed)
+    return {task: epochs for task, epochs in stream.sampler.epochs(train.steps).items() if epochs > 0}
+
+
+def _evaluation_tokens(train: TrainConfig, data: PreparedData) -> int:
+    """Return the tokens of all evaluations of a run: every so many steps, and at the end."""
+    tokens = 0
+    for split, counts in data.description.counts.items():
+        if split != "train":
+            every = train.eval_every if split == "dev" else train.test_every
+            times = -(-train.steps // every) if every else 1
+            tokens += times * sum(count.src_tokens + count.tgt_tokens for count in counts.values())
+    return tokens
 
 
 def _mean_lengths(mixture: Mapping[str, float], data: PreparedData) -> tuple[float, float]:
@@ -168,18 +260,3 @@ def _mean_lengths(mixture: Mapping[str, float], data: PreparedData) -> tuple[flo
         src += weight * counts.src_tokens / counts.pairs
         tgt += weight * counts.tgt_tokens / counts.pairs
     return src, tgt
-
-
-def _row(run: RunCost, timed: bool, active: bool) -> list[str]:
-    time = [duration(run.seconds)] if timed and run.seconds is not None else []
-    sizes = [f"{run.size:,}", *[f"{run.active_size:,}"] * active]
-    numbers = [*sizes, f"{run.num_params:,}", f"{run.steps:,}", si(run.tokens), si(run.flops)]
-    return [run.name, run.role, *numbers, *time, data_size(run.memory.total)]
-
-
-def _notes(plan: StudyPlan) -> Iterator[str]:
-    """Yield the sentences below the table."""
-    devices = f"{plan.devices} devices" if plan.devices > 1 else "one device"
-    yield f"vocabulary of {plan.vocab_size:,} tokens; {devices} a run; the last memory is the most"
-    if plan.seconds is not None and any(run.exchange_seconds is None for run in plan.runs):
-        yield "the time leaves out what devices exchange for the experts: give --exchange-bytes-per-second"
