@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from itertools import count
+from functools import partial
 from math import ceil, exp, inf, log
 from statistics import median
 from time import perf_counter
@@ -110,10 +110,7 @@ def _spread(works: Sequence[Work]) -> list[Work]:
 def _is_feasible(work: Work, data: PreparedData, world: World, seconds: float) -> bool:
     """Return whether a model fits into half of the free memory, and can be built in the time."""
     params = count_parameters(work.run.model, data.vocab.size).num_params
-    if world.device.type == "cuda":
-        memory, _ = torch.cuda.mem_get_info()
-    else:
-        memory = _free_memory()
+    memory = torch.cuda.mem_get_info()[0] if world.device.type == "cuda" else _free_memory()
     return params * PARAM_BYTES <= memory / 2 and params <= PARAMS_A_SECOND * seconds
 
 
@@ -158,14 +155,13 @@ def _time_both(
     gradients: Callable[[int], object], update: Callable[[], None], device: torch.device, seconds: float
 ) -> tuple[float, float]:
     """Return the median seconds of gradients and of updates, over at least two steps after the first."""
-    passes, updates = [], []
+    passes: list[float] = []
+    updates: list[float] = []
     start = perf_counter()
-    for step in count():
-        passes.append(_seconds_of(lambda number=step: gradients(number), device))
+    while len(passes) < 3 or perf_counter() - start < seconds:
+        passes.append(_seconds_of(partial(gradients, len(passes)), device))
         updates.append(_seconds_of(update, device))
-        if step >= 2 and perf_counter() - start > seconds:
-            return median(passes[1:]), median(updates[1:])
-    raise AssertionError("`count` has an end")
+    return median(passes[1:]), median(updates[1:])
 
 
 def _seconds_of(call: Callable[[], object], device: torch.device) -> float:
