@@ -23,6 +23,7 @@ from mnmt_model import ModelConfig, TrainConfig, build_model
 from mnmt_model.distributed import World
 from mnmt_model.export import hugging_face_name, t5_config
 from mnmt_model.optim import clip_gradients, make_optimizer
+from mnmt_model.runs.kernels import training_products
 from mnmt_model.training import PRECISIONS, GradientStep, make_trainable
 from mnmt_model.transformer import initialise
 
@@ -83,6 +84,8 @@ class OurTrainer:
         world = World(device=torch.device(case.device))
         dtype = PRECISIONS[case.precision]
         self.model = build_model(model, vocab_size, dropout=case.dropout, dtype=dtype)
+        if case.device == "cpu":
+            self.model.use_products(training_products(model, vocab_size, self.config))
         initialise(self.model, SEED)
         trainable = make_trainable(self.model, self.config, world)
         self.optimizer = make_optimizer(self.model, self.config)

@@ -9,13 +9,14 @@ or none at all. moe-ops 0.1 and liger-kernel 0.8.5 run on a GPU alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer import batched_linear
+from mnmt_model.transformer.products import Products, Shape, measured_products
 from mnmt_moe_ext import capacity_layout, combine, dispatch, ragged_layout, top2_gate
 
 BinExperts = Callable[[Tensor], Tensor]
@@ -108,8 +109,16 @@ def bmm_experts(wi: Tensor, wo: Tensor, buffers: Tensor) -> Tensor:
 
 
 def mnmt_model_experts(wi: Tensor, wo: Tensor, buffers: Tensor) -> Tensor:
-    """Apply ReLU experts to (experts, rows, d_model) with the products of `mnmt_model`."""
-    return batched_linear(F.relu(batched_linear(buffers, wi)), wo)
+    """Apply ReLU experts to (experts, rows, d_model) with the products that `mnmt_model` takes here."""
+    products = _fastest(buffers.size(1), wi.shape, str(wi.dtype).removeprefix("torch."))
+    return products.experts(F.relu(products.experts(buffers, wi)), wo)
+
+
+@cache
+def _fastest(rows: int, wi: tuple[int, int, int], dtype: str) -> Products:
+    number, d_model, d_ff = wi
+    widths = ((d_model, d_ff), (d_ff, d_model))
+    return measured_products([Shape("experts", dtype, number, rows, *each) for each in widths])
 
 
 def grouped_experts(wi: Tensor, wo: Tensor, rows: Tensor, ends: Tensor) -> Tensor:

@@ -1,3 +1,4 @@
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,13 @@ from mnmt_model.cli import main
 settings.register_profile("mnmt", deadline=None, derandomize=True)
 settings.load_profile("mnmt")
 torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the user's cache out of the tests, and of the processes that they start."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
 
 STUDY = """
 name = "tiny"

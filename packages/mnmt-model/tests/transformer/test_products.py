@@ -1,51 +1,205 @@
-"""Products against torch's."""
+"""Products against float64's, whichever way they take, and which way a shape takes."""
+
+import copy
+import pickle
+from collections.abc import Callable
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from mnmt_model.transformer import products
-from mnmt_model.transformer.products import linear, product
+from mnmt_model.transformer.products import TORCH, Kind, Products, Shape, can_take
+from mnmt_model.transformer.products.ways import PRODUCTS, WAYS
+
+SIZES = (3, 50, 96, 128)
+DTYPES = ["float32", "bfloat16"]
 
 
-def random_matrix(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+def random(*shape: int, seed: int = 0, dtype: str = "float32") -> Tensor:
+    drawn = torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+    return drawn.to(getattr(torch, dtype))
+
+
+def table(way: str, dtype: str = "float32", sizes: tuple[int, int, int, int] = SIZES) -> Products:
+    """Return a table in which every kind takes `way`, if it has it."""
+    ways = {
+        Shape(kind, dtype, *sizes): "separate" if kind == "linear" and way != "torch" else way
+        for kind in WAYS
+        if way in WAYS[kind] or kind == "linear"
+    }
+    return Products(ways=ways)
+
+
+def check(actual: Tensor, expected: Tensor) -> None:
+    """Compare with float64's result, at the precision of `actual`."""
+    tolerance = 1e-5 if actual.dtype == torch.float32 else 2**-7
+    scale = float(expected.detach().abs().max())
+    torch.testing.assert_close(actual.double(), expected, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.fixture(params=[(way, dtype) for dtype in DTYPES for way in ("torch", "onednn", "float32")])
+def products(request: pytest.FixtureRequest) -> Products:
+    """Tables of one way each, of those that this machine has."""
+    way, dtype = request.param
+    if not can_take(way, Shape("forward", dtype, *SIZES)):
+        pytest.skip(f"no {way} in {dtype} here")
+    return table(way, dtype)
+
+
+def dtype_of(products: Products) -> str:
+    return next(iter(products.ways)).dtype
 
 
 @settings(max_examples=20)
 @given(rows=st.integers(0, 70), inner=st.integers(1, 300), columns=st.integers(1, 300))
-def test_products_are_torchs(rows: int, inner: int, columns: int) -> None:
-    a, b = random_matrix(rows, inner), random_matrix(columns, inner, seed=1)
-    torch.testing.assert_close(product(a, b), a @ b.T, rtol=1e-5, atol=1e-4)
+@pytest.mark.parametrize("way", ["torch", "onednn"])
+def test_products_of_any_size(way: str, rows: int, inner: int, columns: int) -> None:
+    x, weight, gradient = random(rows, inner), random(columns, inner, seed=1), random(rows, columns, seed=2)
+    products = table(way)
+    torch.testing.assert_close(products.forward(x, weight), x @ weight.T, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(products.grad_input(gradient, weight), gradient @ weight, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(products.grad_weight(gradient, x), gradient.T @ x, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("smallest", [1, 2**40])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_gradients_are_torchs(monkeypatch: pytest.MonkeyPatch, smallest: int, dtype: torch.dtype) -> None:
-    monkeypatch.setattr(products, "ONEDNN_WEIGHTS", smallest)
-    x, weight = (random_matrix(*shape).to(dtype).requires_grad_() for shape in ((50, 96), (128, 96)))
-    gradient = random_matrix(50, 128, seed=2).to(dtype)
-    expected = torch.autograd.grad(x @ weight.T, (x, weight), gradient)
-    actual = torch.autograd.grad(linear(x, weight), (x, weight), gradient)
-    for ours, theirs in zip(actual, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
+def test_linear_maps_and_gradients_are_those_of_float64(products: Products) -> None:
+    dtype = dtype_of(products)
+    inputs = [
+        random(50, 96, dtype=dtype),
+        random(128, 96, seed=1, dtype=dtype),
+        random(128, seed=2, dtype=dtype),
+    ]
+    gradient = random(50, 128, seed=3, dtype=dtype)
+    doubles = [value.double().requires_grad_() for value in inputs]
+    expected = torch.nn.functional.linear(*doubles)
+    inputs = [value.requires_grad_() for value in inputs]
+    actual = products.linear(*inputs)
+    check(actual, expected)
+    gradients = torch.autograd.grad(expected, doubles, gradient.double())
+    for ours, theirs in zip(torch.autograd.grad(actual, inputs, gradient), gradients, strict=True):
+        check(ours, theirs)
+    with torch.no_grad():
+        check(products.linear(*inputs), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("way", WAYS["experts"])
+def test_experts_are_those_of_float64(way: str, dtype: str) -> None:
+    shape = Shape("experts", dtype, *SIZES)
+    if not can_take(way, shape):
+        pytest.skip(f"no {way} in {dtype} here")
+    inputs = [random(3, 50, 96, dtype=dtype), random(3, 96, 128, seed=1, dtype=dtype)]
+    doubles = [value.double().requires_grad_() for value in inputs]
+    inputs = [value.requires_grad_() for value in inputs]
+    gradient = random(3, 50, 128, seed=2, dtype=dtype)
+    expected, actual = torch.bmm(*doubles), Products(ways={shape: way}).experts(*inputs)
+    check(actual, expected)
+    gradients = torch.autograd.grad(expected, doubles, gradient.double())
+    for ours, theirs in zip(torch.autograd.grad(actual, inputs, gradient), gradients, strict=True):
+        check(ours, theirs)
+
+
+@pytest.mark.parametrize("way", WAYS["ragged"])
+@pytest.mark.parametrize("ends", [[20, 20, 50], [0, 10, 40], [0, 0, 0]])
+def test_rows_of_each_expert(way: str, ends: list[int]) -> None:
+    """Rows without an expert, after the last end, are 0."""
+    x, weights = random(50, 96), random(3, 96, 128, seed=1)
+    expected = torch.zeros(50, 128, dtype=torch.float64)
+    for expert, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        expected[start:end] = x[start:end].double() @ weights[expert].double()
+    products = Products(ways={Shape("ragged", "float32", *SIZES): way})
+    check(products.ragged_experts(x, weights, torch.tensor(ends)), expected)
+    with torch.no_grad():
+        check(products.ragged_experts(x, weights, torch.tensor(ends)), expected)
 
 
 def test_strided_and_transposed_operands() -> None:
-    table = random_matrix(200, 400)
-    torch.testing.assert_close(
-        product(table[::2, :128], table[1::2, 128:256]),
-        table[::2, :128] @ table[1::2, 128:256].T,
-        rtol=1e-5,
-        atol=1e-4,
-    )
-    other = random_matrix(100, 200)
-    torch.testing.assert_close(product(table.T, other), table.T @ other.T, rtol=1e-5, atol=1e-4)
+    products, cells, other = table("onednn"), random(200, 400), random(100, 200)
+    a, b = cells[::2, :128], cells[1::2, 128:256]
+    torch.testing.assert_close(products.forward(a, b), a @ b.T, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(products.forward(cells.T, other), cells.T @ other.T, rtol=1e-5, atol=1e-4)
 
 
-def test_what_needs_no_gradient_gets_none() -> None:
-    x, weight = random_matrix(50, 96), random_matrix(128, 96).requires_grad_()
-    linear(x, weight).sum().backward()
+@pytest.mark.parametrize("way", ["torch", "onednn"])
+def test_what_needs_no_gradient_gets_none(way: str) -> None:
+    x, weight = random(50, 96), random(128, 96).requires_grad_()
+    table(way).linear(x, weight).sum().backward()
     assert x.grad is None
     assert weight.grad is not None
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ways of single products, in the order in which they were taken."""
+    taken: list[str] = []
+
+    def spy(way: str, product: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+        return lambda a, b: (taken.append(way), product(a, b))[1]
+
+    monkeypatch.setattr(
+        "mnmt_model.transformer.products.table.PRODUCTS",
+        {way: spy(way, each) for way, each in PRODUCTS.items()},
+    )
+    return taken
+
+
+@pytest.mark.parametrize("ways", [("onednn", "torch", "onednn"), ("torch", "onednn", "torch")])
+def test_the_table_is_obeyed(ways: tuple[str, str, str], calls: list[str]) -> None:
+    kinds: tuple[Kind, ...] = ("forward", "grad_input", "grad_weight")
+    entries = {Shape(kind, "float32", *SIZES): way for kind, way in zip(kinds, ways, strict=True)}
+    products = Products(ways={**entries, Shape("linear", "float32", *SIZES): "separate"})
+    x, weight = random(50, 96).requires_grad_(), random(128, 96).requires_grad_()
+    products.linear(x, weight).sum().backward()
+    assert tuple(calls) == ways
+
+
+def shape(rows: int, inner: int = 64, columns: int = 64) -> Shape:
+    return Shape("forward", "float32", 1, rows, inner, columns)
+
+
+def test_an_unknown_shape_takes_the_way_of_the_one_most_like_it() -> None:
+    products = Products(ways={shape(64): "torch", shape(2048): "onednn", shape(2048, 64, 4000): "torch"})
+    assert products.way(shape(100)) == "torch"
+    assert products.way(shape(1000)) == "onednn"
+    assert products.way(shape(2048, 64, 3000)) == "torch"
+    assert products.way(Shape("forward", "bfloat16", 1, 2048, 64, 64)) == "torch"
+    assert products.way(Shape("experts", "float32", 8, 64, 64, 64)) == "bmm"
+
+
+@given(rows=st.integers(257, 2047))
+def test_batches_of_a_run_take_one_way(rows: int) -> None:
+    """Up to the middle, in octaves, between the numbers of rows that were measured."""
+    products = Products(ways={shape(64): "torch", shape(1024): "onednn", shape(4096): "torch"})
+    assert products.way(shape(rows)) == "onednn"
+
+
+@pytest.mark.parametrize("kind", WAYS)
+@given(st.data())
+def test_shapes_are_read_as_they_are_written(kind: Kind, data: st.DataObject) -> None:
+    sizes = data.draw(st.tuples(*[st.integers(1, 2**20)] * 4))
+    original = Shape(kind, data.draw(st.sampled_from(DTYPES)), *sizes)
+    assert Shape.parse(str(original)) == original
+
+
+def test_copies_and_pickles_say_the_same() -> None:
+    products = table("onednn")
+    assert copy.deepcopy(products) == products
+    assert pickle.loads(pickle.dumps(products)) == products
+
+
+@pytest.mark.parametrize("way", ["onednn", "torch"])
+def test_torch_func_takes_torchs_products(way: str, calls: list[str]) -> None:
+    """A custom Function could not be mapped over several models."""
+    x, weights = random(4, 50, 96), random(4, 128, 96, seed=1)
+    mapped = torch.func.vmap(table(way).linear)(x, weights)
+    torch.testing.assert_close(mapped, x @ weights.transpose(1, 2), rtol=1e-5, atol=1e-4)
+    assert not calls
+
+
+def test_a_way_that_the_shape_cannot_take_is_not_taken() -> None:
+    """grouped_mm refuses rows of 6 floats."""
+    products = Products(ways={Shape("experts", "float32", 3, 50, 96, 128): "grouped_mm"})
+    x, weights = random(3, 5, 6), random(3, 6, 6)
+    torch.testing.assert_close(products.experts(x, weights), torch.bmm(x, weights))
+    assert TORCH.way(Shape("experts", "float32", 3, 5, 6, 6)) == "bmm"

@@ -12,20 +12,23 @@ from mnmt_data.errors import DataError
 
 
 @contextmanager
-def file_lock(path: Path, *, name: object, error: type[Exception] = DataError) -> Iterator[None]:
-    """Hold a lock without waiting for it; it ends with the block, or with the process, however that ends.
+def file_lock(
+    path: Path, *, name: object, error: type[Exception] = DataError, seconds: float = 0
+) -> Iterator[None]:
+    """Hold a lock; it ends with the block, or with the process, however that ends.
 
     Args:
         path: The lock's own file, which is made and holds nothing.
         name: What the lock protects, for the message.
         error: The exception to raise.
+        seconds: The time to wait for the lock.
 
     Raises:
-        DataError: If another process holds the lock.
+        DataError: If another process still holds the lock.
     """
     lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=seconds)
     except Timeout:
         raise error(f"{name}: another process is writing it; wait for it or stop it.") from None
     try:

@@ -59,6 +59,8 @@ class RunRecord:
     """Checksum of what the data were prepared from, and how."""
     config: Mapping[str, Mapping[str, Any]]
     """{"model": {field: value}, "train": {field: value}}."""
+    kernels: Mapping[str, Any] | None = None
+    """{"machine": where products were measured, "ways": {shape: way}}; None if all are torch's own."""
     versions: Mapping[str, str]
     host: str
     started: str

@@ -13,6 +13,7 @@ from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.distributed.world import World, join_world, on_first_rank
 from mnmt_model.errors import RunError, one_line
 from mnmt_model.runs.heartbeat import HeartbeatWriter
+from mnmt_model.runs.kernels import products_to_train, recorded_products, to_record
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, read_run, utc_now, write_run
 from mnmt_model.training.single_model import single_trainer
@@ -55,7 +56,7 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
     """
     data = open_prepared(run.data)
     with join_world() as world, _run_lock(folder, world):
-        record = on_first_rank(lambda: _open_record(run, folder, data))
+        record = on_first_rank(lambda: _with_kernels(_open_record(run, folder, data), run, folder, world))
         if record.status != "finished":
             with ExitStack() as stack:
                 if world.is_first:
@@ -79,7 +80,9 @@ def _train(
             write_run(folder, replace(record, finished=utc_now(), **changes))
 
     try:
-        trainer = single_trainer(run, folder, data, world, watchers)
+        trainer = single_trainer(
+            run, folder, data, world, watchers, products=recorded_products(record.kernels)
+        )
         (state,) = trainer.runs
         with closing(trainer):
             trainer.train()
@@ -111,6 +114,16 @@ def _open_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
     elif record.role == run.role:
         return record
     return write_run(folder, replace(record, role=run.role))
+
+
+def _with_kernels(record: RunRecord, run: RunConfig, folder: Path, world: World) -> RunRecord:
+    """Return the record with the ways of the run's products, which a new run measures."""
+    if record.status == "finished" or world.device.type != "cpu":
+        return record
+    products = products_to_train(record, run.train, processes=world.size)
+    if record.kernels is not None:
+        return record
+    return write_run(folder, replace(record, kernels=to_record(products), absent=record.absent - {"kernels"}))
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any], keys: Set[str]) -> Iterator[str]:

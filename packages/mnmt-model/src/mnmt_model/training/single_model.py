@@ -17,12 +17,19 @@ from mnmt_model.training.run_state import RunState
 from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import Watcher
 from mnmt_model.transformer.build import build_model, initialise
+from mnmt_model.transformer.products import TORCH, Products
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def single_trainer(
-    run: RunConfig, folder: Path, data: PreparedData, world: World, watchers: Sequence[Watcher] = ()
+    run: RunConfig,
+    folder: Path,
+    data: PreparedData,
+    world: World,
+    watchers: Sequence[Watcher] = (),
+    *,
+    products: Products = TORCH,
 ) -> Trainer:
     """Return what trains a run from the step that it has reached.
 
@@ -32,6 +39,7 @@ def single_trainer(
         data: The prepared data.
         world: The processes that train the run together; each has a trainer.
         watchers: Are called while the run is trained.
+        products: The ways of its matrix products.
 
     Raises:
         RunError: If the checkpoints or the initial weights are of another model, or batches have fewer pairs
@@ -39,7 +47,14 @@ def single_trainer(
     """
     ranks = expert_ranks(run.model, run.train, world)
     dtype = PRECISIONS[run.train.precision]
-    model = build_model(run.model, data.vocab.size, dropout=run.train.dropout, dtype=dtype, ranks=ranks)
+    model = build_model(
+        run.model,
+        data.vocab.size,
+        dropout=run.train.dropout,
+        dtype=dtype,
+        ranks=ranks,
+        products=products,
+    )
     initialise(model, run.seed)
     trainable = make_trainable(model, run.train, world)
     state = RunState(run, folder, data, world, model, watchers)

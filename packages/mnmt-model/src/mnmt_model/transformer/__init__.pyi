@@ -7,6 +7,6 @@ from .model_config import ARCHITECTURES as ARCHITECTURES
 from .model_config import VASWANI as VASWANI
 from .model_config import Architecture as Architecture
 from .model_config import ModelConfig as ModelConfig
-from .products import batched_linear as batched_linear
+from .products import Products as Products
 from .sentences import Sentences as Sentences
 from .translation_model import TranslationModel as TranslationModel

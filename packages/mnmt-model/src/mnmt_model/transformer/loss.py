@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mnmt_model.transformer.experts.routes import Balance
-from mnmt_model.transformer.products import product
+from mnmt_model.transformer.products import TORCH, Products
 
 CHUNK_LOGITS = 2**22
 """Logits in memory at a time on a CPU: 16 MiB in float32, which caches hold and malloc does not return."""
@@ -39,6 +39,7 @@ def softmax_loss(
     *,
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
+    products: Products = TORCH,
 ) -> tuple[Tensor, Tensor]:
     """Return the summed objective and each token's -log p.
 
@@ -55,6 +56,7 @@ def softmax_loss(
         token_weights: `(num_tokens,)` float32, the factor of each token's objective.
         label_smoothing: ε, the share that is spread over the whole vocabulary.
         z_loss: The factor of the squared log-normaliser.
+        products: The ways of the matrix products.
 
     Returns:
         The scalar Σ weight · objective, and `(num_tokens,)` -log p_target in nats, not differentiated.
@@ -63,7 +65,7 @@ def softmax_loss(
         # A Function cannot see that nobody asks for the gradients that it would compute.
         states, weight = states.detach(), weight.detach()
     objective, nats = _SoftmaxLoss.apply(  # type: ignore[no-untyped-call]
-        states, weight, targets, token_weights, label_smoothing, z_loss
+        states, weight, targets, token_weights, label_smoothing, z_loss, products
     )
     return objective, nats
 
@@ -78,6 +80,7 @@ class _SoftmaxLoss(torch.autograd.Function):
         token_weights: Tensor,
         smoothing: float,
         z_loss: float,
+        products: Products,
     ) -> tuple[Tensor, Tensor]:
         differentiated = any(ctx.needs_input_grad[:2])
         matrix = weight.to(states.dtype)
@@ -86,7 +89,7 @@ class _SoftmaxLoss(torch.autograd.Function):
         nats = torch.empty(len(targets), device=states.device, dtype=torch.float32)
         objective = torch.zeros((), device=states.device)
         for rows in _chunks(states, len(weight)):
-            logits = product(states[rows], matrix)
+            logits = products.forward(states[rows], matrix)
             probabilities, normaliser = _softmax(logits)
             target_logits = logits.gather(1, targets[rows, None]).squeeze(1).float()
             nats[rows] = normaliser - target_logits
@@ -98,8 +101,8 @@ class _SoftmaxLoss(torch.autograd.Function):
                 gradient = _logit_gradient(
                     probabilities, normaliser, targets[rows], token_weights[rows], smoothing, z_loss
                 ).to(states.dtype)
-                grad_states[rows] = product(gradient, matrix.T)
-                grad_weight += product(gradient.T, states[rows].T)
+                grad_states[rows] = products.grad_input(gradient, matrix)
+                grad_weight += products.grad_weight(gradient, states[rows])
         ctx.save_for_backward(grad_states, grad_weight)
         ctx.mark_non_differentiable(nats)
         return objective, nats
@@ -108,7 +111,7 @@ class _SoftmaxLoss(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         grad_states, grad_weight = ctx.saved_tensors
         scale = gradients[0]
-        return grad_states * scale.to(grad_states.dtype), grad_weight * scale, None, None, None, None
+        return grad_states * scale.to(grad_states.dtype), grad_weight * scale, None, None, None, None, None
 
 
 def chunk_rows(vocab_size: int, *, on_gpu: bool) -> int:

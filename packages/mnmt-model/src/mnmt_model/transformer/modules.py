@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.products import linear
+from mnmt_model.transformer.products import TORCH
 
 EPSILON = 1e-6
 """The ε of every norm."""
@@ -23,11 +23,12 @@ class Linear(nn.Linear):
     def __init__(self, in_features: int, out_features: int, *, bias: bool) -> None:
         super().__init__(in_features, out_features, bias=bias)
         self.has_bias = bias
+        self.products = TORCH
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(…, in_features)` to `(…, out_features)`."""
         bias = self.get_parameter("bias").to(x.dtype) if self.has_bias else None
-        return linear(x, self.weight.to(x.dtype), bias)
+        return self.products.linear(x, self.weight.to(x.dtype), bias)
 
 
 class RMSNorm(nn.Module):

@@ -15,7 +15,7 @@ from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.experts.routes import Routes, RoutingContext
 from mnmt_model.transformer.loss import Losses, softmax_loss
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.products import linear
+from mnmt_model.transformer.products import TORCH, Products
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 
@@ -73,9 +73,16 @@ class TranslationModel(nn.Module, ABC):
             self.softmax = nn.Linear(config.d_model, vocab_size, bias=False)
         self.make_stacks(config, dropout, ranks)
         self.expert_ranks = ranks
+        self.products = TORCH
         self.mixtures = [module for module in self.modules() if isinstance(module, MixtureOfExperts)]
         for number, mixture in enumerate(self.mixtures):
             mixture.number = number
+
+    def use_products(self, products: Products) -> None:
+        """Compute every matrix product of the model the way that `products` says."""
+        for module in self.modules():
+            if hasattr(module, "products"):
+                module.products = products  # type: ignore[assignment]
 
     @abstractmethod
     def make_stacks(self, config: ModelConfig, dropout: float, ranks: ExpertRanks) -> None:
@@ -113,6 +120,7 @@ class TranslationModel(nn.Module, ABC):
             weights,
             label_smoothing=label_smoothing,
             z_loss=z_loss,
+            products=self.products,
         )
         pair_nats = nats.new_zeros(tgt.batch).index_add_(0, tgt.rows, nats[: tgt.num_tokens])
         balance = None if routes is None else routes.balance(len(self.mixtures))
@@ -155,7 +163,7 @@ class TranslationModel(nn.Module, ABC):
 
     def output_logits(self, states: Tensor) -> Tensor:
         """Return the logits `(n, vocab_size)` of the target stack's output `states (n, d_model)`."""
-        return linear(states, self.softmax_weight.to(states.dtype))
+        return self.products.linear(states, self.softmax_weight.to(states.dtype))
 
     def embed_sources(self, src: Sentences) -> Tensor:
         """Return the embedded source tokens `(num_tokens, d_model)`."""

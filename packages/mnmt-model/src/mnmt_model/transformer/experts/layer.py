@@ -14,7 +14,7 @@ from mnmt_model.transformer.experts.ranks import ExpertRanks
 from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout
-from mnmt_model.transformer.products import batched_linear, linear
+from mnmt_model.transformer.products import TORCH
 
 if TYPE_CHECKING:
     from mnmt_model.transformer.experts.operators import Routing
@@ -121,6 +121,7 @@ class Experts(nn.Module):
         wo = torch.empty(len(self.local_experts), config.d_ff, config.d_model)
         self.wi, self.wo = (nn.Parameter(ranks.distribute(weight)) for weight in (wi, wo))
         self.dropout = Dropout(dropout)
+        self.products = TORCH
 
     def forward(self, buffers: Tensor) -> Tensor:
         """Map `buffers (num_experts, rows, d_model)` to the same shape, the rows of each expert by it."""
@@ -139,26 +140,17 @@ class Experts(nn.Module):
             ends: `(num_experts,)` int64, the row after the last of each expert.
         """
         if self.ranks.size == 1:
-            return self._one_by_one(rows, ends)
-        exchanged: Tensor = extension().apply_experts_ragged(
-            self._one_by_one, rows, ends, group=self.ranks.group
-        )
+            return self._ragged(rows, ends)
+        exchanged: Tensor = extension().apply_experts_ragged(self._ragged, rows, ends, group=self.ranks.group)
         return exchanged
 
     def _batched(self, buffers: Tensor) -> Tensor:
-        hidden = self.dropout(F.relu(batched_linear(buffers, _local(self.wi, buffers))))
-        return batched_linear(hidden, _local(self.wo, buffers))
+        hidden = self.dropout(F.relu(self.products.experts(buffers, _local(self.wi, buffers))))
+        return self.products.experts(hidden, _local(self.wo, buffers))
 
-    def _one_by_one(self, rows: Tensor, ends: Tensor) -> Tensor:
-        wi, wo = _local(self.wi, rows), _local(self.wo, rows)
-        outputs = torch.zeros_like(rows)
-        start = 0
-        for expert, end in enumerate(ends.tolist()):
-            if end > start:
-                hidden = self.dropout(F.relu(linear(rows[start:end], wi[expert].T)))
-                outputs[start:end] = linear(hidden, wo[expert].T)
-            start = end
-        return outputs
+    def _ragged(self, rows: Tensor, ends: Tensor) -> Tensor:
+        hidden = self.dropout(F.relu(self.products.ragged_experts(rows, _local(self.wi, rows), ends)))
+        return self.products.ragged_experts(hidden, _local(self.wo, rows), ends)
 
 
 def _local(weight: Tensor, like: Tensor) -> Tensor:

@@ -1,0 +1,17 @@
+"""Matrix products: the ways to compute them, the table of which way a shape takes, and its measurement."""
+
+from mnmt_model.transformer.products.cache import cached_products, machine, measured_products
+from mnmt_model.transformer.products.table import TORCH, Products
+from mnmt_model.transformer.products.ways import SINGLE, Kind, Shape, can_take
+
+__all__ = [
+    "SINGLE",
+    "TORCH",
+    "Kind",
+    "Products",
+    "Shape",
+    "cached_products",
+    "can_take",
+    "machine",
+    "measured_products",
+]

@@ -1,0 +1,137 @@
+"""Measuring products: what is chosen, stored and measured again."""
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pytest
+import torch
+
+from mnmt_model.transformer.products import SINGLE, Shape, cache, cached_products, measured_products
+from mnmt_model.transformer.products.measurement import fastest, measure
+from mnmt_model.transformer.products.ways import WAYS, can_take
+
+FORWARD, EXPERTS = Shape("forward", "float32", 1, 64, 16, 8), Shape("experts", "float32", 2, 64, 16, 8)
+
+
+@pytest.fixture
+def measurements(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Collection[Shape]]:
+    """The measurements so far, of a machine on which torch's own way is always the slowest, with no cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    shapes_of: list[Collection[Shape]] = []
+
+    def pretend(shapes: Collection[Shape], *, known: Mapping[Shape, str]) -> dict[Shape, dict[str, float]]:
+        shapes_of.append(list(shapes))
+        return {
+            shape: {way: 1 / (1 + number) for number, way in enumerate(WAYS[shape.kind])} for shape in shapes
+        }
+
+    monkeypatch.setattr(cache, "measure", pretend)
+    return shapes_of
+
+
+def cache_file() -> Path:
+    return cache.cache_file()
+
+
+def test_each_shape_is_measured_once(measurements: list[Collection[Shape]]) -> None:
+    first = measured_products([FORWARD])
+    assert measured_products([FORWARD]) == first
+    both = measured_products([FORWARD, EXPERTS])
+    assert measurements == [[FORWARD], [EXPERTS]]
+    assert both.ways == {FORWARD: WAYS["forward"][-1], EXPERTS: WAYS["experts"][-1]}
+    assert measured_products([EXPERTS]).ways == {EXPERTS: WAYS["experts"][-1]}
+
+
+def test_the_cache_decides(measurements: list[Collection[Shape]]) -> None:
+    measured_products([FORWARD])
+    stored = json.loads(cache_file().read_text())
+    stored[cache.machine()][str(FORWARD)] = {"torch": 1.0, "onednn": 0.5}
+    cache_file().write_text(json.dumps(stored))
+    assert measured_products([FORWARD]).ways == {FORWARD: "onednn"}
+    assert len(measurements) == 1
+
+
+def test_machines_and_numbers_of_threads_are_told_apart(
+    measurements: list[Collection[Shape]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured_products([FORWARD])
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    measured_products([FORWARD])
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    measured_products([FORWARD])
+    assert len(measurements) == len(json.loads(cache_file().read_text())) == 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "7",
+        '{"MACHINE": 7}',
+        '{"MACHINE": {"forward": {}}}',
+        '{"MACHINE": {"SHAPE": {}}}',
+        '{"MACHINE": {"SHAPE": {"bmm": 1.0}}}',
+        '{"MACHINE": {"SHAPE": {"torch": "fast"}}}',
+    ],
+)
+def test_a_broken_cache_costs_one_measurement(measurements: list[Collection[Shape]], content: str) -> None:
+    cache_file().parent.mkdir()
+    cache_file().write_text(content.replace("MACHINE", cache.machine()).replace("SHAPE", str(FORWARD)))
+    for _ in range(2):
+        assert measured_products([FORWARD]).ways == {FORWARD: WAYS["forward"][-1]}
+    assert measurements == [[FORWARD]]
+
+
+def test_a_folder_that_cannot_be_made_costs_a_measurement(
+    measurements: list[Collection[Shape]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert measured_products([FORWARD]).ways == {FORWARD: WAYS["forward"][-1]}
+    assert measurements == [[FORWARD]]
+
+
+def test_a_file_that_cannot_be_written_costs_a_measurement(
+    measurements: list[Collection[Shape]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cache, "write_json", full)
+    assert measured_products([FORWARD]).ways == {FORWARD: WAYS["forward"][-1]}
+    assert measurements == [[FORWARD]]
+
+
+def test_two_reads_in_a_process_are_alike(measurements: list[Collection[Shape]]) -> None:
+    cached_products.cache_clear()
+    measured_products([FORWARD])
+    before = cached_products()
+    measured_products([EXPERTS])
+    assert cached_products() is before
+    cached_products.cache_clear()
+    assert set(before.ways) == {FORWARD}
+
+
+def test_a_way_must_be_clearly_faster_than_torchs() -> None:
+    shapes = {"torch": 1.0, "onednn": 0.99}, {"torch": 1.0, "onednn": 0.9}, {"onednn": 1.0}
+    times = {FORWARD._replace(rows=rows): seconds for rows, seconds in enumerate(shapes)}
+    assert list(fastest(times).values()) == ["torch", "onednn", "torch"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_every_way_of_this_machine_is_timed(dtype: str) -> None:
+    kinds = (*SINGLE, "linear", "experts", "ragged")
+    shapes = [Shape(kind, dtype, 2, 40, 16, 8) for kind in kinds]  # type: ignore[arg-type]
+    for shape, seconds in measure(shapes, seconds=0.05).items():
+        assert set(seconds) == {way for way in WAYS[shape.kind] if can_take(way, shape)}
+        assert all(0 <= each < math.inf for each in seconds.values())
+
+
+def test_torchs_random_numbers_are_left_alone() -> None:
+    state = torch.get_rng_state()
+    measure([FORWARD, EXPERTS], seconds=0.01)
+    assert torch.equal(torch.get_rng_state(), state)
