@@ -19,12 +19,14 @@ from mnmt_data.stream import BatchReader, Mixture, Share, open_stream
 from mnmt_model.distributed.world import World, join_world
 from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 from mnmt_model.planning.parameters import count_parameters
+from mnmt_model.runs.kernels import training_products
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.training.gradient_step import GradientStep
 from mnmt_model.training.mfu import peak_flops, synchronize
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.training.single_model import PRECISIONS
 from mnmt_model.transformer.build import build_model, initialise
+from mnmt_model.transformer.products import TORCH
 
 SECONDS = 2.0
 """Seconds that a measurement takes, about."""
@@ -124,7 +126,8 @@ def _free_memory() -> float:
 def _measure(work: Work, data: PreparedData, world: World, devices: int, seconds: float) -> StepTime:
     run, train = work.run, work.run.train
     dtype = PRECISIONS[train.precision]
-    model = build_model(run.model, data.vocab.size, dropout=train.dropout, dtype=dtype)
+    products = training_products(run.model, data.vocab.size, train) if world.device.type == "cpu" else TORCH
+    model = build_model(run.model, data.vocab.size, dropout=train.dropout, dtype=dtype, products=products)
     initialise(model, run.seed)
     trainable = make_trainable(model, replace(train, compile=False), world).train()
     optimizer = make_optimizer(model, train)
