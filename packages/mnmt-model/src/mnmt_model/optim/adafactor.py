@@ -43,12 +43,18 @@ class Adafactor(Optimizer):
     all-reduces: of the column sums and of the squared norms. Each matrix of a stack lies on one rank with its
     `column`, and needs no all-reduce.
 
+    Args:
+        params: The parameters, or groups of them.
+        lr: The learning rate.
+        stacked: Whether every parameter is a stack of parameters, such as those of several models.
+
     Raises:
         ValueError: If a parameter is not float32, or is sharded in another way.
     """
 
-    def __init__(self, params: Iterable[Tensor], lr: float) -> None:
+    def __init__(self, params: Iterable[Any], lr: float, *, stacked: bool = False) -> None:
         super().__init__(params, {"lr": lr})
+        self.stacked = stacked
         for group in self.param_groups:
             for parameter in group["params"]:
                 _check(parameter)
@@ -80,7 +86,7 @@ class Adafactor(Optimizer):
     def _stack(self, parameter: Tensor) -> UnfactoredStack | FactoredStack:
         """Return what of a parameter, its gradient and its state lies on this rank."""
         assert parameter.grad is not None
-        state, stacked = self.state[parameter], is_stacked(parameter)
+        state, stacked = self.state[parameter], self.stacked or is_stacked(parameter)
         # The first dimension of a stack counts its matrices.
         shape = parameter.shape[1:] if stacked else parameter.shape
         tensors = {"parameter": parameter, "grad": parameter.grad}

@@ -110,7 +110,7 @@ class LanguageModel(TranslationModel):
         if not self.config.predicts_source:
             return Predictions(states=self.stack.finish(targets), tokens=tgt.tokens, pairs=tgt.rows)
         # A source token predicts the next one. The first, a language tag or not, is given.
-        predicting = (src.positions[1:] > 0).nonzero().squeeze(1)
+        predicting = src.predecessors()
         return Predictions(
             states=self.stack.finish(torch.cat([targets, sources[predicting]])),
             tokens=torch.cat([tgt.tokens, src.tokens[predicting + 1]]),

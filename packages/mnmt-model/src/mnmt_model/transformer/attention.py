@@ -113,7 +113,9 @@ class RelativePositionBias(nn.Module):
 
     def forward(self, query_len: int, key_len: int) -> Tensor:
         """Return the bias `(num_heads, query_len, key_len)` of the last `query_len` positions."""
-        buckets = _buckets(query_len, key_len, self.bidirectional, self.weight.device)
+        # A compiler does not see caches.
+        make = _make_buckets if torch.compiler.is_compiling() else _buckets
+        buckets = make(query_len, key_len, self.bidirectional, self.weight.device)
         return nn.functional.embedding(buckets, self.weight).permute(2, 0, 1)
 
 
@@ -142,13 +144,18 @@ def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:
     return offset + torch.where(distance < max_exact, distance, far.clamp(max=num_buckets - 1))
 
 
+def _make_buckets(query_len: int, key_len: int, bidirectional: bool, device: torch.device) -> Tensor:
+    queries = torch.arange(key_len - query_len, key_len, device=device)[:, None]
+    keys = torch.arange(key_len, device=device)[None, :]
+    return bucket(keys - queries, bidirectional=bidirectional)
+
+
 @lru_cache(maxsize=512)
 def _buckets(query_len: int, key_len: int, bidirectional: bool, device: torch.device) -> Tensor:
     # What a first call in inference mode makes must serve later calls that are differentiated.
     with torch.inference_mode(False):
-        queries = torch.arange(key_len - query_len, key_len)[:, None]
-        keys = torch.arange(key_len)[None, :]
-        return bucket(keys - queries, bidirectional=bidirectional).to(device)
+        cpu = torch.device("cpu")
+        return _make_buckets(query_len, key_len, bidirectional, cpu).to(device)
 
 
 def sinusoids(positions: Tensor, d_model: int) -> Tensor:
@@ -157,6 +164,8 @@ def sinusoids(positions: Tensor, d_model: int) -> Tensor:
     They are those of Vaswani et al. 2017, section 3.5, in another order.
     The first half holds sin(position / 10000^(2i / d_model)), the second the cosines.
     """
+    if torch.compiler.is_compiling():
+        return _sinusoids_at(positions, d_model)
     longest = int(positions.max()) + 1 if len(positions) else 1
     return _sinusoid_table(-(-longest // TABLE_STEP) * TABLE_STEP, d_model, positions.device)[positions]
 
@@ -164,9 +173,13 @@ def sinusoids(positions: Tensor, d_model: int) -> Tensor:
 @lru_cache(maxsize=64)
 def _sinusoid_table(length: int, d_model: int, device: torch.device) -> Tensor:
     with torch.inference_mode(False):
-        rates = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10_000) / d_model))
-        angles = torch.arange(length)[:, None] * rates
-        return torch.cat([angles.sin(), angles.cos()], dim=1).to(device)
+        return _sinusoids_at(torch.arange(length), d_model).to(device)
+
+
+def _sinusoids_at(positions: Tensor, d_model: int) -> Tensor:
+    rates = torch.exp(torch.arange(0, d_model, 2, device=positions.device) * (-math.log(10_000) / d_model))
+    angles = positions[:, None] * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
 def padding_bias(padding_mask: Tensor, dtype: torch.dtype) -> Tensor:

@@ -27,7 +27,7 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(…, in_features)` to `(…, out_features)`."""
-        bias = self.get_parameter("bias").to(x.dtype) if self.has_bias else None
+        bias = self.bias.to(x.dtype) if self.has_bias else None
         return self.products.linear(x, self.weight.to(x.dtype), bias)
 
 

@@ -34,6 +34,15 @@ class Sentences:
         cells = (~padding_mask).flatten().nonzero().squeeze(1)
         return cls(tokens=ids.flatten()[cells], cells=cells, padding_mask=padding_mask)
 
+    @classmethod
+    def with_padding(cls, ids: Tensor) -> Sentences:
+        """Read a table `ids (batch, width)` whose padding is computed like tokens.
+
+        So no shape depends on the lengths of sentences. Attention hides padding, and the loss leaves it out.
+        """
+        cells = torch.arange(ids.numel(), device=ids.device)
+        return cls(tokens=ids.flatten(), cells=cells, padding_mask=ids == PAD)
+
     @property
     def batch(self) -> int:
         """The number of sentences."""
@@ -63,6 +72,13 @@ class Sentences:
         """Return `(num_tokens,)`, the token before each token: the start token 0 before the first."""
         previous = F.pad(self.tokens[:-1], (1, 0), value=PAD)
         return previous.masked_fill(self.positions == 0, PAD)
+
+    def predecessors(self) -> Tensor:
+        """Return the indices of the tokens that another token of their sentence follows."""
+        if self._is_full:
+            indices = torch.arange(self.num_tokens, device=self.tokens.device).view(self.batch, self.width)
+            return indices[:, :-1].flatten()
+        return (self.positions[1:] > 0).nonzero().squeeze(1)
 
     def pad(self, x: Tensor) -> Tensor:
         """Lay `x (num_tokens, features)` into a table `(batch, width, features)` with zeros elsewhere."""
