@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 
@@ -32,3 +33,35 @@ def test_warm_up_and_cool_down_must_not_overlap() -> None:
     message = r"`warmup_steps` \(60\) and `cooldown_steps` \(60\) must be together at most `steps` \(100\)"
     with pytest.raises(ValueError, match=message):
         TrainConfig(steps=100, warmup_steps=60, cooldown_steps=60)
+
+
+def test_steps_are_the_last_horizon_where_they_are_left_out() -> None:
+    config = TrainConfig(horizons=(500, 1000, 2000), cooldown_steps=400)
+    assert config.steps == 2000
+    assert config.departures == (400, 800)
+    assert config.at_horizon(500) == TrainConfig(steps=500, cooldown_steps=100)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"horizons": (50, 200), "steps": 100},
+            r"`horizons` must end with `steps` \(100\), but end with 200.",
+        ),
+        ({"horizons": (200, 100)}, r"`horizons` must rise, the first from 1, but are \[200, 100\]."),
+        ({"horizons": (0, 100)}, r"`horizons` must rise, the first from 1, but are \[0, 100\]."),
+        ({"horizons": (50, 100), "cooldown_steps": 0}, "`horizons` need `cooldown_steps`"),
+        (
+            {"horizons": (20, 100), "warmup_steps": 11},
+            r"must leave room for `warmup_steps` \(11\) before",
+        ),
+        (
+            {"horizons": (50, 100), "eval_every": 1, "early_stopping": 1},
+            "`horizons` and `early_stopping` exclude",
+        ),
+    ],
+)
+def test_impossible_horizons_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainConfig(**{"cooldown_steps": 50, **fields})

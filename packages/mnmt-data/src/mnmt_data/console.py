@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import platform
 import sys
+import time
+from pathlib import Path
 from typing import NoReturn
 
 from cyclopts import App, CycloptsError
@@ -20,7 +23,8 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
 
     The status is the number that the command returns, or 0. A mistake in the arguments, an exception in
     `errors` and an `OSError` (a missing file) print ``prog: message`` as one line on stderr and exit with 2;
-    so does Windows, where the packages do not work. Ctrl-C exits with 130. Any other exception is a bug and
+    so does Windows, where the packages do not work. Ctrl-C exits with 130, another signal that a command
+    handles with 128 more than its number. Any other exception is a bug and
     keeps its traceback.
 
     Args:
@@ -30,7 +34,6 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
     """
     if platform.system() == "Windows":
         _complain(prog, "Windows is not supported; run it in WSL, the Windows Subsystem for Linux.")
-        sys.exit(USER_ERROR)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: no locale loses a result
     user_errors: tuple[type[Exception], ...] = (CycloptsError, OSError, *errors)
@@ -44,10 +47,8 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...]) -> NoRe
         sys.exit(BROKEN_PIPE)
     except user_errors as error:
         _complain(prog, _message(error))
-        sys.exit(USER_ERROR)
-    except KeyboardInterrupt:
-        _complain(prog, "interrupted")
-        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt as error:
+        _complain(prog, str(error) or "interrupted", getattr(error, "exit_status", INTERRUPTED))
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -57,7 +58,19 @@ def _message(error: Exception) -> str:
     return str(error)
 
 
-def _complain(prog: str, message: str) -> None:
+def _complain(prog: str, message: str, status: int = USER_ERROR) -> NoReturn:
+    """Print what went wrong in one line, and exit."""
+    line = f"{prog}: {' '.join(message.split())}"
     # Of the processes that torchrun starts, the first speaks for all.
     if os.environ.get("RANK", "0") == "0":
-        print(f"{prog}: {' '.join(message.split())}", file=sys.stderr)
+        print(line, file=sys.stderr)
+    _tell_torchrun(line, status)
+    sys.exit(status)
+
+
+def _tell_torchrun(line: str, status: int) -> None:
+    """Leave the reason where torchrun looks for it, so that its own report of the failure ends with it."""
+    if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):
+        extra = {"py_callstack": line, "timestamp": str(int(time.time()))}
+        reason = {"message": {"message": line, "errorCode": status, "extraInfo": extra}}
+        Path(path).write_text(json.dumps(reason), encoding="utf-8")

@@ -1,8 +1,26 @@
-"""The exception of the package, and exceptions in one line."""
+"""The exceptions of the package, and exceptions in one line."""
+
+from signal import Signals
 
 
 class RunError(Exception):
     """A run, checkpoint or study that cannot be used; the message names it and the remedy in one line."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training that a signal has stopped after a step, with a checkpoint.
+
+    Args:
+        signum: The signal.
+        step: The step that training had reached.
+    """
+
+    def __init__(self, signum: int, step: int) -> None:
+        super().__init__(
+            f"interrupted by {Signals(signum).name} after step {step}; the same command goes on from there"
+        )
+        self.exit_status = 128 + signum
+        """Exit status of the process, as shells count signals."""
 
 
 def one_line(error: BaseException) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mnmt_data.stream import MixingConfig
@@ -28,11 +28,16 @@ NOT_NEGATIVE = (
     "eval_every",
     "test_every",
     "max_skipped",
+    "checkpoint_minutes",
     "keep_best",
     "early_stopping",
     "auxiliary_loss",
     "uniform_routing_steps",
 )
+
+
+class _Default(int):
+    """A default that is told from the same number in a study."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +49,11 @@ class TrainConfig:
     falls to 0 over the last `cooldown_steps`.
     """
 
-    steps: int = 1000
-    """Training steps."""
+    steps: int = _Default(1000)
+    """Training steps; by default the last of `horizons`, where there are some."""
+    horizons: tuple[int, ...] = ()
+    """Lengths at which the loss is measured after a cool-down; the last is `steps`. Each other is a run of
+    its own, which leaves this one where its cool-down begins, as long as this one's in proportion."""
     batch_tokens: int = 4096
     """Source and target tokens of a batch, on average, without padding, over all processes."""
     accumulation: int = 1
@@ -106,6 +114,9 @@ class TrainConfig:
     """Steps between evaluations on the test sets; with 0 there is only the one at the end."""
     checkpoint_every: int = 1000
     """Steps between checkpoints."""
+    checkpoint_minutes: float = 0.0
+    """Minutes between checkpoints at most; one that is made in between goes when the next comes. 0 sets no
+    limit."""
     keep_checkpoints: int = 2
     """How many of the newest checkpoints are kept; the last but one is used if the last is damaged."""
     keep_best: int = 0
@@ -116,6 +127,8 @@ class TrainConfig:
     """Whether the lines of metrics.jsonl and evals.jsonl are written for TensorBoard too."""
 
     def __post_init__(self) -> None:
+        if self.horizons and isinstance(self.steps, _Default):
+            object.__setattr__(self, "steps", self.horizons[-1])
         for name in POSITIVE:
             _require(name, getattr(self, name), at_least=1)
         for name in NOT_NEGATIVE:
@@ -126,8 +139,48 @@ class TrainConfig:
         if self.skip_above != 0 and not 1 < self.skip_above < math.inf:
             raise ValueError(f"`skip_above` must be 0, or finite and above 1, but is {self.skip_above}.")
         self._check_rate()
+        self._check_schedules()
+
+    def _check_schedules(self) -> None:
         if (self.early_stopping or self.keep_best) and not self.eval_every:
             raise ValueError("`early_stopping` and `keep_best` need `eval_every`, but that is 0.")
+        if self.horizons:
+            self._check_horizons()
+
+    def _check_horizons(self) -> None:
+        if list(self.horizons) != sorted(set(self.horizons)) or self.horizons[0] < 1:
+            raise ValueError(f"`horizons` must rise, the first from 1, but are {list(self.horizons)}.")
+        if self.horizons[-1] != self.steps:
+            raise ValueError(
+                f"`horizons` must end with `steps` ({self.steps}), but end with {self.horizons[-1]}."
+            )
+        if not self.cooldown_steps:
+            raise ValueError("`horizons` need `cooldown_steps`, which each ends with, but that is 0.")
+        if self.early_stopping:
+            raise ValueError("`horizons` and `early_stopping` exclude each other: a branch needs its trunk.")
+        for steps in self.horizons[:-1]:
+            cooldown = self._cooldown(steps)
+            if steps - cooldown < max(1, self.warmup_steps):
+                raise ValueError(
+                    f"`horizons` must leave room for `warmup_steps` ({self.warmup_steps}) before cool-downs, "
+                    f"but of {steps} steps {cooldown} are cool-down."
+                )
+
+    def at_horizon(self, steps: int) -> TrainConfig:
+        """Return how a run of `steps` is trained, whose cool-down is as long in proportion."""
+        return replace(self, steps=steps, cooldown_steps=self._cooldown(steps), horizons=())
+
+    @property
+    def departures(self) -> tuple[int, ...]:
+        """The steps after which the runs of shorter horizons leave this one."""
+        return tuple(steps - self._cooldown(steps) for steps in self.horizons[:-1])
+
+    def is_annealed(self, step: int) -> bool:
+        """Return whether the learning rate has fallen to 0 at `step`."""
+        return self.cooldown_steps > 0 and step == self.steps
+
+    def _cooldown(self, steps: int) -> int:
+        return max(1, round(self.cooldown_steps * steps / self.steps))
 
     def _check_rate(self) -> None:
         if not 0 < self.learning_rate < math.inf:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from filelock import FileLock
+from run_equality import logged
 from safetensors.torch import load_file
 
 from mnmt_data.study import read_study
@@ -24,9 +25,6 @@ from mnmt_model.training.watcher import Watcher
 @pytest.fixture(scope="module")
 def run(study_file: Path, results: Path) -> RunConfig:
     return run_configs(read_study(study_file), results / "data")[1]
-
-
-TIMED = ("tokens_per_second", "mfu", "data_wait")
 
 
 class Killed(BaseException):
@@ -52,12 +50,6 @@ class Steps(Watcher):
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(find_checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
-
-
-def logged(folder: Path) -> list[dict[str, object]]:
-    """The lines of metrics.jsonl, without what depends on the time."""
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if k not in TIMED} for line in lines]
 
 
 @pytest.fixture(scope="module")

@@ -196,6 +196,7 @@ class _TextScorer:
             metric=metric.name,
             value=metric.corpus(statistics).value,
             signature=f"{metric.signature}|{self._search}",
+            annealed=self.run.loaded.record.is_annealed(self._step),
         )
 
     def _path(self, metric: Metric) -> Path:

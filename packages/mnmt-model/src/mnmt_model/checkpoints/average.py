@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mnmt_model.checkpoints.atomic_folder import atomic_folder
-from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, by_dev_loss, find_checkpoints
+from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, by_dev_loss, find_checkpoints, is_temporary
 from mnmt_model.checkpoints.state import (
     MODEL,
     State,
@@ -31,7 +31,7 @@ def select_checkpoints(run: Path, *, last: int | None = None, best: int | None =
 
     Args:
         run: The run's folder.
-        last: Number of checkpoints to select: the newest, returned oldest first.
+        last: Number of checkpoints to select: the newest that are not temporary, returned oldest first.
         best: Instead of `last`, the number of those with the lowest dev loss, returned best first.
 
     Raises:
@@ -39,7 +39,7 @@ def select_checkpoints(run: Path, *, last: int | None = None, best: int | None =
     """
     if (last is None) == (best is None):
         raise ValueError("One of `last` and `best` must be given.")
-    saved = find_checkpoints(run / CHECKPOINTS)
+    saved = [path for path in find_checkpoints(run / CHECKPOINTS) if not is_temporary(path)]
     if last is not None:
         _require(run, "checkpoints", len(saved), "last", last, "keep_checkpoints")
         return saved[-last:]

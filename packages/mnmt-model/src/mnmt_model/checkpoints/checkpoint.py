@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from mnmt_model.checkpoints.atomic_folder import atomic_folder, remove, remove_leftovers
-from mnmt_model.checkpoints.checkpoint_folders import by_dev_loss, checkpoint_name, find_checkpoints, step_of
+from mnmt_model.checkpoints.checkpoint_folders import (
+    by_dev_loss,
+    checkpoint_name,
+    find_checkpoints,
+    is_temporary,
+    step_of,
+)
 from mnmt_model.checkpoints.named_tensors import (
     load_optimizer,
     load_tensors,
@@ -41,13 +47,21 @@ _log = logging.getLogger(__name__)
 
 
 def save(
-    folder: Path, model: nn.Module, optimizer: Optimizer, progress: Progress, *, keep: int, keep_best: int = 0
+    folder: Path,
+    model: nn.Module,
+    optimizer: Optimizer,
+    progress: Progress,
+    *,
+    keep: int,
+    keep_best: int = 0,
+    keep_steps: Collection[int] = (),
 ) -> Path:
     """Write a checkpoint into `folder`; every rank calls this, and writes its rows of sharded tensors.
 
     The checkpoint takes its name when all of it is on the disk, so an interrupted save leaves no incomplete
-    one. Then all are removed but the newest `keep` and the `keep_best` with the lowest dev loss. Those of a
-    later step are removed too: a run that reaches this step again could not read them.
+    one. Then all are removed but this one, the newest `keep` that are not temporary, the `keep_best` of them
+    with the lowest dev loss, and those of `keep_steps`. Those of a later step are removed too: a run that
+    reaches this step again could not read them.
 
     Args:
         folder: The run's folder of checkpoints, on a file system that all ranks see.
@@ -56,6 +70,7 @@ def save(
         progress: Where training stands.
         keep: Number of newest checkpoints to keep, at least 1.
         keep_best: Number of checkpoints with the lowest dev loss to keep; those without one do not count.
+        keep_steps: Steps whose checkpoints to keep.
 
     Returns:
         The checkpoint.
@@ -71,7 +86,7 @@ def save(
         by_rank = on_every_rank(lambda: _write_files(partial, shares))
         files = {name: record for records in by_rank for name, record in records.items()}
         on_first_rank(lambda: write_state(partial, State(progress=progress, files=files)))
-    on_first_rank(lambda: _remove_old(folder, progress.step, keep, keep_best))
+    on_first_rank(lambda: _remove_old(folder, progress.step, keep, keep_best, keep_steps))
     return final
 
 
@@ -104,11 +119,13 @@ def _write_files(folder: Path, shares: Mapping[str, _Share]) -> dict[str, FileRe
     return {name: record_file(folder / name) for name in shares}
 
 
-def _remove_old(folder: Path, step: int, newest: int, best: int) -> None:
-    """Remove all but the `newest` and the `best` checkpoints up to `step`."""
+def _remove_old(folder: Path, step: int, newest: int, best: int, steps: Collection[int]) -> None:
+    """Remove all checkpoints but those up to `step` that `save` keeps."""
     checkpoints = find_checkpoints(folder)
     valid = [path for path in checkpoints if step_of(path) <= step]
-    remaining = {*valid[-newest:], *(by_dev_loss(valid)[:best] if best else ())}
+    due = [path for path in valid if not is_temporary(path)]
+    lowest = by_dev_loss(due)[:best] if best else []
+    remaining = {valid[-1], *due[-newest:], *lowest, *(path for path in valid if step_of(path) in steps)}
     for path in checkpoints:
         if path not in remaining:
             remove(path)

@@ -57,6 +57,14 @@ def by_dev_loss(checkpoints: Iterable[Path]) -> list[Path]:
     return sorted(losses, key=lambda path: (losses[path], -step_of(path)))
 
 
+def is_temporary(checkpoint: Path) -> bool:
+    """Return whether a checkpoint was made between two that are due; a broken one was not."""
+    try:
+        return read_progress(checkpoint).temporary
+    except RunError:
+        return False
+
+
 def _dev_loss(checkpoint: Path) -> float | None:
     try:
         loss = read_progress(checkpoint).dev_loss

@@ -32,6 +32,8 @@ class Progress:
     """State of the batch stream."""
     dev_loss: float | None = None
     """Mean loss over the dev sets at this step, nats per token; None if it was not measured then."""
+    temporary: bool = False
+    """Whether the checkpoint was made between two that are due, and goes when a newer one comes."""
     extras: dict[str, Any] = field(default_factory=dict)
     """State of early stopping and guards, as JSON."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, distributed
 
-from mnmt_model.errors import RunError
+from mnmt_model.errors import Interrupted, RunError
 
 _EXCHANGE_ERRORS = ("gloo", "nccl", "exchangeerror")
 """Words in errors of torch and of the exchange of experts' tokens; gloo has no exception of its own."""
@@ -42,6 +42,14 @@ class World:
             distributed.all_reduce(tensor)
         return tensor
 
+    def max(self, numbers: Sequence[int]) -> list[int]:
+        """Return the largest of each number over the processes."""
+        if self.size == 1:
+            return list(numbers)
+        tensor = torch.tensor(numbers)
+        distributed.all_reduce(tensor, op=distributed.ReduceOp.MAX)
+        return tensor.tolist()
+
 
 @contextmanager
 def join_world() -> Iterator[World]:
@@ -55,10 +63,16 @@ def join_world() -> Iterator[World]:
         yield World(device=device)
         return
     distributed.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+    interrupted: Interrupted | None = None
     try:
-        yield World(rank=rank, size=size, device=device)
+        try:
+            yield World(rank=rank, size=size, device=device)
+        except Interrupted as error:
+            interrupted = error
         # A process that left while others still communicate with it would end them with an error.
         distributed.barrier()
+        if interrupted is not None:
+            raise interrupted
     finally:
         distributed.destroy_process_group()
 

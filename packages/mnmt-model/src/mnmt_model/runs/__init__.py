@@ -4,7 +4,7 @@ Exported here is what needs no torch; `mnmt_model.load_run` and `mnmt_model.writ
 """
 
 from mnmt_model.runs.heartbeat import Heartbeat, is_alive, read_heartbeat
-from mnmt_model.runs.run_config import RunConfig, new_record
+from mnmt_model.runs.run_config import Branch, RunConfig, new_record
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
 from mnmt_model.runs.run_record import (
     EVALS,
@@ -23,6 +23,7 @@ __all__ = [
     "EVALS",
     "METRICS",
     "RUN",
+    "Branch",
     "Eval",
     "Heartbeat",
     "RunConfig",

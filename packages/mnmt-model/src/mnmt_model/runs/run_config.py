@@ -36,6 +36,16 @@ def check_folder_name(name: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Branch:
+    """Where a run leaves another, its trunk, whose steps up to there are its own too."""
+
+    run: str
+    """Name of the trunk."""
+    step: int
+    """The step of the trunk after which it leaves."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """One model of a study: everything needed to train it."""
 
@@ -53,9 +63,16 @@ class RunConfig:
     """Seed of the initial weights, the dropout and the order of the data."""
     data: Path
     """Folder of the prepared data."""
+    branch: Branch | None = None
+    """Where it leaves another run; None if it is trained from its first step."""
 
     def __post_init__(self) -> None:
         check_folder_name(self.name)
+
+    @property
+    def steps(self) -> int:
+        """Steps that are trained: all, or those of a branch alone."""
+        return self.train.steps - (self.branch.step if self.branch else 0)
 
 
 def new_record(run: RunConfig, folder: Path, *, vocab_size: int, data: PreparedData | None) -> RunRecord:
@@ -86,6 +103,7 @@ def new_record(run: RunConfig, folder: Path, *, vocab_size: int, data: PreparedD
         seed=run.seed,
         data=relpath(run.data.resolve(), folder.resolve()),
         data_fingerprint=data.fingerprint if data else None,
+        branch=asdict(run.branch) if run.branch else None,
         config=_as_read({"model": asdict(run.model.resolved()), "train": asdict(run.train)}),
         versions={
             "mnmt-model": version("mnmt-model"),

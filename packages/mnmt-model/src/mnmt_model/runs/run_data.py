@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os.path import relpath
 from pathlib import Path
 
@@ -30,6 +31,16 @@ def open_data(run: Path) -> PreparedData:
             "where they are, or change `data`"
         )
     return open_prepared(folder)
+
+
+def mean_lengths(mixture: Mapping[str, float], data: PreparedData) -> tuple[float, float]:
+    """Return the mean source and target tokens of the mixture's training pairs."""
+    src, tgt = 0.0, 0.0
+    for task, weight in mixture.items():
+        counts = data.train_counts[task]
+        src += weight * counts.src_tokens / counts.pairs
+        tgt += weight * counts.tgt_tokens / counts.pairs
+    return src, tgt
 
 
 def check_vocabulary(run: Path, data: PreparedData) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
@@ -57,6 +58,8 @@ class RunRecord:
     """Folder of the prepared data, relative to the run's."""
     data_fingerprint: str | None = None
     """Checksum of what the data were prepared from, and how."""
+    branch: Mapping[str, Any] | None = None
+    """Where it leaves another run: {"run": name, "step": step}."""
     config: Mapping[str, Mapping[str, Any]]
     """{"model": {field: value}, "train": {field: value}}."""
     kernels: Mapping[str, Any] | None = None
@@ -79,6 +82,11 @@ class RunRecord:
         """The model that was trained."""
         return ModelConfig(**self.config["model"])
 
+    def is_annealed(self, step: int) -> bool:
+        """Return whether the learning rate has fallen to 0 at `step`."""
+        train = self.config["train"]
+        return bool(train.get("cooldown_steps")) and step == train["steps"]
+
     @property
     def batch_tokens(self) -> int:
         """Source and target tokens of a batch in training."""
@@ -100,6 +108,8 @@ class Eval:
     value: float
     signature: str
     """How the value was measured."""
+    annealed: bool = False
+    """Whether the learning rate had fallen to 0: the measurement at the end of a cool-down."""
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -151,8 +161,19 @@ def find_runs(paths: Sequence[Path]) -> list[Path]:
 
 
 def append_evals(folder: Path, evals: Iterable[Eval]) -> None:
-    """Append measurements to the run in `folder`."""
-    append_json_lines(folder / EVALS, [asdict(measurement) for measurement in evals])
+    """Append measurements to the run in `folder`.
+
+    Raises:
+        RunError: If one is not finite, which JSON cannot express.
+    """
+    lines = [asdict(measurement) for measurement in evals]
+    for line in lines:
+        if not math.isfinite(line["value"]):
+            raise RunError(
+                f"{folder}: {line['metric']} of {line['testset']} {line['task']} is {line['value']} at step "
+                f"{line['step']}; it is not written down"
+            )
+    append_json_lines(folder / EVALS, lines)
 
 
 def read_evals(folder: Path) -> list[Eval]:
@@ -162,11 +183,14 @@ def read_evals(folder: Path) -> list[Eval]:
         RunError: If a line is not a measurement.
     """
     path = folder / EVALS
-    names = {field.name for field in fields(Eval)}
+    required = {field.name for field in fields(Eval) if field.default is MISSING}
     evals = []
     for number, line in enumerate(read_json_lines(path, error=RunError), start=1):
-        if set(line) != names:
-            raise RunError(f"{path}:{number}: must have exactly the keys {', '.join(sorted(names))}")
+        if set(line) - {"annealed"} != required:
+            raise RunError(
+                f"{path}:{number}: must have exactly the keys {', '.join(sorted(required))}, and may have "
+                "`annealed`"
+            )
         evals.append(Eval(**line))
     return evals
 

@@ -16,6 +16,7 @@ from mnmt_model.errors import one_line
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import RUN, Status, read_run, utc_now, write_run
+from mnmt_model.sweep.horizons import is_ready
 
 POLL_SECONDS = 0.05
 
@@ -62,7 +63,12 @@ def train_runs(
     try:
         while queue or running:
             while queue and len(running) < jobs:
-                run, place = queue.pop(0), next(place for place in range(jobs) if place not in running)
+                number = next((i for i, run in enumerate(queue) if is_ready(run, folder)), None)
+                if number is None and running:
+                    break
+                # With nothing that could make it ready, a run fails and says why.
+                run = queue.pop(number or 0)
+                place = next(place for place in range(jobs) if place not in running)
                 running[place] = _start(context, run, folder / run.name, threads, place)
             for worker in _pop_ended(running):
                 outcomes.append(_outcome(worker))
@@ -84,7 +90,7 @@ def default_jobs() -> int:
 
 def training_cost(run: RunConfig) -> int:
     """Return a number that a run's training time is about proportional to."""
-    return count_parameters(run.model, 1).active_size * run.train.steps
+    return count_parameters(run.model, 1).active_size * run.steps
 
 
 def train_in_process(run: RunConfig, folder: Path, threads: int, place: int, errors: Connection) -> None:

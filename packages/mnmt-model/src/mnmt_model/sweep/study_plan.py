@@ -20,6 +20,7 @@ from mnmt_model.planning.plan import Cost
 from mnmt_model.planning.quantities import with_total
 from mnmt_model.planning.workload import PlanConfig
 from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.runs.run_data import mean_lengths
 from mnmt_model.runs.run_record import Role
 from mnmt_model.sweep.run_queue import default_jobs
 from mnmt_model.sweep.schedule import Job, Machines, wall_seconds
@@ -46,6 +47,7 @@ class RunCost:
     """N that a token passes: with two experts of each mixture."""
     num_params: int
     steps: int
+    """Steps that it is trained; of a branch, those after it left its trunk."""
     tokens: int
     """Source and target tokens that it is trained on."""
     flops: int
@@ -199,7 +201,7 @@ def _timed(plan: StudyPlan, runs: Sequence[RunConfig], data: PreparedData, machi
 
 def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: PlanConfig) -> RunCost:
     train = options.train(run.train)
-    src_len, tgt_len = _mean_lengths(run.mixture, data)
+    src_len, tgt_len = mean_lengths(run.mixture, data)
     workload = options.workload(src_len=round(src_len), tgt_len=round(tgt_len))
     try:
         check_expert_parallel(run.model, train, workload.devices)
@@ -207,11 +209,11 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
         raise RunError(f"{run.name}: {error}") from None
     src_len, tgt_len = options.src_len or src_len, options.tgt_len or tgt_len
     count = count_parameters(run.model, vocab_size)
-    tokens = train.steps * train.batch_tokens
+    tokens = run.steps * train.batch_tokens
     src_tokens = round(tokens * src_len / (src_len + tgt_len))
     cost = Cost(
         flops=training_flops(run.model, vocab_size, src_tokens=src_tokens, tgt_tokens=tokens - src_tokens),
-        exchange_bytes=train.steps * exchange_bytes(run.model, train, workload),
+        exchange_bytes=run.steps * exchange_bytes(run.model, train, workload),
         flops_per_second=options.flops_per_second,
         exchange_bytes_per_second=options.exchange_bytes_per_second,
     )
@@ -222,7 +224,7 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
         size=count.size,
         active_size=count.active_size,
         num_params=count.num_params,
-        steps=train.steps,
+        steps=run.steps,
         tokens=tokens,
         flops=cost.flops,
         exchange_bytes=cost.exchange_bytes,
@@ -230,7 +232,7 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
         seconds=cost.sequential_seconds if cost.exchange_seconds is not None else cost.compute_seconds,
         memory=training_memory(run.model, vocab_size, train, workload),
         epochs=_epochs(run, train, data),
-        evaluation_tokens=_evaluation_tokens(train, data),
+        evaluation_tokens=_evaluation_tokens(run, data),
     )
 
 
@@ -241,22 +243,12 @@ def _epochs(run: RunConfig, train: TrainConfig, data: PreparedData) -> dict[str,
     return {task: epochs for task, epochs in stream.sampler.epochs(train.steps).items() if epochs > 0}
 
 
-def _evaluation_tokens(train: TrainConfig, data: PreparedData) -> int:
+def _evaluation_tokens(run: RunConfig, data: PreparedData) -> int:
     """Return the tokens of all evaluations of a run: every so many steps, and at the end."""
     tokens = 0
     for split, counts in data.description.counts.items():
         if split != "train":
-            every = train.eval_every if split == "dev" else train.test_every
-            times = -(-train.steps // every) if every else 1
+            every = run.train.eval_every if split == "dev" else run.train.test_every
+            times = -(-run.steps // every) if every else 1
             tokens += times * sum(count.src_tokens + count.tgt_tokens for count in counts.values())
     return tokens
-
-
-def _mean_lengths(mixture: Mapping[str, float], data: PreparedData) -> tuple[float, float]:
-    """Return the mean source and target tokens of the mixture's training pairs."""
-    src, tgt = 0.0, 0.0
-    for task, weight in mixture.items():
-        counts = data.train_counts[task]
-        src += weight * counts.src_tokens / counts.pairs
-        tgt += weight * counts.tgt_tokens / counts.pairs
-    return src, tgt

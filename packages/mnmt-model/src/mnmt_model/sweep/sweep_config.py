@@ -14,6 +14,7 @@ from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import preset
 from mnmt_model.runs.run_config import RunConfig, check_folder_name
 from mnmt_model.runs.run_record import Role
+from mnmt_model.sweep.horizons import with_branches
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
@@ -68,7 +69,7 @@ def _check_mixture(mixture: Mapping[str, float]) -> None:
 
 
 def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
-    """Return the runs of `study` over the prepared data in `data`, each once.
+    """Return the runs of `study` over the prepared data in `data`, each once, and its branches after it.
 
     Raises:
         RunError: If a mixture names a task that the data do not have, or two grids hold the same run.
@@ -85,7 +86,7 @@ def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
         if name in runs:
             raise RunError(f"{study.path}: [sweep] holds the run {name} twice")
         model, train = sizes[size]
-        runs[name] = RunConfig(
+        run = RunConfig(
             name=name,
             study=study.name,
             role=role,
@@ -95,6 +96,7 @@ def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
             seed=seed,
             data=data,
         )
+        runs |= {each.name: each for each in with_branches(run)}
     return list(runs.values())
 
 

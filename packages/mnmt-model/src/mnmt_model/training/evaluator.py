@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from mnmt_data.store import PreparedData
 from mnmt_model.checkpoints import Progress
 from mnmt_model.distributed.world import World, on_first_rank
+from mnmt_model.errors import RunError
 from mnmt_model.runs.losses import losses_by_task, mean_dev_loss
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import Eval, append_evals
@@ -49,14 +51,22 @@ class Evaluator:
         batch_tokens = self.run.train.batch_tokens
         losses = losses_by_task(self.model, self.data, testset, batch_tokens=batch_tokens, world=self.world)
         by_task = dict(losses)
-        evals = [_eval(progress, task, testset, loss) for task, loss in by_task.items()]
+        for task, loss in by_task.items():
+            _check_finite(loss, f"the {testset} loss of {task}", progress.step)
+        annealed = self.run.train.is_annealed(progress.step)
+        evals = [_eval(progress, task, testset, loss, annealed) for task, loss in by_task.items()]
         on_first_rank(lambda: append_evals(self.folder, evals))
         for watcher in watchers:
             watcher.evaluate(evals)
         return by_task
 
 
-def _eval(progress: Progress, task: str, testset: str, loss: float) -> Eval:
+def _check_finite(loss: float, name: str, step: int) -> None:
+    if not math.isfinite(loss):
+        raise RunError(f"{name} is {loss} at step {step}; lower `learning_rate` or set `clip_norm`")
+
+
+def _eval(progress: Progress, task: str, testset: str, loss: float, annealed: bool) -> Eval:
     return Eval(
         step=progress.step,
         tokens=progress.tokens,
@@ -66,4 +76,5 @@ def _eval(progress: Progress, task: str, testset: str, loss: float) -> Eval:
         metric="loss",
         value=loss,
         signature="nats/token",
+        annealed=annealed,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,33 +12,21 @@ from typing import Any
 from mnmt_data.store import PreparedData, file_lock, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.distributed.world import World, join_world, on_first_rank
-from mnmt_model.errors import RunError, one_line
+from mnmt_model.errors import Interrupted, RunError, one_line
 from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.kernels import products_to_train, recorded_products, to_record
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, read_run, utc_now, write_run
+from mnmt_model.training.branch import start_branch, trunk_checkpoint, trunk_kernels
+from mnmt_model.training.changes import first_change
+from mnmt_model.training.interruption import Interruption
+from mnmt_model.training.out_of_memory import is_out_of_memory, memory_advice
 from mnmt_model.training.single_model import single_trainer
 from mnmt_model.training.watcher import HeartbeatWatcher, Watcher
 
-FIXED_KEYS = frozenset({"config", "mixture", "seed", "vocab_size", "data_fingerprint"})
-"""Keys of run.json that must not change for training to continue."""
-
-FREE_SETTINGS = frozenset(
-    {
-        "accumulation",
-        "activation_checkpointing",
-        "checkpoint_every",
-        "compile",
-        "exchange_chunks",
-        "expert_parallel",
-        "keep_best",
-        "keep_checkpoints",
-        "log_every",
-        "parallel",
-        "tensorboard",
-    }
-)
-"""Settings of `[train]` that change how a run is computed and stored, but not what it learns."""
+LOST_SECONDS = 2.0
+"""How long a process that has lost another waits before it ends: torchrun reports the first that ends, which
+should be the one that knows the reason."""
 
 
 def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> None:
@@ -53,58 +42,80 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
     Raises:
         RunError: If `folder` holds another run, if another process trains it, or if training cannot continue;
             run.json then says why.
+        Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; the run then has a checkpoint of its last step.
     """
     data = open_prepared(run.data)
-    with join_world() as world, _run_lock(folder, world):
+    with Interruption() as interruption, join_world() as world, _run_lock(folder, world):
+        on_first_rank(lambda: trunk_checkpoint(run, folder))
         record = on_first_rank(lambda: _with_kernels(_open_record(run, folder, data), run, folder, world))
         if record.status != "finished":
-            with ExitStack() as stack:
-                if world.is_first:
-                    heartbeat = HeartbeatWriter(folder, steps=run.train.steps)
-                    watchers = [HeartbeatWatcher(stack.enter_context(closing(heartbeat))), *watchers]
-                _train(run, folder, data, record, world, watchers if world.is_first else ())
+            with _recorded(run, folder, data, record, world) as (end, heartbeat):
+                watchers = [*heartbeat, *watchers] if world.is_first else []
+                start_branch(run, folder, record)
+                products = recorded_products(record.kernels)
+                trainer = single_trainer(run, folder, data, world, watchers, products=products)
+                (state,) = trainer.runs
+                with closing(trainer):
+                    trainer.train(interruption)
+                    stopped = state.finish()
+                peak = state.log.peak()
+                end(status="finished", stopped=stopped, wall_seconds=state.seconds, peak_flops=peak)
 
 
-def _train(
-    run: RunConfig,
-    folder: Path,
-    data: PreparedData,
-    record: RunRecord,
-    world: World,
-    watchers: Sequence[Watcher],
-) -> None:
-    """Train the remaining steps, and write into run.json how training ended."""
+@contextmanager
+def _recorded(
+    run: RunConfig, folder: Path, data: PreparedData, record: RunRecord, world: World
+) -> Iterator[tuple[Callable[..., None], Sequence[Watcher]]]:
+    """Write into run.json how training ended: what `end` is given, or what interrupted it or went wrong.
+
+    Yields:
+        `end`, and what keeps the run's heartbeat going; it is nothing on processes other than the first.
+
+    Raises:
+        RunError: If memory is exhausted, or another process is gone.
+    """
 
     def end(**changes: Any) -> None:
         if world.is_first:
             write_run(folder, replace(record, finished=utc_now(), **changes))
 
-    try:
-        trainer = single_trainer(
-            run, folder, data, world, watchers, products=recorded_products(record.kernels)
-        )
-        (state,) = trainer.runs
-        with closing(trainer):
-            trainer.train()
-            stopped = state.finish()
-    except Exception as error:
-        end(status="failed", error=one_line(error))
-        if world.lost_another(error):
-            raise RunError(
-                f"process {world.rank} lost another of the {world.size} ({one_line(error)}); "
-                "see what ended that one, and start the run again: it goes on from its newest checkpoint"
-            ) from None
-        raise
-    end(status="finished", stopped=stopped, wall_seconds=state.seconds, peak_flops=state.log.peak())
+    with ExitStack() as stack:
+        heartbeat = HeartbeatWriter(folder, steps=run.train.steps) if world.is_first else None
+        if heartbeat:
+            stack.enter_context(closing(heartbeat))
+        try:
+            yield end, [HeartbeatWatcher(heartbeat)] if heartbeat else []
+        except Interrupted as error:
+            end(status="interrupted", error=str(error))
+            raise
+        except Exception as error:
+            reason = _explanation(error, run, data, world)
+            end(status="failed", error=reason or one_line(error))
+            if reason is None:
+                raise
+            raise RunError(reason) from None
+
+
+def _explanation(error: Exception, run: RunConfig, data: PreparedData, world: World) -> str | None:
+    """Return what to do about an error whose own message does not say it."""
+    if is_out_of_memory(error):
+        return memory_advice(run, data, world)
+    if not world.lost_another(error):
+        return None
+    time.sleep(LOST_SECONDS)
+    return (
+        f"process {world.rank} lost another of the {world.size} ({one_line(error)}); "
+        "see what ended that one, and start the run again: it goes on from its newest checkpoint"
+    )
 
 
 def _open_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
     """Return the run's record: a new one, or that in `folder` if it is of the same run."""
     fresh = new_record(run, folder, vocab_size=data.vocab.size, data=data)
     if not (folder / RUN).exists() or not find_checkpoints(folder / CHECKPOINTS):
-        return write_run(folder, fresh)
+        return write_run(folder, replace(fresh, kernels=trunk_kernels(run, folder)))
     record = read_run(folder)
-    if changed := next(_changes(vars(record), vars(fresh), FIXED_KEYS - record.absent), None):
+    if changed := first_change(record, fresh):
         raise RunError(
             f"{folder / RUN}: was trained with another {changed}; "
             "set it back, or remove the folder to train anew"
@@ -124,18 +135,6 @@ def _with_kernels(record: RunRecord, run: RunConfig, folder: Path, world: World)
     if record.kernels is not None:
         return record
     return write_run(folder, replace(record, kernels=to_record(products), absent=record.absent - {"kernels"}))
-
-
-def _changes(before: Mapping[str, Any], now: Mapping[str, Any], keys: Set[str]) -> Iterator[str]:
-    """Yield what differs, such as "config.model.d_model (64, now 128)"."""
-    for key in sorted(keys & before.keys()):
-        old, new = before[key], now.get(key)
-        if isinstance(old, dict) and isinstance(new, dict):
-            yield from (
-                f"{key}.{change}" for change in _changes(old, new, (old | new).keys() - FREE_SETTINGS)
-            )
-        elif old != new:
-            yield f"{key} ({old}, now {new})"
 
 
 @contextmanager

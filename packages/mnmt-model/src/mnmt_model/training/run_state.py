@@ -107,6 +107,19 @@ class RunState:
         for watcher in self.watchers:
             watcher.step(step)
 
+    @property
+    def is_save_late(self) -> bool:
+        """Whether the last checkpoint is older than `checkpoint_minutes`."""
+        minutes = self.config.checkpoint_minutes
+        return minutes > 0 and time.monotonic() - self._saved_at > 60 * minutes
+
+    def save_between(self) -> None:
+        """Save a temporary checkpoint, unless there is one of this step; every process calls this."""
+        if self._saved_step != self.progress.step:
+            with self.log.pause():
+                self._save(None, temporary=True)
+        self._saved_at = time.monotonic()
+
     def finish(self) -> str | None:
         """Write what is left to be logged, and return why training stopped early, if it did."""
         stopping = self.early_stopping
@@ -149,7 +162,9 @@ class RunState:
             self.stream.restore(progress.stream)
             self.guard.restore(progress.extras["guard"])
             self.early_stopping.restore(progress.extras["stopping"])
-        self._seconds_before = float(progress.extras.get("seconds", 0.0))
+        self._saved_step, self._saved_at = progress.step, time.monotonic()
+        starts_branch = self.run.branch is not None and progress.step == self.run.branch.step
+        self._seconds_before = 0.0 if starts_branch else float(progress.extras.get("seconds", 0.0))
         on_first_rank(lambda: drop_lines_after(self.folder, progress.step))
         return progress
 
@@ -186,25 +201,27 @@ class RunState:
         evaluates = _is_due(step, config.eval_every)
         tests = _is_due(step, config.test_every)
         saves = _is_due(step, config.checkpoint_every) or (evaluates and bool(config.keep_best))
-        if not (evaluates or tests or saves or self.is_over):
+        departs = step in config.departures
+        if not (evaluates or tests or saves or departs or self.is_over):
             return
         with self.log.pause():
             dev_loss = self._evaluate_dev() if evaluates or self.is_over else None
             if tests or self.is_over:
                 self.evaluator.test(self.progress, self.watchers)
-            if saves or self.is_over:
-                self._save(dev_loss)
+            if saves or departs or self.is_over:
+                self._save(dev_loss, temporary=not saves and not self.is_over)
 
     def _evaluate_dev(self) -> float:
         dev_loss = self.evaluator.dev_loss(self.progress, self.watchers)
         self.early_stopping.update(dev_loss)
         return dev_loss
 
-    def _save(self, dev_loss: float | None) -> None:
+    def _save(self, dev_loss: float | None, *, temporary: bool = False) -> None:
         self.progress = replace(
             self.progress,
             stream={**self.stream.state(), "step": self.progress.step},
             dev_loss=dev_loss,
+            temporary=temporary,
             extras={
                 "guard": self.guard.state(),
                 "stopping": self.early_stopping.state(),
@@ -219,7 +236,9 @@ class RunState:
             self.progress,
             keep=self.config.keep_checkpoints,
             keep_best=self.config.keep_best,
+            keep_steps=self.config.departures,
         )
+        self._saved_step, self._saved_at = self.progress.step, time.monotonic()
 
 
 def _is_due(step: int, every: int) -> bool:

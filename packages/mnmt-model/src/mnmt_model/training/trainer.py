@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mnmt_model.errors import RunError
+from mnmt_model.errors import Interrupted, RunError
 from mnmt_model.training.gradient_step import StepLosses
+from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.run_state import RunState
 
 
@@ -37,17 +38,28 @@ class Trainer:
     def __init__(self, runs: Sequence[RunState], engine: Engine) -> None:
         self.runs, self.engine = runs, engine
 
-    def train(self) -> None:
+    def train(self, interruption: Interruption) -> None:
         """Take the remaining steps.
 
         Raises:
+            Interrupted: If a signal has come; each run then has a checkpoint of its last step.
             RunError: If a run that is trained alone cannot go on; one of several then has an `error`, and the
                 others go on.
         """
         for run in self.runs:
             run.model.train()
         while remaining := [run for run in self.runs if not run.is_over]:
+            self._save_if_asked(remaining, interruption)
             self._step(1 + min(run.progress.step for run in remaining))
+
+    def _save_if_asked(self, runs: Sequence[RunState], interruption: Interruption) -> None:
+        """Save checkpoints if a signal has come to any process, or it is time for them."""
+        is_late = any(run.is_save_late for run in runs)
+        signum, late = runs[0].world.max([interruption.signum, is_late])
+        for run in runs if signum or late else ():
+            run.save_between()
+        if signum:
+            raise Interrupted(signum, max(run.progress.step for run in runs))
 
     def _step(self, step: int) -> None:
         """Take a step of the runs that have reached it."""

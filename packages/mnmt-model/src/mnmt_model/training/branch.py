@@ -1,0 +1,72 @@
+"""The start of a branch: a checkpoint of its trunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mnmt_model.checkpoints import CHECKPOINTS, checkpoint_name, find_checkpoints, link_checkpoint
+from mnmt_model.distributed.world import on_first_rank
+from mnmt_model.errors import RunError
+from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.runs.run_record import RUN, RunRecord, read_run
+from mnmt_model.training.changes import first_change
+
+
+def trunk_checkpoint(run: RunConfig, folder: Path) -> Path | None:
+    """Return the checkpoint that a branch starts from; None if it has some of its own, or is no branch.
+
+    Args:
+        run: The run.
+        folder: Its folder, beside its trunk's.
+
+    Raises:
+        RunError: If the trunk has not reached that step.
+    """
+    if run.branch is None or find_checkpoints(folder / CHECKPOINTS):
+        return None
+    trunk = folder.parent / run.branch.run
+    checkpoint = trunk / CHECKPOINTS / checkpoint_name(run.branch.step)
+    if checkpoint.is_dir():
+        return checkpoint
+    status = read_run(trunk).status if (trunk / RUN).is_file() else "not yet trained"
+    lost = f"; it was trained without this horizon, so remove {trunk} first" if status == "finished" else ""
+    raise RunError(
+        f"{run.name}: leaves {run.branch.run} at step {run.branch.step}, of which that has no checkpoint "
+        f"(it is {status}); train {run.branch.run} first{lost}"
+    )
+
+
+def trunk_kernels(run: RunConfig, folder: Path) -> Mapping[str, Any] | None:
+    """Return how the trunk of a branch computes its products, which the branch goes on with."""
+    return read_run(folder.parent / run.branch.run).kernels if run.branch else None
+
+
+LENGTH = frozenset({"branch", "cooldown_steps", "steps"})
+"""What a branch has of its own."""
+
+
+def start_branch(run: RunConfig, folder: Path, record: RunRecord) -> None:
+    """Give a branch its first checkpoint, unless it has one; every process calls this.
+
+    Args:
+        run: The run.
+        folder: Its folder, beside its trunk's.
+        record: Its record.
+
+    Raises:
+        RunError: If its trunk has not reached that step, learns something else, or its checkpoint has changed
+            since it was written.
+    """
+    if checkpoint := on_first_rank(lambda: trunk_checkpoint(run, folder)):
+        on_first_rank(lambda: _check_trunk(checkpoint.parent.parent, record))
+        link_checkpoint(checkpoint, folder / CHECKPOINTS)
+
+
+def _check_trunk(trunk: Path, record: RunRecord) -> None:
+    if changed := first_change(read_run(trunk), record, free=LENGTH):
+        raise RunError(
+            f"{trunk / RUN}: was trained with another {changed}, and {record.run} leaves it; "
+            "set it back, or remove both folders to train anew"
+        )
