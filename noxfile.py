@@ -153,6 +153,7 @@ def study(session: nox.Session) -> None:
     for path in paths:
         session.run("mnmt-data", "prepare", path)
         runs = f"results/{read_toml(path)['name']}/runs"
+        session.run("mnmt-model", "plan", path)
         session.run("mnmt-model", "sweep", path)
         session.run("mnmt-eval", "score", runs)
         session.run("mnmt-laws", "report", runs)

@@ -39,10 +39,10 @@ def test_commands_exist(tmp_path, command, program):
     assert {name for other, name in COMMANDS if other == program} <= set(listed)
 
 
-def test_study_of_your_own_data(tmp_path, command, made_up_text):
-    (recipe,) = re.findall(
-        r"```toml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL
-    )
+@pytest.mark.parametrize("page", ["README.md", "docs/own-data.md"])
+def test_study_of_your_own_data(tmp_path, command, made_up_text, page):
+    (recipe,) = re.findall(r"```toml\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    recipe = recipe.replace('name = "longer"', 'name = "mine"')
     (tmp_path / "mine.toml").write_text(recipe, encoding="utf-8")
     (tmp_path / "corpora/mine").mkdir(parents=True)
     for task in ("en-de", "en-fr"):

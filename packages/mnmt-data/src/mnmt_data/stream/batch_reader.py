@@ -43,8 +43,8 @@ class BatchReader:
     Args:
         stream: The batches.
         share: The rank's part of each.
-        ahead: The most batches that are ready; by default those of half a window, which is the unit of
-            reading, so that the next window is read while there are batches of the last.
+        ahead: The most batches that are ready; by default those of a window, which is the unit of reading, so
+            that the next window is read while there are batches of the last.
     """
 
     def __init__(self, stream: BatchStream, share: Share = WHOLE, *, ahead: int | None = None) -> None:
@@ -81,7 +81,7 @@ class BatchReader:
 
     def _start(self, step: int) -> _Thread:
         self.close()
-        ahead = self._ahead or max(2, self.stream.sampler.window_batches(step) // 2)
+        ahead = self._ahead or max(2, self.stream.sampler.window_batches(step))
         self._thread, self._pid = _Thread(self.stream, self.share, step, ahead), os.getpid()
         self._thread.start()
         # The thread does not know the reader, so that a forgotten reader ends it.
@@ -124,7 +124,8 @@ class _Thread(threading.Thread):
                 raise item
             self._ready.popleft()
             self.next_step += 1
-            self._changed.notify_all()
+            if len(self._ready) == self._ahead // 2:
+                self._changed.notify_all()
         return item
 
     def stop(self) -> None:
@@ -134,9 +135,14 @@ class _Thread(threading.Thread):
             self._changed.notify_all()
 
     def _put(self, item: StepBatch | Exception) -> bool:
-        """Hold an item as soon as there is room; return whether more are wanted."""
+        """Hold an item, once there is room; return whether more are wanted.
+
+        Where all are ready, this waits until half of them are taken: a thread that woke up for each would cost
+        the one that takes them more time than the batch.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: self._stopped or len(self._ready) < self._ahead)
+            if len(self._ready) >= self._ahead:
+                self._changed.wait_for(lambda: self._stopped or len(self._ready) <= self._ahead // 2)
             if not self._stopped:
                 self._ready.append(item)
                 self._changed.notify_all()
