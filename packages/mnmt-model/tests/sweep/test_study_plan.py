@@ -154,3 +154,23 @@ def test_what_does_not_fit_into_a_device_is_named(study_file: Path, results: Pat
     assert "does not fit into" in study_text(tight)
     assert "every run fits into 1 GiB a device" in study_text(wide)
     assert study_json(plan_study(study, data, PlanConfig()))["runs"][0]["fits"] is None
+
+
+def test_a_branch_takes_its_own_steps_and_waits_for_its_trunk(
+    study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "horizons.toml"
+    text = study_file.read_text(encoding="utf-8")
+    path.write_text(text.replace("steps = 12", "horizons = [8, 12]\ncooldown_steps = 3"), encoding="utf-8")
+    planned = plan_study(
+        read_study(path), results / "data", PlanConfig(flops_per_second=1e6), Machines(jobs=99)
+    )
+    runs = {run.name: run for run in planned.runs}
+    branches = [run for run in planned.runs if run.trunk]
+    assert len(branches) == len(runs) / 2
+    for branch in branches:
+        trunk = runs[branch.trunk or ""]
+        assert (branch.steps, branch.trunk_step) == (2, 6)
+        # The epochs of its text are those of all its 8 steps, most of which the trunk takes.
+        assert sum(branch.epochs.values()) == pytest.approx(sum(trunk.epochs.values()) * 8 / 12)
+    assert planned.wall_seconds == pytest.approx(max(run.seconds or 0 for run in planned.runs))

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from mnmt_model.errors import RunError
-from mnmt_model.tuning.study_settings import write_settings
+from mnmt_model.tuning.study_settings import Setting, write_settings
 
 STUDY = """# What this is for
 name = "mine"
@@ -57,7 +57,10 @@ def test_rates_are_written_and_all_else_stays(tmp_path: Path) -> None:
 def test_writing_twice_is_writing_once(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(STUDY, encoding="utf-8")
-    settings = {"large": {"learning_rate": 0.1, "steps": 500}, "small": {"steps": 4}}
+    settings: dict[str, dict[str, Setting]] = {
+        "large": {"learning_rate": 0.1, "steps": 500, "horizons": [250, 500]},
+        "small": {"steps": 4, "horizons": [2, 4]},
+    }
     write_settings(path, settings)
     once = path.read_text(encoding="utf-8")
     write_settings(path, settings)

@@ -1,6 +1,7 @@
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from mnmt_model.runs.run_record import Eval, append_evals, write_run
 from mnmt_model.sweep.run_queue import Outcome
 from mnmt_model.tuning import SearchConfig, tune_study
 from mnmt_model.tuning.halving import Candidate
-from mnmt_model.tuning.trials import base_runs, trial_run
+from mnmt_model.tuning.trials import base_runs, trial_run, with_candidate
 
 
 class Losses:
@@ -82,6 +83,7 @@ def test_a_trial_is_the_studys_run_shortened(study_file: Path, results: Path) ->
     half = trial_run(base, "d24", Candidate(rate=1), 6).train
     assert (half.steps, half.cooldown_steps, half.warmup_steps) == (6, 3, 1)
     assert (half.learning_rate, half.batch_tokens) == (0.02, 300)
+    assert with_candidate(replace(base.train, horizons=(10, 12)), Candidate(batch=1)).horizons == (5, 6)
     double = trial_run(base, "d24", Candidate(batch=1), 6).train
     assert double.steps * double.batch_tokens == half.steps * half.batch_tokens
     assert double.cooldown_steps == 2

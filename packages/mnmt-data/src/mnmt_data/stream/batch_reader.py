@@ -137,8 +137,8 @@ class _Thread(threading.Thread):
     def _put(self, item: StepBatch | Exception) -> bool:
         """Hold an item, once there is room; return whether more are wanted.
 
-        Where all are ready, this waits until half of them are taken: a thread that woke up for each would cost
-        the one that takes them more time than the batch.
+        Where all are ready, this waits until half of them are taken: a thread that woke up for each would
+        cost the one that takes them more time than the batch.
         """
         with self._changed:
             if len(self._ready) >= self._ahead:

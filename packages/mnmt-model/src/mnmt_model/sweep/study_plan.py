@@ -64,6 +64,10 @@ class RunCost:
     """{task: how often each of its training pairs is read}."""
     evaluation_tokens: int
     """Tokens of the dev and test sets, as often as they are measured."""
+    trunk: str | None = None
+    """The run that it branches from."""
+    trunk_step: int = 0
+    """The step of that run after which it can start."""
 
     @property
     def step_flops(self) -> int:
@@ -111,7 +115,17 @@ class StudyPlan:
     @property
     def wall_seconds(self) -> float | None:
         """Seconds until the last run ends, with `jobs` at a time, the longest first; None without a rate."""
-        jobs = [Job(name=run.name, seconds=run.seconds) for run in self.runs if run.seconds is not None]
+        steps = {run.name: run.steps for run in self.runs}
+        jobs = [
+            Job(
+                name=run.name,
+                seconds=run.seconds,
+                after=run.trunk,
+                share=run.trunk_step / steps[run.trunk] if run.trunk in steps else 0.0,
+            )
+            for run in self.runs
+            if run.seconds is not None
+        ]
         return wall_seconds(jobs, self.jobs) if jobs else None
 
     def fits(self, run: RunCost) -> bool | None:
@@ -233,6 +247,8 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
         memory=training_memory(run.model, vocab_size, train, workload),
         epochs=_epochs(run, train, data),
         evaluation_tokens=_evaluation_tokens(run, data),
+        trunk=run.branch.run if run.branch else None,
+        trunk_step=run.branch.step if run.branch else 0,
     )
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from mnmt_data.store import atomic_file
 from mnmt_model.errors import RunError
 
-Settings = Mapping[str, float | int]
+Setting = float | int | list[int]
 
 _TABLE = re.compile(r"^\s*\[")
 
 
-def write_settings(path: Path, settings: Mapping[str, Settings]) -> None:
+def write_settings(path: Path, settings: Mapping[str, Mapping[str, Setting]]) -> None:
     """Give sizes of a study other settings.
 
     Args:
@@ -34,7 +34,7 @@ def write_settings(path: Path, settings: Mapping[str, Settings]) -> None:
         file.write(text.encode("utf-8"))
 
 
-def _with_setting(path: Path, text: str, size: str, key: str, value: float | int) -> str:
+def _with_setting(path: Path, text: str, size: str, key: str, value: Setting) -> str:
     """Return the text with one setting more, or with another value of it."""
     expected = tomllib.loads(text)
     expected["sweep"]["sizes"][size][key] = value
@@ -64,7 +64,7 @@ def _in_braces(text: str, size: str, key: str, value: str) -> str | None:
     if match is None:
         return None
     head, body, tail = match.groups()
-    changed, count = re.subn(rf"(\b{key}\s*=\s*)[^,\s]+", rf"\g<1>{value}", body)
+    changed, count = re.subn(rf"(\b{key}\s*=\s*)(?:\[[^\]]*\]|[^,\s]+)", rf"\g<1>{value}", body)
     if not count:
         changed = f"{body}, {key} = {value}" if body.strip() else f" {key} = {value}"
         tail = tail if body.strip() else " }"
@@ -83,7 +83,7 @@ def _in_table(text: str, size: str, key: str, value: str) -> str | None:
     last = first
     for number in range(first + 1, end):
         if re.match(rf"\s*{key}\s*=", lines[number]):
-            lines[number] = re.sub(r"(=\s*)[^\s#]+", rf"\g<1>{value}", lines[number], count=1)
+            lines[number] = re.sub(r"(=\s*)(?:\[[^\]]*\]|[^\s#]+)", rf"\g<1>{value}", lines[number], count=1)
             return "".join(lines)
         if re.match(r"\s*[^#\s]", lines[number]):
             last = number

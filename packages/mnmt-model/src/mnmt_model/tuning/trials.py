@@ -81,6 +81,7 @@ def trial_run(base: RunConfig, size: str, candidate: Candidate, steps: int) -> R
         steps=steps,
         warmup_steps=min(train.warmup_steps, steps // 4),
         cooldown_steps=round(train.cooldown_steps * steps / train.steps),
+        horizons=(),
         eval_every=0,
         test_every=0,
         keep_checkpoints=1,
@@ -100,6 +101,7 @@ def with_candidate(train: TrainConfig, candidate: Candidate) -> TrainConfig:
         learning_rate=float(f"{train.learning_rate * 2.0**candidate.rate:.{DIGITS}g}"),
         batch_tokens=max(1, round(train.batch_tokens * factor)),
         steps=max(1, round(train.steps / factor)),
+        horizons=tuple(max(1, round(steps / factor)) for steps in train.horizons),
         warmup_steps=round(train.warmup_steps / factor),
         cooldown_steps=round(train.cooldown_steps / factor),
     )

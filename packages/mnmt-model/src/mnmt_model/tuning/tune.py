@@ -12,12 +12,13 @@ from mnmt_model.errors import RunError
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.sweep.run_queue import Outcome
 from mnmt_model.tuning.halving import Candidate, Halving, SearchConfig
+from mnmt_model.tuning.study_settings import Setting
 from mnmt_model.tuning.trials import Trial, base_runs, read_trial, trial_run, with_candidate
 
 LONGEST = 0.5
 """Length of the longest trials, of that of the study's runs."""
 
-BATCH_KEYS = ("batch_tokens", "steps", "warmup_steps", "cooldown_steps")
+BATCH_KEYS = ("batch_tokens", "steps", "horizons", "warmup_steps", "cooldown_steps")
 """Settings that another batch brings with it."""
 
 TrainRuns = Callable[[Sequence[RunConfig]], Sequence[Outcome]]
@@ -29,7 +30,7 @@ class SizeResult:
     """What a size should be trained with."""
 
     size: str
-    settings: Mapping[str, float | int]
+    settings: Mapping[str, Setting]
     """{key of [train]: value}: the learning rate, and what goes with another batch."""
     loss: float
     """Mean dev loss of the best trial, nats per token."""
@@ -113,7 +114,11 @@ def _result(size: str, search: _Search) -> SizeResult:
     keys = ("learning_rate", *(BATCH_KEYS if best.batch else ()))
     return SizeResult(
         size=size,
-        settings={key: getattr(train, key) for key in keys},
+        settings={key: _setting(getattr(train, key)) for key in keys if getattr(train, key) != ()},
         loss=loss,
         trials=tuple(search.trials),
     )
+
+
+def _setting(value: float | tuple[int, ...]) -> Setting:
+    return list(value) if isinstance(value, tuple) else value
