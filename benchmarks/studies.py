@@ -37,7 +37,7 @@ def train_study(study: Path, out: Path, *, jobs: int = 1) -> Path:
         for config in configs:
             train(config, runs / config.name)
         return runs
-    outcomes = train_runs(configs, runs, jobs=jobs, on_end=lambda outcome: print(outcome.status, flush=True))
-    if failed := [outcome.error for outcome in outcomes if outcome.error]:
+    outcomes = train_runs(configs, runs, jobs=jobs)
+    if failed := [outcome.error for outcome in outcomes if outcome.status == "failed"]:
         raise SystemExit(failed[0])
     return runs

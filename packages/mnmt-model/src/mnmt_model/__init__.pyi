@@ -19,6 +19,7 @@ from .runs.run_record import find_runs as find_runs
 from .runs.run_record import read_evals as read_evals
 from .runs.run_record import read_run as read_run
 from .sweep.run_queue import Outcome as Outcome
+from .sweep.run_queue import SweepWatcher as SweepWatcher
 from .sweep.run_queue import train_runs as train_runs
 from .sweep.sweep_config import SweepConfig as SweepConfig
 from .sweep.sweep_config import run_configs as run_configs

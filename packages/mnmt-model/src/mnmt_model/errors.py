@@ -7,18 +7,21 @@ class RunError(Exception):
     """A run, checkpoint or study that cannot be used; the message names it and the remedy in one line."""
 
 
+class RunInUseError(RunError):
+    """A run that another process trains."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Training that a signal has stopped after a step, with a checkpoint.
 
     Args:
         signum: The signal.
-        step: The step that training had reached.
+        step: The step that training had reached; None for several runs.
     """
 
-    def __init__(self, signum: int, step: int) -> None:
-        super().__init__(
-            f"interrupted by {Signals(signum).name} after step {step}; the same command goes on from there"
-        )
+    def __init__(self, signum: int, step: int | None = None) -> None:
+        where = "" if step is None else f" after step {step}"
+        super().__init__(f"interrupted by {Signals(signum).name}{where}; the same command goes on from there")
         self.exit_status = 128 + signum
         """Exit status of the process, as shells count signals."""
 

@@ -1,11 +1,9 @@
 import io
 import sys
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from mnmt_model.cli.progress import StepProgress, SweepProgress
+from mnmt_model.cli.progress import StepProgress
 
 LINE = {"step": 1200, "loss": 3.2138, "tokens_per_second": 18_230, "mfu": 0.4312, "lr": 0.00125}
 
@@ -23,10 +21,6 @@ class Clock:
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-def outcome(name: str, *, status: str = "finished", error: str | None = None, seconds: float = 0.0) -> Any:
-    return SimpleNamespace(run=SimpleNamespace(name=name), status=status, error=error, wall_seconds=seconds)
 
 
 def test_a_log_has_a_line_every_tenth_of_the_way(capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,35 +98,3 @@ def test_a_terminal_has_a_bar_with_the_last_line(monkeypatch: pytest.MonkeyPatch
 def test_closing_before_the_first_step_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     StepProgress(10).close()
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_sweep_tells_how_runs_end_and_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = SweepProgress(4, costs={"a": 40, "b": 40, "c": 20, "d": 10}, jobs=2)
-    progress.end(outcome("a", status="failed", error="no memory"))
-    progress.end(outcome("b", seconds=120.0))  # 3 s a unit of cost, 30 units left, 2 at a time.
-    progress.end(outcome("c", seconds=60.0))
-    progress.end(outcome("d", seconds=30.0))
-    progress.close()
-    assert capsys.readouterr().err.splitlines() == [
-        "[1/4] a failed: no memory",
-        "[2/4] b finished in 120 s  about 0:00:45 left",
-        "[3/4] c finished in 60 s  about 0:00:30 left",
-        "[4/4] d finished in 30 s",
-    ]
-
-
-def test_a_sweep_without_costs_tells_no_time_left(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = SweepProgress(10)
-    progress.end(outcome("a", seconds=2.4))
-    assert capsys.readouterr().err == "[ 1/10] a finished in 2 s\n"
-    assert progress.seconds_left() is None
-
-
-def test_a_sweep_on_a_terminal_shows_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    progress = SweepProgress(3, costs={"a": 1, "b": 1, "c": 1}, jobs=2)
-    progress.end(outcome("a", seconds=60.0))
-    progress.close()
-    assert "[1/3] a finished in 60 s\n" in terminal.getvalue()
-    assert "1/3 [00:00, 2 running  about 0:01:00 left]" in terminal.getvalue()

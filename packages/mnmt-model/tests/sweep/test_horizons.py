@@ -9,7 +9,7 @@ import pytest
 from run_equality import assert_equal_runs, logged
 
 from mnmt_data.study import read_study
-from mnmt_model import Outcome, RunConfig, RunError, run_configs, train, train_runs
+from mnmt_model import RunConfig, RunError, run_configs, train, train_runs
 from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.errors import Interrupted
 from mnmt_model.runs import Branch
@@ -130,8 +130,7 @@ def test_the_checkpoint_of_another_trunk_is_refused(
 def test_a_sweep_trains_branches_after_their_trunks(
     runs: list[RunConfig], trained: Path, tmp_path: Path
 ) -> None:
-    outcomes: list[Outcome] = []
-    train_runs(runs[::-1], tmp_path, jobs=2, on_end=outcomes.append)
+    outcomes = train_runs(runs[::-1], tmp_path, jobs=2)
     assert {outcome.status for outcome in outcomes} == {"finished"}
     for run in runs:
         assert_equal_runs(tmp_path / run.name, trained / run.name)

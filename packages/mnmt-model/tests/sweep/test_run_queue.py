@@ -1,9 +1,9 @@
 import dataclasses
-import multiprocessing
 import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,10 @@ from filelock import FileLock
 
 from mnmt_data.study import read_study
 from mnmt_model import Outcome, RunConfig, read_run, run_configs, train_runs
+from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
+from mnmt_model.errors import RunError
+from mnmt_model.runs import read_heartbeat
+from mnmt_model.sweep import SweepWatcher
 
 
 @pytest.fixture(scope="module")
@@ -18,46 +22,130 @@ def runs(study_file: Path, results: Path) -> list[RunConfig]:
     return run_configs(read_study(study_file), results / "data")
 
 
-def test_every_run_ends_one_failure_is_recorded_and_nothing_is_trained_twice(
+class Events(SweepWatcher):
+    """Notes what a sweep reports."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+        self.retried: list[str] = []
+        self.waited = threading.Event()
+
+    def end(self, outcome: Outcome) -> None:
+        self.ended.append(outcome.run.name)
+
+    def retry(self, run: RunConfig, error: str | None) -> None:
+        self.retried.append(run.name)
+
+    def look(self, *, waiting: bool) -> None:
+        if waiting:
+            self.waited.set()
+
+
+def with_train(run: RunConfig, **changes: object) -> RunConfig:
+    return dataclasses.replace(run, train=dataclasses.replace(run.train, **changes))  # type: ignore[arg-type]
+
+
+def statuses(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    return {outcome.run.name: outcome.status for outcome in outcomes}
+
+
+def test_every_run_ends_one_failure_is_tried_once_more_and_nothing_is_trained_twice(
     runs: list[RunConfig], tmp_path: Path
 ) -> None:
-    train = dataclasses.replace(runs[0].train, optimizer="adamw", learning_rate=1e30)
-    broken = dataclasses.replace(runs[0], name="broken", train=train)
-    outcomes: list[Outcome] = []
-    train_runs([*runs[1:3], broken], tmp_path, jobs=2, on_end=outcomes.append)
-    statuses = {outcome.run.name: outcome.status for outcome in outcomes}
-    assert statuses == {runs[1].name: "finished", runs[2].name: "finished", "broken": "failed"}
+    broken = dataclasses.replace(with_train(runs[0], optimizer="adamw", learning_rate=1e30), name="broken")
+    events = Events()
+    outcomes = train_runs([*runs[1:3], broken], tmp_path, jobs=2, watcher=events)
+    names = [runs[1].name, runs[2].name, "broken"]
+    assert statuses(outcomes) == dict(zip(names, ["finished", "finished", "failed"], strict=True))
+    assert sorted(events.ended) == sorted(names)
+    assert events.retried == ["broken"]
+    assert read_run(tmp_path / "broken").attempts == 2
     assert "the gradient norm is nan" in (read_run(tmp_path / "broken").error or "")
-    finished = read_run(tmp_path / runs[1].name)
-    again = train_runs(runs[1:3], tmp_path, jobs=1, on_end=lambda outcome: None)
-    assert {outcome.status for outcome in again} == {"finished"}
-    assert read_run(tmp_path / runs[1].name) == finished
+    records = [read_run(tmp_path / name) for name in names]
+    again = Events()
+    assert statuses(train_runs([*runs[1:3], broken], tmp_path, jobs=2, watcher=again)) == statuses(outcomes)
+    assert (again.ended, [read_run(tmp_path / name) for name in names]) == ([], records)
 
 
-def test_a_killed_process_is_recorded_and_the_rest_go_on(runs: list[RunConfig], tmp_path: Path) -> None:
-    endless = dataclasses.replace(runs[2], train=dataclasses.replace(runs[2].train, steps=1_000_000))
-    killer = threading.Thread(target=kill_when_started, args=(endless.name, tmp_path / endless.name))
+def test_a_killed_process_is_replaced_and_the_rest_go_on(runs: list[RunConfig], tmp_path: Path) -> None:
+    long = with_train(runs[2], steps=200, checkpoint_every=20)
+    killer = threading.Thread(target=kill_when_saved, args=(tmp_path / long.name,))
     killer.start()
-    outcomes = train_runs([endless, runs[0]], tmp_path, jobs=1, on_end=lambda outcome: None)
+    outcomes = train_runs([long, runs[0]], tmp_path, jobs=2)
     killer.join()
-    by_name = {outcome.run.name: outcome for outcome in outcomes}
-    assert by_name[endless.name].status == "failed"
-    assert "killed" in (by_name[endless.name].error or "")
-    assert by_name[runs[0].name].status == "finished"
+    assert set(statuses(outcomes).values()) == {"finished"}
+    record = read_run(tmp_path / long.name)
+    assert (record.attempts, record.resumed_step >= 20) == (1, True)
 
 
-def test_a_run_of_another_sweep_is_left_to_it(runs: list[RunConfig], tmp_path: Path) -> None:
+def test_a_run_whose_process_dies_each_time_is_given_up(runs: list[RunConfig], tmp_path: Path) -> None:
+    endless = with_train(runs[2], steps=1_000_000, checkpoint_every=1_000_000)
+    killer = threading.Thread(target=kill_again_and_again, args=(tmp_path / endless.name, 5))
+    killer.start()
+    (outcome,) = train_runs([endless], tmp_path, jobs=2)
+    killer.join()
+    assert outcome.status == "failed"
+    assert "killed 5 times before a new checkpoint" in (outcome.error or "")
+
+
+def test_a_sweep_waits_for_a_run_of_another_and_takes_it_over(runs: list[RunConfig], tmp_path: Path) -> None:
     folder = tmp_path / runs[0].name
     folder.mkdir()
-    with FileLock(folder / ".lock"):
-        (outcome,) = train_runs(runs[:1], tmp_path, jobs=1, on_end=lambda outcome: None)
-    assert (outcome.status, (folder / "run.json").exists()) == ("failed", False)
-    assert "another process is writing it" in (outcome.error or "")
+    events, outcomes = Events(), []
+    lock = FileLock(folder / ".lock", thread_local=False)
+    lock.acquire()
+
+    def let_go() -> None:
+        events.waited.wait()
+        outcomes.append((folder / "run.json").exists())
+        lock.release()
+
+    other = threading.Thread(target=let_go)
+    other.start()
+    (outcome,) = train_runs(runs[:1], tmp_path, jobs=2, watcher=events)
+    other.join()
+    assert (outcome.status, outcomes) == ("finished", [False])
 
 
-def kill_when_started(name: str, folder: Path) -> None:
-    while not (folder / "run.json").exists():
+def test_a_study_that_was_changed_is_refused_before_anything_is_trained(
+    runs: list[RunConfig], tmp_path: Path
+) -> None:
+    train_runs(runs[:1], tmp_path, jobs=2)
+    changed = with_train(runs[0], batch_tokens=301)
+    with pytest.raises(RunError, match=r"another config\.train\.batch_tokens \(300, now 301\)"):
+        train_runs([changed, runs[1]], tmp_path, jobs=2)
+    assert not (tmp_path / runs[1].name).exists()
+
+
+def test_the_role_of_a_finished_run_follows_the_study(runs: list[RunConfig], tmp_path: Path) -> None:
+    train_runs(runs[:1], tmp_path, jobs=2)
+    train_runs([dataclasses.replace(runs[0], role="held-out")], tmp_path, jobs=2)
+    assert read_run(tmp_path / runs[0].name).role == "held-out"
+
+
+def test_workers_that_train_nothing_end_the_sweep(runs: list[RunConfig], tmp_path: Path) -> None:
+    (tmp_path / runs[0].name).write_text("in the way", encoding="utf-8")
+    with pytest.raises(RunError, match="workers have ended without training"):
+        train_runs(runs[:1], tmp_path, jobs=2)
+
+
+def kill_when_saved(folder: Path) -> None:
+    while not find_checkpoints(folder / CHECKPOINTS):
         time.sleep(0.02)
-    (process,) = [child for child in multiprocessing.active_children() if child.name == name]
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
+    kill(folder)
+
+
+def kill_again_and_again(folder: Path, times: int) -> None:
+    killed: set[int] = set()
+    while len(killed) < times:
+        beat = read_heartbeat(folder)
+        if beat is not None and beat.pid not in killed:
+            killed.add(beat.pid)
+            os.kill(beat.pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def kill(folder: Path) -> None:
+    beat = read_heartbeat(folder)
+    assert beat is not None
+    os.kill(beat.pid, signal.SIGKILL)

@@ -6,6 +6,7 @@ from mnmt_model.checkpoints.checkpoint_folders import (
     checkpoint_name,
     find_checkpoints,
     newest,
+    step_of,
 )
 from mnmt_model.checkpoints.link import link_checkpoint
 from mnmt_model.checkpoints.state import Progress, read_progress, weights_checksum
@@ -22,5 +23,6 @@ __all__ = [
     "restore",
     "restore_newest",
     "save",
+    "step_of",
     "weights_checksum",
 ]

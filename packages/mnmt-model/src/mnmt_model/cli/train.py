@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from mnmt_data.study import read_study
-from mnmt_model.errors import RunError
+from mnmt_model.errors import Interrupted, RunError
+from mnmt_model.sweep.cluster_config import ClusterConfig
 
 if TYPE_CHECKING:
     from mnmt_model.runs.run_config import RunConfig
+    from mnmt_model.sweep.claims import Unit
+    from mnmt_model.sweep.cluster import SlurmWorkers
     from mnmt_model.sweep.run_queue import Outcome
+    from mnmt_model.sweep.workers import LocalWorkers
+
+CLUSTER_JOBS = 8
+"""Jobs that a sweep has on a cluster by default."""
 
 
 def train(study: Path, run: str, *, out: Annotated[Path | None, Parameter(("--out", "-o"))] = None) -> None:
@@ -31,7 +39,7 @@ def train(study: Path, run: str, *, out: Annotated[Path | None, Parameter(("--ou
     from mnmt_model.cli.progress import StepProgress
     from mnmt_model.training.run import train as train_run
 
-    configs, folder = _runs(study, out)
+    configs, folder = study_runs(study, out)
     config = {candidate.name: candidate for candidate in configs}.get(run)
     if config is None:
         names = ", ".join(candidate.name for candidate in configs)
@@ -46,45 +54,98 @@ def sweep(
     *,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
     jobs: Annotated[int | None, Parameter(("--jobs", "-j"))] = None,
+    cluster: Literal["local", "slurm"] = "local",
+    config: Annotated[ClusterConfig, Parameter("*")] = ClusterConfig(),  # noqa: B008 - it is frozen
+    detach: Annotated[bool, Parameter(negative="")] = False,
+    retry_failed: Annotated[bool, Parameter(negative="")] = False,
     as_json: Annotated[bool, Parameter("--json", negative="")] = False,
 ) -> int:
     """Train every run of a study, several at a time.
 
-    A sweep that was interrupted continues when it is started again. A run that fails is recorded, and the
-    others go on; the exit status is then 1.
+    Any number of sweeps, on any number of machines that see the folder, train one study together. One that
+    was interrupted continues when it is started again. A run that fails is tried once more, and the others
+    go on. The exit status is 1 if a run has failed, and 128 + the signal if the sweep was interrupted.
 
     Args:
         study: The study's TOML file.
         out: Folder of the study's results; `results/NAME` by default.
-        jobs: Runs to train at a time; by default as many as there are GPUs, or cores if there are none.
+        jobs: Runs to train at a time; by default as many as there are GPUs, or cores if there are none, and 8
+            on a cluster.
+        cluster: `local` trains on this machine, `slurm` in jobs that Slurm schedules.
+        config: What a job asks of the cluster.
+        detach: Submit the jobs to the cluster and end; the same command without it watches them.
+        retry_failed: Try runs again that have failed for good.
         as_json: Print JSON.
     """
-    from mnmt_model.cli.progress import SweepProgress
-    from mnmt_model.sweep.run_queue import default_jobs, train_runs, training_cost
+    from mnmt_model.cli.sweep_progress import SweepProgress
+    from mnmt_model.sweep.claims import allow_retries, check_records, units_of
+    from mnmt_model.sweep.run_queue import RunQueue
 
-    jobs = default_jobs() if jobs is None else jobs
-    if jobs < 1:
-        raise RunError(f"--jobs must be at least 1, but is {jobs}")
-    configs, folder = _runs(study, out)
-    costs = {config.name: training_cost(config) for config in configs}
-    progress = SweepProgress(len(configs), costs=costs, jobs=jobs)
-    outcomes = train_runs(configs, folder, jobs=jobs, on_end=progress.end)
-    progress.close()
-    num_failed = sum(outcome.status != "finished" for outcome in outcomes)
-    if as_json:
-        print(json.dumps({"runs": [_row(outcome) for outcome in outcomes]}))
-    else:
-        print(f"{len(outcomes) - num_failed} of {len(outcomes)} runs finished: {folder}")
-    return 1 if num_failed else 0
+    if cluster == "local" and (detach or config != ClusterConfig()):
+        raise RunError("--detach and what a job asks of a cluster need --cluster slurm")
+    runs, folder = study_runs(study, out)
+    units = units_of(runs)
+    check_records(units, folder)
+    if retry_failed:
+        allow_retries(units, folder)
+    jobs = _jobs(jobs, cluster)
+    workers = _workers(units, folder, cluster, jobs, name=runs[0].study, config=config)
+    progress = SweepProgress(runs, folder, jobs=jobs)
+    queue = RunQueue(units, folder, workers, jobs=jobs, watcher=progress)
+    try:
+        signum = 0 if detach else queue.train()
+        if detach:
+            queue.submit()
+    finally:
+        progress.close()
+    outcomes = queue.outcomes(runs)
+    _report(outcomes, folder, as_json=as_json)
+    if (detach or signum) and (advice := workers.farewell()):
+        print(advice, file=sys.stderr)
+    if signum:
+        raise Interrupted(signum)
+    return int(any(outcome.status == "failed" for outcome in outcomes))
 
 
-def _runs(path: Path, out: Path | None) -> tuple[Sequence[RunConfig], Path]:
+def study_runs(path: Path, out: Path | None) -> tuple[Sequence[RunConfig], Path]:
     """Return the runs of a study, and the folder of their records."""
     from mnmt_model.sweep.sweep_config import run_configs
 
     study = read_study(path)
     results = out or Path("results") / study.name
     return run_configs(study, results / "data"), results / "runs"
+
+
+def _jobs(jobs: int | None, cluster: str) -> int:
+    from mnmt_model.sweep.workers import default_jobs
+
+    if jobs is not None and jobs < 1:
+        raise RunError(f"--jobs must be at least 1, but is {jobs}")
+    return jobs or (CLUSTER_JOBS if cluster == "slurm" else default_jobs())
+
+
+def _workers(
+    units: Sequence[Unit], folder: Path, cluster: str, jobs: int, *, name: str, config: ClusterConfig
+) -> LocalWorkers | SlurmWorkers:
+    if cluster == "local":
+        from mnmt_model.sweep.workers import LocalWorkers
+
+        return LocalWorkers(units, folder, jobs=jobs)
+    from mnmt_model.sweep.cluster import SlurmWorkers
+
+    return SlurmWorkers(units, folder, jobs_folder=folder.parent / "jobs", name=f"mnmt-{name}", config=config)
+
+
+def _report(outcomes: Sequence[Outcome], folder: Path, *, as_json: bool) -> None:
+    """Print how the runs stand, and which have failed."""
+    if as_json:
+        print(json.dumps({"runs": [_row(outcome) for outcome in outcomes]}))
+        return
+    for outcome in outcomes:
+        if outcome.status == "failed":
+            print(f"failed: {outcome.run.name}: {outcome.error}")
+    finished = sum(outcome.status == "finished" for outcome in outcomes)
+    print(f"{finished} of {len(outcomes)} runs finished: {folder}")
 
 
 def _row(outcome: Outcome) -> dict[str, object]:

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from mnmt_data.study import read_study
 from mnmt_model.errors import RunError
+from mnmt_model.sweep.run_queue import SweepWatcher
 
 if TYPE_CHECKING:
     from mnmt_model.runs.run_config import RunConfig
@@ -64,7 +65,7 @@ def tune(
         file,
         results / "data",
         folder,
-        partial(train_runs, folder=folder, jobs=jobs, on_end=_report_end),
+        partial(train_runs, folder=folder, jobs=jobs, watcher=_Report()),
         config=SearchConfig(rungs=rungs, batch=batch),
         sizes=sizes,
         steps=steps,
@@ -83,9 +84,13 @@ def _report_start(runs: Sequence[RunConfig], jobs: int) -> None:
     print(f"{len(runs)} trials of {lengths} steps, {jobs} at a time", file=sys.stderr, flush=True)
 
 
-def _report_end(outcome: Outcome) -> None:
-    how = outcome.error or f"in {outcome.wall_seconds:.0f} s"
-    print(f"  {outcome.run.name} {outcome.status} {how}", file=sys.stderr, flush=True)
+class _Report(SweepWatcher):
+    """Reports how trials end."""
+
+    def end(self, outcome: Outcome) -> None:
+        """Report how a trial ended."""
+        how = outcome.error or f"in {outcome.wall_seconds:.0f} s"
+        print(f"  {outcome.run.name} {outcome.status} {how}", file=sys.stderr, flush=True)
 
 
 def _text(results: Sequence[SizeResult]) -> str:

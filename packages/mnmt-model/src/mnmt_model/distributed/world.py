@@ -53,14 +53,14 @@ class World:
 
 @contextmanager
 def join_world() -> Iterator[World]:
-    """Join the world that torchrun set up, or a world of this process alone.
+    """Join the world that torchrun set up, or a world of this process alone; within a world, it is that one.
 
     Tensors on GPUs go through NCCL, others through gloo.
     """
     size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     device = _device(int(os.environ.get("LOCAL_RANK", "0")))
-    if size == 1:
-        yield World(device=device)
+    if size == 1 or distributed.is_initialized():
+        yield World(rank=rank, size=size, device=device)
         return
     distributed.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
     interrupted: Interrupted | None = None

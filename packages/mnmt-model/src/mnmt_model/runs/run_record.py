@@ -37,6 +37,10 @@ class RunRecord:
     status: Status = "running"
     error: str | None = None
     """What went wrong in a failed run, or what interrupted it, in one line."""
+    attempts: int = 1
+    """How often it has been tried without getting on, the last time included."""
+    resumed_step: int = 0
+    """Step from which the last attempt went on."""
     role: Role
     architecture: str
     size: int

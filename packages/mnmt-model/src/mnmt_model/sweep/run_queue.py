@@ -1,24 +1,31 @@
-"""Training the runs of a study on this machine, a bounded number of processes at a time."""
+"""Training the runs of a study: workers are started as long as there is something for them to claim."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from mnmt_model.errors import one_line
-from mnmt_model.planning.parameters import count_parameters
+from mnmt_model.errors import Interrupted, RunError
 from mnmt_model.runs.run_config import RunConfig
-from mnmt_model.runs.run_record import RUN, Status, read_run, utc_now, write_run
-from mnmt_model.sweep.horizons import is_ready
+from mnmt_model.runs.run_record import RUN, Status
+from mnmt_model.sweep.claims import (
+    Unit,
+    check_records,
+    claimable,
+    give_up_dead,
+    has_ended,
+    lost_trunk,
+    read_if_begun,
+    units_of,
+)
+from mnmt_model.sweep.workers import LocalWorkers
+from mnmt_model.training.interruption import Interruption
 
-POLL_SECONDS = 0.05
+SCAN_SHARE = 0.1
+"""Share of the time that looking at a study's folder may take, which is slow on some shared disks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,142 +38,192 @@ class Outcome:
     wall_seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Worker:
-    """A run's process, and the pipe through which it sends what went wrong."""
+class Workers(Protocol):
+    """Processes or jobs that claim units and train them."""
 
-    run: RunConfig
-    folder: Path
-    process: ForkServerProcess
-    errors: Connection
+    poll_seconds: float
+    """Seconds between two looks at them."""
+
+    def alive(self) -> int:
+        """Return how many there are, those included that wait for a machine."""
+
+    def start(self, count: int) -> None:
+        """Start so many."""
+
+    def stop(self, signum: int) -> None:
+        """Handle the signal that ends the sweep."""
+
+    def kill(self) -> None:
+        """Handle an error that ends the sweep."""
+
+    def describe(self) -> str:
+        """Return where their errors are to be read."""
+
+    def farewell(self) -> str:
+        """Return what to know about them once the sweep has stopped before its end."""
+
+
+class SweepWatcher:
+    """Is called while a study is trained; a subclass overrides the events that it needs."""
+
+    def end(self, outcome: Outcome) -> None:
+        """Handle the end of a run."""
+
+    def retry(self, run: RunConfig, error: str | None) -> None:
+        """Handle the first failure of a run, which is tried once more."""
+
+    def look(self, *, waiting: bool) -> None:
+        """Handle a look at the study; `waiting`: all that is left is trained by others."""
 
 
 def train_runs(
-    runs: Sequence[RunConfig], folder: Path, *, jobs: int, on_end: Callable[[Outcome], None]
+    runs: Sequence[RunConfig], folder: Path, *, jobs: int, watcher: SweepWatcher | None = None
 ) -> list[Outcome]:
-    """Train runs, at most `jobs` at a time, the costliest first.
+    """Train runs on this machine, at most `jobs` at a time, the costliest first.
 
-    Each run has a process of its own: one that fails, or is killed, is recorded as failed and the rest
-    go on. Finished runs are not trained again, interrupted ones go on from their newest checkpoint.
+    Other sweeps may train runs of the same folder at the same time. Each run has a process of its own: one
+    that fails, or is killed, takes none along. Finished runs are not trained again, interrupted ones go on
+    from their newest checkpoint, and one that fails is tried once more.
 
     Args:
         runs: The runs.
         folder: Folder of all run records; each run has a folder of its name in it.
         jobs: Processes at a time; the machine's cores are shared among them.
-        on_end: Called with the outcome of each run as it ends.
+        watcher: Is called as runs end.
+
+    Returns:
+        How each run ended, in the order of `runs`.
+
+    Raises:
+        RunError: If the study was changed since a run was trained, or workers end again and again.
+        Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; what was training has checkpoints.
     """
-    context = _context()
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    queue = sorted(runs, key=training_cost, reverse=True)
-    running: dict[int, _Worker] = {}
-    outcomes: list[Outcome] = []
-    try:
-        while queue or running:
-            while queue and len(running) < jobs:
-                number = next((i for i, run in enumerate(queue) if is_ready(run, folder)), None)
-                if number is None and running:
-                    break
-                # With nothing that could make it ready, a run fails and says why.
-                run = queue.pop(number or 0)
-                place = next(place for place in range(jobs) if place not in running)
-                running[place] = _start(context, run, folder / run.name, threads, place)
-            for worker in _pop_ended(running):
-                outcomes.append(_outcome(worker))
-                on_end(outcomes[-1])
-            time.sleep(POLL_SECONDS)
-    finally:
-        for worker in running.values():
-            worker.process.terminate()
-            worker.process.join()
-    return outcomes
+    units = units_of(runs)
+    check_records(units, folder)
+    queue = RunQueue(units, folder, LocalWorkers(units, folder, jobs=jobs), jobs=jobs, watcher=watcher)
+    if signum := queue.train():
+        raise Interrupted(signum)
+    return queue.outcomes(runs)
 
 
-def default_jobs() -> int:
-    """Return how many processes run at a time by default: as many as there are GPUs, or cores."""
-    import torch
+class RunQueue:
+    """The runs of a study that have not ended, and the workers that train them.
 
-    return torch.cuda.device_count() or os.cpu_count() or 1
-
-
-def training_cost(run: RunConfig) -> int:
-    """Return a number that a run's training time is about proportional to."""
-    return count_parameters(run.model, 1).active_size * run.steps
-
-
-def train_in_process(run: RunConfig, folder: Path, threads: int, place: int, errors: Connection) -> None:
-    """Train one run as the whole work of a process.
+    What has been done is read from the folder alone, whoever did it. So any number of queues, on any number
+    of machines, can work on one study.
 
     Args:
-        run: The run.
-        folder: Its folder.
-        threads: Threads that torch may use.
-        place: Its place among the processes that run at a time; of several GPUs, it takes that one.
-        errors: Where an error is sent, in one line.
+        units: Units of the study, in the order in which they should be trained.
+        folder: Folder of the runs' folders.
+        workers: Train the units.
+        jobs: Workers at a time.
+        watcher: Is called as runs end.
     """
-    import torch
 
-    from mnmt_model.training.run import train
+    def __init__(
+        self,
+        units: Sequence[Unit],
+        folder: Path,
+        workers: Workers,
+        *,
+        jobs: int,
+        watcher: SweepWatcher | None = None,
+    ) -> None:
+        self.units, self.folder, self.workers, self.jobs = units, folder, workers, jobs
+        self.watcher = watcher or SweepWatcher()
+        self._left = {run.name: run for unit in units for run in unit if not self._has_ended(run)}
+        self._failures: dict[str, int] = {}
+        self._useless = self._alive = 0
+        self._times: list[int] = []
+        self._pause = workers.poll_seconds
 
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    torch.set_num_threads(threads)
-    os.environ["LOCAL_RANK"] = str(place % max(1, torch.cuda.device_count()))
+    def train(self, *, wait: bool = True) -> int:
+        """Keep workers at work until every run has ended, or a signal comes.
+
+        Args:
+            wait: Whether to wait for runs that others train, and take over those of them that die; without it
+                the end is when nothing is left to claim.
+
+        Returns:
+            The signal; 0 if none came.
+
+        Raises:
+            RunError: If workers end again and again, and train nothing.
+        """
+        with Interruption() as interruption:
+            try:
+                while self._keep_at_work(wait) and not interruption.signum:
+                    time.sleep(self._pause)
+                if interruption.signum:
+                    self.workers.stop(interruption.signum)
+                    self._report()
+            except BaseException:
+                self.workers.kill()
+                raise
+        return interruption.signum
+
+    def _keep_at_work(self, wait: bool) -> bool:
+        """Start workers for what is left; return whether to look again later."""
+        before = time.monotonic()
+        ready = list(claimable(self.units, self.folder)) if self._left else []
+        self._report()
+        alive = self.workers.alive()
+        if not alive and not (self._left and (wait or ready)):
+            return False
+        self._check_use(alive)
+        if ready and (count := min(self.jobs, len(self._left)) - alive) > 0:
+            self.workers.start(count)
+            self._alive = alive + count
+        self.watcher.look(waiting=not alive and not ready)
+        scan = time.monotonic() - before
+        self._pause = max(self.workers.poll_seconds, scan * (1 / SCAN_SHARE - 1))
+        return True
+
+    def submit(self) -> None:
+        """Start workers for what can be claimed now, and leave them alone."""
+        self._keep_at_work(wait=False)
+
+    def outcomes(self, runs: Sequence[RunConfig]) -> list[Outcome]:
+        """Return how runs ended."""
+        return [self._outcome(run) for run in runs]
+
+    def _report(self) -> None:
+        """Tell the watcher of runs that have ended or failed since the last look."""
+        for run in list(self._left.values()):
+            give_up_dead(run, self.folder / run.name)
+            record = read_if_begun(self.folder / run.name)
+            if has_ended(record) or lost_trunk(run, self.folder):
+                del self._left[run.name]
+                self.watcher.end(self._outcome(run))
+            elif record is not None and record.status == "failed":
+                if self._failures.get(run.name) != record.attempts:
+                    self.watcher.retry(run, record.error)
+                self._failures[run.name] = record.attempts
+
+    def _check_use(self, alive: int) -> None:
+        """Count workers that ended, whereas nothing has been trained in the meantime."""
+        times = [_modified(self.folder / name / RUN) for name in self._left]
+        self._useless = self._useless + max(0, self._alive - alive) if times == self._times else 0
+        self._times, self._alive = times, alive
+        if self._useless > self.jobs + 2:
+            raise RunError(f"{self._useless} workers have ended without training; {self.workers.describe()}")
+
+    def _has_ended(self, run: RunConfig) -> bool:
+        return has_ended(read_if_begun(self.folder / run.name))
+
+    def _outcome(self, run: RunConfig) -> Outcome:
+        record = read_if_begun(self.folder / run.name)
+        lost = lost_trunk(run, self.folder)
+        return Outcome(
+            run=run,
+            status="failed" if lost else record.status if record else "interrupted",
+            error=lost or (record.error if record else None),
+            wall_seconds=(record.wall_seconds if record else None) or 0.0,
+        )
+
+
+def _modified(path: Path) -> int:
     try:
-        train(run, folder)
-    except Exception as error:
-        errors.send(one_line(error))
-        raise SystemExit(1) from error
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent ends, so that a killed sweep leaves no process training."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _context() -> ForkServerContext:
-    """Return a context whose processes fork from one that has torch loaded, so that each starts at once."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mnmt_model.training.run"])
-    return context
-
-
-def _start(context: ForkServerContext, run: RunConfig, folder: Path, threads: int, place: int) -> _Worker:
-    errors, sender = context.Pipe(duplex=False)
-    arguments = (run, folder, threads, place, sender)
-    process = context.Process(target=train_in_process, args=arguments, name=run.name)
-    process.start()
-    sender.close()
-    return _Worker(run=run, folder=folder, process=process, errors=errors)
-
-
-def _pop_ended(running: dict[int, _Worker]) -> Iterator[_Worker]:
-    for place, worker in list(running.items()):
-        if not worker.process.is_alive():
-            worker.process.join()
-            yield running.pop(place)
-
-
-def _outcome(worker: _Worker) -> Outcome:
-    record = read_run(worker.folder) if (worker.folder / RUN).exists() else None
-    error = _receive(worker.errors)
-    if (worker.process.exitcode or 0) < 0:
-        error = "its process was killed (out of memory?)"
-        if record:
-            write_run(worker.folder, replace(record, status="failed", error=error, finished=utc_now()))
-    return Outcome(
-        run=worker.run,
-        status="failed" if error or record is None else record.status,
-        error=error,
-        wall_seconds=(record.wall_seconds if record else None) or 0.0,
-    )
-
-
-def _receive(errors: Connection) -> str | None:
-    try:
-        return str(errors.recv())
-    except EOFError:
-        return None
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

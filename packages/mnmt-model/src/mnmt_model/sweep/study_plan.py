@@ -22,9 +22,9 @@ from mnmt_model.planning.workload import PlanConfig
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import mean_lengths
 from mnmt_model.runs.run_record import Role
-from mnmt_model.sweep.run_queue import default_jobs
 from mnmt_model.sweep.schedule import Job, Machines, wall_seconds
 from mnmt_model.sweep.sweep_config import run_configs
+from mnmt_model.sweep.workers import default_jobs
 from mnmt_model.train_config import TrainConfig
 
 MOST_EPOCHS = 4.0

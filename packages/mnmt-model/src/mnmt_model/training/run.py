@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data.store import PreparedData, file_lock, open_prepared
-from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
+from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
 from mnmt_model.distributed.world import World, join_world, on_first_rank
-from mnmt_model.errors import Interrupted, RunError, one_line
+from mnmt_model.errors import Interrupted, RunError, RunInUseError, one_line
+from mnmt_model.runs.attempts import next_attempt
 from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.kernels import products_to_train, recorded_products, to_record
 from mnmt_model.runs.run_config import RunConfig, new_record
@@ -28,6 +29,9 @@ LOST_SECONDS = 2.0
 """How long a process that has lost another waits before it ends: torchrun reports the first that ends, which
 should be the one that knows the reason."""
 
+LOCK_SECONDS = 0.5
+"""How long to wait for a run's lock, which sweeps take for a moment to see whether it is free."""
+
 
 def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> None:
     """Train a run to its end, from its newest checkpoint, unless it has ended already.
@@ -40,8 +44,8 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
         watchers: Are called while the run is trained, in the first process.
 
     Raises:
-        RunError: If `folder` holds another run, if another process trains it, or if training cannot continue;
-            run.json then says why.
+        RunInUseError: If another process trains the run.
+        RunError: If `folder` holds another run, or if training cannot continue; run.json then says why.
         Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; the run then has a checkpoint of its last step.
     """
     data = open_prepared(run.data)
@@ -110,21 +114,35 @@ def _explanation(error: Exception, run: RunConfig, data: PreparedData, world: Wo
 
 
 def _open_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
-    """Return the run's record: a new one, or that in `folder` if it is of the same run."""
+    """Return the run's record, which says that it is training: a new one, or that in `folder`."""
+    before = read_run(folder) if (folder / RUN).exists() else None
+    record = matching_record(run, folder, data)
+    if record is not None and record.status == "finished":
+        return record if record == before else write_run(folder, record)
     fresh = new_record(run, folder, vocab_size=data.vocab.size, data=data)
+    if record is None:
+        record = replace(fresh, kernels=trunk_kernels(run, folder))
+    record = replace(record, config=fresh.config, status="running", error=None)
+    checkpoints = find_checkpoints(folder / CHECKPOINTS)
+    step = step_of(checkpoints[-1]) if checkpoints else 0
+    return write_run(folder, next_attempt(record, before, step))
+
+
+def matching_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord | None:
+    """Return the record in `folder` with the role that the run has now; None if the run has no checkpoint.
+
+    Raises:
+        RunError: If it is of another run, from which training cannot continue.
+    """
     if not (folder / RUN).exists() or not find_checkpoints(folder / CHECKPOINTS):
-        return write_run(folder, replace(fresh, kernels=trunk_kernels(run, folder)))
+        return None
     record = read_run(folder)
-    if changed := first_change(record, fresh):
+    if changed := first_change(record, new_record(run, folder, vocab_size=data.vocab.size, data=data)):
         raise RunError(
             f"{folder / RUN}: was trained with another {changed}; "
             "set it back, or remove the folder to train anew"
         )
-    if record.status != "finished":
-        record = replace(record, config=fresh.config, status="running", error=None)
-    elif record.role == run.role:
-        return record
-    return write_run(folder, replace(record, role=run.role))
+    return replace(record, role=run.role)
 
 
 def _with_kernels(record: RunRecord, run: RunConfig, folder: Path, world: World) -> RunRecord:
@@ -142,9 +160,10 @@ def _run_lock(folder: Path, world: World) -> Iterator[None]:
     """Keep others from training the same run; the lock ends with the first process, however that ends."""
     with ExitStack() as stack:
 
-        def lock() -> None:
+        def claim() -> None:
             folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(file_lock(folder / LOCK, name=folder, error=RunError))
+            lock = file_lock(folder / LOCK, name=folder, error=RunInUseError, seconds=LOCK_SECONDS)
+            stack.enter_context(lock)
 
-        on_first_rank(lock)
+        on_first_rank(claim)
         yield

@@ -1,0 +1,121 @@
+"""Progress of a sweep: a line at the start, one as a run ends, and one a minute for each that is running."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from mnmt_model.cli.progress import MINUTE, clock_time, join
+from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.sweep.run_queue import Outcome, SweepWatcher
+from mnmt_model.sweep.run_states import RunState, count_states, seconds_left, study_states
+
+MAX_LINES = 20
+"""Running runs that have a line of their own each minute."""
+
+
+class SweepProgress(SweepWatcher):
+    """Writes to stderr how a sweep comes on; on a terminal with a bar below.
+
+    Args:
+        runs: The runs of the study.
+        folder: Folder of the runs' folders.
+        jobs: Runs at a time.
+        seconds: Estimated seconds of all runs, one after the other, for as long as none has told its speed.
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[RunConfig],
+        folder: Path,
+        *,
+        jobs: int,
+        seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.runs, self.folder, self.jobs, self.seconds, self.clock = runs, folder, jobs, seconds, clock
+        self.printed = clock()
+        states = self.states()
+        self.ended = sum(state.has_ended for state in states)
+        disable = not sys.stderr.isatty()
+        self.bar = tqdm(total=len(runs), initial=self.ended, unit="run", disable=disable, bar_format=_RUN_BAR)
+        self._say(self._start_line(states))
+        self._waits = False
+
+    def states(self) -> list[RunState]:
+        """Return where the runs stand."""
+        return study_states(self.runs, self.folder)
+
+    def end(self, outcome: Outcome) -> None:
+        """Report how a run ended."""
+        self.ended += 1
+        time_left = self._time_left(self.states())
+        running = min(self.jobs, len(self.runs) - self.ended)
+        self.bar.set_postfix_str(join(f"{running} running", time_left))
+        self.bar.update()
+        reason = f": {outcome.error}" if outcome.error else f" in {outcome.wall_seconds:.0f} s"
+        width = len(str(len(self.runs)))
+        line = f"[{self.ended:{width}}/{len(self.runs)}] {outcome.run.name} {outcome.status}{reason}"
+        self._say(join(line, time_left if self.bar.disable else ""))
+
+    def retry(self, run: RunConfig, error: str | None) -> None:
+        """Report the first failure of a run."""
+        self._say(f"{run.name} failed, and is tried once more: {error}")
+
+    def look(self, *, waiting: bool) -> None:
+        """Report what runs, once a minute, and once that others train all that is left."""
+        if waiting and not self._waits:
+            left = len(self.runs) - self.ended
+            self._say(f"waiting for {_runs(left)} that other sweeps train")
+        self._waits = waiting
+        if self.clock() - self.printed < MINUTE:
+            return
+        self.printed = self.clock()
+        states = self.states()
+        running = [state for state in states if state.state == "running"]
+        for state in running[:MAX_LINES]:
+            self._say(running_line(state))
+        if len(running) > MAX_LINES:
+            self._say(f"and {len(running) - MAX_LINES} more are running")
+        if not running:
+            counts = ", ".join(f"{count} {name}" for name, count in count_states(states).items())
+            self._say(f"no run has begun to train: {counts}")
+
+    def close(self) -> None:
+        """Take the bar off the terminal."""
+        self.bar.close()
+
+    def _start_line(self, states: Sequence[RunState]) -> str:
+        counts = count_states(states).items()
+        done = ", ".join(f"{count} {name}" for name, count in counts if name != "waiting")
+        plan = f"{_runs(len(self.runs))}, {min(self.jobs, len(self.runs))} at a time"
+        return join(f"{plan}; {done}" if done else plan, self._time_left(states))
+
+    def _time_left(self, states: Sequence[RunState]) -> str:
+        seconds = seconds_left(states, jobs=self.jobs)
+        if seconds is None and self.seconds is not None:
+            seconds = self.seconds / min(self.jobs, len(self.runs))
+        return f"about {clock_time(seconds)} left" if seconds else ""
+
+    def _say(self, line: str) -> None:
+        self.bar.write(line, file=sys.stderr)
+        sys.stderr.flush()
+
+
+def running_line(state: RunState) -> str:
+    """Return how far a run has come, such as "d16_seed1  step 120/1200  loss 3.214  ETA 0:07:42"."""
+    loss = "" if state.loss is None else f"loss {state.loss:.3f}"
+    eta = "" if state.seconds_left is None else f"ETA {clock_time(state.seconds_left)}"
+    return join(state.run, f"step {state.step}/{state.steps}", loss, eta)
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+_RUN_BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"

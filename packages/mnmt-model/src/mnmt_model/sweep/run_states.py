@@ -1,0 +1,129 @@
+"""Where the runs of a study stand, read from their records and heartbeats, and when the last will end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from mnmt_model.runs.attempts import is_given_up
+from mnmt_model.runs.heartbeat import Heartbeat, is_alive, read_heartbeat
+from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.runs.run_record import RUN, RunRecord, read_run
+from mnmt_model.sweep.claims import training_cost
+
+State = Literal["finished", "running", "waiting", "interrupted", "dead", "failed"]
+"""`dead`: its process ended without a word; like an interrupted run it is resumed by the next sweep."""
+STATES: tuple[State, ...] = get_args(State)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunState:
+    """Where one run stands."""
+
+    run: str
+    state: State
+    attempts: int
+    """How often it has been tried without getting on; 0 before it begins."""
+    error: str | None
+    """Why it failed, or was interrupted."""
+    step: int
+    """Steps that are done, as far as is known."""
+    steps: int
+    loss: float | None
+    """Newest training loss of a run in training, nats per target token."""
+    steps_per_second: float | None
+    seconds_left: float | None
+    wall_seconds: float | None
+    """Seconds of training of a finished run."""
+    cost: int
+    """A number that its training time is about proportional to."""
+    cost_left: float
+    """That of the steps that are not done."""
+    host: str | None
+    """The machine that trains it."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no sweep trains it any more."""
+        return self.state in ("finished", "failed")
+
+
+def study_states(runs: Sequence[RunConfig], folder: Path) -> list[RunState]:
+    """Return where the runs of a study stand.
+
+    Args:
+        runs: The runs.
+        folder: Folder of the runs' folders.
+    """
+    return [run_state(run, folder / run.name) for run in runs]
+
+
+def run_state(run: RunConfig, folder: Path) -> RunState:
+    """Return where the run in `folder` stands."""
+    record = read_run(folder) if (folder / RUN).exists() else None
+    state = _state(record, folder)
+    beat = read_heartbeat(folder) if record is not None and state != "finished" else None
+    seconds_left = beat.seconds_left if beat and state == "running" else None
+    step = _step(run, record, beat)
+    return RunState(
+        run=run.name,
+        state=state,
+        attempts=record.attempts if record else 0,
+        error=record.error if record else None,
+        step=step,
+        steps=run.train.steps,
+        loss=beat.loss if beat else None,
+        steps_per_second=(run.train.steps - step) / seconds_left if seconds_left else None,
+        seconds_left=seconds_left,
+        wall_seconds=record.wall_seconds if record and state == "finished" else None,
+        cost=training_cost(run),
+        cost_left=training_cost(run) * min(1.0, (run.train.steps - step) / run.steps),
+        host=beat.host if beat and state == "running" else None,
+    )
+
+
+def count_states(states: Sequence[RunState]) -> dict[State, int]:
+    """Return how many runs are in each state, without those states that none is in."""
+    counts = Counter(state.state for state in states)
+    return {name: counts[name] for name in STATES if counts[name]}
+
+
+def seconds_left(states: Sequence[RunState], *, jobs: int | None = None) -> float | None:
+    """Return the estimated seconds until the last run ends; None while no speed is known.
+
+    They are seconds per cost × cost that is left / runs at a time, and at least those of the slowest run.
+
+    Args:
+        states: Where the runs stand.
+        jobs: Runs at a time; as many as are running by default.
+    """
+    running = [state for state in states if state.seconds_left is not None]
+    done = [(state.wall_seconds, float(state.cost)) for state in states if state.wall_seconds]
+    timed = done or [(state.seconds_left or 0.0, state.cost_left) for state in running]
+    cost = sum(cost for _, cost in timed)
+    left = [state for state in states if not state.has_ended]
+    if not left or not cost:
+        return 0.0 if not left else None
+    at_a_time = min(jobs or max(1, len(running)), len(left))
+    total = sum(seconds for seconds, _ in timed) / cost * sum(state.cost_left for state in left)
+    return max([total / at_a_time, *(state.seconds_left or 0.0 for state in running)])
+
+
+def _step(run: RunConfig, record: RunRecord | None, beat: Heartbeat | None) -> int:
+    """Return how many steps are done, as far as is known."""
+    if record is not None and record.status == "finished":
+        return run.train.steps
+    return beat.step if beat else record.resumed_step if record else 0
+
+
+def _state(record: RunRecord | None, folder: Path) -> State:
+    if record is None:
+        return "waiting"
+    if record.status == "running":
+        return "running" if is_alive(folder) else "dead"
+    if record.status == "failed" and not is_given_up(record):
+        return "interrupted"  # It is tried once more.
+    return record.status

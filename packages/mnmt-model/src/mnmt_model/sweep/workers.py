@@ -1,0 +1,205 @@
+"""Processes of this machine that train units, a unit each, forked from one that has torch loaded."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.forkserver
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from mnmt_data.errors import DataError
+from mnmt_model.errors import RunError, RunInUseError, one_line
+from mnmt_model.sweep.claims import Unit, next_unit
+
+NOTHING_LEFT = 3
+"""Exit status of a worker that had nothing to claim."""
+RESEND_SECONDS = 0.5
+"""Seconds after which a signal is sent again to workers that have not ended; one may be too new to hear."""
+GRACE_SECONDS = 60.0
+"""How long a worker may take to save a checkpoint once the sweep that started it is gone."""
+
+TrainUnit = Callable[[Unit, Path], None]
+"""Trains a unit to its end; the second argument is the folder of the runs' folders."""
+
+
+def train_unit(unit: Unit, folder: Path) -> None:
+    """Train a unit, from the newest checkpoints of its runs.
+
+    Raises:
+        RunInUseError: If another process trains one of its runs.
+    """
+    from mnmt_model.training.run import train
+
+    (run,) = unit
+    train(run, folder / run.name)
+
+
+class LocalWorkers:
+    """The workers of a sweep on this machine.
+
+    Each worker claims a unit, trains it and ends, so that one that fails, or is killed, takes none along.
+
+    Args:
+        units: Units of the study, in the order in which they should be trained.
+        folder: Folder of the runs' folders.
+        jobs: Workers at a time; they share the cores.
+        environ: Environment variables of the workers beside those of this process.
+        train: Trains a unit.
+    """
+
+    poll_seconds = 0.1
+
+    def __init__(
+        self,
+        units: Sequence[Unit],
+        folder: Path,
+        *,
+        jobs: int,
+        environ: Mapping[str, str] | None = None,
+        train: TrainUnit = train_unit,
+    ) -> None:
+        self.units, self.folder, self.train = units, folder, train
+        self.jobs, self.environ = jobs, dict(environ or {})
+        self.threads = max(1, num_cores() // jobs)
+        self._processes: dict[int, ForkServerProcess] = {}
+        self.exit_statuses: list[int] = []
+        """How the workers ended, in that order; below 0 if by a signal."""
+
+    def alive(self) -> int:
+        """Return how many workers there are."""
+        for place, process in list(self._processes.items()):
+            if not process.is_alive():
+                process.join()
+                self.exit_statuses.append(process.exitcode or 0)
+                del self._processes[place]
+        return len(self._processes)
+
+    def start(self, count: int) -> None:
+        """Start workers."""
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["mnmt_model.training.run"])
+        _start_forkserver()
+        free = (place for place in range(self.jobs) if place not in self._processes)
+        for place, _ in zip(free, range(count), strict=False):
+            arguments = (self.units, self.folder, self.train, self.threads, place, self.environ)
+            self._processes[place] = context.Process(target=_work, args=arguments)
+            self._processes[place].start()
+
+    def stop(self, signum: int) -> None:
+        """Pass on a signal, at which workers save a checkpoint and end, and wait for them."""
+        while self.alive():
+            for process in self._processes.values():
+                if process.is_alive() and process.pid is not None:
+                    # Workers have a terminal's SIGINT themselves, and a second ends them at once.
+                    os.kill(process.pid, signal.SIGTERM if signum == signal.SIGINT else signum)
+            time.sleep(RESEND_SECONDS)
+
+    def kill(self) -> None:
+        """End the workers at once."""
+        for process in self._processes.values():
+            process.kill()
+            process.join()
+
+    def describe(self) -> str:
+        """Return where their errors are to be read."""
+        return "the lines above say why"
+
+    def farewell(self) -> str:
+        """Return what to know about them once the sweep has stopped before its end."""
+        return ""
+
+
+def default_jobs() -> int:
+    """Return how many processes run at a time by default: as many as there are GPUs, or cores."""
+    import torch
+
+    return torch.cuda.device_count() or num_cores()
+
+
+def num_cores() -> int:
+    """Return how many cores this process may use."""
+    if "SLURM_JOB_ID" in os.environ:
+        return int(os.environ.get("SLURM_CPUS_PER_TASK", "1"))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _start_forkserver() -> None:
+    """Start the process that workers fork from, deaf to the signals that ask them to end.
+
+    A scheduler sends them to all processes of a job. How workers end would be unknown without this one.
+    """
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _work(
+    units: Sequence[Unit],
+    folder: Path,
+    train: TrainUnit,
+    threads: int,
+    place: int,
+    environ: Mapping[str, str],
+) -> None:
+    """Claim a unit and train it, as the whole work of a process."""
+    import torch
+
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(threads)
+    os.environ["LOCAL_RANK"] = str(place % max(1, torch.cuda.device_count()))
+    os.environ.update(environ)
+    try:
+        trained = train_next(units, folder, train)
+    except (RunError, DataError, OSError) as error:
+        _complain(one_line(error))
+        raise SystemExit(1) from None
+    except KeyboardInterrupt as interruption:
+        raise SystemExit(getattr(interruption, "exit_status", 130)) from None
+    except Exception:
+        _complain(traceback.format_exc())
+        raise SystemExit(1) from None
+    raise SystemExit(0 if trained else NOTHING_LEFT)
+
+
+def train_next(units: Sequence[Unit], folder: Path, train: TrainUnit) -> bool:
+    """Claim the next unit and train it; return whether there was one.
+
+    Processes of one job (see `World`) train the same.
+    """
+    from mnmt_model.distributed.world import join_world, on_first_rank
+
+    with join_world():
+        while (unit := on_first_rank(lambda: next_unit(units, folder))) is not None:
+            try:
+                train(unit, folder)
+            except RunInUseError:
+                continue  # Another sweep was faster.
+            return True
+    return False
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent has ended, so that a killed sweep leaves no process training."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(GRACE_SECONDS)
+        os._exit(1)
+
+
+def _complain(message: str) -> None:
+    if os.environ.get("RANK", "0") == "0":
+        print(message, file=sys.stderr, flush=True)
