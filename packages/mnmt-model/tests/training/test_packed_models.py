@@ -13,7 +13,6 @@ from mnmt_data.store import open_prepared
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, run_configs
 from mnmt_model.distributed.world import World
-from mnmt_model.training.gradient_step import GradientStep
 from mnmt_model.training.packed_models import PackedModels
 from mnmt_model.training.run_state import RunState
 from mnmt_model.training.single_model import SingleModel, single_trainer
@@ -77,8 +76,7 @@ def spread(run: RunConfig, folder: Path, steps: int) -> float:
 
 
 def single(state: RunState) -> Trainer:
-    step = GradientStep(state.model, state.config, state.batches, state.world, seed=state.run.seed)
-    return Trainer([state], SingleModel(state, step))
+    return Trainer([state], SingleModel(state, state.model))
 
 
 def distance(some: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> float:

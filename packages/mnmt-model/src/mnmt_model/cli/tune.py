@@ -27,7 +27,6 @@ def tune(
     *,
     sizes: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     batch: Annotated[bool, Parameter(negative="")] = False,
-    transfer: Annotated[bool, Parameter(negative="")] = False,
     steps: int | None = None,
     rungs: int = 2,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
@@ -45,8 +44,6 @@ def tune(
         study: The study's TOML file.
         sizes: Sizes to tune; all that the study trains by default.
         batch: Try batches of half and twice the tokens too, in as many tokens in all.
-        transfer: Tune the narrowest size alone, and give the others its rate times its width over theirs; for
-            AdamW.
         steps: Steps of the longest trials; by default half of those of the study's runs.
         rungs: Times that trials become twice as long.
         dry_run: Print the settings, and leave the study as it is.
@@ -64,7 +61,7 @@ def tune(
     file = read_study(study)
     results = out or Path("results") / file.name
     folder = results / "tune"
-    sizes_tuned = tune_study(
+    found = tune_study(
         file,
         results / "data",
         folder,
@@ -72,12 +69,11 @@ def tune(
         config=SearchConfig(rungs=rungs, batch=batch),
         sizes=sizes,
         steps=steps,
-        transfer=transfer,
         on_trials=partial(_report_start, jobs=jobs),
     )
     if not dry_run:
-        write_settings(study, {result.size: result.settings for result in sizes_tuned})
-    print(json.dumps({"sizes": [asdict(each) for each in sizes_tuned]}) if as_json else _text(sizes_tuned))
+        write_settings(study, {result.size: result.settings for result in found})
+    print(json.dumps({"sizes": [asdict(each) for each in found]}) if as_json else _text(found))
     if not as_json:
         print("left as it is" if dry_run else "written", study, sep=": ")
 

@@ -68,6 +68,8 @@ class RunRecord:
     """{"model": {field: value}, "train": {field: value}}."""
     kernels: Mapping[str, Any] | None = None
     """{"machine": where products were measured, "ways": {shape: way}}; None if all are torch's own."""
+    pack: Sequence[str] | None = None
+    """Names of the runs that it has been trained with as one program; None if it is trained alone."""
     versions: Mapping[str, str]
     host: str
     started: str

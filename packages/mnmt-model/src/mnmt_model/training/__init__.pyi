@@ -1,5 +1,6 @@
 from .gradient_step import GradientStep as GradientStep
 from .mfu import peak_flops as peak_flops
+from .pack import train_pack as train_pack
 from .parallel import make_trainable as make_trainable
 from .run import train as train
 from .single_model import PRECISIONS as PRECISIONS

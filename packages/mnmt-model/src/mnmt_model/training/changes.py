@@ -23,6 +23,7 @@ FREE_SETTINGS = frozenset(
         "keep_best",
         "keep_checkpoints",
         "log_every",
+        "pack",
         "parallel",
         "tensorboard",
     }

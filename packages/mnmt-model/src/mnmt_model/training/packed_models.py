@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
+import shutil
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from types import FunctionType
 
 import numpy as np
@@ -80,12 +83,23 @@ class PackedModels:
         """Update the weights of the models whose step is accepted, and drop all gradients."""
         self.optimizer.step(accepted)
 
+    def drop_gradients(self) -> None:
+        """Forget the gradients that were computed last."""
+        self.optimizer.step([False] * len(self.runs))
+
     def _common_shape(self) -> tuple[int, ...] | None:
         """Return (rows, src_width, tgt_width) of the first batches' tables; None if they differ."""
         shapes = {
             _shape([run.stream.share(step, WHOLE)[0] for run in self.runs]) for step in range(PROBE_STEPS)
         }
         return shapes.pop() if len(shapes) == 1 else None
+
+
+def has_compiler(device: torch.device) -> bool:
+    """Return whether `torch.compile` has what it needs: a C++ compiler, or Triton on a GPU."""
+    if device.type == "cuda":
+        return find_spec("triton") is not None
+    return any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++"))
 
 
 def stack_parameters(models: Sequence[nn.Module]) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,9 @@ from mnmt_model.training.changes import first_change
 from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.out_of_memory import is_out_of_memory, memory_advice
 from mnmt_model.training.single_model import single_trainer
+from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import HeartbeatWatcher, Watcher
+from mnmt_model.transformer.products import Products
 
 LOST_SECONDS = 2.0
 """How long a process that has lost another waits before it ends: torchrun reports the first that ends, which
@@ -49,52 +51,107 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
         Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; the run then has a checkpoint of its last step.
     """
     data = open_prepared(run.data)
-    with Interruption() as interruption, join_world() as world, _run_lock(folder, world):
-        on_first_rank(lambda: trunk_checkpoint(run, folder))
-        record = on_first_rank(lambda: _with_kernels(_open_record(run, folder, data), run, folder, world))
-        if record.status != "finished":
-            with _recorded(run, folder, data, record, world) as (end, heartbeat):
-                watchers = [*heartbeat, *watchers] if world.is_first else []
-                start_branch(run, folder, record)
-                products = recorded_products(record.kernels)
-                trainer = single_trainer(run, folder, data, world, watchers, products=products)
-                (state,) = trainer.runs
-                with closing(trainer):
-                    trainer.train(interruption)
-                    stopped = state.finish()
-                peak = state.log.peak()
-                end(status="finished", stopped=stopped, wall_seconds=state.seconds, peak_flops=peak)
+    with Interruption() as interruption, join_world() as world, open_run(run, folder, data, world) as opened:
+        if not opened.is_finished:
+            opened.set_pack(None)
+            watchers = [*opened.watchers, *watchers] if world.is_first else []
+            trainer = single_trainer(run, folder, data, world, watchers, products=opened.products)
+            train_to_end(trainer, [opened], interruption)
+
+
+class OpenRun:
+    """A run that this process trains, and that nobody else does; it keeps run.json.
+
+    Args:
+        folder: The run's folder.
+        record: The run's record.
+        writes: Whether this process is the one that writes.
+    """
+
+    def __init__(self, folder: Path, record: RunRecord, *, writes: bool) -> None:
+        self.folder, self.record, self._writes = folder, record, writes
+        self.watchers: Sequence[Watcher] = ()
+        """What keeps the run's heartbeat going."""
+        self.is_finished = record.status == "finished"
+        """Whether training has ended, by now or before; nothing is written from then on."""
+
+    @property
+    def products(self) -> Products:
+        """The ways of its matrix products."""
+        return recorded_products(self.record.kernels)
+
+    def set_pack(self, pack: Sequence[str] | None) -> None:
+        """Record the runs that are trained with it as one program; None if none are."""
+        if list(pack or ()) != list(self.record.pack or ()):
+            self._write(pack=pack, absent=self.record.absent - {"pack"})
+
+    def end(self, **changes: Any) -> None:
+        """Record how training ended."""
+        self._write(finished=utc_now(), **changes)
+        self.is_finished = True
+
+    def _write(self, **changes: Any) -> None:
+        if not self.is_finished:
+            self.record = replace(self.record, **changes)
+            if self._writes:
+                write_run(self.folder, self.record)
 
 
 @contextmanager
-def _recorded(
-    run: RunConfig, folder: Path, data: PreparedData, record: RunRecord, world: World
-) -> Iterator[tuple[Callable[..., None], Sequence[Watcher]]]:
-    """Write into run.json how training ended: what `end` is given, or what interrupted it or went wrong.
+def open_run(run: RunConfig, folder: Path, data: PreparedData, world: World) -> Iterator[OpenRun]:
+    """Lock a run, open its record, and write into it what interrupts training or goes wrong.
 
-    Yields:
-        `end`, and what keeps the run's heartbeat going; it is nothing on processes other than the first.
+    Raises:
+        RunError: If `folder` holds another run, or if another process trains it.
+    """
+    with _run_lock(folder, world):
+        on_first_rank(lambda: trunk_checkpoint(run, folder))
+        record = on_first_rank(lambda: _with_kernels(_open_record(run, folder, data), run, folder, world))
+        opened = OpenRun(folder, record, writes=world.is_first)
+        if opened.is_finished:
+            yield opened
+            return
+        with _recorded(run, opened, data, world):
+            start_branch(run, folder, record)
+            yield opened
+
+
+def train_to_end(trainer: Trainer, opened: Sequence[OpenRun], interruption: Interruption) -> None:
+    """Train the runs of `trainer` to their ends, and write into their records how they ended.
+
+    Raises:
+        Interrupted: If a signal has come.
+        RunError: If a run that is trained alone cannot go on; of several, the record of that one says why.
+    """
+    with closing(trainer):
+        trainer.train(interruption)
+        for state, run in zip(trainer.runs, opened, strict=True):
+            if state.error is not None:
+                run.end(status="failed", error=str(state.error))
+            else:
+                stopped, peak = state.finish(), state.log.peak()
+                run.end(status="finished", stopped=stopped, wall_seconds=state.seconds, peak_flops=peak)
+
+
+@contextmanager
+def _recorded(run: RunConfig, opened: OpenRun, data: PreparedData, world: World) -> Iterator[None]:
+    """Keep the run's heartbeat going, and write into run.json what interrupts training or goes wrong.
 
     Raises:
         RunError: If memory is exhausted, or another process is gone.
     """
-
-    def end(**changes: Any) -> None:
-        if world.is_first:
-            write_run(folder, replace(record, finished=utc_now(), **changes))
-
     with ExitStack() as stack:
-        heartbeat = HeartbeatWriter(folder, steps=run.train.steps) if world.is_first else None
-        if heartbeat:
-            stack.enter_context(closing(heartbeat))
+        if world.is_first:
+            heartbeat = HeartbeatWriter(opened.folder, steps=run.train.steps)
+            opened.watchers = [HeartbeatWatcher(stack.enter_context(closing(heartbeat)))]
         try:
-            yield end, [HeartbeatWatcher(heartbeat)] if heartbeat else []
+            yield
         except Interrupted as error:
-            end(status="interrupted", error=str(error))
+            opened.end(status="interrupted", error=str(error))
             raise
         except Exception as error:
             reason = _explanation(error, run, data, world)
-            end(status="failed", error=reason or one_line(error))
+            opened.end(status="failed", error=reason or one_line(error))
             if reason is None:
                 raise
             raise RunError(reason) from None

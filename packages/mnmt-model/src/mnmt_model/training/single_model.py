@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from mnmt_data.store import PreparedData
 from mnmt_model.distributed.world import World
@@ -45,6 +46,23 @@ def single_trainer(
         RunError: If the checkpoints or the initial weights are of another model, or batches have fewer pairs
             than the processes have parts.
     """
+    state, trainable = new_state(run, folder, data, world, watchers, products=products)
+    engine = SingleModel(state, trainable)
+    if world.size > 1:
+        engine.gradient_step.fix_buckets()
+    return Trainer([state], engine)
+
+
+def new_state(
+    run: RunConfig,
+    folder: Path,
+    data: PreparedData,
+    world: World,
+    watchers: Sequence[Watcher] = (),
+    *,
+    products: Products = TORCH,
+) -> tuple[RunState, nn.Module]:
+    """Return the state of a run, and its model as `make_trainable` wraps it; see `single_trainer`."""
     ranks = expert_ranks(run.model, run.train, world)
     dtype = PRECISIONS[run.train.precision]
     model = build_model(
@@ -57,11 +75,7 @@ def single_trainer(
     )
     initialise(model, run.seed)
     trainable = make_trainable(model, run.train, world)
-    state = RunState(run, folder, data, world, model, watchers)
-    gradient_step = GradientStep(trainable, run.train, state.batches, world, seed=run.seed)
-    if world.size > 1:
-        gradient_step.fix_buckets()
-    return Trainer([state], SingleModel(state, gradient_step))
+    return RunState(run, folder, data, world, model, watchers), trainable
 
 
 class SingleModel:
@@ -69,11 +83,12 @@ class SingleModel:
 
     Args:
         run: The run.
-        gradient_step: Computes this process's share of the gradients.
+        trainable: Its model as `make_trainable` wraps it.
     """
 
-    def __init__(self, run: RunState, gradient_step: GradientStep) -> None:
-        self.run, self.gradient_step = run, gradient_step
+    def __init__(self, run: RunState, trainable: nn.Module) -> None:
+        self.run = run
+        self.gradient_step = GradientStep(trainable, run.config, run.batches, run.world, seed=run.run.seed)
 
     def gradients(self, step: int) -> Sequence[StepLosses]:
         """Compute the gradients of `step`, counted from 1."""

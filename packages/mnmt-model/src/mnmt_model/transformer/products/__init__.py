@@ -1,6 +1,6 @@
 """Matrix products: the ways to compute them, the table of which way a shape takes, and its measurement."""
 
-from mnmt_model.transformer.products.cache import cached_products, machine, measured_products
+from mnmt_model.transformer.products.cache import cache_file, cached_products, machine, measured_products
 from mnmt_model.transformer.products.table import TORCH, Products
 from mnmt_model.transformer.products.ways import SINGLE, Kind, Shape, can_take
 
@@ -10,6 +10,7 @@ __all__ = [
     "Kind",
     "Products",
     "Shape",
+    "cache_file",
     "cached_products",
     "can_take",
     "machine",
