@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
+from itertools import cycle
 
 import torch
 from torch import Tensor
@@ -19,6 +20,11 @@ ROUNDS = 20
 """Turns that each way gets at most, and `MIN_ROUNDS` at least."""
 
 MIN_ROUNDS = 4
+
+COLD_BYTES = 2**23
+"""Operands of a product in turn; a model's, too, have left the caches near a core when they are used."""
+
+MAX_COPIES = 16
 
 TURN_SECONDS = 2e-4
 """A turn repeats a product that takes less."""
@@ -117,27 +123,40 @@ def _flops(shape: Shape) -> int:
 
 
 def _work(shape: Shape) -> Callable[[Products], object]:
-    """Return what computes such a product of random matrices."""
+    """Return what computes such a product of random matrices, with others at each call."""
     number, rows, inner, columns = shape[2:]
+    operands = _operands(shape.dtype, (rows, inner), (columns, inner), (rows, columns))
+    if shape.kind == "linear":
+        return lambda products: _with_gradients(products.linear, *next(operands))
+    if shape.kind == "experts":
+        sizes = ((rows, inner), (inner, columns), (rows, columns))
+        triples = _operands(shape.dtype, *((number, *size) for size in sizes))
+        return lambda products: _with_gradients(products.experts, *next(triples))
+    if shape.kind == "ragged":
+        pairs = _operands(shape.dtype, (rows, inner), (number, inner, columns))
+        ends = torch.arange(1, number + 1) * rows // number
+        return torch.no_grad()(lambda products: products.ragged_experts(*next(pairs), ends))
+    first, second = {"forward": (0, 1), "grad_input": (2, 1), "grad_weight": (2, 0)}[shape.kind]
+
+    def compute(products: Products) -> Tensor:
+        matrices = next(operands)
+        product: Tensor = getattr(products, shape.kind)(matrices[first], matrices[second])
+        return product
+
+    return compute
+
+
+def _operands(dtype: str, *sizes: tuple[int, ...]) -> Iterator[list[Tensor]]:
+    """Yield matrices of these sizes for ever, from so much memory that the caches near a core lose them."""
     # Torch's own generator must not notice, since dropout draws from it.
     generator = torch.Generator().manual_seed(0)
-    draw = partial(torch.randn, generator=generator, dtype=getattr(torch, shape.dtype))
-    if shape.kind == "experts":
-        x, weight = draw(number, rows, inner), draw(number, inner, columns)
-        return _with_gradients(Products.experts, x, weight, draw(number, rows, columns))
-    if shape.kind == "ragged":
-        states, weights = draw(rows, inner), draw(number, inner, columns)
-        ends = torch.arange(1, number + 1) * rows // number
-        return torch.no_grad()(lambda products: products.ragged_experts(states, weights, ends))
-    x, weight, gradient = draw(rows, inner), draw(columns, inner), draw(rows, columns)
-    if shape.kind == "linear":
-        return _with_gradients(Products.linear, x, weight, gradient)
-    operands = {"forward": (x, weight), "grad_input": (gradient, weight), "grad_weight": (gradient, x)}
-    return lambda products: getattr(products, shape.kind)(*operands[shape.kind])
+    first = [torch.randn(size, generator=generator, dtype=getattr(torch, dtype)) for size in sizes]
+    copies = COLD_BYTES // sum(each.nbytes for each in first)
+    return cycle([first, *([each.clone() for each in first] for _ in range(min(copies, MAX_COPIES)))])
 
 
 def _with_gradients(
-    apply: Callable[[Products, Tensor, Tensor], Tensor], x: Tensor, weight: Tensor, gradient: Tensor
-) -> Callable[[Products], object]:
-    inputs = (x.requires_grad_(), weight.requires_grad_())
-    return lambda products: torch.autograd.grad(apply(products, *inputs), inputs, gradient)
+    apply: Callable[[Tensor, Tensor], Tensor], x: Tensor, weight: Tensor, gradient: Tensor
+) -> object:
+    inputs = (x.detach().requires_grad_(), weight.detach().requires_grad_())
+    return torch.autograd.grad(apply(*inputs), inputs, gradient)

@@ -62,6 +62,11 @@ def onednn_product(a: Tensor, b: Tensor) -> Tensor:
     return result
 
 
+def onednn_transposed_product(a: Tensor, b: Tensor) -> Tensor:
+    """Return a bᵀ as oneDNN's (b aᵀ)ᵀ: it copies a transposed first operand, which should be the smaller."""
+    return onednn_product(b, a).T
+
+
 def float32_product(a: Tensor, b: Tensor) -> Tensor:
     """Return a bᵀ computed in float32, which is faster than bfloat16 on processors that lack it."""
     return (a.float() @ b.float().T).to(a.dtype)
@@ -73,15 +78,16 @@ Product = Callable[[Tensor, Tensor], Tensor]
 PRODUCTS: Mapping[str, Product] = {
     "torch": torch_product,
     "onednn": onednn_product,
+    "onednn_transposed": onednn_transposed_product,
     "float32": float32_product,
 }
 """The ways of a single product."""
 
 WAYS: Mapping[Kind, tuple[str, ...]] = {
     "linear": ("torch", "separate"),
-    "forward": tuple(PRODUCTS),
-    "grad_input": tuple(PRODUCTS),
-    "grad_weight": tuple(PRODUCTS),
+    "forward": ("torch", "onednn", "float32"),
+    "grad_input": ("torch", "onednn", "float32"),
+    "grad_weight": ("torch", "onednn", "onednn_transposed", "float32"),
     "experts": ("bmm", "grouped_mm", "torch", "onednn"),
     "ragged": ("torch", "onednn", "grouped_mm"),
 }
@@ -93,7 +99,7 @@ For experts, `torch` and `onednn` compute one expert after the other.
 
 def can_take(way: str, shape: Shape) -> bool:
     """Return whether this machine can compute a shape in a way."""
-    if way == "onednn":
+    if way.startswith("onednn"):
         return has_onednn(shape.dtype)
     if way == "float32":
         return shape.dtype != "float32"
