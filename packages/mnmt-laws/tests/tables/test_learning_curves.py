@@ -46,6 +46,18 @@ def test_runs_are_not_read_beyond_their_ends() -> None:
         observe(rows, at={"step": 100})
 
 
+def test_a_branch_takes_the_place_of_its_trunk_at_its_length() -> None:
+    rows = pd.concat(
+        [
+            curve("trunk", [10, 20, 40], [4.0, 3.5, 2.0]).assign(annealed=[0, 0, 1]),
+            curve("trunk_h20", [20], [3.0]).assign(annealed=1),
+            curve("seed2", [10, 20], [4.0, 3.6], seed=2).assign(annealed=0),
+        ]
+    )
+    assert sorted(observe(rows, at={"step": 20}).frame["value"]) == [3.0, 3.6]
+    assert sorted(observe(rows).frame["value"]) == [2.0, 3.0, 3.6]
+
+
 def test_rows_without_a_run_are_no_curve() -> None:
     rows = curve("", [10, 20, 40], [4.0, 3.0, 2.0])
     assert observe(rows, at={"step": 20}).frame["value"].tolist() == [3.0]

@@ -36,11 +36,19 @@ def test_a_measurement_becomes_a_row(write_record: Write) -> None:
         "task": "en-de", "weight": 0.25, "mixture": "en-de:0.25,en-zh:0.75", "testset": "test",
         "metric": "loss",
         "step": 5, "tokens": 50, "flops": 5e6, "seed": 7, "role": "fit", "irreducible": 0.5,
-        "cooldown_start": None, "value": 2.5,
+        "cooldown_start": None, "annealed": None, "value": 2.5,
     }  # fmt: skip
     assert row == expected
     assert zero_shot["weight"] == 0.0
     assert len(read_table(collected.table).frame) == 2
+
+
+def test_annealed_is_what_the_line_says_or_follows_from_the_schedule(write_record: Write) -> None:
+    config = {"train": {"steps": 6, "cooldown_steps": 2}}
+    old = write_record("old", evals=[measured(), measured(step=6)], config=config)
+    assert collect(old).table["annealed"].tolist() == [0, 1]
+    new = write_record("new", evals=[measured(annealed=False), measured(step=6, annealed=True)])
+    assert collect(new).table["annealed"].tolist() == [0, 1]
 
 
 def test_a_single_record_is_taken_as_one(write_record: Write) -> None:

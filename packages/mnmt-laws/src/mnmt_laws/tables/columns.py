@@ -20,7 +20,7 @@ IMPLIED = ("task", "weight", "metric")
 LABELS = ("run", "architecture", "mixture", "testset", "role")
 NUMBERS = (
     "encoder_size", "decoder_size", "step", "tokens", "unique_tokens", "flops", "seed", "irreducible",
-    "cooldown_start",
+    "cooldown_start", "annealed",
 )  # fmt: skip
 KINDS = {
     **dict.fromkeys(("task", "metric", *LABELS), "text"),

@@ -62,7 +62,8 @@ def read_at(
 
     Between two measurements of a run, the logarithm of the value is linear in the logarithm of the length
     (of a metric that rises, the value itself); so are the logarithms of the other numbers of a curve. A curve
-    is not read before its first measurement or after its last.
+    is not read before its first measurement or after its last. Where a model was measured at the end of a
+    cool-down at this length, its measurements without are left out.
 
     Args:
         frame: Measurements of one metric; rows without a `run` are runs of one measurement.
@@ -96,10 +97,21 @@ def read_at(
         for name, log in logs.items()
     }
     rows = rows.assign(**numbers).assign(**{column: length})
+    rows["annealed"] = rows["annealed"].where(share == 1, 0)
+    rows = _annealed_where_there_are(rows)
     left_out = known.iloc[starts[~reached]]
     if rows.empty:
         raise TableError(f"{source}: no run is measured up to {column} {length:g}; choose a smaller one.")
     return rows, _left_out_warning(left_out, rows, column, length)
+
+
+def _annealed_where_there_are(rows: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the row of a trunk where a branch of it has one, at the end of a cool-down."""
+    annealed = rows["annealed"].eq(1)
+    better = annealed.groupby([rows[name] for name in [*_CELL, "seed", "testset"]], dropna=False).transform(
+        "any"
+    )
+    return rows[annealed | ~better]
 
 
 def _extent(curves: Positions) -> tuple[Positions, Positions]:

@@ -19,7 +19,7 @@ _TOLERANCE = 1e-6
 _EVAL_KEYS = ("step", "task", "testset", "metric", "value")
 COLUMNS = (
     "run", "architecture", "size", "encoder_size", "decoder_size", "task", "weight", "mixture", "testset",
-    "metric", "step", "tokens", "flops", "seed", "role", "irreducible", "cooldown_start", "value",
+    "metric", "step", "tokens", "flops", "seed", "role", "irreducible", "cooldown_start", "annealed", "value",
 )  # fmt: skip
 
 
@@ -34,6 +34,8 @@ class Measurement:
     value: float
     tokens: float | None = None
     flops: float | None = None
+    annealed: bool | None = None
+    """Whether the learning rate had fallen to 0; None in lines of older records."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,11 +229,20 @@ def _rows(record: RunRecord) -> list[dict[str, Any]]:
         {
             **run,
             **asdict(measured),
+            "annealed": _annealed(record, measured),
             "weight": record.mixture.get(measured.task, 0.0),
             "irreducible": record.irreducible.get(measured.task),
         }
         for measured in record.evals
     ]
+
+
+def _annealed(record: RunRecord, measured: Measurement) -> int | None:
+    """Return 1 or 0: whether a cool-down had ended; of older records by the step. None if unrecorded."""
+    start = record.cooldown_start
+    if measured.annealed is not None or start is None:
+        return None if measured.annealed is None else int(measured.annealed)
+    return int(start < measured.step == record.config["train"]["steps"])
 
 
 def _warnings(record: RunRecord) -> list[str]:

@@ -149,7 +149,9 @@ class Bend:
 
 
 def cooldown_recorded(rows: pd.DataFrame) -> bool | None:
-    """Return whether a curve goes on after the step in `cooldown_start`; None where that is empty."""
+    """Return whether a curve ends in a cool-down, by `annealed` or `cooldown_start`; None if unknown."""
+    if rows["annealed"].eq(1).any():
+        return True
     recorded = rows["cooldown_start"].dropna()
     return bool(rows["step"].max() > recorded.iloc[-1]) if len(recorded) else None
 
