@@ -48,11 +48,11 @@ def test_a_branch_waits_for_its_place_on_the_trunk() -> None:
     ],
 )
 def test_places_of_some_machines(machines: Machines, devices: int, places: int) -> None:
-    assert machines.places(devices, here=8) == places
+    assert machines.places(devices, local_devices=8) == places
 
 
 def test_impossible_machines_are_refused() -> None:
     with pytest.raises(RunError, match="`nodes` must be at least 1, but is 0"):
         Machines(nodes=0).check()
     with pytest.raises(RunError, match="`devices` must be at most the 8 of all nodes, but is 9"):
-        Machines(nodes=2, devices_per_node=4).places(9, here=1)
+        Machines(nodes=2, devices_per_node=4).places(9, local_devices=1)

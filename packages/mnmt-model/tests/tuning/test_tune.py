@@ -110,6 +110,20 @@ def test_another_batch_brings_its_steps_along(study_file: Path, results: Path, t
     }
 
 
+def test_rates_of_other_widths_follow_from_the_narrowest(
+    study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    train = Losses(tmp_path, lambda run: abs(run.train.learning_rate - 0.005))
+    with pytest.raises(RunError, match=r"d16: rates .* suit `adamw`, but `optimizer` is `adafactor`"):
+        tune_study(read_study(study_file), results / "data", tmp_path, train, transfer=True)
+    path = tmp_path / "adamw.toml"
+    path.write_text(study_file.read_text().replace("steps = 12", 'steps = 12\noptimizer = "adamw"'))
+    small, large = tune_study(read_study(path), results / "data", tmp_path, train, transfer=True)
+    assert {run.model.d_model for run in train.trained} == {16}
+    assert (small.settings, large.settings) == ({"learning_rate": 0.005}, {"learning_rate": 0.00333})
+    assert large.loss is None
+
+
 def test_mistakes_are_named(study_file: Path, results: Path, tmp_path: Path) -> None:
     study, data = read_study(study_file), results / "data"
     with pytest.raises(RunError, match="trains no size 'd99'; its sizes are d16, d24"):

@@ -27,6 +27,7 @@ def tune(
     *,
     sizes: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     batch: Annotated[bool, Parameter(negative="")] = False,
+    transfer: Annotated[bool, Parameter(negative="")] = False,
     steps: int | None = None,
     rungs: int = 2,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
@@ -44,6 +45,8 @@ def tune(
         study: The study's TOML file.
         sizes: Sizes to tune; all that the study trains by default.
         batch: Try batches of half and twice the tokens too, in as many tokens in all.
+        transfer: Tune the narrowest size alone, and give the others its rate times its width over theirs; for
+            AdamW.
         steps: Steps of the longest trials; by default half of those of the study's runs.
         rungs: Times that trials become twice as long.
         dry_run: Print the settings, and leave the study as it is.
@@ -61,7 +64,7 @@ def tune(
     file = read_study(study)
     results = out or Path("results") / file.name
     folder = results / "tune"
-    found = tune_study(
+    sizes_tuned = tune_study(
         file,
         results / "data",
         folder,
@@ -69,11 +72,12 @@ def tune(
         config=SearchConfig(rungs=rungs, batch=batch),
         sizes=sizes,
         steps=steps,
+        transfer=transfer,
         on_trials=partial(_report_start, jobs=jobs),
     )
     if not dry_run:
-        write_settings(study, {result.size: result.settings for result in found})
-    print(json.dumps({"sizes": [asdict(each) for each in found]}) if as_json else _text(found))
+        write_settings(study, {result.size: result.settings for result in sizes_tuned})
+    print(json.dumps({"sizes": [asdict(each) for each in sizes_tuned]}) if as_json else _text(sizes_tuned))
     if not as_json:
         print("left as it is" if dry_run else "written", study, sep=": ")
 

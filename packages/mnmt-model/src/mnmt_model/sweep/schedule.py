@@ -31,21 +31,23 @@ class Machines:
             if number is not None and number < 1:
                 raise RunError(f"`{name}` must be at least 1, but is {number}.")
 
-    def places(self, devices: int, *, here: int) -> int:
+    def places(self, devices: int, *, local_devices: int) -> int:
         """Return how many runs train at a time.
 
         A run that fits into a machine is not divided among two.
 
         Args:
             devices: Devices that train one run together.
-            here: Devices of this machine.
+            local_devices: Devices of this machine.
 
         Raises:
             RunError: If the machines have fewer devices than a run takes.
         """
         if self.jobs is not None:
             return self.jobs
-        per_node = self.devices_per_node or (max(here, devices) if self.nodes == 1 else here)
+        per_node = self.devices_per_node or (
+            max(local_devices, devices) if self.nodes == 1 else local_devices
+        )
         places = self.nodes * (per_node // devices) or self.nodes * per_node // devices
         if not places:
             total = self.nodes * per_node

@@ -89,8 +89,8 @@ def measure_steps(
         A time for each model that was measured; none for those that are too large for this machine to try.
     """
     with join_world() as world, _threads(threads):
-        chosen = _spread([work for work in _distinct(works) if _is_feasible(work, data, world, seconds)])
-        return [_measure(work, data, world, devices, seconds / len(chosen)) for work in chosen]
+        models = _spread([work for work in _distinct(works) if _is_feasible(work, data, world, seconds)])
+        return [_measure(work, data, world, devices, seconds / len(models)) for work in models]
 
 
 def _distinct(works: Sequence[Work]) -> list[Work]:

@@ -162,7 +162,7 @@ def plan_study(
         study=study.name,
         vocab_size=vocab_size,
         devices=options.devices,
-        jobs=machines.places(options.devices, here=default_jobs()),
+        jobs=machines.places(options.devices, local_devices=default_jobs()),
         device_memory=options.device_memory,
         measured_models=0,
         runs=tuple(_run_cost(run, prepared, vocab_size, options) for run in runs),

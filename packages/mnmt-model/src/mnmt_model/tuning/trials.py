@@ -98,13 +98,18 @@ def with_candidate(train: TrainConfig, candidate: Candidate) -> TrainConfig:
     factor = 2.0**candidate.batch
     return replace(
         train,
-        learning_rate=float(f"{train.learning_rate * 2.0**candidate.rate:.{DIGITS}g}"),
+        learning_rate=rounded(train.learning_rate * 2.0**candidate.rate),
         batch_tokens=max(1, round(train.batch_tokens * factor)),
         steps=max(1, round(train.steps / factor)),
         horizons=tuple(max(1, round(steps / factor)) for steps in train.horizons),
         warmup_steps=round(train.warmup_steps / factor),
         cooldown_steps=round(train.cooldown_steps / factor),
     )
+
+
+def rounded(rate: float) -> float:
+    """Return a learning rate of a few digits."""
+    return float(f"{rate:.{DIGITS}g}")
 
 
 def read_trial(run: RunConfig, rung: int, outcome: Outcome, folder: Path) -> Trial:

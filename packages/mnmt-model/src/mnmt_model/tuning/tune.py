@@ -13,7 +13,7 @@ from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.sweep.run_queue import Outcome
 from mnmt_model.tuning.halving import Candidate, Halving, SearchConfig
 from mnmt_model.tuning.study_settings import Setting
-from mnmt_model.tuning.trials import Trial, base_runs, read_trial, trial_run, with_candidate
+from mnmt_model.tuning.trials import Trial, base_runs, read_trial, rounded, trial_run, with_candidate
 
 LONGEST = 0.5
 """Length of the longest trials, of that of the study's runs."""
@@ -32,9 +32,16 @@ class SizeResult:
     size: str
     settings: Mapping[str, Setting]
     """{key of [train]: value}: the learning rate, and what goes with another batch."""
-    loss: float
-    """Mean dev loss of the best trial, nats per token."""
+    loss: float | None
+    """Mean dev loss of the best trial, nats per token; None where the rate follows from another size's."""
     trials: tuple[Trial, ...]
+
+    @property
+    def learning_rate(self) -> float:
+        """The peak learning rate."""
+        rate = self.settings["learning_rate"]
+        assert isinstance(rate, float)
+        return rate
 
 
 @dataclass
@@ -57,6 +64,7 @@ def tune_study(
     config: SearchConfig = SearchConfig(),  # noqa: B008 - it is frozen
     sizes: Sequence[str] = (),
     steps: int | None = None,
+    transfer: bool = False,
     on_trials: Callable[[Sequence[RunConfig]], None] = lambda runs: None,
 ) -> list[SizeResult]:
     """Find the learning rate of each size, and its batch if asked.
@@ -72,14 +80,18 @@ def tune_study(
         config: How thorough the search is.
         sizes: Names of the sizes; all that the study trains by default.
         steps: Steps of the longest trials; by default half of those of the study's runs.
+        transfer: Tune the narrowest size alone; the rates of the others follow from it, in proportion to
+            1 / `d_model`, as for the matrices of μP under Adam (Yang et al. 2022).
         on_trials: Called with the trials that are trained next.
 
     Raises:
-        RunError: If the study has no such size, a trial would have no step, or every trial of a size fails.
+        RunError: If the study has no such size, a trial would have no step, every trial of a size fails, or
+            rates should follow from another size's under another optimiser than AdamW.
     """
+    bases = base_runs(study, data, sizes)
     searches = {
         size: _Search(base=base, steps=steps or round(LONGEST * base.train.steps), halving=Halving(config))
-        for size, base in base_runs(study, data, sizes).items()
+        for size, base in (_narrowest(bases) if transfer else bases).items()
     }
     while trials := [trial for size, search in searches.items() for trial in _next(size, search, config)]:
         runs = [run for _, _, run in trials]
@@ -89,7 +101,10 @@ def tune_study(
             trial = read_trial(run, search.halving.rung, outcomes[run.name], folder)
             search.trials.append(trial)
             search.halving.tell(candidate, inf if trial.loss is None else trial.loss)
-    return [_result(size, search) for size, search in searches.items()]
+    results = {size: _result(size, search) for size, search in searches.items()}
+    if transfer:
+        results = _transferred(bases, *results.values())
+    return list(results.values())
 
 
 def _next(size: str, search: _Search, config: SearchConfig) -> list[tuple[_Search, Candidate, RunConfig]]:
@@ -118,6 +133,33 @@ def _result(size: str, search: _Search) -> SizeResult:
         loss=loss,
         trials=tuple(search.trials),
     )
+
+
+def _narrowest(bases: Mapping[str, RunConfig]) -> dict[str, RunConfig]:
+    """Return the size of the smallest `d_model` alone.
+
+    Raises:
+        RunError: If a size is not trained with AdamW.
+    """
+    for size, base in bases.items():
+        if base.train.optimizer != "adamw":
+            raise RunError(
+                f"{size}: rates in proportion to 1 / `d_model` suit `adamw`, but `optimizer` is "
+                f"`{base.train.optimizer}`; tune every size"
+            )
+    size = min(bases, key=lambda size: bases[size].model.d_model)
+    return {size: bases[size]}
+
+
+def _transferred(bases: Mapping[str, RunConfig], tuned: SizeResult) -> dict[str, SizeResult]:
+    """Return the results of all sizes, given that of the narrowest."""
+    width = bases[tuned.size].model.d_model
+    results = {}
+    for size, base in bases.items():
+        rate = rounded(tuned.learning_rate * width / base.model.d_model)
+        settings = {**tuned.settings, "learning_rate": rate}
+        results[size] = SizeResult(size=size, settings=settings, loss=None, trials=())
+    return results | {tuned.size: tuned}
 
 
 def _setting(value: float | tuple[int, ...]) -> Setting:
