@@ -45,7 +45,7 @@ def slurm_queue(
     config: ClusterConfig = ONE_CORE,
     train: TrainUnit = fake_train,
 ) -> RunQueue:
-    units = units_of(runs)
+    units = units_of(runs, folder)
     workers = SlurmWorkers(
         units, folder, jobs_folder=folder.parent / "jobs", name="mnmt-test", config=config, train=train
     )

@@ -84,7 +84,7 @@ def sweep(
     if cluster == "local" and (detach or config != ClusterConfig()):
         raise RunError("--detach and what a job asks of a cluster need --cluster slurm")
     runs, folder = study_runs(study, out)
-    units = units_of(runs)
+    units = units_of(runs, folder)
     check_records(units, folder)
     if retry_failed:
         allow_retries(units, folder)

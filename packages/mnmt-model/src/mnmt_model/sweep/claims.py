@@ -23,9 +23,17 @@ def training_cost(run: RunConfig) -> int:
     return count_parameters(run.model, 1).active_size * run.steps
 
 
-def units_of(runs: Sequence[RunConfig]) -> list[Unit]:
-    """Return the units of a study, the costliest first."""
-    return [(run,) for run in sorted(runs, key=training_cost, reverse=True)]
+def units_of(runs: Sequence[RunConfig], folder: Path) -> list[Unit]:
+    """Return the units of a study, the costliest first.
+
+    Args:
+        runs: The runs of the study.
+        folder: Folder of the runs' folders, which may hold runs that were begun as a pack.
+    """
+    # It imports torch, which nobody needs to look at a study.
+    from mnmt_model.sweep.packs import plan_units
+
+    return sorted(plan_units(runs, folder), key=lambda unit: sum(map(training_cost, unit)), reverse=True)
 
 
 def read_if_begun(folder: Path) -> RunRecord | None:
@@ -43,6 +51,8 @@ def has_ended(record: RunRecord | None) -> bool:
 def claimable(units: Sequence[Unit], folder: Path) -> Iterator[Unit]:
     """Yield the units that could be trained now, each without the runs of it that have ended.
 
+    Runs that were begun as a pack are yielded with all others of it, since they go on together.
+
     A run is claimed by its lock, which ends with the process that trains it, however that ends.
 
     Args:
@@ -53,7 +63,12 @@ def claimable(units: Sequence[Unit], folder: Path) -> Iterator[Unit]:
         left = tuple(run for run in unit if not has_ended(read_if_begun(folder / run.name)))
         locked = any(is_locked(folder / run.name / LOCK) for run in left)
         if left and not locked and all(is_ready(run, folder) for run in left):
-            yield left
+            yield unit if any(_pack(run, folder) for run in left) else left
+
+
+def _pack(run: RunConfig, folder: Path) -> Sequence[str]:
+    record = read_if_begun(folder / run.name)
+    return (record.pack or ()) if record else ()
 
 
 def next_unit(units: Sequence[Unit], folder: Path) -> Unit | None:

@@ -98,7 +98,7 @@ def train_runs(
         RunError: If the study was changed since a run was trained, or workers end again and again.
         Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; what was training has checkpoints.
     """
-    units = units_of(runs)
+    units = units_of(runs, folder)
     check_records(units, folder)
     queue = RunQueue(units, folder, LocalWorkers(units, folder, jobs=jobs), jobs=jobs, watcher=watcher)
     if signum := queue.train():
@@ -171,13 +171,16 @@ class RunQueue:
         if not alive and not (self._left and (wait or ready)):
             return False
         self._check_use(alive)
-        if ready and (count := min(self.jobs, len(self._left)) - alive) > 0:
+        if ready and (count := min(self.jobs, self._units_left()) - alive) > 0:
             self.workers.start(count)
             self._alive = alive + count
         self.watcher.look(waiting=not alive and not ready)
         scan = time.monotonic() - before
         self._pause = max(self.workers.poll_seconds, scan * (1 / SCAN_SHARE - 1))
         return True
+
+    def _units_left(self) -> int:
+        return sum(any(run.name in self._left for run in unit) for unit in self.units)
 
     def submit(self) -> None:
         """Start workers for what can be claimed now, and leave them alone."""

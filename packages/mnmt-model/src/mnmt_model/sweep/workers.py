@@ -35,10 +35,14 @@ def train_unit(unit: Unit, folder: Path) -> None:
     Raises:
         RunInUseError: If another process trains one of its runs.
     """
+    from mnmt_model.training.pack import train_pack
     from mnmt_model.training.run import train
 
-    (run,) = unit
-    train(run, folder / run.name)
+    if len(unit) > 1 and os.environ.get("WORLD_SIZE", "1") == "1":
+        train_pack(unit, [folder / run.name for run in unit])
+        return
+    for run in unit:
+        train(run, folder / run.name)
 
 
 class LocalWorkers:

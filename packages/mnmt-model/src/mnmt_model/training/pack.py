@@ -44,10 +44,11 @@ def why_apart(runs: Sequence[RunConfig]) -> str | None:
 
 def recorded_pack(folder: Path) -> Sequence[str]:
     """Return the runs that the one in `folder` has been trained with as one program; none if it has not."""
-    return (read_run(folder).pack or ()) if _has_begun(folder) else ()
+    return (read_run(folder).pack or ()) if has_begun(folder) else ()
 
 
-def _has_begun(folder: Path) -> bool:
+def has_begun(folder: Path) -> bool:
+    """Return whether the run in `folder` has a checkpoint to continue from."""
     return (folder / RUN).exists() and bool(find_checkpoints(folder / CHECKPOINTS))
 
 
@@ -82,7 +83,7 @@ def train_pack(
     with Interruption() as interruption, join_world() as world, ExitStack() as stack:
         if world.size > 1:
             raise RunError(f"{', '.join(names)}: one process trains a pack, but there are {world.size}")
-        packs = {tuple(recorded_pack(folder)) for folder in folders if _has_begun(folder)}
+        packs = {tuple(recorded_pack(folder)) for folder in folders if has_begun(folder)}
         opened = [
             stack.enter_context(open_run(run, folder, data, world))
             for run, folder in zip(runs, folders, strict=True)
@@ -121,6 +122,7 @@ def _train_apart(states: Sequence[RunState], opened: Sequence[OpenRun], interrup
     for state, run in zip(states, opened, strict=True):
         if not run.is_finished:
             run.set_pack(None)
+            state.restart_clock()
             try:
                 train_to_end(Trainer([state], SingleModel(state, state.model)), [run], interruption)
             except RunError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data.store import write_json
+from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.training.packed_models import PackedModels
 from mnmt_model.training.run_state import RunState
 from mnmt_model.training.single_model import SingleModel
@@ -46,7 +47,8 @@ def faster_program(runs: Sequence[RunState]) -> PackedModels | None:
     A machine measures it once, and stores it in the user's cache folder. Weights stay as they are.
     """
     steps = max(run.config.steps - run.progress.step for run in runs)
-    if times := stored_times(runs):
+    like = (runs[0].run, runs[0].model.vocab_size, len(runs))
+    if times := stored_times(*like):
         return PackedModels(runs) if times.saves(steps) > 0 else None
     for run in runs:
         run.model.train()
@@ -60,14 +62,14 @@ def faster_program(runs: Sequence[RunState]) -> PackedModels | None:
     packed = _seconds(program, len(runs), first=2)
     alone = len(runs) * _seconds(SingleModel(runs[0], runs[0].model), 1, first=2 + STEPS)
     times = PackTimes(alone=alone, packed=packed, compilation=compilation)
-    _store(runs, times)
+    _store(_key(*like), times)
     return program if times.saves(steps) > 0 else None
 
 
-def stored_times(runs: Sequence[RunState]) -> PackTimes | None:
-    """Return what this machine has measured of such runs before; None if it has not."""
+def stored_times(run: RunConfig, vocab_size: int, number: int) -> PackTimes | None:
+    """Return what this machine has measured of so many runs like this one; None if it has not."""
     try:
-        return PackTimes(**_read()[machine()][_key(runs)])
+        return PackTimes(**_read()[machine()][_key(run, vocab_size, number)])
     except (KeyError, TypeError):
         return None
 
@@ -84,14 +86,11 @@ def _seconds(engine: Engine, models: int, *, first: int, steps: int = STEPS) -> 
     return min(seconds)
 
 
-def _key(runs: Sequence[RunState]) -> str:
+def _key(run: RunConfig, vocab_size: int, number: int) -> str:
     """Return what the times depend on."""
-    model, train = runs[0].run.model.resolved(), runs[0].config
     names = ("batch_tokens", "dropout", "precision", "label_smoothing", "z_loss")
-    settings = {**vars(model), **{name: getattr(train, name) for name in names}}
-    return (
-        f"{len(runs)} models, vocabulary {runs[0].model.vocab_size}, {json.dumps(settings, sort_keys=True)}"
-    )
+    settings = {**vars(run.model.resolved()), **{name: getattr(run.train, name) for name in names}}
+    return f"{number} models, vocabulary {vocab_size}, {json.dumps(settings, sort_keys=True)}"
 
 
 def _file() -> Path:
@@ -106,10 +105,10 @@ def _read() -> dict[str, dict[str, Any]]:
     return stored if isinstance(stored, dict) else {}
 
 
-def _store(runs: Sequence[RunState], times: PackTimes) -> None:
+def _store(key: str, times: PackTimes) -> None:
     """Add times to the file; a cache that cannot be written costs a measurement, and nothing else."""
     stored = _read()
-    stored.setdefault(machine(), {})[_key(runs)] = asdict(times)
+    stored.setdefault(machine(), {})[key] = asdict(times)
     try:
         _file().parent.mkdir(parents=True, exist_ok=True)
         write_json(_file(), stored)

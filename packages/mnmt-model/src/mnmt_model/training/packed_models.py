@@ -11,6 +11,7 @@ from types import FunctionType
 
 import numpy as np
 import torch
+import torch._inductor.config
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
@@ -133,6 +134,8 @@ def _compiled(
         objectives, nats = vmap(losses, randomness="different")(stack, src, tgt, weights)
         return (objectives * scales).sum(), objectives.detach(), nats.detach()
 
+    # More than its own threads would take cores from other workers of a sweep.
+    torch._inductor.config.compile_threads = torch.get_num_threads()
     one_shape, any_shape = (
         torch.compile(_copy(packed), backend=backend, dynamic=False, fullgraph=True) for _ in range(2)
     )
