@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnmt_model.transformer.products import TORCH, Kind, Products, Shape, can_take
+from mnmt_model.transformer.products import TORCH, Kind, Products, Shape, can_take, round_rows
 from mnmt_model.transformer.products.ways import PRODUCTS, WAYS
 
 SIZES = (3, 50, 96, 128)
@@ -180,6 +180,14 @@ def test_shapes_are_read_as_they_are_written(kind: Kind, data: st.DataObject) ->
     sizes = data.draw(st.tuples(*[st.integers(1, 2**20)] * 4))
     original = Shape(kind, data.draw(st.sampled_from(DTYPES)), *sizes)
     assert Shape.parse(str(original)) == original
+
+
+@given(st.integers(0, 2**24))
+def test_round_numbers_are_few_and_near(rows: int) -> None:
+    rounded = round_rows(rows)
+    assert rows <= rounded <= rows * (1 + 1 / 32)
+    assert round_rows(rounded) == rounded
+    assert len({round_rows(number) for number in range(1024, 2049)}) == 33
 
 
 def test_copies_and_pickles_say_the_same() -> None:

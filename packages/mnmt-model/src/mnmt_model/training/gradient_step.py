@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from mnmt_data.stream import Batch, BatchReader
 from mnmt_model.distributed.world import World
+from mnmt_model.runs.filler import fill
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
-from mnmt_model.training.filler import fill
 from mnmt_model.training.parallel import no_gradient_sync
 from mnmt_model.transformer.experts.layer import MixtureOfExperts
 from mnmt_model.transformer.experts.routes import RoutingContext

@@ -14,7 +14,7 @@ from mnmt_model.transformer.experts.ranks import ExpertRanks
 from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout
-from mnmt_model.transformer.products import TORCH
+from mnmt_model.transformer.products import TORCH, round_rows
 
 if TYPE_CHECKING:
     from mnmt_model.transformer.experts.operators import Routing
@@ -60,7 +60,9 @@ class MixtureOfExperts(nn.Module):
             routing, most_tokens = self._route(logits, factor), self.experts.ranks.max(len(x))
         else:
             return self._without_limit(x, self._route(logits, None))
-        return self._with_slots(x, routing, bin_size=self.config.expert_capacity(most_tokens, factor))
+        capacity = self.config.expert_capacity(most_tokens, factor)
+        is_alone = x.device.type == "cpu" and self.experts.ranks.size == 1
+        return self._with_slots(x, routing, bin_size=round_rows(capacity) if is_alone else capacity)
 
     def _route(self, logits: Tensor, factor: float | None, **policy: Any) -> Routing:
         routing: Routing = operators(logits.device.type).top2_gate(

@@ -46,7 +46,7 @@ def measured_products(shapes: Collection[Shape]) -> Products:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Processes that start together measure once, one after the other, and take the same ways.
         with file_lock(path.with_suffix(".lock"), name=path, error=TimeoutError, seconds=LOCK_SECONDS):
-            times = _measure_missing(shapes, _read(path))
+            times = _measure_missing(shapes, read_times())
             _write(path, times)
     except OSError as error:
         _log.info("products are measured without a cache: %s", error)
@@ -58,7 +58,16 @@ def measured_products(shapes: Collection[Shape]) -> Products:
 @cache
 def cached_products() -> Products:
     """Return the ways of all shapes that were measured on this machine before the first call."""
-    return Products(ways=fastest(_read(cache_file())))
+    return Products(ways=fastest(read_times()))
+
+
+def read_times() -> Times:
+    """Return what was measured on this machine; nothing if the file is missing or broken."""
+    try:
+        stored = json.loads(cache_file().read_text(encoding="utf-8"))[machine()]
+        return {Shape.parse(text): _checked(Shape.parse(text), times) for text, times in stored.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def cache_file() -> Path:
@@ -94,15 +103,6 @@ def _measure_missing(shapes: Collection[Shape], times: Times) -> Times:
     measured = measure(missing, known=fastest(times))
     _log.info("measured %d products in %.1f s", len(missing), time.perf_counter() - start)
     return {**times, **measured}
-
-
-def _read(path: Path) -> Times:
-    """Return what was measured on this machine; nothing if the file is missing or broken."""
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))[machine()]
-        return {Shape.parse(text): _checked(Shape.parse(text), times) for text, times in stored.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
 
 
 def _checked(shape: Shape, times: Mapping[str, float]) -> dict[str, float]:

@@ -117,6 +117,20 @@ class Products:
         return self._memory[key]
 
 
+ROUND = 32
+"""Different round numbers between a power of two and the next."""
+
+
+def round_rows(rows: int) -> int:
+    """Return the next number that is round: a multiple of 1 / `ROUND` of the power of two below it.
+
+    For each number of rows that it has not met, oneDNN compiles a product anew, which takes about a
+    millisecond, more than a small product; and it remembers the last 1,024.
+    """
+    step = max(1, (1 << (rows.bit_length() - 1)) // ROUND) if rows else 1
+    return -(-rows // step) * step
+
+
 def _is_torchs(x: Tensor) -> bool:
     """Return whether torch alone can compute with `x`."""
     return (

@@ -1,8 +1,6 @@
 """Pairs that weigh nothing, so that batches have few different numbers of tokens.
 
-For each number of rows that it has not met, oneDNN compiles a product anew, which takes longer than a small
-product: about a millisecond each, of which a step may have a hundred. It remembers the last 1,024. The
-tokens of batches differ, so that without filler small models compile all the time.
+Otherwise small models wait for oneDNN to compile products most of the time; see `round_rows`.
 """
 
 from __future__ import annotations
@@ -13,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.stream import Batch
-
-STEPS = 32
-"""Different numbers of tokens between a power of two and the next: filler is 1/64 of a batch on average."""
+from mnmt_model.transformer.products import round_rows
 
 _TOKEN = 1
 """`</s>`, of which every vocabulary has one."""
@@ -24,8 +20,7 @@ _TOKEN = 1
 def fill(batch: Batch) -> Batch:
     """Return the batch with pairs of weight 0 after its own, such that its tokens are a round number.
 
-    A number of tokens is round if it is a multiple of 1 / `STEPS` of the power of two below it; so are the
-    source tokens and the target tokens of the result.
+    Both the source tokens and the target tokens are round, as `round_rows` says; about 1/64 are filler.
     """
     src_tokens, tgt_tokens = _missing(batch.src), _missing(batch.tgt)
     if not src_tokens and not tgt_tokens:
@@ -35,9 +30,9 @@ def fill(batch: Batch) -> Batch:
         src_tokens, tgt_tokens
     ):
         if src_tokens < pairs:
-            src_tokens += _step(batch.src)
+            src_tokens = _missing(batch.src, src_tokens + 1)
         if tgt_tokens < pairs:
-            tgt_tokens += _step(batch.tgt)
+            tgt_tokens = _missing(batch.tgt, tgt_tokens + 1)
     return replace(
         batch,
         src=_append(batch.src, src_tokens, pairs),
@@ -48,13 +43,10 @@ def fill(batch: Batch) -> Batch:
     )
 
 
-def _step(ids: NDArray[np.int64]) -> int:
-    return max(1, (1 << (int(np.count_nonzero(ids)).bit_length() - 1)) // STEPS)
-
-
-def _missing(ids: NDArray[np.int64]) -> int:
-    """Return the tokens from a table's to the next round number."""
-    return -int(np.count_nonzero(ids)) % _step(ids)
+def _missing(ids: NDArray[np.int64], least: int = 0) -> int:
+    """Return how many more tokens, but not fewer than `least`, make the number of a table's tokens round."""
+    tokens = int(np.count_nonzero(ids))
+    return round_rows(tokens + least) - tokens
 
 
 def _append(ids: NDArray[np.int64], tokens: int, rows: int) -> NDArray[np.int64]:
