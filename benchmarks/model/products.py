@@ -42,6 +42,7 @@ from mnmt_model.transformer.products import TORCH, Products, Shape
 from mnmt_model.transformer.products.cache import read_times
 
 WARM_UP = 2
+LEAST_STEPS = 6
 RULE_WEIGHTS = 2**13
 
 INTEL = "MKL as on Intel's"
@@ -85,6 +86,9 @@ SIZES: Mapping[str, tuple[ModelConfig, int]] = {
 }
 """{name: (model, size of its vocabulary)}."""
 
+EMULATED = ("d64", "d256", "d256, 8 experts")
+"""The sizes that are measured as other processors too."""
+
 
 def main(
     *,
@@ -116,11 +120,14 @@ def main(
         shutil.rmtree(os.environ["XDG_CACHE_HOME"])
         print(json.dumps(figures))
         return
-    options = ["--sizes", *sizes, "--precision", precision, "--batch-tokens", str(batch_tokens)]
+    options = ["--precision", precision, "--batch-tokens", str(batch_tokens)]
     options += ["--seconds", str(seconds), "--threads", str(threads)]
     measured: Figures = {}
     for name in emulations:
-        if (figures := emulated(name, options)) is not None:
+        some = (
+            sizes if not EMULATIONS[name] and name != INTEL else [each for each in sizes if each in EMULATED]
+        )
+        if some and (figures := emulated(name, [*options, "--sizes", *some])) is not None:
             measured[name] = figures
             report(name, figures)
     what = f"products and steps of {batch_tokens} tokens, {precision}, {threads} threads"
@@ -158,12 +165,12 @@ def measure_size(name: str, precision: str, batch_tokens: int, seconds: float) -
     """Return times and choices of a model's products, and times of its steps."""
     (model, vocab_size), case = SIZES[name], Case(precision=precision)  # type: ignore[arg-type]
     start = time.perf_counter()
-    chosen = training_products(model, vocab_size, case.config(batch_tokens))
+    measured = training_products(model, vocab_size, case.config(batch_tokens))
     cost = time.perf_counter() - start
     times = read_times()
-    rule = Products(ways={shape: rule_way(shape) for shape in chosen.ways})
+    rule = Products(ways={shape: rule_way(shape) for shape in measured.ways})
     data = open_data(None, vocab_size=vocab_size, batch_tokens=batch_tokens)
-    tables = {"measured": chosen, "rule": rule, "torch": TORCH}
+    tables = {"measured": measured, "rule": rule, "torch": TORCH}
     return {
         "seconds_to_measure": round(cost, 2),
         "products": {
@@ -172,7 +179,7 @@ def measure_size(name: str, precision: str, batch_tokens: int, seconds: float) -
                 "measured": way,
                 "rule": rule.ways[shape],
             }
-            for shape, way in chosen.ways.items()
+            for shape, way in measured.ways.items()
         },
         "steps": measure_steps(model, vocab_size, case, data, tables, seconds),
     }
@@ -204,7 +211,7 @@ def measure_steps(
     rows: dict[str, list[float]] = {name: [] for name in tables}
     end = time.perf_counter() + seconds
     number = 0
-    while number < WARM_UP + 4 or time.perf_counter() < end:
+    while number < WARM_UP + LEAST_STEPS or time.perf_counter() < end:
         for name in list(trainers)[:: 1 if number % 2 else -1]:
             start = time.perf_counter()
             trainers[name].step(number)

@@ -64,7 +64,8 @@ def onednn_product(a: Tensor, b: Tensor) -> Tensor:
 
 def onednn_transposed_product(a: Tensor, b: Tensor) -> Tensor:
     """Return a bᵀ as oneDNN's (b aᵀ)ᵀ: it copies a transposed first operand, which should be the smaller."""
-    return onednn_product(b, a).T
+    # Whatever is done next with a transposed gradient takes longer than this copy.
+    return onednn_product(b, a).T.contiguous()
 
 
 def float32_product(a: Tensor, b: Tensor) -> Tensor:
