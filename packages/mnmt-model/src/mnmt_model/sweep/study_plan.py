@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -29,9 +28,6 @@ from mnmt_model.train_config import TrainConfig
 
 MOST_EPOCHS = 4.0
 """Epochs up to which text that is read again is worth about as much as new text (Muennighoff et al. 2023)."""
-
-FORWARD = 1 / 3
-"""Time of an evaluation, of that of training on as many tokens: the forward pass alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +86,8 @@ class StudyPlan:
     measured_models: int
     """Models that were measured on this machine to give times; 0 where times follow from a rate."""
     runs: tuple[RunCost, ...]
+    packs: tuple[tuple[str, ...], ...] = ()
+    """Names of the runs that one process of a sweep here would train; empty without a measurement."""
 
     @property
     def tokens(self) -> int:
@@ -115,18 +113,11 @@ class StudyPlan:
     @property
     def wall_seconds(self) -> float | None:
         """Seconds until the last run ends, with `jobs` at a time, the longest first; None without a rate."""
-        steps = {run.name: run.steps for run in self.runs}
-        jobs = [
-            Job(
-                name=run.name,
-                seconds=run.seconds,
-                after=run.trunk,
-                share=run.trunk_step / steps[run.trunk] if run.trunk in steps else 0.0,
-            )
-            for run in self.runs
-            if run.seconds is not None
-        ]
-        return wall_seconds(jobs, self.jobs) if jobs else None
+        if self.seconds is None:
+            return None
+        runs = {run.name: run for run in self.runs}
+        units = self.packs or [(name,) for name in runs]
+        return wall_seconds([_job([runs[name] for name in unit], runs) for unit in units], self.jobs)
 
     def fits(self, run: RunCost) -> bool | None:
         """Return whether a run fits into the memory of its devices; None where that was not given."""
@@ -167,11 +158,12 @@ def plan_study(
         measured_models=0,
         runs=tuple(_run_cost(run, prepared, vocab_size, options) for run in runs),
     )
-    if measure and options.flops_per_second is None:
-        return _timed(
-            plan, [replace(run, train=options.train(run.train)) for run in runs], prepared, machines
-        )
-    return plan
+    if not measure or options.flops_per_second is not None:
+        return plan
+    from mnmt_model.sweep.study_time import timed
+
+    changed = [replace(run, train=options.train(run.train)) for run in runs]
+    return timed(plan, changed, prepared, machines)
 
 
 def study_json(plan: StudyPlan) -> dict[str, Any]:
@@ -183,6 +175,7 @@ def study_json(plan: StudyPlan) -> dict[str, Any]:
         "jobs": plan.jobs,
         "device_memory": plan.device_memory,
         "measured_models": plan.measured_models,
+        "packs": plan.packs,
         "runs": [
             {**asdict(run), "memory": with_total(run.memory), "fits": plan.fits(run)} for run in plan.runs
         ],
@@ -194,23 +187,16 @@ def study_json(plan: StudyPlan) -> dict[str, Any]:
     }
 
 
-def _timed(plan: StudyPlan, runs: Sequence[RunConfig], data: PreparedData, machines: Machines) -> StudyPlan:
-    """Return the plan with times that follow from a few steps on this machine."""
-    from mnmt_model.sweep.step_time import Work, measure_steps, step_seconds
-
-    per_node = -(-plan.jobs // machines.nodes)
-    cores = os.cpu_count() or 1
-    works = [Work(run=run, flops=cost.step_flops) for run, cost in zip(runs, plan.runs, strict=True)]
-    measured = measure_steps(works, data, threads=max(1, cores // per_node), devices=plan.devices)
-    if not measured:
-        return plan
-
-    def seconds(run: RunConfig, cost: RunCost) -> float:
-        evaluations = FORWARD * cost.evaluation_tokens / run.train.batch_tokens
-        return step_seconds(measured, cost.step_flops) * (cost.steps + evaluations)
-
-    timed = [replace(cost, seconds=seconds(run, cost)) for run, cost in zip(runs, plan.runs, strict=True)]
-    return replace(plan, runs=tuple(timed), measured_models=len(measured))
+def _job(unit: Sequence[RunCost], runs: Mapping[str, RunCost]) -> Job:
+    """Return the job of runs that one process trains."""
+    first = unit[0]
+    trunk = runs.get(first.trunk) if first.trunk else None
+    return Job(
+        name=first.name,
+        seconds=sum(run.seconds or 0.0 for run in unit),
+        after=trunk.name if trunk else None,
+        share=first.trunk_step / trunk.steps if trunk else 0.0,
+    )
 
 
 def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: PlanConfig) -> RunCost:
