@@ -18,6 +18,8 @@ from mnmt_data.errors import DataError
 from mnmt_model.errors import RunError, RunInUseError, one_line
 from mnmt_model.sweep.claims import Unit, next_unit
 
+PRELOADED = ("mnmt_model.training.run", "torch._dynamo", "torch.distributed.fsdp", "pandas")
+"""What workers fork with; torch and Arrow import the last three in the first steps, in more than a second."""
 NOTHING_LEFT = 3
 """Exit status of a worker that had nothing to claim."""
 RESEND_SECONDS = 0.5
@@ -88,7 +90,7 @@ class LocalWorkers:
     def start(self, count: int) -> None:
         """Start workers."""
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["mnmt_model.training.run"])
+        context.set_forkserver_preload(list(PRELOADED))
         _start_forkserver()
         free = (place for place in range(self.jobs) if place not in self._processes)
         for place, _ in zip(free, range(count), strict=False):
