@@ -2,19 +2,25 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from fake_training import STARTS, fake_runs, fake_train
+from fake_training import STARTS, WEIGHTS, fake_runs, fake_train, final_value
 from slurm_cluster import missing_programs, slurm_cluster
 
-from mnmt_model import RunConfig
+from mnmt_data.study import read_study
+from mnmt_model import RunConfig, read_evals, read_run, run_configs, train
+from mnmt_model.errors import RunError
 from mnmt_model.sweep.claims import units_of
 from mnmt_model.sweep.cluster import SlurmWorkers
 from mnmt_model.sweep.cluster_config import ClusterConfig
 from mnmt_model.sweep.run_queue import RunQueue
-from mnmt_model.sweep.workers import TrainUnit
+from mnmt_model.sweep.workers import TrainUnit, train_unit
+
+PATIENCE_SECONDS = 120
 
 pytestmark = pytest.mark.slurm
 ONE_CORE = ClusterConfig(minutes=10)
@@ -60,6 +66,87 @@ def test_an_array_of_jobs_trains_every_run_once(slurm: Mapping[str, str], tmp_pa
     assert all(starts(tmp_path / "runs" / run.name) == [0] for run in runs)
     assert len(submissions(tmp_path)) == 1
     assert submissions(tmp_path)[0]["tasks"] == 3
+
+
+def test_a_job_whose_time_is_up_and_one_that_is_preempted_go_on_from_their_checkpoints(
+    slurm: Mapping[str, str], tmp_path: Path
+) -> None:
+    runs, folder = fake_runs(2, steps=400), tmp_path / "runs"
+    job = submitted(slurm_queue(runs, folder, jobs=2), tmp_path)
+    for run in runs:
+        wait_for(lambda run=run: (folder / run.name / WEIGHTS).exists())
+    scancel("--signal=USR1", f"{job}_0")  # what Slurm does before the time is up
+    subprocess.run(["scontrol", "requeue", f"{job}_1"], check=True)
+    wait_for(lambda: {read_run(folder / run.name).status for run in runs} == {"interrupted"})
+    assert slurm_queue(runs, folder, jobs=2).train() == 0
+    for run in runs:
+        first, *later = starts(folder / run.name)
+        assert first == 0 < min(later)
+        assert final_value(run) == value(folder / run.name)
+        assert read_run(folder / run.name).attempts == 1
+    assert [line["job"] for line in submissions(tmp_path)] == [job]
+
+
+def test_runs_of_jobs_that_are_cancelled_or_killed_are_trained_by_new_ones(
+    slurm: Mapping[str, str], tmp_path: Path
+) -> None:
+    runs, folder = fake_runs(2, steps=250), tmp_path / "runs"
+    job = submitted(slurm_queue(runs, folder, jobs=2), tmp_path)
+    for run in runs:
+        wait_for(lambda run=run: (folder / run.name / WEIGHTS).exists())
+    scancel(f"{job}_0")
+    scancel("--signal=KILL", "--full", f"{job}_1")
+    queue = slurm_queue(runs, folder, jobs=2)
+    assert queue.train() == 0
+    assert all(final_value(run) == value(folder / run.name) for run in runs)
+    assert all(len(starts(folder / run.name)) == 2 for run in runs)
+    assert len(submissions(tmp_path)) > 1
+
+
+def test_two_processes_of_a_job_train_one_run_together(
+    slurm: Mapping[str, str], study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    runs = run_configs(read_study(study_file), results / "data")[:2]
+    queue = slurm_queue(runs, tmp_path / "runs", config=ClusterConfig(processes=2), train=train_unit)
+    assert queue.train() == 0
+    assert {outcome.status for outcome in queue.outcomes(runs)} == {"finished"}
+    alone = tmp_path / "alone"
+    train(runs[0], alone)
+    losses, alone_losses = (read_evals(path) for path in (tmp_path / "runs" / runs[0].name, alone))
+    assert [each.value for each in losses] == pytest.approx([each.value for each in alone_losses], rel=0.05)
+    logs = [path.name for path in (tmp_path / "jobs").glob("*_log.out")]
+    assert sorted(name.split("_")[1] for name in logs) == ["0", "1"]
+
+
+def test_jobs_that_cannot_start_end_the_sweep_with_the_place_of_their_logs(
+    slurm: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "nowhere")
+    with pytest.raises(RunError, match=r"4 workers have ended without training; see .*/jobs"):
+        slurm_queue(fake_runs(1), tmp_path / "runs").train()
+
+
+def submitted(queue: RunQueue, folder: Path) -> str:
+    """Submit the jobs of a queue, and return their number."""
+    queue.submit()
+    return str(submissions(folder)[0]["job"])
+
+
+def scancel(*arguments: str) -> None:
+    subprocess.run(["scancel", *arguments], check=True)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def value(folder: Path) -> float:
+    """Return the number that a run ended with; it must have ended once."""
+    (line,) = (folder / "finished.jsonl").read_text().splitlines()
+    return float(json.loads(line)["value"])
 
 
 def starts(folder: Path) -> list[int]:

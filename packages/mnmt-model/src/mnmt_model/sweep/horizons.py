@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mnmt_model.checkpoints import CHECKPOINTS, checkpoint_name
 from mnmt_model.runs.run_config import Branch, RunConfig
 
 
@@ -33,5 +32,7 @@ def is_ready(run: RunConfig, folder: Path) -> bool:
     """
     if run.branch is None:
         return True
+    from mnmt_model.checkpoints import CHECKPOINTS, checkpoint_name
+
     own, trunk = (folder / name / CHECKPOINTS for name in (run.name, run.branch.run))
     return own.is_dir() or (trunk / checkpoint_name(run.branch.step)).is_dir()
