@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from mnmt_model.transformer import modules as module
 from mnmt_model.transformer.attention import Attention
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
@@ -121,33 +122,33 @@ ENCODER_LAYER, DECODER_LAYER = 1 + 1 + 2, 2 + 1 + 3
     ],
 )
 @pytest.mark.parametrize("config", [PRE, POST], ids=["pre", "post"])
-def test_where_a_model_drops(architecture: Architecture, times: int, config: ModelConfig) -> None:
+def test_where_a_model_drops(
+    architecture: Architecture, times: int, config: ModelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Besides layers, the embeddings of each pass of a stack, and what the last norms give out."""
     model = make_model(config_of(architecture, config), 0.1)
-    calls = []
-    for module in model.modules():
-        if isinstance(module, Dropout):
-            module.register_forward_hook(lambda *call: calls.append(call))
+    draw, sizes = module._mask, []
+    monkeypatch.setattr(module, "_mask", lambda size, threshold: sizes.append(size) or draw(size, threshold))
     model(SRC, TGT)
     last_norms = {"pre": 2 if architecture == "encdec" else 1, "post": 0}[config.norm_order]
-    assert len(calls) == times + last_norms
+    assert len(sizes) == times + last_norms
 
 
 @pytest.mark.parametrize("config", [PRE, POST], ids=["pre", "post"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_layers_computed_again_draw_the_same_masks(architecture: Architecture, config: ModelConfig) -> None:
     model = make_model(config_of(architecture, config), 0.3)
-    projections = []
-    for module in model.modules():
-        if isinstance(module, Attention):
-            module.q.register_forward_hook(lambda *call: projections.append(call))
+    calls = []
+    for attention in model.modules():
+        if isinstance(attention, Attention):
+            attention.register_forward_pre_hook(lambda *call: calls.append(call))
     objective, gradients = loss_and_gradients(model)
-    once = len(projections)
-    for module in model.modules():
-        if isinstance(module, Stack):
-            module.checkpointing = True
+    once = len(calls)
+    for stack in model.modules():
+        if isinstance(stack, Stack):
+            stack.checkpointing = True
     objective_again, gradients_again = loss_and_gradients(model)
-    assert len(projections) - once == 2 * once
+    assert len(calls) - once == 2 * once
     assert torch.equal(objective, objective_again)
     for name, gradient in gradients.items():
         torch.testing.assert_close(gradients_again[name], gradient, rtol=1e-5, atol=1e-6)

@@ -10,9 +10,9 @@ As numbers of elements, for a sublayer that normalises n tokens (d, a, f are d_m
     mixture        2 n d + 2 s d + s f      inputs, outputs and hidden states of s slots, filled or not;
                    4 B · (E + 9) n          logits of E experts, and what the gate decides; the n d after the
                                            norm are float32
-    RMSNorm, CPU   8 B · n d                in place of the n d before it: it is computed in float32 steps
+    RMSNorm, CPU   8 B · n d                in bfloat16, in place of the n d before it: it takes steps
     with dropout   a mask of every sublayer's output, hidden state and plain attention weight;
-                   the dropped attention weights, and with ReLU the dropped hidden states
+                   in bfloat16 the dropped attention weights, and with ReLU the dropped hidden states
 
 To these are added the top of each stack and, in bfloat16 without FSDP, a rounded copy of every matrix. With
 activation checkpointing a layer keeps only its input, and one layer at a time has all its activations again.
@@ -88,7 +88,7 @@ class _Activations:
     def _norm(self, tokens: int, outputs: int) -> int:
         """Return the bytes before and after a norm, which precedes the sublayer or follows its output."""
         before = tokens if self.config.norm_order == "pre" else outputs
-        stepwise = self.config.norm == "rms" and not self.on_gpu
+        stepwise = self.config.norm == "rms" and not self.on_gpu and self.state != FLOAT32
         return self.config.d_model * (
             before * (2 * FLOAT32 if stepwise else self.state) + tokens * self.state
         )
@@ -106,7 +106,7 @@ class _Activations:
         return attention.queries * (self.config.d_attention * self.state + FLOAT32 * self.config.num_heads)
 
     def _plain(self, attention: AttentionPass) -> int:
-        rounded = self.state if self.drops or self.state != FLOAT32 else 0
+        rounded = self.state if self.state != FLOAT32 else 0
         return self.config.num_heads * attention.scores * (FLOAT32 + rounded + self.mask)
 
     def _feed_forward(self, tokens: int) -> int:

@@ -78,6 +78,11 @@ def product_shapes(
             columns, inner = module.weight.shape
             yield from (Shape(kind, dtype, 1, num_rows, inner, columns) for kind in kinds)
             yield Shape("forward", "float32", 1, DECODING_ROWS, inner, columns)
+        for names in getattr(module, "joint_maps", ()):
+            weights = [getattr(module, name).weight for name in names]
+            columns, inner = sum(map(len, weights)), weights[0].size(1)
+            yield from (Shape(kind, dtype, 1, num_rows, inner, columns) for kind in kinds)
+            yield Shape("forward", "float32", 1, DECODING_ROWS, inner, columns)
         if isinstance(module, Experts):
             number = config.num_experts // group
             slots = config.expert_capacity(num_rows * group, capacity_factor)

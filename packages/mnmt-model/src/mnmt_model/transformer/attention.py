@@ -13,6 +13,7 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
 from mnmt_model.transformer.modules import Dropout, Linear
+from mnmt_model.transformer.operations import attention
 
 HIDDEN = -1e9
 """The score of a hidden key. It is finite, so that a query that sees no key yields no NaN."""
@@ -51,6 +52,9 @@ class Pattern(Protocol):
 class Attention(nn.Module):
     """o(softmax(q kᵀ + bias) v) in `num_heads` heads; a pattern says which tokens are compared."""
 
+    joint_maps = (("q", "k", "v"), ("k", "v"))
+    """The maps that one product computes."""
+
     def __init__(self, config: ModelConfig, dropout: float) -> None:
         super().__init__()
         self.num_heads = config.num_heads
@@ -70,6 +74,15 @@ class Attention(nn.Module):
         """Split a table `(batch, len, d_attention)` into heads `(batch, num_heads, len, head_dim)`."""
         return table.view(*table.shape[:2], self.num_heads, -1).transpose(1, 2)
 
+    def split_heads(self, table: Tensor, number: int) -> tuple[Tensor, ...]:
+        """Split a table of `number` maps' outputs, `(batch, len, number * d_attention)`, into their heads.
+
+        Returns:
+            `number` tensors `(batch, num_heads, len, head_dim)`.
+        """
+        heads = table.view(*table.shape[:2], number, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+        return heads.unbind()
+
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
         """Return attended values `(batch, query_len, d_attention)`.
 
@@ -86,21 +99,10 @@ class Attention(nn.Module):
                 queries, keys, values, attn_mask=bias, dropout_p=rate, scale=self.scale
             )
         else:
-            attended = self._attend_on_cpu(queries, keys, values, bias)
+            batch, heads, query_len, _ = queries.shape
+            mask = self.dropout.mask((batch * heads, query_len, keys.size(2)), values)
+            attended = attention(queries, keys, values, bias, scale=self.scale, mask=mask)
         return attended.transpose(1, 2).flatten(2)
-
-    def _attend_on_cpu(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
-        # On a CPU, torch's fused attention takes no bias that learns, and its fallback is slower than this.
-        batch, heads, query_len, key_len = *queries.shape[:3], keys.size(2)
-        scores = torch.baddbmm(
-            bias.expand(batch, heads, query_len, key_len).flatten(0, 1),
-            queries.flatten(0, 1),
-            keys.flatten(0, 1).transpose(1, 2),
-            alpha=self.scale,
-        )
-        weights = scores.softmax(-1, dtype=torch.float32).to(values.dtype)
-        attended = torch.bmm(self.dropout(weights), values.flatten(0, 1))
-        return attended.view(batch, heads, query_len, -1)
 
 
 class RelativePositionBias(nn.Module):

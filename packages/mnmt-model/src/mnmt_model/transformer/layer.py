@@ -14,11 +14,14 @@ from mnmt_model.transformer.experts.layer import MixtureOfExperts
 from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.modules import Dropout, Linear, make_norm
+from mnmt_model.transformer.modules import Dropout, Linear, make_norm, map_jointly
+from mnmt_model.transformer.operations import gated_gelu
 
 
 class GatedFeedForward(nn.Module):
     """wo(GELU(wi_0 x) * wi_1 x), with the tanh approximation of GELU, as in T5 1.1."""
+
+    joint_maps = (("wi_0", "wi_1"),)
 
     def __init__(self, config: ModelConfig, dropout: float) -> None:
         super().__init__()
@@ -29,7 +32,7 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(num_tokens, d_model)` to the same shape."""
-        hidden = F.gelu(self.wi_0(x), approximate="tanh") * self.wi_1(x)
+        hidden = gated_gelu(map_jointly(x, [self.wi_0, self.wi_1]))
         output: Tensor = self.wo(self.dropout(hidden))
         return output
 
@@ -114,7 +117,7 @@ class Layer(nn.Module):
         """Return x + sublayer(norm(x)), or norm(x + sublayer(x))."""
         states = x if source is None else torch.cat([source, x])
         if self.is_pre_norm:
-            output: Tensor = x + self.dropout(sublayer(norm(states)))
+            output: Tensor = self.dropout(sublayer(norm(states)), x)
         else:
-            output = norm(x + self.dropout(sublayer(states)))
+            output = norm(self.dropout(sublayer(states), x))
         return output

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.operations import joint_linear, rms_norm
 from mnmt_model.transformer.products import TORCH
 
 EPSILON = 1e-6
@@ -31,6 +35,12 @@ class Linear(nn.Linear):
         return self.products.linear(x, self.weight.to(x.dtype), bias)
 
 
+def map_jointly(x: Tensor, maps: Sequence[Linear]) -> Tensor:
+    """Map `x (rows, in_features)` by several maps in one product: their outputs side by side."""
+    y = joint_linear(x, [each.weight.to(x.dtype) for each in maps], maps[0].products)
+    return y + torch.cat([each.bias for each in maps]).to(x.dtype) if maps[0].has_bias else y
+
+
 class RMSNorm(nn.Module):
     """x / sqrt(mean x² + ε) · weight, over the last dimension."""
 
@@ -40,7 +50,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(…, d_model)` to the same shape."""
-        return F.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), EPSILON)
+        return rms_norm(x, self.weight.to(x.dtype), EPSILON)
 
 
 class LayerNorm(nn.Module):
@@ -75,15 +85,26 @@ class Dropout(nn.Module):
         super().__init__()
         self.rate = rate
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map `x` to the same shape."""
-        if not self.training or self.rate == 0:
-            return x
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """Return what dropout leaves of `x`, and `residual` added to it: the same shape."""
         if x.is_cuda or torch.compiler.is_compiling():
-            return F.dropout(x, self.rate)
+            x = F.dropout(x, self.rate, self.training)
+            return x if residual is None else residual + x
+        mask = self.mask(x.shape, x)
+        if residual is None:
+            return x if mask is None else x * mask
+        return residual + x if mask is None else torch.addcmul(residual, x, mask)
+
+    def mask(self, shape: Sequence[int], like: Tensor) -> Tensor | None:
+        """Draw the factors of a tensor of a shape, in the precision of `like`; None if they are all 1."""
+        if not self.training or self.rate == 0:
+            return None
+        if like.is_cuda or torch.compiler.is_compiling():
+            return F.dropout(like.new_ones(shape), self.rate)
         # At 0 nothing would be left to scale, and `LEVELS` does not fit the mask's int16.
         threshold = min(max(round((1 - self.rate) * LEVELS), 1), LEVELS - 1)
-        return x * _mask(x.numel(), threshold).view(x.shape).to(x.dtype).mul_(LEVELS / threshold)
+        kept = _mask(math.prod(shape), threshold).view(shape)
+        return torch.mul(kept, LEVELS / threshold, out=torch.empty(shape, dtype=like.dtype))
 
 
 def _mask(size: int, threshold: int) -> Tensor:

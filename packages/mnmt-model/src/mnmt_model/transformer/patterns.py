@@ -8,18 +8,34 @@ import torch
 from torch import Tensor
 
 from mnmt_model.transformer.attention import Attention, KeysValues
+from mnmt_model.transformer.modules import map_jointly
 from mnmt_model.transformer.sentences import Sentences
 
 
 def keys_values(attention: Attention, sentences: Sentences, x: Tensor) -> KeysValues:
     """Return the keys and values `(batch, num_heads, width, head_dim)` of `x (num_tokens, d_model)`."""
-    keys = attention.heads(sentences.pad(attention.k(x)))
-    return KeysValues(keys=keys, values=attention.heads(sentences.pad(attention.v(x))))
+    outputs = map_jointly(x, [attention.k, attention.v])
+    keys, values = attention.split_heads(sentences.pad(outputs), 2)
+    return KeysValues(keys=keys, values=values)
 
 
-def _attend(attention: Attention, sentences: Sentences, x: Tensor, kv: KeysValues, bias: Tensor) -> Tensor:
-    """Attend from the tokens `x (num_tokens, d_model)` of `sentences` to the keys and values."""
-    queries = attention.heads(sentences.pad(attention.q(x)))
+def _queries_keys_values(
+    attention: Attention, sentences: Sentences, outputs: Tensor
+) -> tuple[Tensor, KeysValues]:
+    """Return the queries, and the keys and values, of tokens whose `outputs` `_map_all` has computed."""
+    queries, keys, values = attention.split_heads(sentences.pad(outputs), 3)
+    return queries, KeysValues(keys=keys, values=values)
+
+
+def _map_all(attention: Attention, x: Tensor) -> Tensor:
+    """Return the queries, keys and values of `x (num_tokens, d_model)`, side by side."""
+    return map_jointly(x, [attention.q, attention.k, attention.v])
+
+
+def _attend(
+    attention: Attention, sentences: Sentences, queries: Tensor, kv: KeysValues, bias: Tensor
+) -> Tensor:
+    """Attend from the queries of the tokens of `sentences` to the keys and values."""
     return sentences.flatten(attention.attend(queries, kv.keys, kv.values, bias))
 
 
@@ -33,11 +49,12 @@ class SelfPattern:
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (num_tokens, d_model)`."""
-        return self.attend(attention, x, keys_values(attention, self.sentences, x))
+        return self.attend(attention, x)[0]
 
-    def attend(self, attention: Attention, x: Tensor, kv: KeysValues) -> Tensor:
-        """Attend from `x (num_tokens, d_model)` to the keys and values that were made of it."""
-        return _attend(attention, self.sentences, x, kv, self.bias)
+    def attend(self, attention: Attention, x: Tensor) -> tuple[Tensor, KeysValues]:
+        """Attend within `x (num_tokens, d_model)`; return also its keys and values."""
+        queries, kv = _queries_keys_values(attention, self.sentences, _map_all(attention, x))
+        return _attend(attention, self.sentences, queries, kv, self.bias), kv
 
 
 class PrefillPattern:
@@ -49,8 +66,9 @@ class PrefillPattern:
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (num_tokens, d_model)`."""
-        self.stored.append(keys_values(attention, self.pattern.sentences, x))
-        return self.pattern.attend(attention, x, self.stored[-1])
+        attended, kv = self.pattern.attend(attention, x)
+        self.stored.append(kv)
+        return attended
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,8 +85,9 @@ class CrossPattern:
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend from `x (target tokens, d_model)`."""
+        queries = attention.heads(self.sentences.pad(attention.q(x)))
         kv = keys_values(attention, self.src, self.states)
-        return _attend(attention, self.sentences, x, kv, self.bias)
+        return _attend(attention, self.sentences, queries, kv, self.bias)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,9 +103,9 @@ class JointPattern:
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (source and then target tokens, d_model)`."""
-        src, tgt = torch.split(x, [self.src.num_tokens, self.tgt.num_tokens])
-        src_kv = keys_values(attention, self.src, src)
-        attended = _attend(attention, self.src, src, src_kv, self.src_bias)
+        src, tgt = torch.split(_map_all(attention, x), [self.src.num_tokens, self.tgt.num_tokens])
+        queries, src_kv = _queries_keys_values(attention, self.src, src)
+        attended = _attend(attention, self.src, queries, src_kv, self.src_bias)
         return torch.cat([attended, _attend_behind(attention, self.tgt, tgt, src_kv, self.tgt_bias)])
 
 
@@ -103,14 +122,14 @@ class PrefixPattern:
         """Attend from the targets in `x (source and then target tokens, d_model)`."""
         src, tgt = torch.split(x, [self.src.num_tokens, self.tgt.num_tokens])
         src_kv = keys_values(attention, self.src, src)
-        return _attend_behind(attention, self.tgt, tgt, src_kv, self.bias)
+        return _attend_behind(attention, self.tgt, _map_all(attention, tgt), src_kv, self.bias)
 
 
 def _attend_behind(
-    attention: Attention, tgt: Sentences, x: Tensor, src_kv: KeysValues, bias: Tensor
+    attention: Attention, tgt: Sentences, outputs: Tensor, src_kv: KeysValues, bias: Tensor
 ) -> Tensor:
-    """Attend from the target tokens `x (num_tokens, d_model)` to their sources and to each other."""
-    tgt_kv = keys_values(attention, tgt, x)
+    """Attend from the target tokens, whose `outputs` `_map_all` has computed, to sources and each other."""
+    queries, tgt_kv = _queries_keys_values(attention, tgt, outputs)
     keys = torch.cat([src_kv.keys, tgt_kv.keys], dim=2)
     values = torch.cat([src_kv.values, tgt_kv.values], dim=2)
-    return _attend(attention, tgt, x, KeysValues(keys=keys, values=values), bias)
+    return _attend(attention, tgt, queries, KeysValues(keys=keys, values=values), bias)

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
+from mnmt_model.transformer.products.onednn import onednn_product
+
 Kind = Literal["linear", "forward", "grad_input", "grad_weight", "experts", "ragged"]
 """What a product is for.
 
@@ -54,12 +56,6 @@ class Shape(NamedTuple):
 def torch_product(a: Tensor, b: Tensor) -> Tensor:
     """Return a bᵀ as torch computes it: in float32 on a CPU, with MKL."""
     return a @ b.T
-
-
-def onednn_product(a: Tensor, b: Tensor) -> Tensor:
-    """Return a bᵀ from oneDNN, which torch carries for other types, but can compute in float32 too."""
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
-    return result
 
 
 def onednn_transposed_product(a: Tensor, b: Tensor) -> Tensor:
