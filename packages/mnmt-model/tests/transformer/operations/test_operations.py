@@ -11,8 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.attention import HIDDEN
-from mnmt_model.transformer.operations import attention, gated_gelu, rms_norm
+from mnmt_model.transformer.operations import attention, gated_gelu, joint_linear, rms_norm
 from mnmt_model.transformer.operations.eager import has_gradient
+from mnmt_model.transformer.products import TORCH
 
 Operation = Callable[..., Tensor]
 
@@ -65,6 +66,18 @@ def test_norms_are_torchs(rows: int, width: int, seed: int) -> None:
 @given(rows=st.integers(1, 5), width=st.integers(1, 6), seed=st.integers(0, 99))
 def test_gated_gelus_are_torchs(rows: int, width: int, seed: int) -> None:
     check(gated_gelu, plain_gelu, (draw(rows, 2 * width, seed=seed),))
+
+
+@given(rows=st.integers(1, 5), columns=st.lists(st.integers(1, 4), min_size=1, max_size=3))
+def test_joint_maps_are_maps_side_by_side(rows: int, columns: list[int]) -> None:
+    def joint(x: Tensor, *weights: Tensor) -> Tensor:
+        return joint_linear(x, weights, TORCH)
+
+    def apart(x: Tensor, *weights: Tensor) -> Tensor:
+        return torch.cat([x @ weight.T for weight in weights], dim=1)
+
+    weights = [draw(number, 3, seed=seed) for seed, number in enumerate(columns, start=1)]
+    check(joint, apart, (draw(rows, 3), *weights))
 
 
 @given(
