@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
 from mnmt_model.transformer.modules import Dropout, Linear
-from mnmt_model.transformer.operations import attention
+from mnmt_model.transformer.operations import attention, rows
 
 HIDDEN = -1e9
 """The score of a hidden key. It is finite, so that a query that sees no key yields no NaN."""
@@ -118,7 +118,7 @@ class RelativePositionBias(nn.Module):
         # A compiler does not see caches.
         make = _make_buckets if torch.compiler.is_compiling() else _buckets
         buckets = make(query_len, key_len, self.bidirectional, self.weight.device)
-        return nn.functional.embedding(buckets, self.weight).permute(2, 0, 1)
+        return rows(self.weight, buckets.flatten()).T.view(-1, query_len, key_len)
 
 
 def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:

@@ -108,13 +108,12 @@ class _SoftmaxLoss(torch.autograd.Function):
         objective = torch.zeros((), device=states.device)
         for rows in _chunks(states, len(weight)):
             logits = products.forward(states[rows], matrix)
-            probabilities, normaliser = _softmax(logits)
             target_logits = logits.gather(1, targets[rows, None]).squeeze(1).float()
+            mean_logits = logits.mean(1, dtype=torch.float32) if smoothing else 0.0
+            probabilities, normaliser = _softmax_(logits)
             nats[rows] = normaliser - target_logits
             loss = normaliser - (1 - smoothing) * target_logits + z_loss * normaliser.square()
-            if smoothing:
-                loss = loss - smoothing * logits.mean(1, dtype=torch.float32)
-            objective += loss @ token_weights[rows]
+            objective += (loss - smoothing * mean_logits) @ token_weights[rows]
             if grad_states is not None and grad_weight is not None:
                 gradient = _logit_gradient(
                     probabilities, normaliser, targets[rows], token_weights[rows], smoothing, z_loss
@@ -142,11 +141,15 @@ def _chunks(states: Tensor, vocab_size: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, len(states), size)]
 
 
-def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Return probabilities and the log-normaliser, both float32, at one exponential a logit."""
-    probabilities = logits.softmax(1, dtype=torch.float32)
+def _softmax_(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Return probabilities and the log-normaliser, both float32; overwrites float32 logits."""
+    highest = logits.amax(1).float()
+    if logits.dtype == torch.float32:
+        probabilities = torch.softmax(logits, 1, out=logits)
+    else:
+        probabilities = logits.softmax(1, dtype=torch.float32)
     # The highest is at least 1 / vocab_size, so that its logarithm is exact where others underflow.
-    return probabilities, logits.amax(1).float() - probabilities.amax(1).log()
+    return probabilities, highest - probabilities.amax(1).log()
 
 
 def _logit_gradient(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.attention import KeysValues, sinusoids
 from mnmt_model.transformer.experts.layer import MixtureOfExperts
@@ -15,6 +14,7 @@ from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.experts.routes import Routes, RoutingContext
 from mnmt_model.transformer.loss import Losses, softmax_loss
 from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.operations import rows
 from mnmt_model.transformer.products import TORCH, Products
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
@@ -180,7 +180,7 @@ class TranslationModel(nn.Module, ABC):
         return self._embed(self.embedding.weight, tokens, positions)
 
     def _embed(self, weight: Tensor, tokens: Tensor, positions: Tensor) -> Tensor:
-        x = F.embedding(tokens, weight).to(self.dtype)
+        x = rows(weight, tokens).to(self.dtype)
         if self.config.embeddings in ("tied", "tied-target"):
             # A matrix that the softmax shares is drawn at the softmax's smaller scale.
             x = x * self.config.d_model**0.5

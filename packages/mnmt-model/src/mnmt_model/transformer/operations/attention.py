@@ -10,6 +10,9 @@ from torch.autograd.function import once_differentiable
 
 from mnmt_model.transformer.operations.eager import has_gradient
 
+SHORT = 16
+"""Numbers of keys below which torch's softmax, which takes 16 floats at a time, takes one at a time."""
+
 
 def attention(
     queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, *, scale: float, mask: Tensor | None
@@ -56,7 +59,7 @@ class _Attention(torch.autograd.Function):
         q = q if scale == 1 else q * scale
         scores = torch.bmm(q, k.transpose(1, 2))
         scores.view(*queries.shape[:3], -1).add_(bias)
-        weights = torch.softmax(scores, -1, out=scores)
+        weights = _softmax_(scores)
         ctx.save_for_backward(q, k, v, weights, mask)
         ctx.shape, ctx.bias_shape, ctx.scale = queries.shape, bias.shape, scale
         return torch.bmm(weights if mask is None else weights * mask, v).view(queries.shape)
@@ -70,7 +73,7 @@ class _Attention(torch.autograd.Function):
         grad_weights = torch.bmm(grad, v.transpose(1, 2))
         if mask is not None:
             grad_weights.mul_(mask)
-        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+        grad_scores = _softmax_gradient(grad_weights, weights)
         grad_q = torch.bmm(grad_scores, k)
         grad_k = torch.bmm(grad_scores.transpose(1, 2), q)
         batch, heads, query_len, _ = ctx.shape
@@ -79,3 +82,19 @@ class _Attention(torch.autograd.Function):
             grad_bias = grad_scores.view(batch, heads, query_len, -1).sum_to_size(ctx.bias_shape)
         grad_q, grad_k, grad_v = (x.view(batch, heads, *x.shape[1:]) for x in (grad_q, grad_k, grad_v))
         return grad_q if ctx.scale == 1 else grad_q.mul_(ctx.scale), grad_k, grad_v, grad_bias, None, None
+
+
+def _softmax_(scores: Tensor) -> Tensor:
+    """Return the softmax over the last dimension, written over the scores."""
+    if scores.size(-1) >= SHORT:
+        return torch.softmax(scores, -1, out=scores)
+    scores.sub_(scores.amax(-1, keepdim=True)).exp_()
+    return scores.div_(scores.sum(-1, keepdim=True))
+
+
+def _softmax_gradient(gradient: Tensor, weights: Tensor) -> Tensor:
+    """Return the gradient by the scores, which may be written over that by the weights."""
+    if weights.size(-1) >= SHORT:
+        return torch._softmax_backward_data(gradient, weights, -1, weights.dtype)
+    mean = torch.linalg.vecdot(gradient, weights).unsqueeze(-1)
+    return gradient.sub_(mean).mul_(weights)
