@@ -3,11 +3,13 @@ r"""Training speed on a CPU.
 Claim: ours trains a T5 1.1 faster, from the same weights to the same losses. Peer: Hugging Face transformers'
 T5, of equal shape, weights, pairs and optimiser. Cited in docs/model/measured.md.
 
-The peer is timed on our own batches, of sentences of similar lengths, and on batches of as many of the same
-pairs in random order, as a DataLoader makes them. The trainers take turns, a step each, so that other work of
-the machine falls on all of them. Printed are source and target tokens a second, without padding: median and
-range over the steps, and ours over the peer's. The losses are a check: the first are the same without
-dropout, and after equally many steps on the same batches they are close.
+The peer is timed on our own batches, of sentences of similar lengths, and for the smallest model on batches
+of as many of the same pairs in random order, as a DataLoader makes them. The trainers take turns, a step
+each, so that other work of the machine falls on all of them. Printed are source and target tokens a second,
+without padding: median and range over the steps; ours over the peer's; and the share of the product peak,
+which is the FLOPs of a step over those of the fastest large product, by torch or oneDNN, in the same time and
+precision. The losses are a check: the first are the same without dropout, and after equally many steps on
+the same batches they are close.
 
     pip install transformers
     mnmt-data prepare studies/libreoffice-en-de-zh.toml
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -36,14 +39,19 @@ from benchmarks.measurement import (
     print_table,
     provenance,
     run,
+    seconds_of,
     write_report,
 )
 from benchmarks.model.trainers import Case, OurTrainer, Step, TheirTrainer, Trainer, timed_step
 from benchmarks.model.training_data import TrainingData, open_data
 from mnmt_model import ModelConfig, build_model
+from mnmt_model.planning import training_flops
+from mnmt_model.training import PRECISIONS
+from mnmt_model.training.mfu import fastest_rate
+from mnmt_model.transformer.products.ways import PRODUCTS, has_onednn
 
 TOLERANCE = 1e-5
-WARM_UP = 1
+WARM_UP = 2
 WARM_UP_COMPILED = 8
 OURS, SAME, RANDOM = "ours", "transformers, same batches", "transformers, random batches"
 
@@ -53,6 +61,7 @@ ADAMW, BFLOAT16, ADAFACTOR, NO_DROPOUT = CASES = (
     Case(optimizer="adafactor"),
     Case(dropout=0.0),
 )
+MAIN_CASES = (ADAMW, NO_DROPOUT, BFLOAT16)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,17 +89,17 @@ def t5(d_model: int, layers: int) -> ModelConfig:
 
 
 SIZES = {
-    "d64": Size(model=t5(64, 1), vocab_size=1_000, cases=CASES[:2], steps=1, random_steps=1),
-    "d256": Size(model=t5(256, 2), vocab_size=8_000, cases=CASES, steps=9, random_steps=3),
-    "d512": Size(model=t5(512, 2), vocab_size=16_000, cases=CASES, steps=5, random_steps=2),
-    "d768": Size(model=t5(768, 3), vocab_size=32_000, cases=(ADAMW, BFLOAT16), steps=3, random_steps=0),
+    "d64": Size(model=t5(64, 1), vocab_size=1_000, cases=CASES, steps=15, random_steps=1),
+    "d256": Size(model=t5(256, 2), vocab_size=8_000, cases=CASES, steps=7, random_steps=0),
+    "d512": Size(model=t5(512, 2), vocab_size=16_000, cases=MAIN_CASES, steps=3, random_steps=0),
+    "d768": Size(model=t5(768, 3), vocab_size=32_000, cases=MAIN_CASES, steps=2, random_steps=0),
 }
 
 
 def main(
     *,
     data: Path | None = None,
-    sizes: Names = ("d256", "d512", "d768"),
+    sizes: Names = ("d64", "d256", "d512", "d768"),
     batch_tokens: int = 4096,
     steps: int | None = None,
     compiled: bool = False,
@@ -119,6 +128,7 @@ def main(
         losses, num_params = first_losses(size, pairs), count_parameters(size)
         print(f"\n### {name}: {num_params:,} parameters; first losses without dropout: {losses}\n")
         rows = {str(case): compare(size, case, pairs, steps or size.steps) for case in cases}
+        add_shares_of_peak(rows, size, cases, pairs)
         print_table([{"case": case, "way": way, **row} for case in rows for way, row in rows[case].items()])
         figures["sizes"][name] = {
             "model": {**asdict(size.model), "vocab_size": size.vocab_size, "parameters": num_params},
@@ -173,13 +183,43 @@ def compare(size: Size, case: Case, data: TrainingData, steps: int) -> dict[str,
     measured: dict[str, list[Step]] = {name: [] for name in trainers}
     for number in range(warm_up + steps):
         for name, trainer in trainers.items():
-            if name != RANDOM or number >= warm_up + steps - size.random_steps - 1:
+            if name != RANDOM or number >= steps - size.random_steps:
                 measured[name].append(timed_step(trainer, number))
     rows = {name: summarise(some, warm_up) for name, some in measured.items()}
     ours = rows[OURS]["tokens_per_second"]
     return {
         name: {**row, "ours_over_it": round(ours / row["tokens_per_second"], 2)} for name, row in rows.items()
     }
+
+
+def add_shares_of_peak(
+    rows: dict[str, dict[str, Figures]], size: Size, cases: Sequence[Case], data: TrainingData
+) -> None:
+    """Add to each row the share of the product peak that its steps reach."""
+    src_tokens, tgt_tokens = np.mean([data.stream.tokens(number) for number in range(10)], axis=0).tolist()
+    flops = training_flops(size.model, size.vocab_size, src_tokens=src_tokens, tgt_tokens=tgt_tokens)
+    for case in cases:
+        peak = product_peak(case.precision)
+        for row in rows[str(case)].values():
+            rate = flops / (src_tokens + tgt_tokens) * row["tokens_per_second"]
+            row["share_of_peak"] = round(rate / peak, 3)
+            row["peak_gflops"] = round(peak / 1e9)
+
+
+def product_peak(precision: str) -> float:
+    """Return the FLOP/s of the fastest large product, by torch or oneDNN."""
+    dtype = PRECISIONS[precision]
+
+    def time_product(size: int) -> float:
+        a, b = torch.ones(2, size, size, dtype=dtype)
+        products = [
+            partial(PRODUCTS[way], a, b)
+            for way in ("torch", "onednn")
+            if way == "torch" or has_onednn(precision)
+        ]
+        return min(seconds_of(product) for _ in range(4) for product in products)
+
+    return max(fastest_rate(time_product) for _ in range(3))
 
 
 def summarise(measured: Sequence[Step], warm_up: int) -> Figures:
