@@ -1,3 +1,4 @@
+import json
 import sys
 from pathlib import Path
 
@@ -98,3 +99,12 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tool"])
     with pytest.raises(RuntimeError, match="a bug"):
         run_app(app, prog="tool", errors=(MistakeError,))
+
+
+def test_torchrun_finds_the_reason_where_it_looks_for_it(outcome, monkeypatch, tmp_path):
+    path = tmp_path / "error.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(path))
+    assert outcome("fail", "mistake")[0] == 2
+    reason = json.loads(path.read_text(encoding="utf-8"))["message"]
+    assert reason["errorCode"] == 2
+    assert reason["extraInfo"]["py_callstack"] == "tool: file.txt:3: two lines of trouble"
