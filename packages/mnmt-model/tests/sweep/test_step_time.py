@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from mnmt_data.store import open_prepared
 from mnmt_data.study import read_study
+from mnmt_model.sweep import step_time
 from mnmt_model.sweep.step_time import MOST_MODELS, StepTime, Work, measure_steps, step_seconds
 from mnmt_model.sweep.sweep_config import run_configs
 
@@ -40,3 +42,25 @@ def test_a_model_beyond_this_machine_is_not_tried(study_file: Path, results: Pat
     data = open_prepared(results / "data")
     runs = run_configs(read_study(study_file), results / "data")
     assert measure_steps([Work(run=runs[0], flops=1)], data, threads=1, seconds=1e-6) == []
+
+
+def test_experts_are_not_tried_without_their_package(
+    study_file: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_time, "find_spec", lambda name: None)
+    data = open_prepared(results / "data")
+    run = run_configs(read_study(study_file), results / "data")[0]
+    with_experts = replace(run, model=replace(run.model, num_experts=4))
+    assert measure_steps([Work(run=with_experts, flops=1)], data, threads=1, seconds=0.01) == []
+
+
+def test_what_exceeds_the_memory_is_left_out(
+    study_file: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> StepTime:
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(step_time, "_measure", fail)
+    data = open_prepared(results / "data")
+    run = run_configs(read_study(study_file), results / "data")[0]
+    assert measure_steps([Work(run=run, flops=1)], data, threads=1, seconds=1.0) == []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from math import ceil, exp, inf, log
 from statistics import median
 from time import perf_counter
@@ -90,7 +91,8 @@ def measure_steps(
     """
     with join_world() as world, _threads(threads):
         models = _spread([work for work in _distinct(works) if _is_feasible(work, data, world, seconds)])
-        return [_measure(work, data, world, devices, seconds / len(models)) for work in models]
+        times = [_try(work, data, world, devices, seconds / len(models)) for work in models]
+        return [time for time in times if time is not None]
 
 
 def _distinct(works: Sequence[Work]) -> list[Work]:
@@ -110,7 +112,9 @@ def _spread(works: Sequence[Work]) -> list[Work]:
 
 
 def _is_feasible(work: Work, data: PreparedData, world: World, seconds: float) -> bool:
-    """Return whether a model fits into half of the free memory, and can be built in the time."""
+    """Return whether a model can be built in the time, in half of the free memory, from what is installed."""
+    if work.run.model.num_experts and find_spec("mnmt_moe_ext") is None:
+        return False
     params = count_parameters(work.run.model, data.vocab.size).num_params
     memory = torch.cuda.mem_get_info()[0] if world.device.type == "cuda" else _free_memory()
     return params * PARAM_BYTES <= memory / 2 and params <= PARAMS_A_SECOND * seconds
@@ -121,6 +125,14 @@ def _free_memory() -> float:
         return float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):  # macOS does not say.
         return inf
+
+
+def _try(work: Work, data: PreparedData, world: World, devices: int, seconds: float) -> StepTime | None:
+    """Return the time of a step; None if it takes more memory than there is."""
+    try:
+        return _measure(work, data, world, devices, seconds)
+    except torch.OutOfMemoryError:
+        return None
 
 
 def _measure(work: Work, data: PreparedData, world: World, devices: int, seconds: float) -> StepTime:
