@@ -42,8 +42,9 @@ from benchmarks.eval.decoding_ways import EOS, PAD, Output, Way, ctranslate2_flo
 from benchmarks.measurement import Figures, Names, Out, is_installed, print_table, provenance, write_report
 from benchmarks.measurement import run as run_benchmark
 from mnmt_data.store import Vocabulary, open_prepared, train_vocabulary
-from mnmt_model import ModelConfig, build_model, load_run
+from mnmt_model import ModelConfig, TrainConfig, build_model, load_run
 from mnmt_model.export import convert_to_ctranslate2, export_hugging_face, token_log_probs
+from mnmt_model.runs.kernels import training_products
 from mnmt_model.transformer import TranslationModel, initialise
 
 SEED = 1
@@ -197,7 +198,9 @@ def random_case(name: str, sentences: int, scratch: Path) -> Case:
     vocabulary = scratch / f"{name}.model"
     words = (f"w{number}" for number in range(size.vocab_size))
     train_vocabulary(words, vocabulary, kind="word", size=size.vocab_size, languages=["xx"])
-    model = build_model(size.config, Vocabulary.load(vocabulary).size)
+    vocab_size = Vocabulary.load(vocabulary).size
+    products = training_products(size.config, vocab_size, TrainConfig())
+    model = build_model(size.config, vocab_size, products=products)
     initialise(model, SEED)
     generator = torch.Generator().manual_seed(SEED)
     lengths = torch.randint(9, 50, (sentences,), generator=generator).tolist()

@@ -5,9 +5,10 @@ instructions (oneDNN for matrices of at least 8,192 weights under AVX-512, MKL o
 docs/model/measured.md.
 
 For each model the products are measured without a cache; printed are each way's time, what was chosen and
-what the rule takes. Then whole training steps are timed with the chosen ways, with the rule's, and with
-torch's own; the three take turns, a step each, so that other work of the machine falls on all of them.
-Printed are medians, and the steps' ratios with quartiles.
+what the rule takes. Then whole training steps are timed with the chosen ways, with the rule's, with torch's
+own, and with the chosen ones but batches of any number of tokens, for each of which oneDNN compiles anew.
+They take turns, a step each, so that other work of the machine falls on all of them. Printed are medians, and
+the steps' ratios with quartiles.
 
 Other processors are emulated in new processes, as far as that goes: oneDNN may be held to AVX2, and so may
 torch's own kernels; and MKL, which on AMD's processors uses half of their vectors' width, takes its path for
@@ -40,6 +41,8 @@ from mnmt_model import ModelConfig
 from mnmt_model.runs.kernels import training_products
 from mnmt_model.transformer.products import TORCH, Products, Shape
 from mnmt_model.transformer.products.cache import read_times
+
+NOT_ROUNDED = "measured, batches not rounded"
 
 WARM_UP = 2
 LEAST_STEPS = 6
@@ -205,10 +208,11 @@ def measure_steps(
     seconds: float,
 ) -> Figures:
     """Return medians of step times with each table, and their ratios to those with the measured one."""
-    trainers = {name: OurTrainer(model, vocab_size, case, data) for name in tables}
-    for name, trainer in trainers.items():
-        trainer.model.use_products(tables[name])
-    rows: dict[str, list[float]] = {name: [] for name in tables}
+    trainers = {name: OurTrainer(model, vocab_size, case, data) for name in (*tables, NOT_ROUNDED)}
+    for name, products in tables.items():
+        trainers[name].model.use_products(products)
+    trainers[NOT_ROUNDED].gradient_step.fills = False
+    rows: dict[str, list[float]] = {name: [] for name in trainers}
     end = time.perf_counter() + seconds
     number = 0
     while number < WARM_UP + LEAST_STEPS or time.perf_counter() < end:
