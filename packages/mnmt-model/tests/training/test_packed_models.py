@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 from rounding import EPSILON, SLACK
+from torch.nn.functional import pad
 
 from mnmt_data.store import open_prepared
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, run_configs
 from mnmt_model.distributed.world import World
-from mnmt_model.training.packed_models import PackedModels
+from mnmt_model.training.packed_models import PackedModels, _tables
 from mnmt_model.training.run_state import RunState
 from mnmt_model.training.single_model import SingleModel, single_trainer
 from mnmt_model.training.trainer import Trainer
@@ -177,3 +178,21 @@ def test_dropout_is_drawn_from_the_step(runs: list[RunConfig], tmp_path: Path) -
         torch.rand(5)
     assert distance(weights(first.runs[1]), weights(second.runs[1])) == 0
     assert distance(weights(first.runs[1]), weights(without.runs[1])) > 0
+
+
+def test_one_program_serves_all_shapes_and_padding_changes_nothing(
+    runs: list[RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PackedModels, "_common_shape", lambda _: None)
+    states = alone(runs[:2], tmp_path)
+    engine = PackedModels(states, backend="eager")
+    batches = [state.batches.read(0) for state in states]
+    src, tgt, weights = _tables([batch.parts[0] for batch in batches])
+    scales = torch.tensor([1 / batch.tgt_tokens for batch in batches])
+    expected = engine._losses(engine.stack, src, tgt, weights, scales)
+    with torch.compiler.set_stance("fail_on_recompile"):
+        for rows, src_width, tgt_width in ((5, 3, 2), (1, 0, 9), (0, 7, 0)):
+            tables = pad(src, (0, src_width, 0, rows)), pad(tgt, (0, tgt_width, 0, rows))
+            losses = engine._losses(engine.stack, *tables, pad(weights, (0, rows)), scales)
+            for loss, other in zip(losses, expected, strict=True):
+                torch.testing.assert_close(loss, other, rtol=1e-5, atol=0)

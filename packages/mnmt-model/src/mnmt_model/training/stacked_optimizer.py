@@ -86,8 +86,8 @@ class StackedOptimizer:
 
     def _stack_states(self) -> None:
         """Make the states of the optimisers rows of stacks, once each parameter of each model has one."""
-        states = [
-            [optimizer.state.get(params[name]) for name in self.stack]
+        states: list[list[dict[str, Any]]] = [
+            [optimizer.state.get(params[name], {}) for name in self.stack]
             for optimizer, params in zip(self.optimizers, self.params, strict=True)
         ]
         if not all(state for of_model in states for state in of_model):

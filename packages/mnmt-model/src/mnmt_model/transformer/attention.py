@@ -118,6 +118,9 @@ class RelativePositionBias(nn.Module):
         # A compiler does not see caches.
         make = _make_buckets if torch.compiler.is_compiling() else _buckets
         buckets = make(query_len, key_len, self.bidirectional, self.weight.device)
+        if torch.compiler.is_compiling():
+            # Under `vmap`, an embedding would fix the number of buckets.
+            return self.weight[buckets].permute(2, 0, 1)
         return rows(self.weight, buckets.flatten()).T.view(-1, query_len, key_len)
 
 

@@ -79,7 +79,8 @@ def _padded_loss(
     """Return the same in operators that a compiler fuses, with all logits at once; padding has no loss."""
     logits = (states @ weight.to(states.dtype).T).float()
     normaliser = logits.logsumexp(1)
-    target_logits = logits.gather(1, targets[:, None]).squeeze(1)
+    # Under `vmap`, `gather` would fix the number of tokens.
+    target_logits = logits[torch.arange(len(targets), device=targets.device), targets]
     loss = normaliser - (1 - smoothing) * target_logits + z_loss * normaliser.square()
     if smoothing:
         loss = loss - smoothing * logits.mean(1)

@@ -80,6 +80,12 @@ class Sentences:
             return indices[:, :-1].flatten()
         return (self.positions[1:] > 0).nonzero().squeeze(1)
 
+    def sums(self, x: Tensor) -> Tensor:
+        """Return the sums `(batch,)` over each sentence's tokens of `x (num_tokens,)`."""
+        if self._is_full:
+            return x.view(self.batch, self.width).sum(1)
+        return x.new_zeros(self.batch).index_add_(0, self.rows, x)
+
     def pad(self, x: Tensor) -> Tensor:
         """Lay `x (num_tokens, features)` into a table `(batch, width, features)` with zeros elsewhere."""
         shape = (self.batch, self.width, x.size(1))

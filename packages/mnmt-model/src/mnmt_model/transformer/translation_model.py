@@ -122,7 +122,7 @@ class TranslationModel(nn.Module, ABC):
             z_loss=z_loss,
             products=self.products,
         )
-        pair_nats = nats.new_zeros(tgt.batch).index_add_(0, tgt.rows, nats[: tgt.num_tokens])
+        pair_nats = tgt.sums(nats[: tgt.num_tokens])
         balance = None if routes is None else routes.balance(len(self.mixtures))
         return Losses(objective=objective, pair_nats=pair_nats, balance=balance)
 
