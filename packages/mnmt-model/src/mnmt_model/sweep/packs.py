@@ -45,9 +45,9 @@ def _units(runs: Sequence[RunConfig], folder: Path) -> Iterator[Unit]:
     packs = {tuple(recorded_pack(folder / run.name)) for run in runs}
     whole = [names for names in packs if names and all(name in by_name for name in names)]
     yield from (tuple(by_name.pop(name) for name in names) for names in whole if set(names) <= by_name.keys())
-    begun = [run for run in by_name.values() if has_begun(folder / run.name)]
-    yield from ((run,) for run in begun)
-    rest = [run for run in by_name.values() if run not in begun]
+    single = [run for run in by_name.values() if has_begun(folder / run.name)]
+    yield from ((run,) for run in single)
+    rest = [run for run in by_name.values() if run not in single]
     most = runs[0].train.pack or MOST
     if len(rest) < 2 or most == 1 or why_apart(rest) or not (runs[0].train.pack or _may_pay(rest)):
         yield from ((run,) for run in rest)
