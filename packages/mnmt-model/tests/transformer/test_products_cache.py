@@ -117,7 +117,7 @@ def test_two_reads_in_a_process_are_alike(measurements: list[Collection[Shape]])
 
 
 def test_a_way_must_be_clearly_faster_than_torchs() -> None:
-    shapes = {"torch": 1.0, "onednn": 0.99}, {"torch": 1.0, "onednn": 0.9}, {"onednn": 1.0}
+    shapes = {"torch": 1.0, "onednn": 0.99}, {"torch": 1.0, "onednn": 0.9}, {"torch": 4e-5, "onednn": 1e-5}
     times = {FORWARD._replace(rows=rows): seconds for rows, seconds in enumerate(shapes)}
     assert list(fastest(times).values()) == ["torch", "onednn", "torch"]
 

@@ -32,6 +32,9 @@ TURN_SECONDS = 2e-4
 MARGIN = 1.1
 """A way must be so many times faster than torch's own to be taken instead."""
 
+LEAST_GAIN = 5e-5
+"""Seconds that a way must save; whole steps of d 16 were slower with products that saved less."""
+
 MAX_FLOPS = 2**27
 """A larger product is timed at fewer rows, then at fewer columns; it is as fast, FLOP by FLOP."""
 
@@ -60,11 +63,13 @@ def measure(
 
 
 def fastest(times: Mapping[Shape, Mapping[str, float]]) -> dict[Shape, str]:
-    """Return the way of each shape: the fastest, or torch's own if none is faster by `MARGIN`."""
+    """Return the way of each shape: the fastest, or torch's own if none is clearly faster."""
     ways = {}
     for shape, seconds in times.items():
         default, best = WAYS[shape.kind][0], min(seconds, key=lambda way: seconds[way])
-        ways[shape] = best if seconds[best] * MARGIN < seconds.get(default, 0.0) else default
+        torchs = seconds.get(default, 0.0)
+        is_faster = seconds[best] * MARGIN < torchs and seconds[best] + LEAST_GAIN < torchs
+        ways[shape] = best if is_faster else default
     return ways
 
 
