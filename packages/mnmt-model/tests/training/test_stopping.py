@@ -3,13 +3,14 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from run_equality import assert_equal_runs
 
 from mnmt_data.study import read_study
 from mnmt_model import Eval, RunConfig, run_configs, train
-from mnmt_model.checkpoints import find_checkpoints
+from mnmt_model.checkpoints import checkpoint, find_checkpoints
 from mnmt_model.errors import Interrupted
 from mnmt_model.runs import read_heartbeat
 from mnmt_model.runs.run_record import read_run
@@ -99,6 +100,25 @@ def test_a_signal_while_a_checkpoint_is_written(
         with pytest.raises(Interrupted, match="after step 5"):
             train(run, tmp_path)
     assert [path.name for path in find_checkpoints(tmp_path / "checkpoints")] == ["step-00000005"]
+    train(run, tmp_path)
+    assert_equal_runs(tmp_path, whole)
+
+
+def test_a_kill_between_the_last_checkpoint_and_the_removal_of_old_ones(
+    run: RunConfig, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove_old = checkpoint.remove_old
+
+    def stop_at_the_end(folder: Path, step: int, *arguments: Any) -> None:
+        if step == 12:
+            raise KeyboardInterrupt
+        remove_old(folder, step, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "remove_old", stop_at_the_end)
+        with pytest.raises(KeyboardInterrupt):
+            train(run, tmp_path)
+    assert len(find_checkpoints(tmp_path / "checkpoints")) == 3
     train(run, tmp_path)
     assert_equal_runs(tmp_path, whole)
 

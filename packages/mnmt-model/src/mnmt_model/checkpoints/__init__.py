@@ -1,6 +1,6 @@
 """Checkpoints: folders of safetensors that appear complete or not at all, and are verified by checksums."""
 
-from mnmt_model.checkpoints.checkpoint import load_model, restore, restore_newest, save
+from mnmt_model.checkpoints.checkpoint import load_model, remove_old, restore, restore_newest, save
 from mnmt_model.checkpoints.checkpoint_folders import (
     CHECKPOINTS,
     checkpoint_name,
@@ -20,6 +20,7 @@ __all__ = [
     "load_model",
     "newest",
     "read_progress",
+    "remove_old",
     "restore",
     "restore_newest",
     "save",

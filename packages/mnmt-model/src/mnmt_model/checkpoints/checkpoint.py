@@ -86,7 +86,7 @@ def save(
         by_rank = on_every_rank(lambda: _write_files(partial, shares))
         files = {name: record for records in by_rank for name, record in records.items()}
         on_first_rank(lambda: write_state(partial, State(progress=progress, files=files)))
-    on_first_rank(lambda: _remove_old(folder, progress.step, keep, keep_best, keep_steps))
+    on_first_rank(lambda: remove_old(folder, progress.step, keep, keep_best, keep_steps))
     return final
 
 
@@ -119,13 +119,24 @@ def _write_files(folder: Path, shares: Mapping[str, _Share]) -> dict[str, FileRe
     return {name: record_file(folder / name) for name in shares}
 
 
-def _remove_old(folder: Path, step: int, newest: int, best: int, steps: Collection[int]) -> None:
-    """Remove all checkpoints but those up to `step` that `save` keeps."""
+def remove_old(
+    folder: Path, step: int, keep: int, keep_best: int = 0, keep_steps: Collection[int] = ()
+) -> None:
+    """Remove all checkpoints but those that `save` at `step` keeps, as a killed process may not have.
+
+    Args:
+        folder: The run's folder of checkpoints.
+        step: Where training stands.
+        keep: See `save`.
+        keep_best: See `save`.
+        keep_steps: See `save`.
+    """
+    remove_leftovers(folder)
     checkpoints = find_checkpoints(folder)
     valid = [path for path in checkpoints if step_of(path) <= step]
     due = [path for path in valid if not is_temporary(path)]
-    lowest = by_dev_loss(due)[:best] if best else []
-    remaining = {valid[-1], *due[-newest:], *lowest, *(path for path in valid if step_of(path) in steps)}
+    lowest = by_dev_loss(due)[:keep_best] if keep_best else []
+    remaining = {valid[-1], *due[-keep:], *lowest, *(path for path in valid if step_of(path) in keep_steps)}
     for path in checkpoints:
         if path not in remaining:
             remove(path)

@@ -34,5 +34,5 @@ def is_ready(run: RunConfig, folder: Path) -> bool:
         return True
     from mnmt_model.checkpoints import CHECKPOINTS, checkpoint_name
 
-    own, trunk = (folder / name / CHECKPOINTS for name in (run.name, run.branch.run))
-    return own.is_dir() or (trunk / checkpoint_name(run.branch.step)).is_dir()
+    branch, trunk = (folder / name / CHECKPOINTS for name in (run.name, run.branch.run))
+    return branch.is_dir() or (trunk / checkpoint_name(run.branch.step)).is_dir()

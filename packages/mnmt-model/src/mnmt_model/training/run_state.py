@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from mnmt_data.store import PreparedData
 from mnmt_data.stream import BatchReader, BatchStream, Mixture, Share, open_stream
-from mnmt_model.checkpoints import CHECKPOINTS, Progress, restore_newest, save
+from mnmt_model.checkpoints import CHECKPOINTS, Progress, remove_old, restore_newest, save
 from mnmt_model.distributed.world import World, on_first_rank
 from mnmt_model.errors import RunError
 from mnmt_model.optim.optimizer import learning_rate, make_optimizer
@@ -166,6 +167,8 @@ class RunState:
             self.stream.restore(progress.stream)
             self.guard.restore(progress.extras["guard"])
             self.early_stopping.restore(progress.extras["stopping"])
+            folder, step = self.folder / CHECKPOINTS, progress.step
+            on_first_rank(lambda: remove_old(folder, step, **self._retention))
         self._saved_step, self._saved_at = progress.step, time.monotonic()
         starts_branch = self.run.branch is not None and progress.step == self.run.branch.step
         self._seconds_before = 0.0 if starts_branch else float(progress.extras.get("seconds", 0.0))
@@ -238,11 +241,19 @@ class RunState:
             self.model,
             self.optimizer,
             self.progress,
-            keep=self.config.keep_checkpoints,
-            keep_best=self.config.keep_best,
-            keep_steps=self.config.departures,
+            **self._retention,
         )
         self._saved_step, self._saved_at = self.progress.step, time.monotonic()
+
+    @property
+    def _retention(self) -> dict[str, Any]:
+        """Which checkpoints stay."""
+        config = self.config
+        return {
+            "keep": config.keep_checkpoints,
+            "keep_best": config.keep_best,
+            "keep_steps": config.departures,
+        }
 
 
 def _is_due(step: int, every: int) -> bool:
