@@ -5,7 +5,8 @@ T5, of equal shape, weights, pairs and optimiser. Cited in docs/model/measured.m
 
 The peer is timed on our own batches, of sentences of similar lengths, and for the smallest model on batches
 of as many of the same pairs in random order, as a DataLoader makes them. The trainers take turns, a step
-each, so that other work of the machine falls on all of them. Printed are source and target tokens a second,
+each, so that other work of the machine falls on all of them; with `--threads 1` the processor's time is
+taken, which it hardly touches. Printed are source and target tokens a second,
 without padding: median and range over the steps; ours over the peer's; and the share of the product peak,
 which is the FLOPs of a step over those of the fastest large product, by torch or oneDNN, in the same time and
 precision. The losses are a check: the first are the same without dropout, and after equally many steps on
@@ -21,7 +22,8 @@ Without `--data`, lengths are drawn from a log-normal that resembles that text's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -39,7 +41,6 @@ from benchmarks.measurement import (
     print_table,
     provenance,
     run,
-    seconds_of,
     write_report,
 )
 from benchmarks.model.trainers import Case, OurTrainer, Step, TheirTrainer, Trainer, timed_step
@@ -217,9 +218,17 @@ def product_peak(precision: str) -> float:
             for way in ("torch", "onednn")
             if way == "torch" or has_onednn(precision)
         ]
-        return min(seconds_of(product) for _ in range(4) for product in products)
+        return min(processor_seconds(product) for _ in range(4) for product in products)
 
     return max(fastest_rate(time_product) for _ in range(3))
+
+
+def processor_seconds(call: Callable[[], object]) -> float:
+    """Return the seconds of one call: the processor's with one thread, as steps are timed."""
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    start = clock()
+    call()
+    return clock() - start
 
 
 def summarise(measured: Sequence[Step], warm_up: int) -> Figures:

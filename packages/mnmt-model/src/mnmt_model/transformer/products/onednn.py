@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-STEPS = 16
+STEPS = 32
 """Numbers of rows between a power of two and the next for which oneDNN is given code to write."""
 
 
@@ -14,7 +14,8 @@ def onednn_product(a: Tensor, b: Tensor) -> Tensor:
     """Return a bᵀ, `(rows, columns)`, of `a (rows, inner)` and `b (columns, inner)`, without gradient.
 
     oneDNN writes machine code for each shape when it first meets it, which takes longer than a small product.
-    Batches seldom have the same number of tokens. So it is given multiples of a 16th of a power of two.
+    Batches seldom have the same number of tokens. So it is given multiples of a 32nd of a power of two, as
+    batches of training are.
     """
     if a.size(0) and a.stride() == (1, a.size(0)):
         return _product_over_tokens(a, b)
