@@ -53,6 +53,7 @@ def test_long_runs_are_packed_unless_it_was_slower(
 ) -> None:
     long = with_pack(runs, 0, steps=10_000)
     assert sizes(long, tmp_path) == [2, 3]
+    assert [len(unit) for unit in plan_units(long, tmp_path, jobs=2)] == [1] * 5
     times = PackTimes(alone=0.8, packed=packed, compilation=60.0)
     monkeypatch.setattr(packs, "stored_times", lambda *_: times)
     assert sizes(long, tmp_path) == expected

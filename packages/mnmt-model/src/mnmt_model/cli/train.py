@@ -84,11 +84,11 @@ def sweep(
     if cluster == "local" and (detach or config != ClusterConfig()):
         raise RunError("--detach and what a job asks of a cluster need --cluster slurm")
     runs, folder = study_runs(study, out)
-    units = units_of(runs, folder)
+    jobs = _jobs(jobs, cluster)
+    units = units_of(runs, folder, jobs=jobs)
     check_records(units, folder)
     if retry_failed:
         allow_retries(units, folder)
-    jobs = _jobs(jobs, cluster)
     workers = _workers(units, folder, cluster, jobs, name=runs[0].study, config=config)
     progress = SweepProgress(runs, folder, jobs=jobs)
     queue = RunQueue(units, folder, workers, jobs=jobs, watcher=progress)

@@ -23,17 +23,20 @@ def training_cost(run: RunConfig) -> int:
     return count_parameters(run.model, 1).active_size * run.steps
 
 
-def units_of(runs: Sequence[RunConfig], folder: Path) -> list[Unit]:
+def units_of(runs: Sequence[RunConfig], folder: Path, *, jobs: int = 1) -> list[Unit]:
     """Return the units of a study, the costliest first.
 
     Args:
         runs: The runs of the study.
         folder: Folder of the runs' folders, which may hold runs that were begun as a pack.
+        jobs: Units that are trained at a time.
     """
     # It imports torch, which nobody needs to look at a study.
     from mnmt_model.sweep.packs import plan_units
 
-    return sorted(plan_units(runs, folder), key=lambda unit: sum(map(training_cost, unit)), reverse=True)
+    return sorted(
+        plan_units(runs, folder, jobs=jobs), key=lambda unit: sum(map(training_cost, unit)), reverse=True
+    )
 
 
 def read_if_begun(folder: Path) -> RunRecord | None:

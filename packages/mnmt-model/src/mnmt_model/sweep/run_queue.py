@@ -98,7 +98,7 @@ def train_runs(
         RunError: If the study was changed since a run was trained, or workers end again and again.
         Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; what was training has checkpoints.
     """
-    units = units_of(runs, folder)
+    units = units_of(runs, folder, jobs=jobs)
     check_records(units, folder)
     queue = RunQueue(units, folder, LocalWorkers(units, folder, jobs=jobs), jobs=jobs, watcher=watcher)
     if signum := queue.train():

@@ -19,9 +19,9 @@ from mnmt_model.transformer.products import cache_file, machine
 
 STEPS = 4
 """Steps of each kind that are measured."""
-COMPILE_SECONDS = 60.0
-"""A program is not tried where it could not save the time that compilers take, about so much."""
-BEST_SHARE = 0.3
+TRIAL_SECONDS = 120.0
+"""A program is not tried where it could save less: about twice the time that its compilation takes."""
+BEST_SHARE = 0.4
 """Share of the time of single models that a program takes at best."""
 
 
@@ -53,7 +53,7 @@ def faster_program(runs: Sequence[RunState]) -> PackedModels | None:
     for run in runs:
         run.model.train()
     alone = len(runs) * _seconds(SingleModel(runs[0], runs[0].model), 1, first=1)
-    if alone * steps * (1 - BEST_SHARE) < COMPILE_SECONDS:
+    if alone * steps * (1 - BEST_SHARE) < TRIAL_SECONDS:
         return None
     program = PackedModels(runs)
     start = time.perf_counter()
