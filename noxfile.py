@@ -98,9 +98,18 @@ def emulated(session: nox.Session) -> None:
 def browser(session: nox.Session) -> None:
     """Drive the report's page in a real browser, the system's Chromium, installed where that is possible."""
     install(session, ["laws"], *test_groups("laws"), "playwright")
-    install_chromium(session)
+    install_packages(session, "chromium", programs=("chromium", "chromium-browser", "google-chrome"))
     session.chdir(folder("laws"))
     run_pytest(session, "-m", "browser", "tests/report/browser", report="browser")
+
+
+@nox.session
+def slurm(session: nox.Session) -> None:
+    """Train through a real Slurm on this machine, of Debian's packages, installed where that is possible."""
+    install(session, ["model", *WITH_EXPERTS["model"]], *test_groups("model"))
+    install_packages(session, "slurm-wlm", "munge", programs=("slurmctld", "munged"))
+    session.chdir(folder("model"))
+    run_pytest(session, "-m", "slurm", "tests/sweep/test_cluster.py", report="slurm")
 
 
 @nox.session(reuse_venv=False)
@@ -182,14 +191,15 @@ def ext_cuda(session: nox.Session) -> None:
     make_wheel(session, "moe-ext", "--no-build-isolation", *with_cuda, env=NOT_ISOLATED)
 
 
-def install_chromium(session: nox.Session) -> None:
-    """Install the system's package of Chromium, unless there is one, or say why not."""
-    if any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+def install_packages(session: nox.Session, *packages: str, programs: Sequence[str]) -> None:
+    """Install packages of the system, unless it has one of their programs, or say why not."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
+    if any(shutil.which(program, path=path) for program in programs):
         return
     if shutil.which("apt-get") is None or os.geteuid() != 0:
-        session.warn("no Chromium, and only root on a system with apt-get can install one: skipped")
+        session.warn(f"no {packages[0]}, and only root on a system with apt-get can install it: skipped")
         return
-    for command in (("update", "-q"), ("install", "-q", "-y", "--no-install-recommends", "chromium")):
+    for command in (("update", "-q"), ("install", "-q", "-y", "--no-install-recommends", *packages)):
         session.run("apt-get", *command, external=True, success_codes=(0, 100))
 
 

@@ -28,7 +28,6 @@ from slurm_cluster import slurm_cluster
 from mnmt_data.store import is_locked
 from mnmt_model.runs import is_alive, read_heartbeat, read_run
 from mnmt_model.runs.run_record import LOCK
-from mnmt_model.sweep.claims import units_of
 from mnmt_model.sweep.cluster import SlurmWorkers
 from mnmt_model.sweep.cluster_config import ClusterConfig
 from mnmt_model.sweep.run_queue import RunQueue
@@ -38,6 +37,8 @@ STEPS = 25
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1)
 SWEEP_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 JOBS = 3
+RUNS_A_STOP = 3
+"""Runs that are started from one stop to the next: one that only ever starts proves nothing."""
 
 
 def main() -> None:
@@ -67,12 +68,12 @@ def main() -> None:
 
 def sweep(out: Path, count: int, *, slurm: bool) -> int:
     """Be a sweep over the simulated runs."""
-    units, folder = units_of(fake_runs(count, steps=STEPS)), out / "runs"
+    units, folder = [(run,) for run in fake_runs(count, steps=STEPS)], out / "runs"
     if slurm:
         SlurmWorkers.poll_seconds = 1.0
         places = {"jobs_folder": out / "jobs", "name": "soak"}
         workers = SlurmWorkers(units, folder, **places, config=ClusterConfig(), train=fake_train)
-        return RunQueue(units, folder, workers, jobs=2 * JOBS).train()
+        return RunQueue(units, folder, workers, jobs=JOBS).train()
     return RunQueue(
         units, folder, LocalWorkers(units, folder, jobs=JOBS, train=fake_train), jobs=JOBS
     ).train()
@@ -92,9 +93,9 @@ def soak(
     try:
         while any(process.poll() is None for process in sweeps):
             pids |= set(beats(out, count))
-            if time.monotonic() - started > (30 if slurm else 8) and sum(stops.values()) < count // 2:
+            if sum(stops.values()) < len(pids) // RUNS_A_STOP:
                 stops[stop_something(out, count, sweeps, start, random, slurm=slurm)] += 1
-            time.sleep(random.uniform(0.1, 0.8))
+            time.sleep(random.uniform(0.05, 0.4))
     finally:
         for process in sweeps:
             process.kill()
@@ -113,14 +114,14 @@ def stop_something(
     slurm: bool,
 ) -> str:
     """Stop a worker, a job or a sweep; a sweep is started again. Return what was done."""
-    if random.random() < 0.1:
+    if random.random() < 0.06:
         number, signum = random.randrange(len(sweeps)), random.choice(SWEEP_SIGNALS)
         if sweeps[number].poll() is None:
             sweeps[number].send_signal(signum)
             sweeps[number].wait()
         sweeps[number] = start()
         return f"sweep {signum.name}"
-    if slurm and random.random() < 0.6:
+    if slurm and random.random() < 0.3:
         return stop_job(random)
     if alive := beats(out, count):
         signum = random.choice(SIGNALS)

@@ -14,7 +14,6 @@ from slurm_cluster import missing_programs, slurm_cluster
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, read_evals, read_run, run_configs, train
 from mnmt_model.errors import RunError
-from mnmt_model.sweep.claims import units_of
 from mnmt_model.sweep.cluster import SlurmWorkers
 from mnmt_model.sweep.cluster_config import ClusterConfig
 from mnmt_model.sweep.run_queue import RunQueue
@@ -51,7 +50,7 @@ def slurm_queue(
     config: ClusterConfig = ONE_CORE,
     train: TrainUnit = fake_train,
 ) -> RunQueue:
-    units = units_of(runs, folder)
+    units = [(run,) for run in runs]
     workers = SlurmWorkers(
         units, folder, jobs_folder=folder.parent / "jobs", name="mnmt-test", config=config, train=train
     )
