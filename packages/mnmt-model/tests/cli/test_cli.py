@@ -50,7 +50,7 @@ def test_a_sweep_killed_outright_leaves_no_process_training(
     endless = tmp_path / "endless.toml"
     text = (
         study_file.read_text()
-        .replace("steps = 12", "steps = 1_000_000")
+        .replace("steps = 12", "steps = 1_000_000\npack = 1")
         .replace("log_every = 4", "log_every = 50")
     )
     endless.write_text(text, encoding="utf-8")

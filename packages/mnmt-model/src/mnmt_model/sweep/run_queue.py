@@ -167,6 +167,8 @@ class RunQueue:
         before = time.monotonic()
         ready = list(claimable(self.units, self.folder)) if self._left else []
         self._report()
+        # Starting workers may take long, and is no look at the folder.
+        self._pause = max(self.workers.poll_seconds, (time.monotonic() - before) * (1 / SCAN_SHARE - 1))
         alive = self.workers.alive()
         if not alive and not (self._left and (wait or ready)):
             return False
@@ -175,8 +177,6 @@ class RunQueue:
             self.workers.start(count)
             self._alive = alive + count
         self.watcher.look(waiting=not alive and not ready)
-        scan = time.monotonic() - before
-        self._pause = max(self.workers.poll_seconds, scan * (1 / SCAN_SHARE - 1))
         return True
 
     def _units_left(self) -> int:
