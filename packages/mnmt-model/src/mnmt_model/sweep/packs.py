@@ -35,7 +35,7 @@ def plan_units(runs: Sequence[RunConfig], folder: Path, *, jobs: int = 1) -> lis
         folder: Folder of the runs' folders.
         jobs: Units that are trained at a time; packs that nobody asked for leave none of them idle.
     """
-    units = []
+    units: list[Unit] = []
     most = min(MOST, len(runs) // jobs)
     for _, group in groupby(sorted(runs, key=program_key), key=program_key):
         units += _units(list(group), folder, most if most >= LEAST else 1)
