@@ -57,6 +57,7 @@ decoder_layers = 1
 num_heads = 2
 [train]
 batch_tokens = 1408
+steps = 200
 warmup_steps = 50
 checkpoint_every = 100_000
 [sweep.fit]
@@ -126,6 +127,7 @@ def _runs(base: RunConfig, optimizer: str, rates: int, steps: int) -> Iterator[t
                 optimizer=optimizer,  # type: ignore[arg-type]
                 learning_rate=rate,
                 steps=length,
+                warmup_steps=min(base.train.warmup_steps, length // 4),
                 cooldown_steps=steps // cooldown if cooldown else 0,
                 eval_every=steps // 4 if kind == "constant" else 0,
             )
