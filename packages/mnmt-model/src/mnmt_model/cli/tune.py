@@ -19,7 +19,7 @@ from mnmt_model.sweep.run_queue import SweepWatcher
 if TYPE_CHECKING:
     from mnmt_model.runs.run_config import RunConfig
     from mnmt_model.sweep.run_queue import Outcome
-    from mnmt_model.tuning import SizeResult
+    from mnmt_model.sweep.tuning import SizeResult
 
 
 def tune(
@@ -55,7 +55,7 @@ def tune(
         as_json: Print JSON.
     """
     from mnmt_model.sweep import default_jobs, train_runs
-    from mnmt_model.tuning import SearchConfig, tune_study, write_settings
+    from mnmt_model.sweep.tuning import SearchConfig, tune_study, write_settings
 
     jobs = default_jobs() if jobs is None else jobs
     for name, number in (("--jobs", jobs), ("--rungs", rungs), ("--steps", 1 if steps is None else steps)):

@@ -11,9 +11,9 @@ from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.sweep.run_queue import Outcome
-from mnmt_model.tuning.halving import Candidate, Halving, SearchConfig
-from mnmt_model.tuning.study_settings import Setting
-from mnmt_model.tuning.trials import Trial, base_runs, read_trial, rounded, trial_run, with_candidate
+from mnmt_model.sweep.tuning.halving import Candidate, Halving, SearchConfig
+from mnmt_model.sweep.tuning.study_settings import Setting
+from mnmt_model.sweep.tuning.trials import Trial, base_runs, read_trial, rounded, trial_run, with_candidate
 
 LONGEST = 0.5
 """Length of the longest trials, of that of the study's runs."""

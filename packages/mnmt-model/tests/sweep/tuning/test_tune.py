@@ -12,9 +12,9 @@ from mnmt_model.errors import RunError
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import Eval, append_evals, write_run
 from mnmt_model.sweep.run_queue import Outcome
-from mnmt_model.tuning import SearchConfig, tune_study
-from mnmt_model.tuning.halving import Candidate
-from mnmt_model.tuning.trials import base_runs, trial_run, with_candidate
+from mnmt_model.sweep.tuning import SearchConfig, tune_study
+from mnmt_model.sweep.tuning.halving import Candidate
+from mnmt_model.sweep.tuning.trials import base_runs, trial_run, with_candidate
 
 
 class Losses:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from mnmt_model.errors import RunError
-from mnmt_model.tuning.study_settings import Setting, write_settings
+from mnmt_model.sweep.tuning.study_settings import Setting, write_settings
 
 STUDY = """# What this is for
 name = "mine"

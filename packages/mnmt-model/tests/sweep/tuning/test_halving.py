@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_model.tuning.halving import WIDEST, Candidate, Halving, SearchConfig
+from mnmt_model.sweep.tuning.halving import WIDEST, Candidate, Halving, SearchConfig
 
 Loss = Callable[[Candidate, int], float]
 

@@ -14,8 +14,8 @@ from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import read_evals
 from mnmt_model.sweep.run_queue import Outcome
 from mnmt_model.sweep.sweep_config import SweepConfig, run_configs, run_name
+from mnmt_model.sweep.tuning.halving import Candidate
 from mnmt_model.train_config import TrainConfig
-from mnmt_model.tuning.halving import Candidate
 
 DIGITS = 3
 """Significant digits of a learning rate."""
