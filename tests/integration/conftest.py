@@ -61,7 +61,7 @@ mixtures = [{ xx-aa = 1.0 }, { xx-bb = 1.0 }, { xx-aa = 0.3, xx-bb = 0.7 }, { xx
 sizes = ["d16"]
 mixtures = [{ xx-aa = 0.5, xx-bb = 0.5 }]
 """
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 400
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
