@@ -18,7 +18,8 @@ def lines(path):
 
 def test_interrupted_sweep_says_so_in_one_line(study):
     assert study.interrupted.returncode == 130
-    assert study.interrupted.stderr.splitlines()[-1] == "mnmt-model: interrupted"
+    last = study.interrupted.stderr.splitlines()[-1]
+    assert last == "mnmt-model: interrupted by SIGINT; the same command goes on from there"
     assert "Traceback" not in study.interrupted.stderr
 
 

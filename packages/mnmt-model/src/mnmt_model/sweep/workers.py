@@ -162,6 +162,8 @@ def _work(
 
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_DFL)
+    # The sweep passes a Ctrl-C on. Outside of training it would leave a traceback wherever it comes.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     os.environ["LOCAL_RANK"] = str(place % max(1, torch.cuda.device_count()))
