@@ -130,9 +130,9 @@ def main(
         some = (
             sizes if not EMULATIONS[name] and name != INTEL else [each for each in sizes if each in EMULATED]
         )
-        if some and (figures := emulated(name, [*options, "--sizes", *some])) is not None:
-            measured[name] = figures
-            report(name, figures)
+        if some and (there := emulated(name, [*options, "--sizes", *some])) is not None:
+            measured[name] = there
+            report(name, there)
     what = f"products and steps of {batch_tokens} tokens, {precision}, {threads} threads"
     write_report(out, what, {"emulations": measured}, provenance("mnmt-model", "torch", "numpy"))
 
