@@ -1,13 +1,12 @@
 """The ways of a run's products: measured at its start, recorded, and obeyed wherever it goes on."""
 
-import os
 import shutil
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from fake_products import last_ways, pretend, train_with_cache_of_rank
 from ranks import run_ranks
 from safetensors.torch import load_file
 
@@ -18,7 +17,6 @@ from mnmt_model.runs.kernels import recorded_products
 from mnmt_model.runs.run_record import read_run, write_run
 from mnmt_model.training import single_model
 from mnmt_model.transformer.products import Products, Shape, cache, cached_products
-from mnmt_model.transformer.products.ways import WAYS, can_take
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +60,6 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> list[Products]:
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(find_checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
-
-
-def last_ways(shapes: Collection[Shape]) -> dict[Shape, str]:
-    """Return the last way of each shape that this machine can take."""
-    return {
-        shape: next(way for way in reversed(WAYS[shape.kind]) if can_take(way, shape)) for shape in shapes
-    }
-
-
-def pretend(shapes: Collection[Shape], *, known: Mapping[Shape, str]) -> dict[Shape, dict[str, float]]:
-    """Measure that torch's own ways are slow."""
-    return {shape: {WAYS[shape.kind][0]: 2.0, way: 1.0} for shape, way in last_ways(shapes).items()}
 
 
 def test_what_was_measured_is_recorded(
@@ -135,22 +121,6 @@ def test_a_run_of_an_older_version_takes_the_cache(
     train(run, tmp_path / "run")
     assert tables == [recorded_products(read_run(whole).kernels)]
     assert read_run(tmp_path / "run").kernels is not None
-
-
-def train_with_cache_of_rank(run: RunConfig, folder: Path, out: Path) -> None:
-    """Train with a cache of this rank's own, in which products differ, and write down the model's."""
-    rank = os.environ["RANK"]
-    os.environ["XDG_CACHE_HOME"] = str(out / f"cache{rank}")
-    if rank == "0":
-        cache.measure = pretend  # type: ignore[assignment]
-    build = single_model.build_model
-
-    def spy(*args: object, products: Products, **options: object) -> object:
-        (out / f"products{rank}").write_text(repr(products))
-        return build(*args, products=products, **options)  # type: ignore[arg-type]
-
-    single_model.build_model = spy  # type: ignore[assignment]
-    train(run, folder)
 
 
 def test_all_ranks_take_what_the_first_measured(run: RunConfig, tmp_path: Path) -> None:
