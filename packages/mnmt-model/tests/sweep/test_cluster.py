@@ -98,7 +98,9 @@ def test_runs_of_jobs_that_are_cancelled_or_killed_are_trained_by_new_ones(
     queue = slurm_queue(runs, folder, jobs=2)
     assert queue.train() == 0
     assert all(final_value(run) == value(folder / run.name) for run in runs)
-    assert all(len(starts(folder / run.name)) == 2 for run in runs)
+    for run in runs:
+        first, *later = starts(folder / run.name)
+        assert first == 0 < min(later)
     assert len(submissions(tmp_path)) > 1
 
 
