@@ -1,6 +1,6 @@
 """Trains 300 simulated runs through two sweeps, and through Slurm, while something is killed all the time.
 
-    python packages/mnmt-model/tests/soak_sweeps.py --out /tmp/soak [--slurm] [--smoke]
+    python packages/mnmt-model/tests/soak_sweeps.py --out soak [--slurm] [--smoke]
 
 Afterwards each run must have finished once, with the number that it has without a stop, and no process
 may be left.
