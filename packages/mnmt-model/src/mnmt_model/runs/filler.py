@@ -1,6 +1,6 @@
 """Pairs that weigh nothing, so that batches have few different numbers of tokens.
 
-Otherwise small models wait for oneDNN to compile products most of the time; see `round_rows`.
+Otherwise small models wait in each step for oneDNN to compile products; see `round_rows`.
 """
 
 from __future__ import annotations
