@@ -1,3 +1,6 @@
+import errno
+from pathlib import Path
+
 import pytest
 
 from mnmt_data.errors import DataError
@@ -36,4 +39,20 @@ def test_a_broken_line_and_a_broken_file_are_named(path, error):
 def test_a_missing_file_has_no_lines_and_is_no_json(path):
     assert list(read_json_lines(path)) == []
     with pytest.raises(DataError, match=r"lines\.jsonl: no such file"):
+        read_json(path)
+
+
+def test_a_file_that_another_machine_replaces_is_read_again(path, monkeypatch):
+    texts = [OSError(errno.ESTALE, "Stale file handle"), "[1]"]
+
+    def read_text(path, encoding):
+        text = texts.pop(0)
+        if isinstance(text, OSError):
+            raise text
+        return text
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    assert read_json(path) == [1]
+    texts += [OSError(errno.EIO, "Input/output error")]
+    with pytest.raises(OSError, match="Input/output"):
         read_json(path)

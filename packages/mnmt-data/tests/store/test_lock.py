@@ -26,3 +26,8 @@ def test_a_lock_is_seen_without_being_taken(tmp_path):
     with file_lock(path, name="results"):
         assert is_locked(path)
     assert not is_locked(path)
+
+
+def test_a_lock_leaves_nothing_but_its_file(tmp_path):
+    with file_lock(tmp_path / ".lock", name="results"):
+        assert [path.name for path in tmp_path.iterdir()] == [".lock"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,19 @@ from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import atomic_file
+
+STALE_TRIES = 3
+
+
+def _read_text(path: Path) -> str:
+    """Return the content of a file that another machine may replace; NFS then loses the one just opened."""
+    for _ in range(STALE_TRIES):
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as reason:
+            if reason.errno != errno.ESTALE:
+                raise
+    return path.read_text(encoding="utf-8")
 
 
 def read_json(path: Path, *, error: type[Exception] = DataError) -> Any:
@@ -23,7 +37,7 @@ def read_json(path: Path, *, error: type[Exception] = DataError) -> Any:
         DataError: If the file is missing or is not JSON.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(_read_text(path))
     except FileNotFoundError:
         raise error(f"{path}: no such file") from None
     except ValueError as reason:

@@ -32,9 +32,21 @@ def file_lock(
     except Timeout:
         raise error(f"{name}: another process is writing it; wait for it or stop it.") from None
     try:
+        _see_changes(path)
         yield
     finally:
         lock.release()
+
+
+def _see_changes(path: Path) -> None:
+    """Let this machine see the files that others put beside a lock before they gave it back.
+
+    NFS remembers for up to a minute that a file was absent, unless it knows that the folder has changed; one
+    that it changes itself has.
+    """
+    changed = path.with_name(f"{path.name}.changed")
+    changed.touch()
+    changed.unlink(missing_ok=True)
 
 
 def is_locked(path: Path) -> bool:
