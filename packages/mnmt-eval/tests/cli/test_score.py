@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 
+from mnmt_eval.cli import score
+from mnmt_eval.cli.score import _default_jobs
 from mnmt_eval.metrics import metric
+from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.runs import read_evals
 
 Lines = list[str]
@@ -49,6 +52,20 @@ def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
             == f"{score.signature}|beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20|maxsrc:128|sentences:all"
         )
         assert (each.step, each.tokens, each.flops) == (40, before[-1].tokens, before[-1].flops)
+
+
+def test_by_default_as_many_runs_are_scored_at_a_time_as_memory_holds(
+    results: Path, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / name for name in ("one", "two", "three", "unfinished")]
+    for folder in folders:
+        shutil.copytree(tiny_run, folder)
+    set_status(folders[-1], "running")
+    size = find_checkpoints(tiny_run / "checkpoints")[-1].joinpath("model.safetensors").stat().st_size
+    monkeypatch.setattr(score, "num_cores", lambda: 8)
+    for memory, jobs in ((10 * size, 3), (2 * size, 2), (size // 2, 1)):
+        monkeypatch.setattr(score, "MEMORY", memory)
+        assert _default_jobs(folders, ("cpu",)) == jobs
 
 
 def test_what_is_measured_is_not_measured_again(command_line: CommandLine, scored_run: Path) -> None:
@@ -125,6 +142,32 @@ def test_runs_that_have_not_finished_are_skipped(
     assert (tiny_run.with_name("failed") / "evals.jsonl").read_bytes() == before
 
 
+def test_runs_scored_side_by_side_have_the_same_metrics(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    for name in ("again", "failed"):
+        shutil.copytree(tiny_run, tiny_run.with_name(name))
+    set_status(tiny_run.with_name("failed"), "failed")
+    alone = command_line.scored(tiny_run)
+    done = command_line.run("score", results / "runs", "--jobs", "2", "--json")
+    rows = json.loads(done.stdout)["evals"]
+    assert rows == [{**row, "run": "again"} for row in alone] + alone
+    assert done.stderr.splitlines()[2].startswith("[2/3] failed skipped: is failed")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_cannot_be_scored_ends_the_command_but_loses_nothing(
+    command_line: CommandLine, results: Path, tiny_run: Path, jobs: int
+) -> None:
+    broken = Path(shutil.copytree(tiny_run, tiny_run.with_name("without-checkpoint")))
+    shutil.rmtree(broken / "checkpoints")
+    done = command_line.run("score", results / "runs", "--jobs", str(jobs))
+    assert done.status == 2
+    assert "holds no checkpoint" in done.stderr.splitlines()[-1]
+    assert done.stderr.startswith("[1/2] tiny-run test xx-aa: bleu")
+    assert [each.metric for each in read_evals(tiny_run)][-4:] == ["bleu", "chrf"] * 2
+
+
 def state_size(data: Path, name: str) -> None:
     """Lets prepared.json say how large a file is now, so that its size is not what is found wrong."""
     path = data / "prepared.json"
@@ -176,6 +219,7 @@ def unchanged(results: Path) -> None:
             ["score", "{runs}", "--max-sentences", "0"],
             "`max_sentences` must be at least 1, but is 0.",
         ),
+        (unchanged, ["score", "{runs}", "--jobs", "0"], "`jobs` must be at least 1, but is 0."),
         (unchanged, ["score", "{runs}", "--batch-tokens", "0"], "`batch_tokens` must be at least 1"),
         (unchanged, ["score", "{runs}", "--length-penalty.alpha", "-1"], "`alpha` must be from 0 to 10"),
         (unchanged, ["score", "{runs}", "--max-source", "7"], "`max_source` must be at least 8, but is 7."),

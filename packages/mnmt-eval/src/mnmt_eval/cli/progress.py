@@ -43,9 +43,14 @@ class ScoreProgress:
         self._bar.set_description(self._place)
         self._bar.reset(sentences)
 
-    def advance(self, sentences: int) -> None:
-        """Count sentences that were translated."""
-        self._bar.update(sentences)
+    def count_runs(self) -> None:
+        """Start the bar over the runs, which are scored several at a time."""
+        self._bar.unit = "run"
+        self._bar.reset(self._runs)
+
+    def advance(self, number: int) -> None:
+        """Count sentences that were translated, or runs."""
+        self._bar.update(number)
 
     def report(self, scores: TextScores) -> None:
         """Print the metrics of a test set."""
