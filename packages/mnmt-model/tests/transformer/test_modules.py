@@ -1,16 +1,18 @@
 """Dropout's masks, and where a model draws them."""
 
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer import modules as module
 from mnmt_model.transformer.attention import Attention
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
 from mnmt_model.transformer.modules import Dropout
+from mnmt_model.transformer.native import has_library
+from mnmt_model.transformer.products import TORCH, Products, Shape
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -25,9 +27,24 @@ SRC = Sentences.from_padded(torch.tensor([[5, 6, 7, 1], [8, 1, 0, 0]]))
 TGT = Sentences.from_padded(torch.tensor([[9, 1, 0], [4, 10, 1]]))
 
 
-def drop(rate: float, x: Tensor, seed: int = 0) -> Tensor:
+NATIVE = Products(
+    ways={
+        Shape(kind, dtype, 1, 1, 1, 1): "native"
+        for kind in ("dropout", "gated_gelu", "rms_norm", "cross_entropy", "attention")
+        for dtype in ("float32", "float64")
+    }
+)
+WAYS = [
+    pytest.param(TORCH, id="torch"),
+    pytest.param(NATIVE, id="native", marks=pytest.mark.skipif(not has_library(), reason="no C++ compiler")),
+]
+
+
+def drop(rate: float, x: Tensor, seed: int = 0, products: Products = TORCH) -> Tensor:
     torch.manual_seed(seed)
-    return Dropout(rate)(x)
+    dropout = Dropout(rate)
+    dropout.products = products
+    return dropout(x)
 
 
 def make_model(config: ModelConfig, dropout: float) -> TranslationModel:
@@ -36,9 +53,10 @@ def make_model(config: ModelConfig, dropout: float) -> TranslationModel:
     return model
 
 
+@pytest.mark.parametrize("products", WAYS)
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.3, 0.5, 0.9, 0.999])
-def test_elements_are_dropped_at_the_rate_and_the_mean_stays(rate: float) -> None:
-    dropped = drop(rate, torch.ones(SIZE))
+def test_elements_are_dropped_at_the_rate_and_the_mean_stays(rate: float, products: Products) -> None:
+    dropped = drop(rate, torch.ones(SIZE), products=products)
     five_sigma = 5 * (rate * (1 - rate) / SIZE) ** 0.5
     rounding = 1 / 65_536
     assert abs((dropped == 0).double().mean() - rate) < five_sigma + rounding
@@ -56,26 +74,30 @@ def test_extreme_rates_are_the_nearest_that_drop_some_and_keep_some(rate: float)
     assert 0 < few < SIZE / 65_536 * 3
 
 
-@pytest.mark.parametrize("lag", range(1, 9))
-def test_neighbours_are_dropped_independently(lag: int) -> None:
-    remaining = (drop(0.5, torch.ones(SIZE)) != 0).double() - 0.5
+@pytest.mark.parametrize("products", WAYS)
+@pytest.mark.parametrize("lag", [*range(1, 9), 64, 65_536])
+def test_neighbours_are_dropped_independently(lag: int, products: Products) -> None:
+    remaining = (drop(0.5, torch.ones(SIZE), products=products) != 0).double() - 0.5
     correlation = (remaining[lag:] * remaining[:-lag]).mean() / 0.25
     assert abs(correlation) < 5 / SIZE**0.5
 
 
-def test_masks_are_torchs_generators() -> None:
+@pytest.mark.parametrize("products", WAYS)
+def test_masks_are_torchs_generators(products: Products) -> None:
     x = torch.randn(100, 7)
-    assert torch.equal(drop(0.3, x, seed=1), drop(0.3, x, seed=1))
-    assert not torch.equal(drop(0.3, x, seed=1), drop(0.3, x, seed=2))
+    once, again, other = (drop(0.3, x, seed=seed, products=products) for seed in (1, 1, 2))
+    assert torch.equal(once, again)
+    assert not torch.equal(once, other)
     torch.manual_seed(1)
     first, second = Dropout(0.3)(x), Dropout(0.3)(x)
     assert not torch.equal(first, second)
 
 
+@pytest.mark.parametrize("products", WAYS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_gradients_pass_what_is_kept(dtype: torch.dtype) -> None:
+def test_gradients_pass_what_is_kept(dtype: torch.dtype, products: Products) -> None:
     x = torch.ones(3, 50, dtype=dtype, requires_grad=True)
-    dropped = drop(0.5, x)
+    dropped = drop(0.5, x, products=products)
     dropped.sum().backward()
     assert dropped.dtype == dtype
     assert torch.equal(x.grad, dropped)
@@ -127,7 +149,8 @@ def test_where_a_model_drops(
 ) -> None:
     """Besides layers, the embeddings of each pass of a stack, and what the last norms give out."""
     model = make_model(config_of(architecture, config), 0.1)
-    draw, sizes = module._mask, []
+    module, sizes = import_module("mnmt_model.transformer.operations.dropout"), []
+    draw = module._mask
     monkeypatch.setattr(module, "_mask", lambda size, threshold: sizes.append(size) or draw(size, threshold))
     model(SRC, TGT)
     last_norms = {"pre": 2 if architecture == "encdec" else 1, "post": 0}[config.norm_order]
@@ -136,8 +159,12 @@ def test_where_a_model_drops(
 
 @pytest.mark.parametrize("config", [PRE, POST], ids=["pre", "post"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_layers_computed_again_draw_the_same_masks(architecture: Architecture, config: ModelConfig) -> None:
+@pytest.mark.parametrize("products", WAYS)
+def test_layers_computed_again_draw_the_same_masks(
+    architecture: Architecture, config: ModelConfig, products: Products
+) -> None:
     model = make_model(config_of(architecture, config), 0.3)
+    model.use_products(products)
     calls = []
     for attention in model.modules():
         if isinstance(attention, Attention):

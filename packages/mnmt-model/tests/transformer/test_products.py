@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from mnmt_model.transformer.native import has_library
 from mnmt_model.transformer.products import TORCH, Kind, Products, Shape, can_take, round_rows
-from mnmt_model.transformer.products.ways import PRODUCTS, WAYS
+from mnmt_model.transformer.products.ways import PRODUCTS, WAYS, native_product
 
 SIZES = (3, 50, 96, 128)
 DTYPES = ["float32", "bfloat16"]
@@ -211,3 +212,33 @@ def test_a_way_that_the_shape_cannot_take_is_not_taken() -> None:
     x, weights = random(3, 5, 6), random(3, 6, 6)
     torch.testing.assert_close(products.experts(x, weights), torch.bmm(x, weights))
     assert TORCH.way(Shape("experts", "float32", 3, 5, 6, 6)) == "bmm"
+
+
+@pytest.mark.skipif(not has_library(), reason="no C++ compiler")
+@given(
+    sizes=st.tuples(*[st.sampled_from([1, 2, 5, 6, 7, 13, 16, 33, 64, 130])] * 3),
+    transposed=st.tuples(st.booleans(), st.booleans()),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+)
+def test_native_products_are_products(
+    sizes: tuple[int, int, int], transposed: tuple[bool, bool], dtype: torch.dtype
+) -> None:
+    rows, inner, columns = sizes
+    generator = torch.Generator().manual_seed(0)
+    a, b = (
+        torch.randn((inner, number) if turned else (number, inner), generator=generator, dtype=dtype)
+        for number, turned in zip((rows, columns), transposed, strict=True)
+    )
+    a, b = (x.T if turned else x for x, turned in zip((a, b), transposed, strict=True))
+    before, results = torch.get_num_threads(), []
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        results.append(native_product(a, b))
+    torch.set_num_threads(before)
+    torch.testing.assert_close(results[0], a @ b.T, rtol=1e-5, atol=1e-5)
+    assert torch.equal(*results)
+
+
+def test_large_products_are_left_to_libraries() -> None:
+    assert can_take("native", Shape("grad_weight", "float32", 1, 2048, 256, 512)) == has_library()
+    assert not can_take("native", Shape("grad_weight", "float32", 1, 2048, 512, 512))

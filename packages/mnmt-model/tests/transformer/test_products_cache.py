@@ -2,13 +2,24 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from functools import partial
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from mnmt_model.transformer.products import SINGLE, Shape, cache, cached_products, measured_products
+from mnmt_model.transformer.machine import machine
+from mnmt_model.transformer.products import (
+    SINGLE,
+    Shape,
+    cache,
+    cached_products,
+    measured_products,
+    measurement,
+)
 from mnmt_model.transformer.products.measurement import fastest, measure
 from mnmt_model.transformer.products.ways import WAYS, can_take
 
@@ -21,7 +32,7 @@ def measurements(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Collec
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     shapes_of: list[Collection[Shape]] = []
 
-    def pretend(shapes: Collection[Shape], *, known: Mapping[Shape, str]) -> dict[Shape, dict[str, float]]:
+    def pretend(shapes: Collection[Shape], **_: object) -> dict[Shape, dict[str, float]]:
         shapes_of.append(list(shapes))
         return {
             shape: {way: 1 / (1 + number) for number, way in enumerate(WAYS[shape.kind])} for shape in shapes
@@ -32,7 +43,7 @@ def measurements(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Collec
 
 
 def cache_file() -> Path:
-    return cache.cache_file()
+    return cache.times_file()
 
 
 def test_each_shape_is_measured_once(measurements: list[Collection[Shape]]) -> None:
@@ -47,10 +58,25 @@ def test_each_shape_is_measured_once(measurements: list[Collection[Shape]]) -> N
 def test_the_cache_decides(measurements: list[Collection[Shape]]) -> None:
     measured_products([FORWARD])
     stored = json.loads(cache_file().read_text())
-    stored[cache.machine()][str(FORWARD)] = {"torch": 1.0, "onednn": 0.5}
+    stored[machine()][str(FORWARD)] |= {"native": 1.0, "onednn": 0.1}
     cache_file().write_text(json.dumps(stored))
     assert measured_products([FORWARD]).ways == {FORWARD: "onednn"}
     assert len(measurements) == 1
+
+
+def test_ways_that_an_older_version_lacked_are_measured(measurements: list[Collection[Shape]]) -> None:
+    measured_products([FORWARD])
+    stored = json.loads(cache_file().read_text())
+    stored[machine()][str(FORWARD)] = {"torch": 1.0}
+    cache_file().write_text(json.dumps(stored))
+    measured_products([FORWARD])
+    assert measurements == [[FORWARD], [FORWARD]]
+
+
+def test_shapes_of_one_way_are_not_measured(measurements: list[Collection[Shape]]) -> None:
+    shape = Shape("rms_norm", "bfloat16", 1, 64, 16, 16)
+    assert measured_products([shape]).ways == {shape: "torch"}
+    assert not measurements
 
 
 def test_machines_and_numbers_of_threads_are_told_apart(
@@ -80,7 +106,7 @@ def test_machines_and_numbers_of_threads_are_told_apart(
 )
 def test_a_broken_cache_costs_one_measurement(measurements: list[Collection[Shape]], content: str) -> None:
     cache_file().parent.mkdir()
-    cache_file().write_text(content.replace("MACHINE", cache.machine()).replace("SHAPE", str(FORWARD)))
+    cache_file().write_text(content.replace("MACHINE", machine()).replace("SHAPE", str(FORWARD)))
     for _ in range(2):
         assert measured_products([FORWARD]).ways == {FORWARD: WAYS["forward"][-1]}
     assert measurements == [[FORWARD]]
@@ -120,6 +146,23 @@ def test_a_way_must_be_clearly_faster_than_torchs() -> None:
     shapes = {"torch": 1.0, "onednn": 0.99}, {"torch": 1.0, "onednn": 0.9}, {"torch": 4e-5, "onednn": 1e-5}
     times = {FORWARD._replace(rows=rows): seconds for rows, seconds in enumerate(shapes)}
     assert list(fastest(times).values()) == ["torch", "onednn", "torch"]
+
+
+def test_a_slow_machine_times_all_products_the_largest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the next run, which would time the rest, would take other ways than the first."""
+    seconds = count()
+    monkeypatch.setattr(measurement, "time", SimpleNamespace(perf_counter=partial(next, seconds)))
+    monkeypatch.setattr(measurement, "_race", lambda *_: {"torch": 1.0})
+    shapes = [FORWARD._replace(rows=rows) for rows in range(1, 11)]
+    assert [shape.rows for shape in measure(shapes, seconds=2)] == list(range(10, 0, -1))
+
+
+def test_compiling_is_no_part_of_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(measurement, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(measurement, "_race", lambda *_: {"torch": 1.0})
+    monkeypatch.setattr(measurement, "has_library", lambda: clock.__setitem__(0, 60.0))
+    assert len(measure([FORWARD, EXPERTS], seconds=2)) == 2
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -9,12 +9,20 @@ import torch
 from torch import nn
 
 from mnmt_model.errors import RunError
+from mnmt_model.optim.native_adafactor import optimizer_shapes
+from mnmt_model.optim.optimizer import OPTIMIZER_WORKS
 from mnmt_model.runs.run_record import RunRecord
 from mnmt_model.train_config import TrainConfig
+from mnmt_model.transformer.attention import Attention
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.experts.layer import Experts
+from mnmt_model.transformer.layer import GatedFeedForward
 from mnmt_model.transformer.loss import chunk_rows
+from mnmt_model.transformer.machine import machine
 from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.modules import Dropout, RMSNorm
+from mnmt_model.transformer.native import why_missing
+from mnmt_model.transformer.operations import WORKS
 from mnmt_model.transformer.products import (
     SINGLE,
     TORCH,
@@ -23,10 +31,13 @@ from mnmt_model.transformer.products import (
     Shape,
     cached_products,
     can_take,
-    machine,
     measured_products,
+    nearest_power,
 )
 from mnmt_model.transformer.translation_model import TranslationModel
+
+SENTENCE_LENGTHS = (8, 32, 128)
+"""Mean lengths of a batch's sentences for which attention is measured."""
 
 DECODING_ROWS = 64
 """Hypotheses that translation continues at a time, about."""
@@ -44,7 +55,7 @@ def training_products(
         processes: The processes that train it together.
     """
     with torch.device("meta"):
-        model = build_model(config, vocab_size)
+        model = build_model(config, vocab_size, dropout=train.dropout)
     tokens = max(1, train.batch_tokens // (train.accumulation * processes))
     shapes = product_shapes(
         model,
@@ -53,7 +64,8 @@ def training_products(
         capacity_factor=config.capacity_factor,
         group=train.expert_parallel,
     )
-    return measured_products(list(dict.fromkeys(shapes)))
+    optimizer = optimizer_shapes(list(model.parameters()), train.optimizer)
+    return measured_products(list(dict.fromkeys([*shapes, *optimizer])), {**WORKS, **OPTIMIZER_WORKS})
 
 
 def product_shapes(
@@ -71,13 +83,14 @@ def product_shapes(
         group: The processes that hold the experts together.
     """
     config = model.config
-    num_rows = _power_of_two(tokens if config.is_language_model else tokens / 2)
+    num_rows = 1 << nearest_power(tokens if config.is_language_model else tokens / 2)
     kinds: tuple[Kind, ...] = (*SINGLE, "linear")
     for module in model.modules():
         if isinstance(module, nn.Linear) and hasattr(module, "products"):
             columns, inner = module.weight.shape
             yield from (Shape(kind, dtype, 1, num_rows, inner, columns) for kind in kinds)
             yield Shape("forward", "float32", 1, DECODING_ROWS, inner, columns)
+        yield from _operations(module, config, dtype, num_rows)
         for names in getattr(module, "joint_maps", ()):
             weights = [getattr(module, name).weight for name in names]
             columns, inner = sum(map(len, weights)), weights[0].size(1)
@@ -87,18 +100,27 @@ def product_shapes(
             number = config.num_experts // group
             slots = config.expert_capacity(num_rows * group, capacity_factor)
             for _, inner, columns in (module.wi.shape, module.wo.shape):
-                yield Shape("experts", dtype, number, _power_of_two(slots), inner, columns)
+                yield Shape("experts", dtype, number, 1 << nearest_power(slots), inner, columns)
                 yield Shape("ragged", "float32", number, DECODING_ROWS, inner, columns)
                 yield Shape("ragged", dtype, number, 2 * num_rows, inner, columns)
     columns, inner = model.softmax_weight.shape
-    num_rows = min(num_rows, _power_of_two(chunk_rows(columns, on_gpu=False)))
+    num_rows = min(num_rows, 1 << nearest_power(chunk_rows(columns, on_gpu=False)))
     yield from (Shape(kind, dtype, 1, num_rows, inner, columns) for kind in SINGLE)
+    yield Shape("cross_entropy", dtype, 1, num_rows, 1, columns)
     yield Shape("forward", "float32", 1, DECODING_ROWS, inner, columns)
 
 
-def _power_of_two(number: float) -> int:
-    """Return the nearest power of two."""
-    return 1 << (max(1, round(number)) ** 2).bit_length() // 2
+def _operations(module: nn.Module, config: ModelConfig, dtype: str, num_rows: int) -> Iterator[Shape]:
+    """Yield the shapes of what a module computes besides products."""
+    if isinstance(module, RMSNorm):
+        yield Shape("rms_norm", dtype, 1, num_rows, config.d_model, config.d_model)
+    if isinstance(module, GatedFeedForward):
+        yield Shape("gated_gelu", dtype, 1, num_rows, 1, config.d_ff)
+    if isinstance(module, Dropout) and module.rate:
+        yield Shape("dropout", dtype, 1, num_rows, 1, config.d_model)
+    if isinstance(module, Attention):
+        sizes = (config.num_heads, num_rows, config.resolved_head_dim)
+        yield from (Shape("attention", dtype, *sizes, length) for length in SENTENCE_LENGTHS)
 
 
 def to_record(products: Products) -> dict[str, Any]:
@@ -113,26 +135,26 @@ def recorded_products(kernels: Mapping[str, Any] | None) -> Products:
     return Products(ways={Shape.parse(text): way for text, way in kernels["ways"].items()})
 
 
-def products_to_train(record: RunRecord, train: TrainConfig, *, processes: int) -> Products:
-    """Return the ways that a run's products take: those that it began with, or else the fastest here.
-
-    Args:
-        record: The run's record.
-        train: How it is trained.
-        processes: The processes that train it together.
+def check_ways(record: RunRecord) -> None:
+    """Check that this machine has the ways that a run's products take, or would take others in silence.
 
     Raises:
-        RunError: If the run began with ways that this machine lacks.
+        RunError: If it lacks one.
     """
-    if record.kernels is None:
-        return training_products(record.model, record.vocab_size, train, processes=processes)
-    products = recorded_products(record.kernels)
-    if lacking := next((way for shape, way in products.ways.items() if not can_take(way, shape)), None):
+    ways = recorded_products(record.kernels).ways
+    if lacking := next((way for shape, way in ways.items() if not can_take(way, shape)), None):
+        assert record.kernels is not None
         raise RunError(
-            f"{record.run}: its products were computed by {lacking}, which this machine lacks; "
-            f"resume it on one like {record.kernels['machine']}, or remove its folder to train anew"
+            f"{record.run}: its products are computed {_lacked(lacking)}; "
+            f"train it on one like {record.kernels['machine']}, or remove its folder to train anew"
         )
-    return products
+
+
+def _lacked(way: str) -> str:
+    """Return a way that this machine lacks, and why it does."""
+    if way == "native" and (reason := why_missing()):
+        return f"in C++, which this machine cannot: {reason}"
+    return f"by {way}, which this machine lacks"
 
 
 def products_to_translate(record: RunRecord) -> Products:

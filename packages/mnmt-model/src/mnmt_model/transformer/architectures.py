@@ -45,17 +45,16 @@ class EncoderDecoder(TranslationModel):
     def encode(self, src: Sentences, routes: Routes | None = None) -> Tensor:
         """Return the source states `(num_tokens, d_model)`."""
         x = self.embed_sources(src)
-        pattern = SelfPattern(sentences=src, bias=self.encoder.self_bias(src, causal=False, like=x))
+        pattern = _self_pattern(self.encoder, src, x, causal=False)
         return self.encoder.finish(self.encoder(x, pattern, routes=routes and routes.sources()))
 
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
         """Return the decoder's states."""
         states = self.encode(src, routes)
         x = self.embed_targets(tgt.previous_tokens(), tgt.positions)
-        pattern = SelfPattern(sentences=tgt, bias=self.decoder.self_bias(tgt, causal=True, like=x))
-        cross = CrossPattern(
-            sentences=tgt, src=src, states=states, bias=padding_bias(src.padding_mask, x.dtype)
-        )
+        pattern = _self_pattern(self.decoder, tgt, x, causal=True)
+        bias = self.decoder.cross_spans(tgt, src, x) or padding_bias(src.padding_mask, x.dtype)
+        cross = CrossPattern(sentences=tgt, src=src, states=states, bias=bias)
         output = self.decoder.finish(self.decoder(x, pattern, cross, routes=routes and routes.targets()))
         return Predictions(states=output, tokens=tgt.tokens, pairs=tgt.rows)
 
@@ -92,14 +91,15 @@ class LanguageModel(TranslationModel):
         """Return the targets' states, and the sources' if the loss counts them."""
         sources, targets = self.embed_sources(src), self.embed_targets(tgt.previous_tokens(), tgt.positions)
         if self.config.top_only:
-            top = self.stack(sources, self._source_pattern(src, sources), routes=routes and routes.sources())
+            within = _self_pattern(self.stack, src, sources, causal=self.config.source_is_causal)
+            top = self.stack(sources, within, routes=routes and routes.sources())
             pattern = PrefixPattern(src=src, tgt=tgt, bias=self._target_bias(src, tgt, targets))
             states = self.stack(targets, pattern, source=top, routes=routes and routes.targets())
             return Predictions(states=self.stack.finish(states), tokens=tgt.tokens, pairs=tgt.rows)
         joint = JointPattern(
             src=src,
             tgt=tgt,
-            src_bias=self._source_pattern(src, sources).bias,
+            src_bias=self._source_bias(src, sources),
             tgt_bias=self._target_bias(src, tgt, targets),
         )
         states = self.stack(torch.cat([sources, targets]), joint, routes=routes and routes.both())
@@ -120,27 +120,32 @@ class LanguageModel(TranslationModel):
     def source_keys_values(self, src: Sentences) -> list[KeysValues]:
         """Return the sources' keys and values for each layer's attention."""
         x = self.embed_sources(src)
-        pattern = self._source_pattern(src, x)
+        bias = self._source_bias(src, x)
         layers = [layer for layer in self.stack.layers if isinstance(layer, Layer)]
         if self.config.top_only:
-            top = self.stack(x, pattern)
+            top = self.stack(x, SelfPattern(sentences=src, bias=bias))
             return [_layer_keys_values(layer, src, top) for layer in layers]
-        prefill = PrefillPattern(pattern)
+        prefill = PrefillPattern(src, bias)
         for layer in layers[:-1]:
             x = layer(x, prefill)
         # Nothing sees the source states that the last layer puts out.
         stored = [each.contiguous() for each in prefill.stored]
         return [*stored, _layer_keys_values(layers[-1], src, x)]
 
-    def _source_pattern(self, src: Sentences, like: Tensor) -> SelfPattern:
-        bias = self.stack.self_bias(src, causal=self.config.source_is_causal, like=like)
-        return SelfPattern(sentences=src, bias=bias)
+    def _source_bias(self, src: Sentences, like: Tensor) -> Tensor:
+        return self.stack.self_bias(src, causal=self.config.source_is_causal, like=like)
 
     def _target_bias(self, src: Sentences, tgt: Sentences, like: Tensor) -> Tensor:
         """Return the bias `(batch, num_heads or 1, tgt_width, src_width + tgt_width)` of targets."""
         target = self.stack.self_bias(tgt, causal=True, like=like).expand(tgt.batch, -1, -1, -1)
         source = padding_bias(src.padding_mask, like.dtype).expand(-1, target.size(1), tgt.width, -1)
         return torch.cat([source, target], dim=3)
+
+
+def _self_pattern(stack: Stack, sentences: Sentences, like: Tensor, *, causal: bool) -> SelfPattern:
+    """Return the pattern of self-attention in a stack, in C++ or torch's as its products say."""
+    bias = stack.self_spans(sentences, causal=causal, like=like)
+    return SelfPattern(sentences=sentences, bias=bias or stack.self_bias(sentences, causal=causal, like=like))
 
 
 def _layer_keys_values(layer: Layer, src: Sentences, x: Tensor) -> KeysValues:

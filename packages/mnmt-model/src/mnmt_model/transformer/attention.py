@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.model_config import NUM_BUCKETS, ModelConfig
 from mnmt_model.transformer.modules import Dropout, Linear
-from mnmt_model.transformer.operations import attention, rows
+from mnmt_model.transformer.operations import Spans, attention, ragged_attention, rows
 
 HIDDEN = -1e9
 """The score of a hidden key. It is finite, so that a query that sees no key yields no NaN."""
@@ -104,6 +104,13 @@ class Attention(nn.Module):
             attended = attention(queries, keys, values, bias, scale=self.scale, mask=mask)
         return attended.transpose(1, 2).flatten(2)
 
+    def attend_spans(self, queries: Tensor, keys_values: Tensor | None, spans: Spans) -> Tensor:
+        """Return attended values `(num_queries, d_attention)`, computed in C++; see `ragged_attention`."""
+        rate = self.dropout.rate if self.training else 0.0
+        return ragged_attention(
+            queries, keys_values, spans, num_heads=self.num_heads, scale=self.scale, rate=rate
+        )
+
 
 class RelativePositionBias(nn.Module):
     """A learned scalar for each bucket of distances and head (T5), shared by all layers of a stack."""
@@ -122,6 +129,10 @@ class RelativePositionBias(nn.Module):
             # Under `vmap`, an embedding would fix the number of buckets.
             return self.weight[buckets].permute(2, 0, 1)
         return rows(self.weight, buckets.flatten()).T.view(-1, query_len, key_len)
+
+    def by_distance(self, width: int) -> Tensor:
+        """Return the bias `(2 width - 1, num_heads)` of each distance of a key from its query."""
+        return rows(self.weight, _distance_buckets(width, self.bidirectional))
 
 
 def bucket(distance: Tensor, *, bidirectional: bool) -> Tensor:
@@ -161,6 +172,12 @@ def _buckets(query_len: int, key_len: int, bidirectional: bool, device: torch.de
     with torch.inference_mode(False):
         cpu = torch.device("cpu")
         return _make_buckets(query_len, key_len, bidirectional, cpu).to(device)
+
+
+@lru_cache(maxsize=512)
+def _distance_buckets(width: int, bidirectional: bool) -> Tensor:
+    with torch.inference_mode(False):
+        return bucket(torch.arange(1 - width, width), bidirectional=bidirectional)
 
 
 def sinusoids(positions: Tensor, d_model: int) -> Tensor:

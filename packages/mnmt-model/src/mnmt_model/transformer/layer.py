@@ -32,8 +32,8 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(num_tokens, d_model)` to the same shape."""
-        hidden = gated_gelu(map_jointly(x, [self.wi_0, self.wi_1]))
-        output: Tensor = self.wo(self.dropout(hidden))
+        both = map_jointly(x, [self.wi_0, self.wi_1])
+        output: Tensor = self.wo(gated_gelu(both, self.dropout.training_rate, self.dropout.products))
         return output
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mnmt_model.transformer.experts.routes import Balance
+from mnmt_model.transformer.operations import cross_entropy_
 from mnmt_model.transformer.products import TORCH, Products
 from mnmt_model.transformer.sentences import PAD
 
@@ -104,23 +105,25 @@ class _SoftmaxLoss(torch.autograd.Function):
         differentiated = any(ctx.needs_input_grad[:2])
         matrix = weight.to(states.dtype)
         grad_states = torch.empty_like(states) if differentiated else None
-        grad_weight = torch.zeros_like(weight, dtype=torch.float32) if differentiated else None
+        grad_weight = None if len(states) else torch.zeros_like(weight, dtype=torch.float32)
         nats = torch.empty(len(targets), device=states.device, dtype=torch.float32)
         objective = torch.zeros((), device=states.device)
         for rows in _chunks(states, len(weight)):
-            logits = products.forward(states[rows], matrix)
-            target_logits = logits.gather(1, targets[rows, None]).squeeze(1).float()
-            mean_logits = logits.mean(1, dtype=torch.float32) if smoothing else 0.0
-            probabilities, normaliser = _softmax_(logits)
-            nats[rows] = normaliser - target_logits
-            loss = normaliser - (1 - smoothing) * target_logits + z_loss * normaliser.square()
-            objective += (loss - smoothing * mean_logits) @ token_weights[rows]
-            if grad_states is not None and grad_weight is not None:
-                gradient = _logit_gradient(
-                    probabilities, normaliser, targets[rows], token_weights[rows], smoothing, z_loss
-                ).to(states.dtype)
+            losses = cross_entropy_(
+                products.forward(states[rows], matrix),
+                targets[rows],
+                token_weights[rows],
+                smoothing=smoothing,
+                z_loss=z_loss,
+                products=products,
+            )
+            nats[rows] = losses.nats
+            objective += losses.objective
+            if grad_states is not None:
+                gradient = losses.gradient.to(states.dtype)
                 grad_states[rows] = products.grad_input(gradient, matrix)
-                grad_weight += products.grad_weight(gradient, states[rows])
+                part = products.grad_weight(gradient, states[rows]).float()
+                grad_weight = part if grad_weight is None else grad_weight.add_(part)
         ctx.save_for_backward(grad_states, grad_weight)
         ctx.mark_non_differentiable(nats)
         return objective, nats
@@ -140,29 +143,3 @@ def chunk_rows(vocab_size: int, *, on_gpu: bool) -> int:
 def _chunks(states: Tensor, vocab_size: int) -> list[slice]:
     size = chunk_rows(vocab_size, on_gpu=states.is_cuda)
     return [slice(start, start + size) for start in range(0, len(states), size)]
-
-
-def _softmax_(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Return probabilities and the log-normaliser, both float32; overwrites float32 logits."""
-    highest = logits.amax(1).float()
-    if logits.dtype == torch.float32:
-        probabilities = torch.softmax(logits, 1, out=logits)
-    else:
-        probabilities = logits.softmax(1, dtype=torch.float32)
-    # The highest is at least 1 / vocab_size, so that its logarithm is exact where others underflow.
-    return probabilities, highest - probabilities.amax(1).log()
-
-
-def _logit_gradient(
-    probabilities: Tensor,
-    normaliser: Tensor,
-    targets: Tensor,
-    weights: Tensor,
-    smoothing: float,
-    z_loss: float,
-) -> Tensor:
-    """Return the gradient of the weighted objective by the logits, written over the probabilities."""
-    gradient = probabilities.mul_((weights * (1 + 2 * z_loss * normaliser))[:, None])
-    if smoothing:
-        gradient.sub_((weights * smoothing / gradient.size(1))[:, None])
-    return gradient.scatter_add_(1, targets[:, None], ((smoothing - 1) * weights)[:, None])

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.operations import joint_linear, rms_norm
+from mnmt_model.transformer.operations import dropout, dropout_mask, joint_linear, rms_norm
 from mnmt_model.transformer.products import TORCH
 
 EPSILON = 1e-6
 """The ε of every norm."""
-
-LEVELS = 2**16
-"""A dropout mask compares 16 random bits an element with the rate, which is thus rounded to 1 / 65,536."""
 
 
 class Linear(nn.Linear):
@@ -48,10 +42,11 @@ class RMSNorm(nn.Module):
     def __init__(self, d_model: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(d_model))
+        self.products = TORCH
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(…, d_model)` to the same shape."""
-        return rms_norm(x, self.weight.to(x.dtype), EPSILON)
+        return rms_norm(x, self.weight.to(x.dtype), EPSILON, self.products)
 
 
 class LayerNorm(nn.Module):
@@ -74,44 +69,22 @@ def make_norm(config: ModelConfig) -> nn.Module:
 
 
 class Dropout(nn.Module):
-    """Zeroes elements at a rate and scales the others, in training.
-
-    Torch draws a CPU mask from one Mersenne Twister, a number for each element, which takes longer than the
-    matrix product before it. Here torch seeds another generator, which fills the mask, four elements a
-    number. So a mask is a function of torch's generator. Activation checkpointing, which winds that generator
-    back, draws the same mask again.
-    """
+    """Zeroes elements at a rate and scales the others, in training."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
+        self.products = TORCH
+
+    @property
+    def training_rate(self) -> float:
+        """The rate in training, 0 otherwise."""
+        return self.rate if self.training else 0.0
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """Return what dropout leaves of `x`, and `residual` added to it: the same shape."""
-        if x.is_cuda or torch.compiler.is_compiling():
-            x = F.dropout(x, self.rate, self.training)
-            return x if residual is None else residual + x
-        mask = self.mask(x.shape, x)
-        if residual is None:
-            return x if mask is None else x * mask
-        return residual + x if mask is None else torch.addcmul(residual, x, mask)
+        return dropout(x, self.training_rate, residual, self.products)
 
     def mask(self, shape: Sequence[int], like: Tensor) -> Tensor | None:
         """Draw the factors of a tensor of a shape, in the precision of `like`; None if they are all 1."""
-        if not self.training or self.rate == 0:
-            return None
-        if like.is_cuda or torch.compiler.is_compiling():
-            return F.dropout(like.new_ones(shape), self.rate)
-        # At 0 nothing would be left to scale, and `LEVELS` does not fit the mask's int16.
-        threshold = min(max(round((1 - self.rate) * LEVELS), 1), LEVELS - 1)
-        # NumPy compares 16-bit numbers, and makes numbers of bools, faster than torch.
-        factors = np.multiply(_mask(math.prod(shape), threshold), np.float32(LEVELS / threshold))
-        return torch.from_numpy(factors).view(shape).to(like.dtype)
-
-
-def _mask(size: int, threshold: int) -> NDArray[np.bool_]:
-    """Return `(size,)`, True with probability `threshold` / 65,536."""
-    seed = int(torch.randint(2**62, ()))
-    words = np.random.SFC64(seed).random_raw(-(-size // 4))
-    mask: NDArray[np.bool_] = words.view(np.uint16)[:size] < threshold
-    return mask
+        return dropout_mask(shape, self.training_rate, like) if self.training_rate else None

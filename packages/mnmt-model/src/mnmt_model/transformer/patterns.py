@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mnmt_model.transformer.attention import Attention, KeysValues
 from mnmt_model.transformer.modules import map_jointly
+from mnmt_model.transformer.operations import Spans
 from mnmt_model.transformer.sentences import Sentences
 
 
@@ -39,34 +40,39 @@ def _attend(
     return sentences.flatten(attention.attend(queries, kv.keys, kv.values, bias))
 
 
+def _attend_within(
+    attention: Attention, sentences: Sentences, x: Tensor, bias: Tensor
+) -> tuple[Tensor, KeysValues]:
+    """Attend within `x (num_tokens, d_model)`; return also its keys and values."""
+    queries, kv = _queries_keys_values(attention, sentences, _map_all(attention, x))
+    return _attend(attention, sentences, queries, kv, bias), kv
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SelfPattern:
     """Self-attention: the tokens of a sentence see each other."""
 
     sentences: Sentences
-    bias: Tensor
-    """`(batch or 1, num_heads or 1, width, width)`."""
+    bias: Tensor | Spans
+    """`(batch or 1, num_heads or 1, width, width)`, or spans where attention is our own in C++."""
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (num_tokens, d_model)`."""
-        return self.attend(attention, x)[0]
-
-    def attend(self, attention: Attention, x: Tensor) -> tuple[Tensor, KeysValues]:
-        """Attend within `x (num_tokens, d_model)`; return also its keys and values."""
-        queries, kv = _queries_keys_values(attention, self.sentences, _map_all(attention, x))
-        return _attend(attention, self.sentences, queries, kv, self.bias), kv
+        if isinstance(self.bias, Spans):
+            return attention.attend_spans(_map_all(attention, x), None, self.bias)
+        return _attend_within(attention, self.sentences, x, self.bias)[0]
 
 
 class PrefillPattern:
     """Self-attention that also stores the keys and values of each attention that uses it."""
 
-    def __init__(self, pattern: SelfPattern) -> None:
-        self.pattern = pattern
+    def __init__(self, sentences: Sentences, bias: Tensor) -> None:
+        self.sentences, self.bias = sentences, bias
         self.stored: list[KeysValues] = []
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend within `x (num_tokens, d_model)`."""
-        attended, kv = self.pattern.attend(attention, x)
+        attended, kv = _attend_within(attention, self.sentences, x, self.bias)
         self.stored.append(kv)
         return attended
 
@@ -80,11 +86,14 @@ class CrossPattern:
     src: Sentences
     states: Tensor
     """`(source tokens, d_model)`."""
-    bias: Tensor
-    """`(batch, 1, 1, src_width)`."""
+    bias: Tensor | Spans
+    """`(batch, 1, 1, src_width)`, or spans where attention is our own in C++."""
 
     def __call__(self, attention: Attention, x: Tensor) -> Tensor:
         """Attend from `x (target tokens, d_model)`."""
+        if isinstance(self.bias, Spans):
+            both = map_jointly(self.states, [attention.k, attention.v])
+            return attention.attend_spans(attention.q(x), both, self.bias)
         queries = attention.heads(self.sentences.pad(attention.q(x)))
         kv = keys_values(attention, self.src, self.states)
         return _attend(attention, self.sentences, queries, kv, self.bias)

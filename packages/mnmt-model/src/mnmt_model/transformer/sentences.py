@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -26,6 +27,8 @@ class Sentences:
     """`(num_tokens,)` int64, the cell of each token in the padded table of `batch * width` cells."""
     padding_mask: Tensor
     """`(batch, width)` bool, True where the padded table has no token."""
+    has_padding: bool = False
+    """Whether padding is computed like tokens."""
 
     @classmethod
     def from_padded(cls, ids: Tensor) -> Sentences:
@@ -41,7 +44,7 @@ class Sentences:
         So no shape depends on the lengths of sentences. Attention hides padding, and the loss leaves it out.
         """
         cells = torch.arange(ids.numel(), device=ids.device)
-        return cls(tokens=ids.flatten(), cells=cells, padding_mask=ids == PAD)
+        return cls(tokens=ids.flatten(), cells=cells, padding_mask=ids == PAD, has_padding=True)
 
     @property
     def batch(self) -> int:
@@ -67,6 +70,11 @@ class Sentences:
     def rows(self) -> Tensor:
         """`(num_tokens,)` int64, the number of each token's sentence, from 0."""
         return self.cells // max(1, self.width)
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """`(batch + 1,)` int64, the first token of each sentence, and the number of all."""
+        return F.pad((~self.padding_mask).sum(1).cumsum(0), (1, 0))
 
     def previous_tokens(self) -> Tensor:
         """Return `(num_tokens,)`, the token before each token: the start token 0 before the first."""

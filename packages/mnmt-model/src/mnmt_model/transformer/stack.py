@@ -11,6 +11,8 @@ from mnmt_model.transformer.experts.routes import TokenRoutes
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout, make_norm
+from mnmt_model.transformer.operations import Spans, has_spans
+from mnmt_model.transformer.products import TORCH
 from mnmt_model.transformer.sentences import Sentences
 
 
@@ -45,6 +47,8 @@ class Stack(nn.Module):
         if config.norm_order == "pre":
             self.norm = make_norm(config)
         self.has_cross_attention = cross
+        self.heads = {"num_heads": config.num_heads, "head_dim": config.resolved_head_dim}
+        self.products = TORCH
         self.dropout = Dropout(dropout)
         self.checkpointing = False
         """Whether layers are computed again for the backward pass, instead of stored."""
@@ -78,6 +82,19 @@ class Stack(nn.Module):
         """Return the stack's output for its top states `x (num_tokens, d_model)`."""
         output: Tensor = self.dropout(self.norm(x)) if hasattr(self, "norm") else x
         return output
+
+    def self_spans(self, sentences: Sentences, *, causal: bool, like: Tensor) -> Spans | None:
+        """Return the spans of self-attention, or None where that is torch's; see `self_bias`."""
+        if not has_spans(sentences, sentences, like, self.products, **self.heads):
+            return None
+        bias = None
+        if hasattr(self, "position_bias"):
+            bias = self.position_bias.by_distance(sentences.width).to(like.dtype)
+        return Spans.between(sentences, sentences, bias=bias, is_causal=causal)
+
+    def cross_spans(self, tgt: Sentences, src: Sentences, like: Tensor) -> Spans | None:
+        """Return the spans of cross-attention, or None where that is torch's; `like` is a target state."""
+        return Spans.between(tgt, src) if has_spans(tgt, src, like, self.products, **self.heads) else None
 
     def self_bias(self, sentences: Sentences, *, causal: bool, like: Tensor) -> Tensor:
         """Return the bias `(batch or 1, num_heads or 1, width, width)` of self-attention.

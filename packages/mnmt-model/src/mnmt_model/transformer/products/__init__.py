@@ -1,8 +1,10 @@
 """Matrix products: the ways to compute them, the table of which way a shape takes, and its measurement."""
 
-from mnmt_model.transformer.products.cache import cache_file, cached_products, machine, measured_products
-from mnmt_model.transformer.products.table import TORCH, Products, round_rows
-from mnmt_model.transformer.products.ways import SINGLE, Kind, Shape, can_take
+from mnmt_model.transformer.products.cache import cached_products, measured_products
+from mnmt_model.transformer.products.measurement import Work
+from mnmt_model.transformer.products.onednn import round_rows
+from mnmt_model.transformer.products.table import TORCH, Products
+from mnmt_model.transformer.products.ways import SINGLE, Kind, Shape, can_take, nearest_power
 
 __all__ = [
     "SINGLE",
@@ -10,10 +12,10 @@ __all__ = [
     "Kind",
     "Products",
     "Shape",
-    "cache_file",
+    "Work",
     "cached_products",
     "can_take",
-    "machine",
     "measured_products",
+    "nearest_power",
     "round_rows",
 ]

@@ -10,16 +10,15 @@ from itertools import cycle
 import torch
 from torch import Tensor
 
+from mnmt_model.transformer.native import has_library
 from mnmt_model.transformer.products.table import Products
-from mnmt_model.transformer.products.ways import SINGLE, WAYS, Shape, can_take
+from mnmt_model.transformer.products.ways import SINGLE, WAYS, Kind, Shape, can_take
 
 SECONDS = 2.0
-"""The time that the measurement of a model's products takes at most, about."""
+"""The time that the measurement of a model's products takes, about; after twice as long it ends."""
 
-ROUNDS = 20
-"""Turns that each way gets at most, and `MIN_ROUNDS` at least."""
-
-MIN_ROUNDS = 4
+LEAST_ROUNDS, ROUNDS = 2, 20
+"""Turns that each way gets at least, and at most."""
 
 COLD_BYTES = 2**23
 """Operands of a product in turn; a model's, too, have left the caches near a core when they are used."""
@@ -33,32 +32,55 @@ MARGIN = 1.1
 """A way must be so many times faster than torch's own to be taken instead."""
 
 LEAST_GAIN = 5e-5
-"""Seconds that a way must save; whole steps of d 16 were slower with products that saved less."""
+"""Seconds that a way of a product must save; whole steps of d 16 were slower with ways that saved less."""
 
 MAX_FLOPS = 2**27
-"""A larger product is timed at fewer rows, then at fewer columns; it is as fast, FLOP by FLOP."""
+"""A larger product is timed with fewer experts, rows, then columns; it is as fast, FLOP by FLOP."""
+
+OF_PARAMETERS = ("clipping", "adafactor")
+"""What is computed of all parameters."""
+
+ELEMENT_FLOPS = 32
+"""What an element of a parameter counts; steps of more than 4 M are timed with fewer parameters."""
+
+
+Work = Callable[[Shape], Callable[[Products], object]]
+"""Returns what computes an operation of a shape, with random numbers, in the way of a table."""
 
 
 def measure(
-    shapes: Collection[Shape], *, known: Mapping[Shape, str] | None = None, seconds: float = SECONDS
+    shapes: Collection[Shape],
+    *,
+    works: Mapping[Kind, Work] | None = None,
+    known: Mapping[Shape, str] | None = None,
+    seconds: float = SECONDS,
+    max_flops: int = MAX_FLOPS,
 ) -> dict[Shape, dict[str, float]]:
     """Return the seconds that each way takes for each of the shapes, at best.
 
-    Ways take turns, so that other work of the machine falls on all alike.
+    Ways take turns, so that other work of the machine falls on all alike. Large products come first. All are
+    timed, so that all runs on a machine take the same ways.
 
     Args:
         shapes: The shapes; a linear map needs those of its three products among them, or known.
+        works: What computes the operations that are no products.
         known: The ways of shapes that were measured before.
-        seconds: The time that this takes, about; each way has a few turns in any case.
+        seconds: The time that this takes, about; on a slow or busy machine it takes longer.
+        max_flops: See `MAX_FLOPS`, of a thread.
     """
+    # Whoever asks first compiles the operations, which takes seconds and is no part of the measurement.
+    has_library()
     times: dict[Shape, dict[str, float]] = {}
     end = time.perf_counter() + seconds
     # A map of separate products needs their ways.
-    order = sorted(shapes, key=lambda shape: shape.kind == "linear")
-    with torch.enable_grad():
+    order = sorted(shapes, key=lambda shape: (-_flops(shape), shape[1:], shape.kind == "linear"))
+    # Torch's own generator must not notice, since dropout draws from it.
+    with torch.enable_grad(), torch.random.fork_rng(devices=[]):
         for number, shape in enumerate(order):
             share = (end - time.perf_counter()) / (len(order) - number)
-            times[shape] = _race(shape, {**(known or {}), **fastest(times)}, share)
+            work = (works or {}).get(shape.kind, _product)
+            smaller = _bounded(shape, max_flops * torch.get_num_threads())
+            times[shape] = _race(shape, smaller, work, {**(known or {}), **fastest(times)}, share)
     return times
 
 
@@ -68,22 +90,24 @@ def fastest(times: Mapping[Shape, Mapping[str, float]]) -> dict[Shape, str]:
     for shape, seconds in times.items():
         default, best = WAYS[shape.kind][0], min(seconds, key=lambda way: seconds[way])
         torchs = seconds.get(default, 0.0)
-        is_faster = seconds[best] * MARGIN < torchs and seconds[best] + LEAST_GAIN < torchs
+        least = 0.0 if best == "native" else LEAST_GAIN
+        is_faster = seconds[best] * MARGIN < torchs and seconds[best] + least < torchs
         ways[shape] = best if is_faster else default
     return ways
 
 
-def _race(shape: Shape, ways: Mapping[Shape, str], seconds: float) -> dict[str, float]:
-    """Return the shortest turn of each way, in seconds a product."""
-    smaller = _bounded(shape)
-    work = _work(smaller)
+def _race(
+    shape: Shape, smaller: Shape, work: Work, ways: Mapping[Shape, str], seconds: float
+) -> dict[str, float]:
+    """Return the seconds of an operation in each way, by the shortest turn of a smaller one."""
+    compute = work(smaller)
     parts = {
         smaller._replace(kind=kind): ways[part]
         for kind in SINGLE
         if (part := shape._replace(kind=kind)) in ways
     }
     calls = {
-        way: partial(work, Products(ways={**parts, smaller: way}))
+        way: partial(compute, Products(ways={**parts, smaller: way}))
         for way in WAYS[shape.kind]
         if can_take(way, shape)
     }
@@ -91,11 +115,11 @@ def _race(shape: Shape, ways: Mapping[Shape, str], seconds: float) -> dict[str, 
     repeats = {way: _repeats(call) for way, call in calls.items()}
     best = dict.fromkeys(calls, float("inf"))
     for number in range(ROUNDS):
-        if number >= MIN_ROUNDS and time.perf_counter() > end:
+        if number >= LEAST_ROUNDS and time.perf_counter() > end:
             break
         for way, call in calls.items():
             best[way] = min(best[way], _seconds(call, repeats[way]))
-    return best
+    return {way: each * _flops(shape) / _flops(smaller) for way, each in best.items()}
 
 
 def _seconds(call: Callable[[], object], repeats: int) -> float:
@@ -113,10 +137,11 @@ def _repeats(call: Callable[[], object]) -> int:
     return max(1, round(TURN_SECONDS / max(_seconds(call, 1), 1e-7)))
 
 
-def _bounded(shape: Shape) -> Shape:
-    """Return `shape`, or a smaller product of its kind."""
-    limit = MAX_FLOPS * torch.get_num_threads()
-    for size, smallest in (("rows", 256), ("columns", 1024), ("inner", 1024)):
+def _bounded(shape: Shape, limit: int) -> Shape:
+    """Return `shape`, or a smaller product of its kind, of not many more FLOPs than the limit."""
+    smallest_numbers = {"experts": 2, **dict.fromkeys(OF_PARAMETERS, 1)}
+    numbers = {"number": smallest_numbers[shape.kind]} if shape.kind in smallest_numbers else {}
+    for size, smallest in {**numbers, "rows": 256, "columns": 1024, "inner": 1024}.items():
         while _flops(shape) > limit and getattr(shape, size) >= 2 * smallest:
             shape = shape._replace(**{size: getattr(shape, size) // 2})
     return shape
@@ -124,10 +149,11 @@ def _bounded(shape: Shape) -> Shape:
 
 def _flops(shape: Shape) -> int:
     maps = 1 if shape.kind == "ragged" else shape.number
-    return 2 * maps * shape.rows * shape.inner * shape.columns
+    each = ELEMENT_FLOPS if shape.kind in OF_PARAMETERS else 2
+    return each * maps * shape.rows * shape.inner * shape.columns
 
 
-def _work(shape: Shape) -> Callable[[Products], object]:
+def _product(shape: Shape) -> Callable[[Products], object]:
     """Return what computes such a product of random matrices, with others at each call."""
     number, rows, inner, columns = shape[2:]
     operands = _operands(shape.dtype, (rows, inner), (columns, inner), (rows, columns))
@@ -153,9 +179,7 @@ def _work(shape: Shape) -> Callable[[Products], object]:
 
 def _operands(dtype: str, *sizes: tuple[int, ...]) -> Iterator[list[Tensor]]:
     """Yield matrices of these sizes for ever, from so much memory that the caches near a core lose them."""
-    # Torch's own generator must not notice, since dropout draws from it.
-    generator = torch.Generator().manual_seed(0)
-    first = [torch.randn(size, generator=generator, dtype=getattr(torch, dtype)) for size in sizes]
+    first = [torch.randn(size, dtype=getattr(torch, dtype)) for size in sizes]
     copies = COLD_BYTES // sum(each.nbytes for each in first)
     return cycle([first, *([each.clone() for each in first] for _ in range(min(copies, MAX_COPIES)))])
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.products.ways import PRODUCTS, WAYS, Kind, Product, Shape, can_take
+from mnmt_model.transformer.products.ways import PRODUCTS, WAYS, Kind, Product, Shape, can_take, nearest_power
 
-DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float64: "float64"}
 """The precisions that a table distinguishes."""
 
 
@@ -97,6 +97,10 @@ class Products:
             start = end
         return y
 
+    def is_native(self, kind: Kind, x: Tensor, *, inner: int, columns: int, number: int = 1) -> bool:
+        """Return whether an operation on `x (rows, …)` is our own in C++; see `Shape` for the sizes."""
+        return self._way(kind, x, number, len(x), inner, columns) == "native"
+
     def way(self, shape: Shape) -> str:
         """Return the way of a shape: that of the shape in the table that is most like it, or torch's own."""
         alike = [other for other in self.ways if other[:2] == shape[:2]]
@@ -109,26 +113,11 @@ class Products:
         """Return the way of a product of `x`."""
         if not self.ways or _is_torchs(x) or not rows:
             return WAYS[kind][0]
-        # The nearest power of two.
-        power = (rows * rows).bit_length() // 2
+        power = nearest_power(rows)
         key = (kind, x.dtype, number, power, inner, columns)
         if key not in self._memory:
             self._memory[key] = self.way(Shape(kind, DTYPES[x.dtype], number, 2**power, inner, columns))
         return self._memory[key]
-
-
-ROUND = 32
-"""Different round numbers between a power of two and the next."""
-
-
-def round_rows(rows: int) -> int:
-    """Return the next number that is round: a multiple of 1 / `ROUND` of the power of two below it.
-
-    For each number of rows that it has not met, oneDNN compiles a product anew, which takes about a
-    millisecond, more than a small product; and it remembers the last 1,024.
-    """
-    step = max(1, (1 << (rows.bit_length() - 1)) // ROUND) if rows else 1
-    return -(-rows // step) * step
 
 
 def _is_torchs(x: Tensor) -> bool:
