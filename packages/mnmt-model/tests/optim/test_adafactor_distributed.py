@@ -66,7 +66,7 @@ def train(
     norm = torch.zeros(())
     for step in steps:
         set_gradients(model, step)
-        norm = clip_gradients(model, clip_norm)
+        norm = clip_gradients(model.parameters(), clip_norm)
         optimizer.step()
     weights = {name: full(parameter.detach()) for name, parameter in model.named_parameters()}
     return weights | {"norm": norm}
@@ -152,7 +152,7 @@ def communication(model: Weights) -> dict[str, Any]:
     optimizer = Adafactor(model.parameters(), lr=0.05)
     set_gradients(model, 1)
     with CommDebugMode() as clipping:
-        norm = clip_gradients(model, 0.1)
+        norm = clip_gradients(model.parameters(), 0.1)
     with CommDebugMode() as stepping:
         optimizer.step()
     norms = [0.0] * dist.get_world_size()
@@ -247,7 +247,7 @@ def test_ranks_communicate_once_to_clip_and_twice_a_step_but_not_for_experts(
 def test_all_ranks_find_the_norm_of_one_process(four: dict[str, Any]) -> None:
     model = sharded(None)
     set_gradients(model, 1)
-    expected = clip_gradients(model, 0.1).item()
+    expected = clip_gradients(model.parameters(), 0.1).item()
     for results in (four, *four["experts"].values()):
         norms = results["communication"]["norms"]
         assert norms == [norms[0]] * 4

@@ -14,6 +14,8 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from mnmt_model.distributed.shards import check_placements, local, row_shards, sum_over_ranks
+from mnmt_model.optim.native_adafactor import ONE, can_be_native, update_natively
+from mnmt_model.transformer.products import TORCH, Products
 
 DECAY = 0.8
 EPSILON_GRADIENT = 1e-30
@@ -47,14 +49,17 @@ class Adafactor(Optimizer):
         params: The parameters, or groups of them.
         lr: The learning rate.
         stacked: Whether every parameter is a stack of parameters, such as those of several models.
+        products: The ways of operations.
 
     Raises:
         ValueError: If a parameter is not float32, or is sharded in another way.
     """
 
-    def __init__(self, params: Iterable[Any], lr: float, *, stacked: bool = False) -> None:
+    def __init__(
+        self, params: Iterable[Any], lr: float, *, stacked: bool = False, products: Products = TORCH
+    ) -> None:
         super().__init__(params, {"lr": lr})
-        self.stacked = stacked
+        self.stacked, self.products = stacked, products
         for group in self.param_groups:
             for parameter in group["params"]:
                 _check(parameter)
@@ -68,20 +73,28 @@ class Adafactor(Optimizer):
                 loss = closure()
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
-            self._advance(params)
+            self._initialise(params)
+            if self._is_native(params):
+                update_natively(params, [self.state[parameter] for parameter in params], group["lr"])
+                continue
+            if params:
+                torch._foreach_add_([self.state[p]["step"] for p in params], 1)
             for shards, group_params in _by_shards(params).items():
                 stacks = [self._stack(parameter) for parameter in group_params]
                 for unfactored, factored in _batches(stacks, shards):
                     _update(unfactored, factored, group["lr"], shards)
         return loss
 
-    def _advance(self, params: list[Tensor]) -> None:
+    def _initialise(self, params: Iterable[Tensor]) -> None:
         for parameter in params:
             state = self.state[parameter]
             if not state:
                 state.update(_initial_state(parameter))
-        if params:
-            torch._foreach_add_([self.state[p]["step"] for p in params], 1)
+
+    def _is_native(self, params: Sequence[Tensor]) -> bool:
+        if not params or self.stacked or not can_be_native(params):
+            return False
+        return self.products.is_native("adafactor", params[0], **ONE, number=len(params))
 
     def _stack(self, parameter: Tensor) -> UnfactoredStack | FactoredStack:
         """Return what of a parameter, its gradient and its state lies on this rank."""

@@ -11,11 +11,9 @@ from torch import Tensor, nn
 
 from mnmt_data.stream import Batch, BatchReader
 from mnmt_model.distributed.world import World
-from mnmt_model.runs.filler import fill
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
 from mnmt_model.training.parallel import no_gradient_sync
-from mnmt_model.transformer.experts.layer import MixtureOfExperts
 from mnmt_model.transformer.experts.routes import RoutingContext
 from mnmt_model.transformer.loss import Losses
 from mnmt_model.transformer.sentences import Sentences
@@ -64,10 +62,6 @@ class GradientStep:
     ) -> None:
         self.model, self.config, self.batches, self.world = model, config, batches, world
         self.seed = seed
-        self.fills = world.device.type == "cpu" and not any(
-            isinstance(module, MixtureOfExperts) for module in model.modules()
-        )
-        """Whether batches get filler; tokens of filler would take slots of experts from others."""
 
     def __call__(self, step: int) -> StepLosses:
         """Compute the gradient of the batch of `step` (from 0), a mean over target tokens."""
@@ -82,7 +76,7 @@ class GradientStep:
                 self._backward(losses, tgt_tokens, is_empty=not len(part.tasks))
             if len(part.tasks):
                 objective = objective + losses.objective.detach()
-                nats = nats + losses.pair_nats[: len(part.tasks)].sum()
+                nats = nats + losses.pair_nats.sum()
                 balance = self._add_balance(balance, losses, part)
         num_tokens = sum(np.count_nonzero(part.src) + part.num_tokens for part in parts)
         cells = sum(part.src.size + part.tgt.size for part in parts)
@@ -120,8 +114,6 @@ class GradientStep:
         self.model.zero_grad(set_to_none=True)
 
     def _losses(self, part: Batch, step: int) -> Losses:
-        if self.fills:
-            part = fill(part)
         src, tgt = (Sentences.from_padded(torch.from_numpy(ids)) for ids in (part.src, part.tgt))
         losses: Losses = self.model(
             src.to(self.world.device),

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from mnmt_model.optim.adafactor import Adafactor
+from mnmt_model.transformer.products import TORCH
 
 
 class StackedOptimizer:
@@ -30,6 +31,10 @@ class StackedOptimizer:
     ) -> None:
         self.stack, self.optimizers = stack, optimizers
         self.params = [dict(model.named_parameters()) for model in models]
+        for optimizer in optimizers:
+            if isinstance(optimizer, Adafactor):
+                # The joint pass has these ways, and its bits must not depend on who takes a step.
+                optimizer.products = TORCH
         self._joint: Optimizer | None = None
         self._steps: Tensor | None = None
 
