@@ -149,7 +149,7 @@ def _measure(work: Work, data: PreparedData, world: World, devices: int, seconds
     parts = min(_parts(work, world, dtype, seconds), stream.sampler.batch_pairs(0))
 
     def update() -> None:
-        clip_gradients(model, train.clip_norm)
+        clip_gradients(model.parameters(), train.clip_norm, model.products)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 

@@ -7,22 +7,24 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from mnmt_data.store import open_prepared
-from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
+from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
 from mnmt_model.distributed.world import join_world
-from mnmt_model.errors import RunError, one_line
+from mnmt_model.errors import RunError
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import RUN, read_run
 from mnmt_model.training.interruption import Interruption
-from mnmt_model.training.pack_choice import faster_program
+from mnmt_model.training.pack_choice import compile_program, faster_program
 from mnmt_model.training.packed_models import PackedModels, has_compiler
 from mnmt_model.training.run import OpenRun, open_run, train_to_end
 from mnmt_model.training.run_state import RunState
-from mnmt_model.training.single_model import SingleModel, new_state
+from mnmt_model.training.single_model import new_state
 from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import Watcher
 
 UNPACKED = ("accumulation", "activation_checkpointing", "compile")
 """Settings of `[train]` that a pack takes at their defaults alone."""
+Program = tuple[tuple[str, ...], str]
+"""Names of the runs of a pack, and the backend of `torch.compile`."""
 
 
 def program_key(run: RunConfig) -> str:
@@ -42,14 +44,23 @@ def why_apart(runs: Sequence[RunConfig]) -> str | None:
     return None if setting is None else f"`{setting}` is set"
 
 
-def recorded_pack(folder: Path) -> Sequence[str]:
-    """Return the runs that the one in `folder` has been trained with as one program; none if it has not."""
-    return (read_run(folder).pack or ()) if has_begun(folder) else ()
+def recorded_pack(folder: Path) -> tuple[str, ...]:
+    """Return the runs that the one in `folder` is trained with as one program, itself included.
+
+    It is the run's own name if the run is trained alone, and nothing as long as neither is decided.
+    """
+    if not (folder / RUN).exists():
+        return ()
+    record = read_run(folder)
+    return tuple(record.pack or ()) or ((folder.name,) if has_begun(folder) else ())
 
 
 def has_begun(folder: Path) -> bool:
-    """Return whether the run in `folder` has a checkpoint to continue from."""
-    return (folder / RUN).exists() and bool(find_checkpoints(folder / CHECKPOINTS))
+    """Return whether the run in `folder` has a checkpoint of steps of its own to continue from."""
+    if not (folder / RUN).exists() or not (checkpoints := find_checkpoints(folder / CHECKPOINTS)):
+        return False
+    branch = read_run(folder).branch
+    return branch is None or step_of(checkpoints[-1]) > branch["step"]
 
 
 def train_pack(
@@ -58,18 +69,22 @@ def train_pack(
     *,
     watchers: Sequence[Sequence[Watcher]] = (),
     backend: str = "inductor",
-) -> None:
-    """Train runs to their ends, each from its newest checkpoint, as one program where that is faster.
+) -> bool:
+    """Train runs to their ends, each from its newest checkpoint, as one program; or give them back.
 
     Runs that have begun as one program go on so. Otherwise the setting `pack` decides, or a measurement on
-    this machine; and where it does not pay they are trained one after the other. Each has the record and the
-    checkpoints that it would have alone. One that fails is recorded as failed, and the others go on.
+    this machine. Where it does not pay, run.json of each says that it is to be trained alone, and that is
+    left to the caller. Each run has the record and the checkpoints that it would have alone. One that fails
+    is recorded as failed, and the others go on.
 
     Args:
         runs: The runs, which differ in mixture and seed; also those of the pack that have ended.
         folders: Their folders, which are made if they are missing.
         watchers: Are called while the runs are trained; a sequence for each run.
-        backend: Of `torch.compile`.
+        backend: Of `torch.compile`; runs that have begun as one program keep theirs.
+
+    Returns:
+        Whether the runs were trained.
 
     Raises:
         RunError: If the runs cannot be trained as one program, if a folder holds another run, or if another
@@ -83,7 +98,7 @@ def train_pack(
     with Interruption() as interruption, join_world() as world, ExitStack() as stack:
         if world.size > 1:
             raise RunError(f"{', '.join(names)}: one process trains a pack, but there are {world.size}")
-        packs = {tuple(recorded_pack(folder)) for folder in folders if has_begun(folder)}
+        packs = {_recorded_program(folder) for folder in folders if has_begun(folder)}
         opened = [
             stack.enter_context(open_run(run, folder, data, world))
             for run, folder in zip(runs, folders, strict=True)
@@ -92,38 +107,55 @@ def train_pack(
         for run, each, more in zip(runs, opened, watchers or [()] * len(runs), strict=True):
             callbacks = [*each.watchers, *more]
             states.append(new_state(run, each.folder, data, world, callbacks, products=each.products)[0])
-        engine = _engine(states, packs, backend)
-        if engine is None:
-            _train_apart(states, opened, interruption)
-            return
+        with interruption.at_once():
+            program = _program(states, packs, backend)
+        if program is None:
+            _give_back(states, opened)
+            return False
         for each in opened:
-            each.set_pack(names)
-        train_to_end(Trainer(states, engine), opened, interruption)
+            each.set_pack(names, backend=program.backend)
+        train_to_end(Trainer(states, program), opened, interruption)
+    return True
 
 
-def _engine(states: Sequence[RunState], packs: Set[tuple[str, ...]], backend: str) -> PackedModels | None:
-    """Return the program of the runs; None if they are trained apart.
+def _give_back(states: Sequence[RunState], opened: Sequence[OpenRun]) -> None:
+    """Close runs, and record that they are to be trained alone."""
+    for state, run in zip(states, opened, strict=True):
+        state.close()
+        run.give_back()
+
+
+def _recorded_program(folder: Path) -> Program:
+    """Return the program of the run in `folder`, which has begun; older records do not name the backend."""
+    return recorded_pack(folder), read_run(folder).pack_backend or "inductor"
+
+
+def _program(states: Sequence[RunState], packs: Set[Program], backend: str) -> PackedModels | None:
+    """Return the program of the runs; None if they are to be trained alone.
 
     Args:
         states: The runs.
-        packs: The packs as which those of them that have begun were trained.
-        backend: Of `torch.compile`.
+        packs: The programs as which those of them that have begun were trained.
+        backend: Of `torch.compile`, for runs that have not begun.
+
+    Raises:
+        RunError: If they were compiled, and no compiler is here: other bits would come out.
     """
     setting, compiles = states[0].config.pack, has_compiler(states[0].world.device)
-    if packs == {tuple(state.run.name for state in states)} or (not packs and setting > 1):
-        return PackedModels(states, backend=backend if compiles else "eager")
-    if packs or setting == 1 or len(states) == 1 or not compiles:
+    names = tuple(state.run.name for state in states)
+    recorded_names, recorded_backend = next(iter(packs)) if len(packs) == 1 else ((), "")
+    if recorded_names == names:
+        backend = recorded_backend
+        if backend != "eager" and not compiles:
+            raise RunError(
+                f"{', '.join(names)}: were begun as a compiled program, but no compiler is here; install one "
+                "(C++ on a CPU, Triton on a GPU), or train each alone with `mnmt-model train`"
+            )
+    elif packs or setting == 1 or (setting == 0 and (len(states) == 1 or not compiles)):
         return None
-    return faster_program(states)
-
-
-def _train_apart(states: Sequence[RunState], opened: Sequence[OpenRun], interruption: Interruption) -> None:
-    """Train runs one after the other."""
-    for state, run in zip(states, opened, strict=True):
-        if not run.is_finished:
-            run.set_pack(None)
-            state.restart_clock()
-            try:
-                train_to_end(Trainer([state], SingleModel(state, state.model)), [run], interruption)
-            except RunError as error:
-                run.end(status="failed", error=one_line(error))
+    elif setting == 0:
+        return faster_program(states)
+    program = PackedModels(states, backend=backend if compiles else "eager")
+    if program.backend != "eager" and not all(state.is_over for state in states):
+        compile_program(program)
+    return program

@@ -11,6 +11,7 @@ from types import FunctionType
 
 import numpy as np
 import torch
+import torch._dynamo
 import torch._inductor.config
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
@@ -44,7 +45,7 @@ class PackedModels:
     """
 
     def __init__(self, runs: Sequence[RunState], *, backend: str = "inductor") -> None:
-        self.runs, self.device = runs, runs[0].world.device
+        self.runs, self.device, self.backend = runs, runs[0].world.device, backend
         self.stack = stack_parameters([run.model for run in runs])
         self.optimizer = StackedOptimizer(
             self.stack, [run.model for run in runs], [run.optimizer for run in runs]
@@ -98,6 +99,8 @@ class PackedModels:
 
 def has_compiler(device: torch.device) -> bool:
     """Return whether `torch.compile` has what it needs: a C++ compiler, or Triton on a GPU."""
+    if torch._dynamo.config.disable:
+        return False
     if device.type == "cuda":
         return find_spec("triton") is not None
     return any(shutil.which(name) for name in (os.environ.get("CXX", "c++"), "g++", "clang++"))

@@ -11,11 +11,11 @@ from typing import Any
 
 from mnmt_data.store import PreparedData, file_lock, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
-from mnmt_model.distributed.world import World, join_world, on_first_rank
-from mnmt_model.errors import Interrupted, RunError, RunInUseError, one_line
+from mnmt_model.distributed.world import World, join_world, on_every_rank, on_first_rank
+from mnmt_model.errors import Interrupted, RunError, RunInUseError, SharedRunError, one_line
 from mnmt_model.runs.attempts import next_attempt
-from mnmt_model.runs.heartbeat import HeartbeatWriter
-from mnmt_model.runs.kernels import products_to_train, recorded_products, to_record
+from mnmt_model.runs.heartbeat import DEAD_AFTER, HeartbeatWriter, trained_elsewhere
+from mnmt_model.runs.kernels import check_ways, recorded_products, to_record, training_products
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, read_run, utc_now, write_run
 from mnmt_model.training.branch import start_branch, trunk_checkpoint, trunk_kernels
@@ -24,7 +24,7 @@ from mnmt_model.training.interruption import Interruption
 from mnmt_model.training.out_of_memory import is_out_of_memory, memory_advice
 from mnmt_model.training.single_model import single_trainer
 from mnmt_model.training.trainer import Trainer
-from mnmt_model.training.watcher import HeartbeatWatcher, Watcher
+from mnmt_model.training.watcher import HeartbeatWatcher, Watcher, announce
 from mnmt_model.transformer.products import Products
 
 LOST_SECONDS = 2.0
@@ -53,8 +53,11 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
     data = open_prepared(run.data)
     with Interruption() as interruption, join_world() as world, open_run(run, folder, data, world) as opened:
         if not opened.is_finished:
-            opened.set_pack(None)
+            if len(opened.record.pack or ()) > 1:
+                opened.set_pack(None)
             watchers = [*opened.watchers, *watchers] if world.is_first else []
+            if run.train.compile:
+                announce(watchers, "compiling the layers, about a minute")
             trainer = single_trainer(run, folder, data, world, watchers, products=opened.products)
             train_to_end(trainer, [opened], interruption)
 
@@ -80,14 +83,24 @@ class OpenRun:
         """The ways of its matrix products."""
         return recorded_products(self.record.kernels)
 
-    def set_pack(self, pack: Sequence[str] | None) -> None:
-        """Record the runs that are trained with it as one program; None if none are."""
-        if list(pack or ()) != list(self.record.pack or ()):
-            self._write(pack=pack, absent=self.record.absent - {"pack"})
+    def set_pack(self, pack: Sequence[str] | None, *, backend: str | None = None) -> None:
+        """Record the runs that are trained with it as one program, and its backend; None if none are."""
+        if (list(pack or ()), backend) != (list(self.record.pack or ()), self.record.pack_backend):
+            absent = self.record.absent - {"pack", "pack_backend"}
+            self._write(pack=pack, pack_backend=backend, absent=absent)
+
+    def give_back(self) -> None:
+        """Record that the run waits to be trained alone."""
+        self.set_pack([self.record.run])
+        self.end(status="interrupted")
 
     def end(self, **changes: Any) -> None:
         """Record how training ended."""
         self._write(finished=utc_now(), **changes)
+        self.is_finished = True
+
+    def leave(self) -> None:
+        """Write nothing any more, since another process trains the run."""
         self.is_finished = True
 
     def _write(self, **changes: Any) -> None:
@@ -106,7 +119,8 @@ def open_run(run: RunConfig, folder: Path, data: PreparedData, world: World) -> 
     """
     with _run_lock(folder, world):
         on_first_rank(lambda: trunk_checkpoint(run, folder))
-        record = on_first_rank(lambda: _with_kernels(_open_record(run, folder, data), run, folder, world))
+        record = on_first_rank(lambda: _open_record(run, folder, data))
+        record = _with_kernels(record, run, folder, world)
         opened = OpenRun(folder, record, writes=world.is_first)
         if opened.is_finished:
             yield opened
@@ -126,7 +140,9 @@ def train_to_end(trainer: Trainer, opened: Sequence[OpenRun], interruption: Inte
     with closing(trainer):
         trainer.train(interruption)
         for state, run in zip(trainer.runs, opened, strict=True):
-            if state.error is not None:
+            if isinstance(state.error, SharedRunError):
+                run.leave()
+            elif state.error is not None:
                 run.end(status="failed", error=str(state.error))
             else:
                 stopped, peak = state.finish(), state.log.peak()
@@ -142,10 +158,13 @@ def _recorded(run: RunConfig, opened: OpenRun, data: PreparedData, world: World)
     """
     with ExitStack() as stack:
         if world.is_first:
-            heartbeat = HeartbeatWriter(opened.folder, steps=run.train.steps)
+            heartbeat = HeartbeatWriter(opened.folder, step=opened.record.resumed_step, steps=run.train.steps)
             opened.watchers = [HeartbeatWatcher(stack.enter_context(closing(heartbeat)))]
         try:
             yield
+        except SharedRunError:
+            opened.leave()
+            raise
         except Interrupted as error:
             opened.end(status="interrupted", error=str(error))
             raise
@@ -178,7 +197,8 @@ def _open_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
         return record if record == before else write_run(folder, record)
     fresh = new_record(run, folder, vocab_size=data.vocab.size, data=data)
     if record is None:
-        record = replace(fresh, kernels=trunk_kernels(run, folder))
+        pack = before.pack if before else None
+        record = replace(fresh, kernels=trunk_kernels(run, folder), pack=pack)
     record = replace(record, config=fresh.config, status="running", error=None)
     checkpoints = find_checkpoints(folder / CHECKPOINTS)
     step = step_of(checkpoints[-1]) if checkpoints else 0
@@ -203,12 +223,17 @@ def matching_record(run: RunConfig, folder: Path, data: PreparedData) -> RunReco
 
 
 def _with_kernels(record: RunRecord, run: RunConfig, folder: Path, world: World) -> RunRecord:
-    """Return the record with the ways of the run's products, which a new run measures."""
+    """Return the record with the ways of the run's products, which a new run measures on the first rank."""
     if record.status == "finished" or world.device.type != "cpu":
         return record
-    products = products_to_train(record, run.train, processes=world.size)
-    if record.kernels is not None:
-        return record
+    if record.kernels is None:
+        record = on_first_rank(lambda: _measured(record, run, folder, world))
+    on_every_rank(lambda: check_ways(record))
+    return record
+
+
+def _measured(record: RunRecord, run: RunConfig, folder: Path, world: World) -> RunRecord:
+    products = training_products(record.model, record.vocab_size, run.train, processes=world.size)
     return write_run(folder, replace(record, kernels=to_record(products), absent=record.absent - {"kernels"}))
 
 
@@ -221,6 +246,12 @@ def _run_lock(folder: Path, world: World) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
             lock = file_lock(folder / LOCK, name=folder, error=RunInUseError, seconds=LOCK_SECONDS)
             stack.enter_context(lock)
+            if (beat := trained_elsewhere(folder)) is not None:
+                raise RunInUseError(
+                    f"{folder}: was trained on {beat.host} (process {beat.pid}) {beat.age:.0f} s ago; "
+                    f"if that was killed, try again in {DEAD_AFTER - beat.age:.0f} s; if not, locks do not "
+                    "hold between the machines: see `mnmt-model check-locks`"
+                )
 
         on_first_rank(claim)
         yield

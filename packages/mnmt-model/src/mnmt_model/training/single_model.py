@@ -78,6 +78,14 @@ def new_state(
     return RunState(run, folder, data, world, model, watchers), trainable
 
 
+def set_seed(seed: int, device: torch.device) -> None:
+    """Seed torch's generators; on a CPU its own alone, since looking for others takes as long as a layer."""
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
+
+
 class SingleModel:
     """Computes the steps of one run's model.
 
@@ -88,24 +96,25 @@ class SingleModel:
 
     def __init__(self, run: RunState, trainable: nn.Module) -> None:
         self.run = run
+        self.params = list(run.model.parameters())
         self.gradient_step = GradientStep(trainable, run.config, run.batches, run.world, seed=run.run.seed)
 
     def gradients(self, step: int) -> Sequence[StepLosses]:
         """Compute the gradients of `step`, counted from 1."""
         world = self.run.world
         # Dropout is a function of (seed, step, process), so a resumed run needs no generator state.
-        torch.manual_seed((self.run.run.seed * 1_000_003 + step) * 65_537 + world.rank)
+        set_seed((self.run.run.seed * 1_000_003 + step) * 65_537 + world.rank, world.device)
         losses = self.gradient_step(step - 1)
         average_expert_gradients(self.run.model, world)
         return [losses]
 
     def clip(self) -> Sequence[float]:
         """Clip the gradients, and return their norm before."""
-        return [float(clip_gradients(self.run.model, self.run.config.clip_norm))]
+        return [float(clip_gradients(self.params, self.run.config.clip_norm, self.run.model.products))]
 
     def update(self, accepted: Sequence[bool]) -> None:
         """Update the weights if the step is accepted, and drop the gradients."""
-        optimizer = self.run.optimizer
         if accepted[0]:
-            optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+            self.run.optimizer.step()
+        for parameter in self.params:
+            parameter.grad = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ TENSORBOARD = "tensorboard"
 
 class Watcher:
     """Is called while a run is trained; a subclass overrides the events that it needs."""
+
+    def announce(self, phase: str) -> None:
+        """Handle what is done before the first step, and may take a minute, such as compiling."""
 
     def step(self, step: int) -> None:
         """Handle the end of `step`, when everything that was due at it is done."""
@@ -29,6 +32,12 @@ class Watcher:
         """Handle the end of training, also after an error."""
 
 
+def announce(watchers: Iterable[Watcher], phase: str) -> None:
+    """Tell watchers what is done before the first step."""
+    for watcher in watchers:
+        watcher.announce(phase)
+
+
 class HeartbeatWatcher(Watcher):
     """Tells a run's heartbeat how far the run has come.
 
@@ -38,6 +47,10 @@ class HeartbeatWatcher(Watcher):
 
     def __init__(self, heartbeat: HeartbeatWriter) -> None:
         self.heartbeat = heartbeat
+
+    def announce(self, phase: str) -> None:
+        """Show a phase until the first step is done."""
+        self.heartbeat.announce(phase)
 
     def step(self, step: int) -> None:
         """Count `step` as done."""
