@@ -112,6 +112,16 @@ def slurm(session: nox.Session) -> None:
     run_pytest(session, "-m", "slurm", "tests/sweep/test_cluster.py", report="slurm")
 
 
+@nox.session
+def nfs(session: nox.Session) -> None:
+    """Try locks and sweeps on machines that share a folder over NFS, which are Linux kernels in user mode."""
+    install(session, ["model", *WITH_EXPERTS["model"]], *test_groups("model"))
+    packages = ("user-mode-linux", "nfs-kernel-server", "iproute2", "kmod")
+    install_packages(session, *packages, programs=("linux.uml",))
+    session.chdir(folder("model"))
+    run_pytest(session, "-m", "nfs", "tests/sweep/test_lock_trial.py", report="nfs")
+
+
 @nox.session(reuse_venv=False)
 def purity(session: nox.Session) -> None:
     """Test that the laws wheel works alone, and mnmt_data and mnmt_eval.metrics without torch."""

@@ -11,6 +11,10 @@ class RunInUseError(RunError):
     """A run that another process trains."""
 
 
+class SharedRunError(RunError):
+    """A run that a process of another machine trains too, since locks do not hold between the machines."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Training that a signal has stopped after a step, with a checkpoint.
 

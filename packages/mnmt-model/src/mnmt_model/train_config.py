@@ -112,7 +112,7 @@ class TrainConfig:
     random."""
     log_every: int = 50
     """Steps between lines of metrics.jsonl."""
-    eval_every: int = 0
+    eval_every: int = 200
     """Steps between evaluations on the dev sets; with 0 there is only the one at the end."""
     test_every: int = 0
     """Steps between evaluations on the test sets; with 0 there is only the one at the end."""

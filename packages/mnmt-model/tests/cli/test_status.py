@@ -36,6 +36,7 @@ def test_status_tells_running_dead_failed_and_finished_runs_apart(
     record(runs[2], out, "running", resumed_step=5)
     record(runs[3], out, "failed", attempts=2, error="the gradient norm is nan at step 3")
     heartbeat = HeartbeatWriter(folder, step=4, steps=12)
+    heartbeat.announce("compiling the layers, about a minute")
     result = command("status", study_file, "--out", out)
     counts = json.loads(command("status", study_file, "-o", out, "--json").stdout)["counts"]
     heartbeat.close()
@@ -44,6 +45,7 @@ def test_status_tells_running_dead_failed_and_finished_runs_apart(
     assert lines[0].startswith("5 runs: 1 finished, 1 running, 1 waiting, 1 dead, 1 failed; about 0:00:")
     assert lines[3].split()[:3] == [runs[1].name, "running", "4/12"]
     assert lines[4].split()[:3] == [runs[2].name, "dead", "5/12"]
+    assert lines[-3] == f"{runs[1].name}: compiling the layers, about a minute"
     assert lines[-1] == f"failed: {runs[3].name}: the gradient norm is nan at step 3"
     assert counts == {"finished": 1, "running": 1, "waiting": 1, "dead": 1, "failed": 1}
 

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from mnmt_data.store import file_lock, write_json
-from mnmt_model.runs.heartbeat import HEARTBEAT, Heartbeat, HeartbeatWriter, is_alive, read_heartbeat
+from mnmt_model.errors import SharedRunError
+from mnmt_model.runs.heartbeat import (
+    HEARTBEAT,
+    Heartbeat,
+    HeartbeatWriter,
+    is_alive,
+    read_heartbeat,
+    trained_elsewhere,
+)
 from mnmt_model.runs.run_record import LOCK
 
 
@@ -40,11 +48,28 @@ def test_a_heartbeat_says_who_trains_and_how_far(tmp_path: Path) -> None:
     assert beat.seconds_left > 0
 
 
+def test_a_phase_is_written_at_once_until_the_first_step(tmp_path: Path) -> None:
+    with closing(HeartbeatWriter(tmp_path, steps=100)) as writer:
+        writer.announce("compiling")
+        assert phase(tmp_path) == "compiling"
+        writer.update(1)
+        writer._write()
+        assert phase(tmp_path) is None
+
+
 def test_an_ended_run_has_no_heartbeat(tmp_path: Path) -> None:
+    (tmp_path / ".heartbeat.json.77.tmp").touch()  # of a process that was killed
     with closing(HeartbeatWriter(tmp_path, steps=1)):
         assert is_alive(tmp_path)
     assert read_heartbeat(tmp_path) is None
     assert not is_alive(tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_run_that_has_just_begun_is_alive_by_its_lock(tmp_path: Path) -> None:
+    assert not is_alive(tmp_path)
+    with file_lock(tmp_path / LOCK, name=tmp_path):
+        assert is_alive(tmp_path)
 
 
 def test_a_killed_process_of_this_machine_is_dead_at_once(tmp_path: Path, beat: Heartbeat) -> None:
@@ -69,9 +94,44 @@ def test_a_process_of_another_machine_is_alive_unless_silent(
     assert is_alive(tmp_path) is not silent
 
 
+def test_a_machine_of_the_same_name_is_another(tmp_path: Path, beat: Heartbeat) -> None:
+    assert beat.is_here
+    write(tmp_path, replace(beat, boot="another start", pid=2**22 + 1))
+    assert is_alive(tmp_path)
+    assert trained_elsewhere(tmp_path) is not None
+    write(tmp_path, beat)
+    assert trained_elsewhere(tmp_path) is None
+
+
+def test_a_process_that_finds_the_heartbeat_of_another_stops_and_leaves_it(
+    tmp_path: Path, beat: Heartbeat
+) -> None:
+    other = replace(beat, host="elsewhere", pid=1)
+    with closing(HeartbeatWriter(tmp_path, steps=100, period=0.05)) as writer:
+        writer.update(1)
+        write(tmp_path, other)
+        with pytest.raises(
+            SharedRunError, match=r"is trained on elsewhere \(process 1\), though its lock is free"
+        ):
+            update_for_a_while(writer)
+    assert read_heartbeat(tmp_path) == other
+
+
+def update_for_a_while(writer: HeartbeatWriter) -> None:
+    for _ in range(1000):
+        time.sleep(0.01)
+        writer.update(2)
+
+
 def test_a_broken_heartbeat_is_none(tmp_path: Path) -> None:
     (tmp_path / HEARTBEAT).write_text('{"pid": 1', encoding="utf-8")
     assert read_heartbeat(tmp_path) is None
+
+
+def phase(folder: Path) -> str | None:
+    beat = read_heartbeat(folder)
+    assert beat is not None
+    return beat.phase
 
 
 def long_ago() -> str:

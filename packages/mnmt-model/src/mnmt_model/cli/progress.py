@@ -32,6 +32,10 @@ class StepProgress(Watcher):
         self.first = 0
         self.started = self.printed = clock()
 
+    def announce(self, phase: str) -> None:
+        """Write what is done before the first step."""
+        print(phase, file=sys.stderr, flush=True)
+
     def log(self, line: Mapping[str, Any]) -> None:
         """Take a line of metrics.jsonl, to show from the next step on."""
         self.line = line

@@ -16,7 +16,7 @@ from mnmt_model.cli.progress import clock_time
 from mnmt_model.cli.train import study_runs
 from mnmt_model.planning.quantities import table
 from mnmt_model.runs.run_config import RunConfig
-from mnmt_model.sweep.run_states import RunState, count_states, seconds_left, study_states
+from mnmt_model.sweep.run_states import RunState, count_states, phase_lines, seconds_left, study_states
 
 REFRESH_SECONDS = 2.0
 
@@ -54,7 +54,7 @@ def status_text(states: Sequence[RunState]) -> str:
     open_runs = [state for state in states if state.state in ("running", "interrupted", "dead")]
     heads = ["run", "state", "step", "loss", "steps/s", "left", "on"]
     rows = table([heads, *map(_row, open_runs)], left=2) if open_runs else []
-    parts = [[summary(states)], rows, list(failure_lines(states))]
+    parts = [[summary(states)], rows, phase_lines(states), list(failure_lines(states))]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 

@@ -1,10 +1,10 @@
-"""Progress of a sweep: a line at the start, one as a run ends, and one a minute for each that is running."""
+"""Progress of a sweep: a line at its start, one as a run begins or ends, one a minute for each that runs."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
@@ -12,8 +12,10 @@ from tqdm import tqdm
 from mnmt_model.cli.progress import MINUTE, clock_time, join
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.sweep.run_queue import Outcome, SweepWatcher
-from mnmt_model.sweep.run_states import RunState, count_states, seconds_left, study_states
+from mnmt_model.sweep.run_states import RunState, count_states, phase_lines, seconds_left, study_states
 
+LOOK_SECONDS = 2.0
+"""Seconds between two looks at what the runs do before their first steps."""
 MAX_LINES = 20
 """Running runs that have a line of their own each minute."""
 
@@ -25,7 +27,7 @@ class SweepProgress(SweepWatcher):
         runs: The runs of the study.
         folder: Folder of the runs' folders.
         jobs: Runs at a time.
-        seconds: Estimated seconds of all runs, one after the other, for as long as none has told its speed.
+        estimate: Returns the seconds until the last run ends, or None; is called where no run tells a speed.
         clock: Returns the time in seconds.
     """
 
@@ -35,16 +37,20 @@ class SweepProgress(SweepWatcher):
         folder: Path,
         *,
         jobs: int,
-        seconds: float | None = None,
+        estimate: Callable[[], float | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.runs, self.folder, self.jobs, self.seconds, self.clock = runs, folder, jobs, seconds, clock
-        self.printed = clock()
+        self.runs, self.folder, self.jobs, self.clock = runs, folder, jobs, clock
+        self.printed = self.looked = clock()
+        self.phases: list[str] = []
+        self.begun: set[str] = set()
         states = self.states()
         self.ended = sum(state.has_ended for state in states)
         disable = not sys.stderr.isatty()
         self.bar = tqdm(total=len(runs), initial=self.ended, unit="run", disable=disable, bar_format=_RUN_BAR)
         self._say(self._start_line(states))
+        if estimate is not None and seconds_left(states) is None:
+            self._say_estimate(estimate)
         self._waits = False
 
     def states(self) -> list[RunState]:
@@ -73,18 +79,37 @@ class SweepProgress(SweepWatcher):
             left = len(self.runs) - self.ended
             self._say(f"waiting for {_runs(left)} that other sweeps train")
         self._waits = waiting
-        if self.clock() - self.printed < MINUTE:
+        if self.clock() - self.looked < LOOK_SECONDS:
             return
-        self.printed = self.clock()
+        self.looked = self.clock()
         states = self.states()
+        before, self.phases = self.phases, phase_lines(states)
+        if self.clock() - self.printed >= MINUTE:
+            self.printed = self.clock()
+            self._say_what_runs(states)
+            return
+        for line in [*self.phases, *self._first_lines(states)]:
+            if line not in before:
+                self._say(line)
+
+    def _first_lines(self, states: Sequence[RunState]) -> Iterator[str]:
+        """Yield a line of each run that has begun to train since the last look."""
+        for state in states:
+            if state.state == "running" and not state.phase and state.run not in self.begun:
+                self.begun.add(state.run)
+                yield running_line(state)
+
+    def _say_what_runs(self, states: Sequence[RunState]) -> None:
         running = [state for state in states if state.state == "running"]
-        for state in running[:MAX_LINES]:
-            self._say(running_line(state))
-        if len(running) > MAX_LINES:
-            self._say(f"and {len(running) - MAX_LINES} more are running")
+        self.begun.update(state.run for state in running)
+        lines = [*self.phases, *(running_line(state) for state in running if not state.phase)]
+        for line in lines[:MAX_LINES]:
+            self._say(line)
+        if len(lines) > MAX_LINES:
+            self._say(f"and {len(lines) - MAX_LINES} more are running")
         if not running:
             counts = ", ".join(f"{count} {name}" for name, count in count_states(states).items())
-            self._say(f"no run has begun to train: {counts}")
+            self._say(f"no run is training: {counts}")
 
     def close(self) -> None:
         """Take the bar off the terminal."""
@@ -96,10 +121,13 @@ class SweepProgress(SweepWatcher):
         plan = f"{_runs(len(self.runs))}, {min(self.jobs, len(self.runs))} at a time"
         return join(f"{plan}; {done}" if done else plan, self._time_left(states))
 
+    def _say_estimate(self, estimate: Callable[[], float | None]) -> None:
+        self._say("measuring steps on this machine")  # Large models, or products without a cache, take long.
+        if (seconds := estimate()) is not None:
+            self._say(f"about {clock_time(seconds)} in all, by these steps")
+
     def _time_left(self, states: Sequence[RunState]) -> str:
         seconds = seconds_left(states, jobs=self.jobs)
-        if seconds is None and self.seconds is not None:
-            seconds = self.seconds / min(self.jobs, len(self.runs))
         return f"about {clock_time(seconds)} left" if seconds else ""
 
     def _say(self, line: str) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from mnmt_data.study import read_study
-from mnmt_model.errors import Interrupted, RunError
+from mnmt_model.errors import Interrupted, RunError, one_line
 from mnmt_model.sweep.cluster_config import ClusterConfig
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 CLUSTER_JOBS = 8
 """Jobs that a sweep has on a cluster by default."""
+
+_log = logging.getLogger(__name__)
 
 
 def train(study: Path, run: str, *, out: Annotated[Path | None, Parameter(("--out", "-o"))] = None) -> None:
@@ -85,12 +89,13 @@ def sweep(
         raise RunError("--detach and what a job asks of a cluster need --cluster slurm")
     runs, folder = study_runs(study, out)
     jobs = _jobs(jobs, cluster)
-    units = units_of(runs, folder, jobs=jobs)
+    units = units_of(runs, folder, jobs=jobs, packs=config.nodes * config.tasks_per_node == 1)
     check_records(units, folder)
     if retry_failed:
         allow_retries(units, folder)
     workers = _workers(units, folder, cluster, jobs, name=runs[0].study, config=config)
-    progress = SweepProgress(runs, folder, jobs=jobs)
+    estimate = partial(_measured_seconds, study, folder.parent / "data", jobs)
+    progress = SweepProgress(runs, folder, jobs=jobs, estimate=estimate if cluster == "local" else None)
     queue = RunQueue(units, folder, workers, jobs=jobs, watcher=progress)
     try:
         signum = 0 if detach else queue.train()
@@ -134,6 +139,27 @@ def _workers(
     from mnmt_model.sweep.cluster import SlurmWorkers
 
     return SlurmWorkers(units, folder, jobs_folder=folder.parent / "jobs", name=f"mnmt-{name}", config=config)
+
+
+def _measured_seconds(study: Path, data: Path, jobs: int) -> float | None:
+    """Return the seconds of the whole study, from about two seconds of steps; None if they are unknown.
+
+    On GPUs this process would keep memory that the runs need, and measures nothing.
+    """
+    try:
+        import torch
+
+        from mnmt_model.planning.workload import PlanConfig
+        from mnmt_model.sweep.schedule import Machines
+        from mnmt_model.sweep.study_plan import plan_study
+
+        if torch.cuda.is_available():
+            return None
+        plan = plan_study(read_study(study), data, PlanConfig(), Machines(jobs=jobs), measure=True)
+        return plan.wall_seconds
+    except Exception as error:  # Whatever an estimate lacks, the runs can be trained.
+        _log.info("the study's time is not known: %s", one_line(error))
+        return None
 
 
 def _report(outcomes: Sequence[Outcome], folder: Path, *, as_json: bool) -> None:

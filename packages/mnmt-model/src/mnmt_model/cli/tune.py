@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,10 @@ from mnmt_model.errors import RunError
 from mnmt_model.sweep.run_queue import SweepWatcher
 
 if TYPE_CHECKING:
+    from mnmt_model.cli.sweep_progress import SweepProgress
     from mnmt_model.runs.run_config import RunConfig
     from mnmt_model.sweep.run_queue import Outcome
-    from mnmt_model.sweep.tuning import SizeResult
+    from mnmt_model.sweep.tuning import SizeResult, Trial
 
 
 def tune(
@@ -64,17 +65,19 @@ def tune(
     file = read_study(study)
     results = out or Path("results") / file.name
     folder = results / "tune"
+    progress = _TrialsProgress(folder, jobs=jobs)
     sizes_tuned = tune_study(
         file,
         results / "data",
         folder,
-        partial(train_runs, folder=folder, jobs=jobs, watcher=_Report()),
+        partial(train_runs, folder=folder, jobs=jobs, watcher=progress),
         config=SearchConfig(rungs=rungs, batch=batch),
         sizes=sizes,
         steps=steps,
         transfer=transfer,
-        on_trials=partial(_report_start, jobs=jobs),
+        on_trials=progress.start,
     )
+    progress.close()
     if not dry_run:
         write_settings(study, {result.size: result.settings for result in sizes_tuned})
     print(json.dumps({"sizes": [asdict(each) for each in sizes_tuned]}) if as_json else _text(sizes_tuned))
@@ -82,34 +85,86 @@ def tune(
         print("left as it is" if dry_run else "written", study, sep=": ")
 
 
-def _report_start(runs: Sequence[RunConfig], jobs: int) -> None:
-    steps = sorted({run.train.steps for run in runs})
-    lengths = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
-    print(f"{len(runs)} trials of {lengths} steps, {jobs} at a time", file=sys.stderr, flush=True)
+class _TrialsProgress(SweepWatcher):
+    """Reports how trials come on, rung by rung, as a sweep reports its runs.
 
+    Args:
+        folder: Folder of the trials' records.
+        jobs: Trials at a time.
+    """
 
-class _Report(SweepWatcher):
-    """Reports how trials end."""
+    def __init__(self, folder: Path, *, jobs: int) -> None:
+        self.folder, self.jobs = folder, jobs
+        self.progress: SweepProgress | None = None
+
+    def start(self, runs: Sequence[RunConfig]) -> None:
+        """Report the trials that come next."""
+        from mnmt_model.cli.sweep_progress import SweepProgress
+
+        self.close()
+        steps, tokens = ({getattr(run.train, name) for run in runs} for name in ("steps", "batch_tokens"))
+        what = f"{_span(steps)} steps, each of {_span(tokens)} tokens"
+        print(f"next: trials of {what}", file=sys.stderr, flush=True)
+        self.progress = SweepProgress(runs, self.folder, jobs=self.jobs)
 
     def end(self, outcome: Outcome) -> None:
         """Report how a trial ended."""
-        how = outcome.error or f"in {outcome.wall_seconds:.0f} s"
-        print(f"  {outcome.run.name} {outcome.status} {how}", file=sys.stderr, flush=True)
+        assert self.progress is not None
+        self.progress.end(outcome)
+
+    def retry(self, run: RunConfig, error: str | None) -> None:
+        """Report the first failure of a trial."""
+        assert self.progress is not None
+        self.progress.retry(run, error)
+
+    def look(self, *, waiting: bool) -> None:
+        """Report what runs, once a minute."""
+        assert self.progress is not None
+        self.progress.look(waiting=waiting)
+
+    def close(self) -> None:
+        """Take the bar off the terminal."""
+        if self.progress is not None:
+            self.progress.close()
+
+
+def _span(numbers: Set[int]) -> str:
+    """Return the least and the largest of some numbers, such as "15 to 60"."""
+    least, most = min(numbers), max(numbers)
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _text(results: Sequence[SizeResult]) -> str:
-    """Return a table of all trials, with the losses of each size, and its settings below them."""
+    """Return a table of each size's trials with the best of each length in tokens, and its settings below."""
     lines = []
     for result in results:
         lines.append(result.size)
-        for trial in sorted(
-            result.trials, key=lambda each: (each.steps * each.batch_tokens, each.learning_rate)
-        ):
+        best = _best_losses(result.trials)
+        for trial in sorted(result.trials, key=_order):
             loss = "failed" if trial.loss is None else f"{trial.loss:.4f}"
+            mark = "  best" if trial.loss is not None and trial.loss == best[_length(trial)] else ""
             lines.append(
-                f"  {trial.steps:>8} steps  {trial.batch_tokens:>7} tokens  "
-                f"rate {trial.learning_rate:<8g}  dev loss {loss}"
+                f"  {trial.steps:>8,} steps  {trial.batch_tokens:>7,} tokens  "
+                f"rate {trial.learning_rate:<8g}  dev loss {loss}{mark}"
             )
         settings = ", ".join(f"{key} = {value!r}" for key, value in result.settings.items())
         lines.append(f"  {settings}")
     return "\n".join(lines)
+
+
+def _order(trial: Trial) -> tuple[int, int, float]:
+    return _length(trial), trial.batch_tokens, trial.learning_rate
+
+
+def _length(trial: Trial) -> int:
+    """Return the tokens that a trial is trained on."""
+    return trial.steps * trial.batch_tokens
+
+
+def _best_losses(trials: Sequence[Trial]) -> dict[int, float]:
+    """Return {tokens of a trial: the lowest loss of those on so many}."""
+    losses: dict[int, list[float]] = {}
+    for trial in trials:
+        if trial.loss is not None:
+            losses.setdefault(_length(trial), []).append(trial.loss)
+    return {length: min(each) for length, each in losses.items()}

@@ -11,7 +11,6 @@ from torch import Tensor
 from mnmt_data.store import PreparedData, Shard
 from mnmt_data.stream import eval_batches
 from mnmt_model.distributed.world import World
-from mnmt_model.runs.filler import fill
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
@@ -45,19 +44,15 @@ def shard_loss(
     world = world or World()
     was_training = model.training
     model.eval()
-    fills = not model.mixtures and model.embedding.weight.device.type == "cpu"
     batches = list(eval_batches(shard, batch_tokens=batch_tokens))
     sums = torch.zeros(2, dtype=torch.float64)
     # With sharded parameters all processes compute equally often: one without a batch repeats the first.
     for first in range(0, len(batches), world.size):
         number = first + world.rank
         batch = batches[number if number < len(batches) else 0]
-        filled = fill(batch) if fills else batch
-        nats = pair_nats(model, torch.from_numpy(filled.src), torch.from_numpy(filled.tgt))
+        nats = pair_nats(model, torch.from_numpy(batch.src), torch.from_numpy(batch.tgt))
         if number < len(batches):
-            sums += torch.tensor(
-                [float(nats[: len(batch.tasks)].double().sum()), batch.num_tokens], dtype=torch.float64
-            )
+            sums += torch.tensor([float(nats.double().sum()), batch.num_tokens], dtype=torch.float64)
     model.train(was_training)
     total, tokens = world.sum(sums).tolist()
     return float(total / tokens)

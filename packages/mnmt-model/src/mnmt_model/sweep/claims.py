@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mnmt_data.store import file_lock, is_locked, open_prepared
-from mnmt_model.errors import RunInUseError
+from mnmt_model.errors import RunInUseError, SharedRunError
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.runs.attempts import is_given_up
+from mnmt_model.runs.heartbeat import Heartbeat, sharing_advice, trained_elsewhere
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, read_run, utc_now, write_run
 from mnmt_model.sweep.horizons import is_ready
 
 Unit = tuple[RunConfig, ...]
 """Runs that one process trains together: one run, or a pack."""
+WAIT_SECONDS = 1.0
+"""Seconds between two looks at runs of a machine that may be dead."""
 
 
 def training_cost(run: RunConfig) -> int:
@@ -23,20 +27,20 @@ def training_cost(run: RunConfig) -> int:
     return count_parameters(run.model, 1).active_size * run.steps
 
 
-def units_of(runs: Sequence[RunConfig], folder: Path, *, jobs: int = 1) -> list[Unit]:
+def units_of(runs: Sequence[RunConfig], folder: Path, *, jobs: int = 1, packs: bool = True) -> list[Unit]:
     """Return the units of a study, the costliest first.
 
     Args:
         runs: The runs of the study.
-        folder: Folder of the runs' folders, which may hold runs that were begun as a pack.
+        folder: Folder of the runs' folders; runs that were begun as a pack stay one.
         jobs: Units that are trained at a time.
+        packs: Whether runs that have not begun may become packs, which one process trains.
     """
     # It imports torch, which nobody needs to look at a study.
     from mnmt_model.sweep.packs import plan_units
 
-    return sorted(
-        plan_units(runs, folder, jobs=jobs), key=lambda unit: sum(map(training_cost, unit)), reverse=True
-    )
+    units = current_units(plan_units(runs, folder, jobs=jobs, packs=packs), folder)
+    return sorted(units, key=lambda unit: sum(map(training_cost, unit)), reverse=True)
 
 
 def read_if_begun(folder: Path) -> RunRecord | None:
@@ -51,32 +55,99 @@ def has_ended(record: RunRecord | None) -> bool:
     )
 
 
-def claimable(units: Sequence[Unit], folder: Path) -> Iterator[Unit]:
-    """Yield the units that could be trained now, each without the runs of it that have ended.
+def current_units(units: Sequence[Unit], folder: Path) -> list[Unit]:
+    """Return the units as the records of their runs have them by now.
 
-    Runs that were begun as a pack are yielded with all others of it, since they go on together.
-
-    A run is claimed by its lock, which ends with the process that trains it, however that ends.
+    Runs that have begun as a pack are together, also those of it that have ended, since they go on together.
+    Those of a pack that has given them back are units of their own, and so is each that was begun alone.
 
     Args:
         units: Units of the study, in the order in which they should be trained.
         folder: Folder of the runs' folders.
     """
+    runs = {run.name: run for unit in units for run in unit}
+    packs = {run.name: _pack(run, unit, folder) for unit in units for run in unit}
+    current: dict[tuple[str, ...], None] = {}
     for unit in units:
-        left = tuple(run for run in unit if not has_ended(read_if_begun(folder / run.name)))
+        rest = tuple(run.name for run in unit if not packs[run.name])
+        for run in unit:
+            pack = packs[run.name]
+            # One that has left its pack ends it for the others.
+            is_whole = all(packs.get(name) == pack for name in pack)
+            current[(pack or rest) if is_whole else (run.name,)] = None
+    return [tuple(runs[name] for name in names) for names in current]
+
+
+def _pack(run: RunConfig, unit: Unit, folder: Path) -> tuple[str, ...]:
+    """Return the runs that one of `unit` is trained with, itself included; none if that is not decided."""
+    record = read_if_begun(folder / run.name)
+    if record is not None and record.pack:
+        return tuple(record.pack)
+    if len(unit) == 1 or has_ended(record) or lost_trunk(run, folder):
+        return (run.name,)
+    from mnmt_model.training.pack import recorded_pack
+
+    return recorded_pack(folder / run.name)
+
+
+def claimable(units: Sequence[Unit], folder: Path) -> Iterator[Unit]:
+    """Yield the units that could be trained now, as they are by now.
+
+    Args:
+        units: Units of the study, in the order in which they should be trained.
+        folder: Folder of the runs' folders.
+    """
+    return (unit for unit, beat in unlocked(units, folder) if beat is None)
+
+
+def unlocked(units: Sequence[Unit], folder: Path) -> Iterator[tuple[Unit, Heartbeat | None]]:
+    """Yield the units that have not ended and are not locked, and who says nevertheless that it trains them.
+
+    A run is claimed by its lock, which ends with the process that trains it, however that ends. The heartbeat
+    of another machine may outlive it for up to a minute, and the unit waits for its end: it may also be that
+    locks do not hold between the machines.
+    """
+    for unit in current_units(units, folder):
+        left = [run for run in unit if not has_ended(read_if_begun(folder / run.name))]
+        beats = [trained_elsewhere(folder / run.name) for run in left]  # before the locks: see `check_locks`
         locked = any(is_locked(folder / run.name / LOCK) for run in left)
         if left and not locked and all(is_ready(run, folder) for run in left):
-            yield unit if any(_pack(run, folder) for run in left) else left
+            yield unit, next((beat for beat in beats if beat is not None), None)
 
 
-def _pack(run: RunConfig, folder: Path) -> Sequence[str]:
-    record = read_if_begun(folder / run.name)
-    return (record.pack or ()) if record else ()
+def check_locks(
+    units: Sequence[tuple[Unit, Heartbeat | None]], before: Mapping[str, Heartbeat]
+) -> dict[str, Heartbeat]:
+    """Return {run: heartbeat of another machine} of units without a lock.
+
+    A process that has renewed its heartbeat since the last look held its lock all the time; if that was free
+    here, locks do not hold between the machines.
+
+    Args:
+        units: What `unlocked` yields.
+        before: What this function returned at the last look.
+
+    Raises:
+        SharedRunError: If locks do not hold.
+    """
+    beats = {unit[0].name: beat for unit, beat in units if beat is not None}
+    for name, beat in beats.items():
+        old = before.get(name)
+        if old is not None and old.process == beat.process and old.time < beat.time:
+            raise SharedRunError(f"{name}: {sharing_advice(beat)}")
+    return beats
 
 
 def next_unit(units: Sequence[Unit], folder: Path) -> Unit | None:
-    """Return the first unit that could be trained now; None if there is none."""
-    return next(claimable(units, folder), None)
+    """Return the first unit that could be trained; None if there is none.
+
+    Units of a machine that may have died are waited for.
+    """
+    while free := list(unlocked(units, folder)):
+        if (unit := next((unit for unit, beat in free if beat is None), None)) is not None:
+            return unit
+        time.sleep(WAIT_SECONDS)
+    return None
 
 
 def lost_trunk(run: RunConfig, folder: Path) -> str | None:
@@ -89,7 +160,7 @@ def lost_trunk(run: RunConfig, folder: Path) -> str | None:
 def give_up_dead(run: RunConfig, folder: Path) -> None:
     """Record a run as failed whose process was killed too often, if no other process trains it."""
     record = read_if_begun(folder)
-    if record is None or record.status != "running" or not is_given_up(record):
+    if record is None or record.status != "running" or not is_given_up(record) or trained_elsewhere(folder):
         return
     try:
         with file_lock(folder / LOCK, name=folder, error=RunInUseError):

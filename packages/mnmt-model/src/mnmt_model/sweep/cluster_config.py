@@ -36,8 +36,11 @@ class ClusterConfig:
 
     def __post_init__(self) -> None:
         for name in ("nodes", "processes", "cpus_per_task", "minutes"):
-            if (getattr(self, name) or 1) < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {number}.")
+        if self.memory is not None and not self.memory > 0:
+            raise ValueError(f"`memory` must be above 0, but is {self.memory}.")
 
     @property
     def tasks_per_node(self) -> int:

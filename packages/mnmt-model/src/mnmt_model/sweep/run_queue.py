@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mnmt_model.errors import Interrupted, RunError
+from mnmt_model.errors import Interrupted, RunError, SharedRunError
+from mnmt_model.runs.heartbeat import Heartbeat
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import RUN, Status
 from mnmt_model.sweep.claims import (
     Unit,
+    check_locks,
     check_records,
-    claimable,
+    current_units,
     give_up_dead,
     has_ended,
     lost_trunk,
     read_if_begun,
     units_of,
+    unlocked,
 )
 from mnmt_model.sweep.workers import LocalWorkers
 from mnmt_model.training.interruption import Interruption
@@ -133,6 +137,7 @@ class RunQueue:
         self.watcher = watcher or SweepWatcher()
         self._left = {run.name: run for unit in units for run in unit if not self._has_ended(run)}
         self._failures: dict[str, int] = {}
+        self._beats: dict[str, Heartbeat] = {}
         self._useless = self._alive = 0
         self._times: list[int] = []
         self._pause = workers.poll_seconds
@@ -149,6 +154,7 @@ class RunQueue:
 
         Raises:
             RunError: If workers end again and again, and train nothing.
+            SharedRunError: If another machine trains a run whose lock is free here.
         """
         with Interruption() as interruption:
             try:
@@ -157,6 +163,9 @@ class RunQueue:
                 if interruption.signum:
                     self.workers.stop(interruption.signum)
                     self._report()
+            except SharedRunError:
+                self.workers.stop(signal.SIGTERM)
+                raise
             except BaseException:
                 self.workers.kill()
                 raise
@@ -165,12 +174,14 @@ class RunQueue:
     def _keep_at_work(self, wait: bool) -> bool:
         """Start workers for what is left; return whether to look again later."""
         before = time.monotonic()
-        ready = list(claimable(self.units, self.folder)) if self._left else []
+        free = list(unlocked(self.units, self.folder)) if self._left else []
+        ready = [unit for unit, beat in free if beat is None]
+        self._beats = check_locks(free, self._beats)
         self._report()
         # Starting workers may take long, and is no look at the folder.
         self._pause = max(self.workers.poll_seconds, (time.monotonic() - before) * (1 / SCAN_SHARE - 1))
         alive = self.workers.alive()
-        if not alive and not (self._left and (wait or ready)):
+        if not alive and not (self._left and (wait or free)):
             return False
         self._check_use(alive)
         if ready and (count := min(self.jobs, self._units_left()) - alive) > 0:
@@ -180,7 +191,8 @@ class RunQueue:
         return True
 
     def _units_left(self) -> int:
-        return sum(any(run.name in self._left for run in unit) for unit in self.units)
+        units = current_units(self.units, self.folder)
+        return sum(any(run.name in self._left for run in unit) for unit in units)
 
     def submit(self) -> None:
         """Start workers for what can be claimed now, and leave them alone."""

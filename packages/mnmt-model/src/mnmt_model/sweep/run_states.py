@@ -44,6 +44,10 @@ class RunState:
     """That of the steps that are not done."""
     host: str | None
     """The machine that trains it."""
+    pid: int | None
+    """The process there that trains it."""
+    phase: str | None
+    """What that does before the first step, such as compiling; None once it trains."""
 
     @property
     def has_ended(self) -> bool:
@@ -66,7 +70,8 @@ def run_state(run: RunConfig, folder: Path) -> RunState:
     record = read_run(folder) if (folder / RUN).exists() else None
     state = _state(record, folder)
     beat = read_heartbeat(folder) if record is not None and state != "finished" else None
-    seconds_left = beat.seconds_left if beat and state == "running" else None
+    live = beat if state == "running" else None
+    seconds_left = live.seconds_left if live else None
     step = _step(run, record, beat)
     return RunState(
         run=run.name,
@@ -81,7 +86,9 @@ def run_state(run: RunConfig, folder: Path) -> RunState:
         wall_seconds=record.wall_seconds if record and state == "finished" else None,
         cost=training_cost(run),
         cost_left=training_cost(run) * min(1.0, (run.train.steps - step) / run.steps),
-        host=beat.host if beat and state == "running" else None,
+        host=live.host if live else None,
+        pid=live.pid if live else None,
+        phase=live.phase if live else None,
     )
 
 
@@ -89,6 +96,18 @@ def count_states(states: Sequence[RunState]) -> dict[State, int]:
     """Return how many runs are in each state, without those states that none is in."""
     counts = Counter(state.state for state in states)
     return {name: counts[name] for name in STATES if counts[name]}
+
+
+def phase_lines(states: Sequence[RunState]) -> list[str]:
+    """Return a line for each process that has not taken its first step, such as "a and 7 more: compiling"."""
+    runs: dict[tuple[str, str | None, int | None], list[str]] = {}
+    for state in states:
+        if state.phase:
+            runs.setdefault((state.phase, state.host, state.pid), []).append(state.run)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {phase}"
+        for (phase, *_), names in runs.items()
+    ]
 
 
 def seconds_left(states: Sequence[RunState], *, jobs: int | None = None) -> float | None:
@@ -124,6 +143,8 @@ def _state(record: RunRecord | None, folder: Path) -> State:
         return "waiting"
     if record.status == "running":
         return "running" if is_alive(folder) else "dead"
+    if record.status == "interrupted" and record.error is None:
+        return "waiting"  # A pack has given it back.
     if record.status == "failed" and not is_given_up(record):
         return "interrupted"  # It is tried once more.
     return record.status

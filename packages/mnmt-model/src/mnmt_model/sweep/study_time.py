@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mnmt_data.store import PreparedData
 from mnmt_model.runs.run_config import RunConfig
-from mnmt_model.sweep.packs import plan_units
+from mnmt_model.sweep.claims import units_of
 from mnmt_model.sweep.schedule import Machines
 from mnmt_model.sweep.step_time import Work, measure_steps, step_seconds
 from mnmt_model.sweep.study_plan import RunCost, StudyPlan
@@ -32,8 +32,14 @@ def timed(plan: StudyPlan, runs: Sequence[RunConfig], data: PreparedData, machin
         return step_seconds(measured, cost.step_flops) * (cost.steps + evaluations)
 
     costs = [replace(cost, seconds=seconds(run, cost)) for run, cost in zip(runs, plan.runs, strict=True)]
-    units = plan_units(runs, data.folder.parent / "runs")
+    units = units_of(runs, data.folder.parent / "runs", jobs=plan.jobs)
     faster = _times_in_packs(units, data.vocab.size)
+    # A pack that was neither asked for nor measured is more likely to give its runs back.
+    units = [
+        part
+        for unit in units
+        for part in ([unit] if unit[0].train.pack or unit[0].name in faster else [(run,) for run in unit])
+    ]
     return replace(
         plan,
         runs=tuple(replace(cost, seconds=faster.get(cost.name, cost.seconds)) for cost in costs),
@@ -47,7 +53,6 @@ def _times_in_packs(units: Sequence[Sequence[RunConfig]], vocab_size: int) -> di
     seconds: dict[str, float] = {}
     for unit in units:
         times = stored_times(unit[0], vocab_size, len(unit)) if len(unit) > 1 else None
-        if times is not None and times.saves(unit[0].steps) > 0:
-            share = (times.packed * unit[0].steps + times.compilation) / len(unit)
-            seconds |= {run.name: share for run in unit}
+        if times is not None and (total := times.seconds(unit[0].steps)) is not None:
+            seconds |= {run.name: total / len(unit) for run in unit}
     return seconds

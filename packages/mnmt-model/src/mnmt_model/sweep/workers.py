@@ -24,6 +24,13 @@ NOTHING_LEFT = 3
 """Exit status of a worker that had nothing to claim."""
 RESEND_SECONDS = 0.5
 """Seconds after which a signal is sent again to workers that have not ended; one may be too new to hear."""
+PAUSE_SECONDS = 2.0
+"""Seconds before a worker that a signal has ended is replaced.
+
+Schedulers signal all processes of a job, one after the other. A worker that hears it before its sweep would
+be replaced by one that starts the run again, only to be stopped too.
+"""
+ASKED_TO_END = (signal.SIGTERM, signal.SIGUSR1)
 GRACE_SECONDS = 60.0
 """How long a worker may take to save a checkpoint once the sweep that started it is gone."""
 
@@ -31,8 +38,13 @@ TrainUnit = Callable[[Unit, Path], None]
 """Trains a unit to its end; the second argument is the folder of the runs' folders."""
 
 
-def train_unit(unit: Unit, folder: Path) -> None:
-    """Train a unit, from the newest checkpoints of its runs.
+def train_unit(unit: Unit, folder: Path, *, backend: str = "inductor") -> None:
+    """Train a unit, from the newest checkpoints of its runs; a pack may give them back instead.
+
+    Args:
+        unit: The unit.
+        folder: Folder of the runs' folders.
+        backend: Of `torch.compile`, for packs.
 
     Raises:
         RunInUseError: If another process trains one of its runs.
@@ -41,7 +53,8 @@ def train_unit(unit: Unit, folder: Path) -> None:
     from mnmt_model.training.run import train
 
     if len(unit) > 1 and os.environ.get("WORLD_SIZE", "1") == "1":
-        train_pack(unit, [folder / run.name for run in unit])
+        if not train_pack(unit, [folder / run.name for run in unit], backend=backend):
+            train(unit[0], folder / unit[0].name)  # The others are units of their own now.
         return
     for run in unit:
         train(run, folder / run.name)
@@ -75,15 +88,24 @@ class LocalWorkers:
         self.jobs, self.environ = jobs, dict(environ or {})
         self.threads = max(1, num_cores() // jobs)
         self._processes: dict[int, ForkServerProcess] = {}
+        self._paused_until: list[float] = []
         self.exit_statuses: list[int] = []
         """How the workers ended, in that order; below 0 if by a signal."""
 
     def alive(self) -> int:
-        """Return how many workers there are."""
+        """Return how many workers there are, those included that are not replaced yet."""
+        now = time.monotonic()
+        self._paused_until = [until for until in self._paused_until if until > now]
+        return self._running() + len(self._paused_until)
+
+    def _running(self) -> int:
         for place, process in list(self._processes.items()):
             if not process.is_alive():
                 process.join()
-                self.exit_statuses.append(process.exitcode or 0)
+                status = process.exitcode or 0
+                self.exit_statuses.append(status)
+                if status in _STATUSES_OF_SIGNALS:
+                    self._paused_until.append(time.monotonic() + PAUSE_SECONDS)
                 del self._processes[place]
         return len(self._processes)
 
@@ -100,7 +122,7 @@ class LocalWorkers:
 
     def stop(self, signum: int) -> None:
         """Pass on a signal, at which workers save a checkpoint and end, and wait for them."""
-        while self.alive():
+        while self._running():
             for process in self._processes.values():
                 if process.is_alive() and process.pid is not None:
                     # Workers have a terminal's SIGINT themselves, and a second ends them at once.
@@ -120,6 +142,9 @@ class LocalWorkers:
     def farewell(self) -> str:
         """Return what to know about them once the sweep has stopped before its end."""
         return ""
+
+
+_STATUSES_OF_SIGNALS = {status for signum in ASKED_TO_END for status in (128 + signum, -signum)}
 
 
 def default_jobs() -> int:
@@ -194,6 +219,8 @@ def train_next(units: Sequence[Unit], folder: Path, train: TrainUnit) -> bool:
                 train(unit, folder)
             except RunInUseError:
                 continue  # Another sweep was faster.
+            except RunError as error:
+                raise RunError(f"{unit[0].name}: {one_line(error)}") from None
             return True
     return False
 

@@ -1,0 +1,127 @@
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fake_training import fake_runs, fake_train
+
+from mnmt_data.store import file_lock, write_json
+from mnmt_data.study import read_study
+from mnmt_model import RunConfig, read_run, run_configs, train
+from mnmt_model.errors import RunInUseError, SharedRunError
+from mnmt_model.runs import Heartbeat, read_heartbeat, write_run
+from mnmt_model.runs.attempts import MAX_DEATHS
+from mnmt_model.runs.heartbeat import HEARTBEAT
+from mnmt_model.runs.run_config import new_record
+from mnmt_model.runs.run_record import LOCK, RUN
+from mnmt_model.sweep.claims import Unit, claimable, give_up_dead, unlocked
+from mnmt_model.sweep.run_queue import RunQueue, Workers
+
+
+@pytest.fixture
+def units() -> list[Unit]:
+    return [(run,) for run in fake_runs(2, steps=1)]
+
+
+def beat(folder: Path, *, seconds_ago: float = 0.0, pid: int = 1) -> Heartbeat:
+    """Write the heartbeat of a process of another machine into a run's folder."""
+    time = (datetime.now(UTC) - timedelta(seconds=seconds_ago)).isoformat()
+    heartbeat = Heartbeat(host="elsewhere", pid=pid, time=time, step=1, steps=10)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / HEARTBEAT, asdict(heartbeat))
+    return heartbeat
+
+
+def names(units: Sequence[Unit]) -> list[str]:
+    return [run.name for unit in units for run in unit]
+
+
+def test_a_run_of_another_machine_waits_until_its_heartbeat_is_old(units: list[Unit], tmp_path: Path) -> None:
+    first, second = names(units)
+    for age, claims in ((0, [second]), (50, [second]), (70, [first, second])):
+        beat(tmp_path / first, seconds_ago=age)
+        assert names(list(claimable(units, tmp_path))) == claims
+        assert names([unit for unit, _ in unlocked(units, tmp_path)]) == [first, second]
+    with file_lock(tmp_path / first / LOCK, name=first):
+        assert names([unit for unit, _ in unlocked(units, tmp_path)]) == [second]
+
+
+def test_a_run_that_another_machine_trains_is_not_given_up(units: list[Unit], tmp_path: Path) -> None:
+    (run,) = units[0]
+    folder = tmp_path / run.name
+    beat(folder)
+    write_run(folder, replace(new_record(run, folder, vocab_size=10, data=None), attempts=MAX_DEATHS))
+    give_up_dead(run, folder)
+    assert read_run(folder).status == "running"
+    beat(folder, seconds_ago=100)
+    give_up_dead(run, folder)
+    assert read_run(folder).status == "failed"
+
+
+def test_train_refuses_a_run_whose_lock_is_free_while_another_machine_trains_it(
+    study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    run: RunConfig = run_configs(read_study(study_file), results / "data")[0]
+    other = beat(tmp_path / run.name, seconds_ago=20)
+    with pytest.raises(
+        RunInUseError, match=r"was trained on elsewhere \(process 1\) \d+ s ago;.* in \d+ s; if not"
+    ):
+        train(run, tmp_path / run.name)
+    assert not (tmp_path / run.name / RUN).exists()
+    assert read_heartbeat(tmp_path / run.name) == other
+
+
+class Elsewhere:
+    """Workers that train here, while another machine renews the heartbeat of a run that is not locked."""
+
+    poll_seconds = 0.0
+
+    def __init__(self, units: Sequence[Unit], folder: Path, *, pids: Sequence[int]) -> None:
+        self.unit, self.others, self.folder, self.pids = units[0], units[1:], folder, list(pids)
+        self.stopped = 0
+
+    def alive(self) -> int:
+        (run,) = self.unit
+        if self.pids:
+            beat(self.folder / run.name, pid=self.pids.pop(0))
+        elif (self.folder / run.name / HEARTBEAT).exists():
+            (self.folder / run.name / HEARTBEAT).unlink()
+        return 0
+
+    def start(self, count: int) -> None:
+        for unit in [self.unit, *self.others]:
+            if not (self.folder / unit[0].name / HEARTBEAT).exists():
+                fake_train(unit, self.folder)
+
+    def stop(self, signum: int) -> None:
+        self.stopped = signum
+
+    def kill(self) -> None:
+        raise AssertionError("what trains here is lost")
+
+    def describe(self) -> str:
+        return ""
+
+    def farewell(self) -> str:
+        return ""
+
+
+def test_a_sweep_ends_where_another_machine_goes_on_with_a_run_that_is_not_locked(
+    units: list[Unit], tmp_path: Path
+) -> None:
+    workers = Elsewhere(units, tmp_path, pids=[1, 1, 1, 1])
+    typed: Workers = workers
+    with pytest.raises(SharedRunError, match=r"run001: is trained on elsewhere .* locks do not hold"):
+        RunQueue(units, tmp_path, typed, jobs=1).train()
+    assert workers.stopped
+    assert not (tmp_path / "run001" / RUN).exists()
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_sweep_takes_over_a_run_of_a_machine_that_died(
+    units: list[Unit], tmp_path: Path, wait: bool
+) -> None:
+    queue = RunQueue(units, tmp_path, Elsewhere(units, tmp_path, pids=[1, 2]), jobs=1)
+    assert queue.train(wait=wait) == 0
+    assert {read_run(tmp_path / name).status for name in names(units)} == {"finished"}

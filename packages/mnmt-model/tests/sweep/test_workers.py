@@ -1,0 +1,64 @@
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fake_training import STARTS, WEIGHTS, fake_runs, fake_train
+
+from mnmt_model import read_run
+from mnmt_model.runs import read_heartbeat
+from mnmt_model.sweep import workers as workers_module
+from mnmt_model.sweep.run_queue import RunQueue, SweepWatcher
+from mnmt_model.sweep.workers import LocalWorkers
+
+DEADLINE_SECONDS = 120.0
+STEPS = 100_000
+"""More than can be done before the deadline."""
+
+
+class Scheduler(SweepWatcher):
+    """Stops the first worker once it has a checkpoint, and the sweep as soon as `is_time` says so.
+
+    A sweep looks while its own handlers of signals are in place.
+    """
+
+    def __init__(self, folder: Path, is_time: Callable[[], bool]) -> None:
+        self.folder, self.is_time = folder, is_time
+        self.deadline = time.monotonic() + DEADLINE_SECONDS
+        self.stopped_worker = False
+
+    def look(self, *, waiting: bool) -> None:
+        assert time.monotonic() < self.deadline
+        beat = read_heartbeat(self.folder)
+        if not self.stopped_worker and beat is not None and (self.folder / WEIGHTS).exists():
+            os.kill(beat.pid, signal.SIGTERM)
+            self.stopped_worker = True
+        if self.stopped_worker and self.is_time():
+            signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_worker_that_is_stopped_just_before_its_sweep_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers_module, "PAUSE_SECONDS", 1e6)
+    units = [(run,) for run in fake_runs(1, steps=STEPS)]
+    folder = tmp_path / units[0][0].name
+    workers = LocalWorkers(units, tmp_path, jobs=1, train=fake_train)
+    # The queue had the chance to replace it at each of these looks.
+    looks = iter([False, False, True])
+    scheduler = Scheduler(folder, lambda: bool(workers.exit_statuses) and next(looks))
+    assert RunQueue(units, tmp_path, workers, jobs=1, watcher=scheduler).train() == signal.SIGTERM
+    assert workers.exit_statuses == [128 + signal.SIGTERM]
+    assert len((folder / STARTS).read_text().splitlines()) == 1
+
+
+def test_a_worker_that_a_signal_has_ended_is_replaced_if_the_sweep_goes_on(tmp_path: Path) -> None:
+    units = [(run,) for run in fake_runs(1, steps=STEPS)]
+    folder = tmp_path / units[0][0].name
+    workers = LocalWorkers(units, tmp_path, jobs=1, train=fake_train)
+    scheduler = Scheduler(folder, lambda: len((folder / STARTS).read_text().splitlines()) == 2)
+    assert RunQueue(units, tmp_path, workers, jobs=1, watcher=scheduler).train() == signal.SIGTERM
+    assert read_run(folder).status == "interrupted"
+    assert len(workers.exit_statuses) == 2
