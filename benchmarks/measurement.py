@@ -10,14 +10,18 @@ import resource
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
+
+PACKAGES = Path(__file__).parents[1] / "packages"
 
 Figures = dict[str, Any]
 """What a benchmark measures, as plain data."""
@@ -90,6 +94,12 @@ def seconds_of(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def ratios(peer: Sequence[float], ours: Sequence[float]) -> Figures:
+    """Return how many times longer a peer took than ours in the same turn: median, lowest and highest."""
+    each = [theirs / our for theirs, our in zip(peer, ours, strict=True)]
+    return {"ratio": round(median(each), 2), "lowest": round(min(each), 2), "highest": round(max(each), 2)}
+
+
 def peak_memory_mb() -> int:
     """Return the largest resident set of this process so far, in megabytes."""
     unit = 2**20 if sys.platform == "darwin" else 2**10
@@ -119,7 +129,7 @@ LOAD = os.getloadavg()[0]
 
 
 def provenance(*packages: str, gpu: bool = False) -> Figures:
-    """Return what figures were measured with: machine, load, date, and versions of the packages.
+    """Return what figures were measured with: machine, load until now, date, and versions of the packages.
 
     Args:
         packages: Distributions whose versions matter.
@@ -128,6 +138,7 @@ def provenance(*packages: str, gpu: bool = False) -> Figures:
     description: Figures = {
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {processor()}",
         "load_before": round(LOAD, 2),
+        "load_after": round(os.getloadavg()[0], 2),
         "date": datetime.now(tz=UTC).date().isoformat(),
         "versions": {name: installed_version(name) for name in ("python", *packages)},
     }
@@ -149,9 +160,12 @@ def processor() -> str:
 
 
 def installed_version(package: str) -> str:
-    """Return the version of a distribution, or "not installed"."""
+    """Return the version of a distribution, of ours that of the source, or "not installed"."""
     if package == "python":
         return platform.python_version()
+    source = PACKAGES / package / "pyproject.toml"
+    if source.exists():
+        return str(tomllib.loads(source.read_text(encoding="utf-8"))["project"]["version"])
     try:
         return version(package)
     except PackageNotFoundError:

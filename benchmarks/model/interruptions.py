@@ -3,13 +3,15 @@
 Claim: an interrupted run that is started again ends with the same bits: weights, optimiser, losses and names
 of checkpoints. Cited in docs/model/resuming.md.
 
-A trunk and a branch of a tiny study are trained over and over. Processes that train them are ended in one of
-these ways, and the run is started again until it has finished:
+Runs of a tiny study are trained over and over: a trunk, a branch, three trunks as a pack, stacked and
+compiled, and all of it in a sweep, with packs of trunks and packs of branches. Processes that train them are
+ended in one of these ways, and are started again until all runs have finished:
 
 - `kill`: SIGKILL at a random moment;
 - `kill while saving`: SIGKILL at a random line of the code that writes checkpoints and records;
 - `SIGTERM`, `SIGINT`, `SIGUSR1`: the signal at a random moment;
-- `preemption`: SIGTERM at a random moment, and SIGKILL a random third of a second later at most.
+- `preemption`: SIGTERM at a random moment, and SIGKILL a random third of a second later at most;
+- `worker kill`, `worker SIGTERM`, `worker SIGUSR1`: the same to a process of the sweep, which goes on.
 
     python -m benchmarks.model.interruptions --out benchmarks/results/model/interruptions.json
 """
@@ -25,8 +27,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,12 +35,13 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-from benchmarks.measurement import Out, print_table, provenance, run, write_report
+from benchmarks.measurement import Figures, Names, Out, print_table, provenance, run, write_report
+from benchmarks.model.stopped_sweep import interrupt_sweeps
+from benchmarks.model.stopping import Runs, check_status, differences, end, row
 from benchmarks.studies import prepare, write_text
-from mnmt_data.store import read_json_lines
 from mnmt_data.study import read_study
-from mnmt_model import RunConfig, RunError, read_run, run_configs, train
-from mnmt_model.checkpoints import find_checkpoints
+from mnmt_model import run_configs, train
+from mnmt_model.training.pack import train_pack
 
 STUDY = """
 name = "interruptions"
@@ -68,105 +70,167 @@ dropout = 0.1
 log_every = 2
 eval_every = 4
 checkpoint_every = 3
+pack = 2
 [sweep.sizes.d16]
 [sweep.fit]
 sizes = ["d16"]
-mixtures = [{ xx-aa = 0.3, xx-bb = 0.7 }]
+mixtures = [{ xx-aa = 0.3, xx-bb = 0.7 }, { xx-aa = 1.0 }, { xx-aa = 0.6, xx-bb = 0.4 }]
 """
-TIMES = ("tokens_per_second", "mfu", "data_wait")
 SAVING = ("mnmt_model/checkpoints/", "mnmt_model/runs/run_record", "mnmt_data/store/")
 """Parts of the paths of code that writes checkpoints and records."""
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["mnmt_model.training.run"])
+FORKS.set_forkserver_preload(["mnmt_model.training.pack"])
+
+
+SUBJECTS = ("trunk", "branch", "pack, stacked", "pack, compiled", "sweep")
+
+
+def train_alone(runs: Runs, folder: Path) -> None:
+    """Train one run."""
+    train(runs[0], folder / runs[0].name)
+
+
+def train_stacked(runs: Runs, folder: Path) -> None:
+    """Train runs as a pack without compilation."""
+    train_pack(runs, [folder / run.name for run in runs], backend="eager")
+
+
+def train_compiled(runs: Runs, folder: Path) -> None:
+    """Train runs as a pack."""
+    train_pack(runs, [folder / run.name for run in runs])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A run that is interrupted, and the same run never stopped."""
+    """Runs that are interrupted."""
 
-    run: RunConfig
-    whole: Path
+    name: str
+    runs: Runs
+    train: Callable[[Runs, Path], None]
+    """Trains them to their ends; the second argument is the folder of the runs' folders."""
+    ways: Sequence[str] = ("kill", "kill while saving", "SIGTERM", "SIGINT", "SIGUSR1", "preemption")
+    """Ways in which their process is ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """The same runs never stopped."""
+
+    folder: Path
+    """The folder of the runs' folders."""
     seconds: float
-    """Seconds of the run that was never stopped."""
     lines: int
-    """Lines of the code that saves, which that run passed."""
+    """Lines of the code that saves, which the process passed."""
 
 
-def main(*, interruptions: int = 60, seed: int = 1, out: Out = None) -> None:
-    """Interrupt a trunk and a branch, and compare.
+def main(
+    *,
+    interruptions: int = 40,
+    compiled: int = 6,
+    subjects: Names = SUBJECTS,
+    seed: int = 1,
+    out: Out = None,
+) -> None:
+    """Interrupt runs, and compare.
 
     Args:
-        interruptions: Processes to end, of the trunk and of the branch each.
+        interruptions: Processes to end of the trunk, of the branch, of the stacked pack, and of the sweep.
+        compiled: Processes to end of the compiled pack.
+        subjects: What to interrupt.
         seed: Seed of the moments.
-        out: JSON file for the figures.
+        out: JSON file for the figures; those of other subjects in it stay.
     """
     rng = random.Random(seed)
+    rows = [each for each in earlier_rows(out) if each["subject"] not in subjects]
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "compiled")
         study = write_text(folder / "study.toml", STUDY)
         runs = run_configs(read_study(study), prepare(study, folder))
-        subjects = [measure(run, folder / "whole") for run in runs]
-        rows = [interrupt_often(subject, folder / "runs", interruptions, rng) for subject in subjects]
+        trunks = [run for run in runs if not run.branch]
+        numbers = [
+            (Subject(name="trunk", runs=runs[:1], train=train_alone), interruptions),
+            (Subject(name="branch", runs=runs[1:2], train=train_alone), interruptions),
+            (Subject(name="pack, stacked", runs=trunks, train=train_stacked), interruptions),
+            (Subject(name="pack, compiled", runs=trunks, train=train_compiled), compiled),
+        ]
+        for subject, number in numbers:
+            if subject.name not in subjects or not number:
+                continue
+            whole = measure(subject, folder / "whole" / subject.name, folder / "whole" / "trunk")
+            rows.append(interrupt_often(subject, whole, folder / "runs", number, rng))
+        if "sweep" in subjects:
+            rows.append(interrupt_sweeps(study, runs, folder, interruptions, rng))
     print_table(rows)
     write_report(out, "runs interrupted at random moments", {"rows": rows}, provenance("mnmt-model", "torch"))
     if any(row["different"] for row in rows):
         raise SystemExit("A run that was interrupted differs from one never stopped.")
 
 
-def measure(run: RunConfig, folder: Path) -> Subject:
-    """Train a run without a stop, and again to count the lines that it passes while it saves."""
-    whole = folder / run.name
-    for _ in range(2):  # the first time, products are measured
-        shutil.rmtree(whole, ignore_errors=True)
+def earlier_rows(out: Path | None) -> list[Figures]:
+    """Return the rows of a file of figures; none if there is no such file."""
+    rows: list[Figures] = json.loads(out.read_text(encoding="utf-8"))["rows"] if out and out.exists() else []
+    return rows
+
+
+def measure(subject: Subject, folder: Path, trunks: Path) -> Whole:
+    """Train runs without a stop, and again to count the lines that are passed while they save."""
+    for _ in range(2):  # the first time, products are measured and programs compiled
         since = time.perf_counter()
-        if start(run, whole) != 0:
-            raise SystemExit(f"{whole}: was not trained.")
+        begin(subject, folder, trunks)
+        if start(subject, folder) != 0:
+            raise SystemExit(f"{subject.name}: was not trained.")
         seconds = time.perf_counter() - since
-    again = folder / "counted" / run.name
-    if run.branch:
-        again = folder / "counted" / "branch" / run.name
-        again.parent.mkdir(parents=True)
-        (again.parent / run.branch.run).symlink_to(folder / run.branch.run)
+    again = folder.with_name(f"{folder.name} again")
+    begin(subject, again, trunks)
     receiver, sender = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=train_and_count, args=(run, again, sender))
+    process = FORKS.Process(target=train_and_count, args=(subject, again, sender))
     process.start()
     lines = receiver.recv()
     process.join()
-    return Subject(run=run, whole=whole, seconds=seconds, lines=lines)
+    return Whole(folder=folder, seconds=seconds, lines=lines)
+
+
+def begin(subject: Subject, folder: Path, trunks: Path) -> None:
+    """Make a folder in which runs can begin: empty, but for the trunks of branches."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for branch in filter(None, (config.branch for config in subject.runs)):
+        shutil.copytree(trunks / branch.run, folder / branch.run)
 
 
 def start(
-    run: RunConfig, folder: Path, kill_at: int = 0, end: Callable[[Any], None] = lambda process: None
+    subject: Subject, folder: Path, kill_at: int = 0, end: Callable[[Any], None] = lambda process: None
 ) -> int:
-    """Train a run in a process, which `end` may end, and return its exit status."""
-    process = FORKS.Process(target=train_alone, args=(run, folder, kill_at))
+    """Train runs in a process, which `end` may end, and return its exit status."""
+    process = FORKS.Process(target=work, args=(subject, folder, kill_at))
     process.start()
     end(process)
     process.join()
     return process.exitcode or 0
 
 
-def train_alone(run: RunConfig, folder: Path, kill_at: int) -> None:
-    """Train a run as the whole work of a process, which may be killed at a line of the code that saves."""
+def work(subject: Subject, folder: Path, kill_at: int) -> None:
+    """Train runs as the whole work of a process, which may be killed at a line of the code that saves."""
     import torch
 
     torch.set_num_threads(1)
     if kill_at:
         count_lines(kill_at)
     try:
-        train(run, folder)
+        subject.train(subject.runs, folder)
     except KeyboardInterrupt as error:
         os._exit(getattr(error, "exit_status", 130))
 
 
-def train_and_count(run: RunConfig, folder: Path, sender: Any) -> None:
-    """Train a run and send the number of lines that it passes while it saves."""
+def train_and_count(subject: Subject, folder: Path, sender: Any) -> None:
+    """Train runs and send the number of lines that are passed while they save."""
     import torch
 
     torch.set_num_threads(1)
     counted = count_lines(0)
-    train(run, folder)
+    subject.train(subject.runs, folder)
     sys.settrace(None)
     sender.send(counted[0])
 
@@ -189,87 +253,33 @@ def count_lines(kill_at: int) -> list[int]:
     return counted
 
 
-def interrupt_often(subject: Subject, folder: Path, interruptions: int, rng: random.Random) -> dict[str, Any]:
-    """Interrupt a run, start it again until it has finished, compare it, and begin anew."""
+def interrupt_often(
+    subject: Subject, whole: Whole, folder: Path, interruptions: int, rng: random.Random
+) -> Figures:
+    """Interrupt runs, start them again until they have finished, compare them, and begin anew."""
     ended: Counter[str] = Counter()
     trials = different = 0
     while sum(ended.values()) < interruptions:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        if branch := subject.run.branch:
-            shutil.copytree(subject.whole.parent / branch.run, folder / branch.run)
-        ended += interrupt_once(subject, folder / subject.run.name, rng)
+        begin(subject, folder, whole.folder.with_name("trunk"))
+        ended += interrupt_once(subject, whole, folder, rng)
         trials += 1
-        difference = compare(folder / subject.run.name, subject.whole)
-        different += difference is not None
-        if difference:
-            print(f"{subject.run.name}, trial {trials}: {difference}", flush=True)
-        print(f"{subject.run.name}: {sum(ended.values())} interruptions of {trials} runs", file=sys.stderr)
-    name = "branch" if subject.run.branch else "trunk"
-    return {
-        "run": name,
-        "runs": trials,
-        "interruptions": sum(ended.values()),
-        **ended,
-        "different": different,
-    }
+        different += differences(subject.name, subject.runs, folder, whole.folder)
+        print(f"{subject.name}: {sum(ended.values())} interruptions, {trials} trials", file=sys.stderr)
+    return row(subject.name, trials, len(subject.runs), ended, different)
 
 
-def interrupt_once(subject: Subject, folder: Path, rng: random.Random) -> Counter[str]:
-    """Train a run to its end through interruptions; return how often each kind ended a process."""
+def interrupt_once(subject: Subject, whole: Whole, folder: Path, rng: random.Random) -> Counter[str]:
+    """Train runs to their ends through interruptions; return how often each kind ended a process."""
     ended: Counter[str] = Counter()
-    ways = ["kill", "kill while saving", "SIGTERM", "SIGINT", "SIGUSR1", "preemption"]
-    for way in [*rng.choices(ways, k=rng.randint(1, 4)), "none"]:
-        kill_at = rng.randrange(1, subject.lines) if way == "kill while saving" else 0
-        status = start(subject.run, folder, kill_at, partial(end, way=way, subject=subject, rng=rng))
+    for way in [*rng.choices(subject.ways, k=rng.randint(1, 4)), "none"]:
+        kill_at = rng.randrange(1, whole.lines) if way == "kill while saving" else 0
+        status = start(subject, folder, kill_at, partial(end, way=way, seconds=whole.seconds, rng=rng))
         if status == 0:
             return ended
-        if status not in (-9, -15, -10, -2, 130, 138, 143):
-            raise SystemExit(f"{folder}: ended with {status}.")
+        check_status(folder, status, way)
         ended[way] += 1
     raise SystemExit(f"{folder}: did not finish.")
 
 
-def end(process: Any, way: str, subject: Subject, rng: random.Random) -> None:
-    """Send a process what ends it, at a random moment."""
-    if way in ("none", "kill while saving"):
-        return
-    process.join(rng.uniform(0, subject.seconds))
-    signum = (
-        signal.SIGKILL if way == "kill" else signal.Signals[way] if way.startswith("SIG") else signal.SIGTERM
-    )
-    with suppress(ProcessLookupError):
-        os.kill(process.pid, signum)
-        if way == "preemption":
-            process.join(rng.uniform(0, 1 / 3))
-            process.kill()
-
-
-def compare(folder: Path, whole: Path) -> str | None:
-    """Return what of two runs differs; None if nothing does."""
-    if read_run(folder).status != "finished":
-        return f"is {read_run(folder).status}"
-    ours, theirs = (find_checkpoints(each / "checkpoints") for each in (folder, whole))
-    if [path.name for path in ours] != [path.name for path in theirs]:
-        return "other checkpoints"
-    for one, other in zip(ours, theirs, strict=True):
-        for kind in ("model", "optimizer"):
-            name = f"{kind}.safetensors"
-            if (one / name).read_bytes() != (other / name).read_bytes():
-                return f"another {kind} in {one.name}"
-    if (folder / "evals.jsonl").read_bytes() != (whole / "evals.jsonl").read_bytes():
-        return "other evaluations"
-    if logged(folder) != logged(whole):
-        return "another training loss"
-    left = [path.name for path in folder.rglob("*") if path.name.endswith((".partial", ".tmp"))]
-    return f"left {left[0]}" if left else None
-
-
-def logged(folder: Path) -> list[str]:
-    """Return the lines of metrics.jsonl without what depends on the time."""
-    lines = read_json_lines(folder / "metrics.jsonl", error=RunError)
-    return [json.dumps({key: value for key, value in line.items() if key not in TIMES}) for line in lines]
-
-
 if __name__ == "__main__":
-    run(main, smoke={"interruptions": 1})
+    run(main, smoke={"interruptions": 1, "compiled": 0})

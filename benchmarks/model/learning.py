@@ -168,7 +168,7 @@ def train_theirs(run: RunConfig, data: PreparedData) -> Any:
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(config, step)
         torch.autograd.backward(batch_loss(model, stream.batch(step - 1)))
-        clip_gradients(model, config.clip_norm)
+        clip_gradients(model.parameters(), config.clip_norm)
         optimizer.step()
         optimizer.zero_grad()
     return model

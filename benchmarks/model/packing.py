@@ -7,7 +7,7 @@ Models are those of the embedded study, whose batches are 256 phrases over a voc
 d_model 64 over 1,000 words and sentences of 8. Each way makes whole steps: batch, gradients, clipping and
 update. The ways take turns, so that other work of the machine falls on all of them. Printed are steps of one
 model a second, median and range over the turns, and the ratio to training alone; `compile` is the time until
-the first step of a program that no cache holds.
+the first step of a program that no cache holds. All of it takes about half an hour on one core.
 
     python -m benchmarks.model.packing --out benchmarks/results/model/packing.json
 """
@@ -15,6 +15,7 @@ the first step of a program that no cache holds.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,17 @@ from statistics import median
 
 import torch
 
-from benchmarks.measurement import Counts, Figures, Names, Out, print_table, provenance, run, write_report
+from benchmarks.measurement import (
+    Counts,
+    Figures,
+    Names,
+    Out,
+    print_table,
+    provenance,
+    ratios,
+    run,
+    write_report,
+)
 from mnmt_data.prepare import prepare_study
 from mnmt_data.store import open_prepared
 from mnmt_data.study import read_study
@@ -69,18 +80,22 @@ log_every = 100000
 checkpoint_every = 100000
 [sweep.sizes]
 d12 = {{ d_model = 12, head_dim = 6, d_ff = 48 }}
+d16 = {{ d_model = 16, head_dim = 8, d_ff = 64 }}
 d32 = {{ d_model = 32, head_dim = 16, d_ff = 128 }}
 d64 = {{ d_model = 64, head_dim = 32, d_ff = 256 }}
 [sweep.fit]
-sizes = ["d12", "d32", "d64"]
+sizes = ["d12", "d16", "d32", "d64"]
 mixtures = [{{ xx-aa = 0.4, xx-bb = 0.6 }}]
 """
 TEXTS: Mapping[str, Mapping[str, int]] = {
     "d12": {"vocab": 160, "words": 2, "syllables": 128},
+    "d16": {"vocab": 160, "words": 2, "syllables": 128},
     "d32": {"vocab": 160, "words": 2, "syllables": 128},
     "d64": {"vocab": 1000, "words": 8, "syllables": 900},
 }
 """{size: its text}."""
+BACKENDS = {"stacked": "eager", "compiled": "inductor"}
+"""{way: what `torch.compile` does}."""
 
 
 def make_states(size: str, number: int, folder: Path) -> list[RunState]:
@@ -112,21 +127,22 @@ def seconds_of_step(trainer: Trainer) -> float:
     return (time.perf_counter() - start) / len(trainer.runs)
 
 
-def measure(size: str, counts: Sequence[int], turns: int, folder: Path) -> list[Figures]:
+def measure(size: str, counts: Sequence[int], ways: Sequence[str], turns: int, folder: Path) -> list[Figures]:
     """Return the figures of all ways to train models of a size, which take turns."""
     (state,) = make_states(size, 1, folder)
     trainers = {"alone": Trainer([state], SingleModel(state, state.model))}
     compilation: dict[str, float] = {}
     for number in counts:
-        for backend, name in (("eager", "stacked"), ("inductor", "compiled")):
+        for name in ways:
             states = make_states(size, number, folder)
             way = f"{name}, K = {number}"
             start = time.perf_counter()
-            trainers[way] = Trainer(states, PackedModels(states, backend=backend))
+            trainers[way] = Trainer(states, PackedModels(states, backend=BACKENDS[name]))
             seconds_of_step(trainers[way])
-            if backend == "inductor":
+            if name == "compiled":
                 compilation[way] = time.perf_counter() - start
-    for trainer in trainers.values():
+                print(f"{size}, {way}: {compilation[way]:.0f} s to compile", file=sys.stderr, flush=True)
+    for trainer in [*trainers.values()] * 2:
         seconds_of_step(trainer)
     seconds: dict[str, list[float]] = {way: [] for way in trainers}
     for _ in range(turns):
@@ -147,15 +163,16 @@ def _row(
         "way": way,
         "steps_per_second": round(median(rates), 1),
         "range": f"{rates[0]:.1f} to {rates[-1]:.1f}",
-        "ratio_to_alone": round(median(alone) / median(times), 2),
+        **ratios(alone, times),
         "compile_seconds": None if compilation is None else round(compilation, 1),
     }
 
 
 def main(
     *,
-    sizes: Names = ("d12", "d32", "d64"),
-    counts: Counts = (1, 2, 4, 8),
+    sizes: Names = ("d12", "d16", "d32", "d64"),
+    counts: Counts = (2, 4, 8),
+    ways: Names = ("stacked", "compiled"),
     turns: int = 30,
     threads: int = 1,
     out: Out = None,
@@ -165,6 +182,7 @@ def main(
     Args:
         sizes: Models.
         counts: Numbers of models in a program.
+        ways: Ways to train them together; each compiled one first takes a minute or two.
         turns: Steps of each way.
         threads: Threads of torch, as many as a run of a sweep has.
         out: JSON file for the figures.
@@ -172,11 +190,11 @@ def main(
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/compiled"
-        rows = [row for size in sizes for row in measure(size, counts, turns, Path(folder))]
+        rows = [row for size in sizes for row in measure(size, counts, ways, turns, Path(folder))]
     print_table(rows)
     description = provenance("mnmt-model", "torch")
     write_report(out, "steps of one model a second", {"threads": threads, "rows": rows}, description)
 
 
 if __name__ == "__main__":
-    run(main, smoke={"sizes": ("d12",), "counts": (2,), "turns": 2})
+    run(main, smoke={"sizes": ("d12",), "counts": (2,), "ways": ("stacked",), "turns": 2})

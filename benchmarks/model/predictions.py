@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from benchmarks.measurement import Counts, Figures, Out, print_table, provenance, run, write_report
-from benchmarks.studies import prepare, write_text
+from benchmarks.studies import prepare, write_study
 from mnmt_data import PreparedData, open_prepared, read_study
 from mnmt_data.stream import BatchReader, Mixture, StepBatch, open_stream
 from mnmt_model import RunConfig, read_run, run_configs, train
@@ -34,32 +34,6 @@ from mnmt_model.training.parallel import make_trainable
 from mnmt_model.transformer.build import build_model, initialise
 
 RESULTS = Path(__file__).parents[1] / "results/model/predictions.json"
-STUDY = """
-name = "predictions"
-[data]
-tasks = ["xx-aa", "xx-bb"]
-[data.vocab]
-kind = "word"
-size = 160
-[data.synthetic]
-languages = ["aa", "bb"]
-concepts = 6000
-words_per_sentence = 2
-source_syllables = 2
-target_syllables = 2
-syllable_inventory = 128
-train_sentences = {sentences}
-dev_sentences = 1000
-test_sentences = 1000
-[model]
-num_heads = 2
-[train]
-steps = {steps}
-batch_tokens = 2816
-[sweep.fit]
-sizes = [{names}]
-mixtures = [{{ xx-aa = 0.5, xx-bb = 0.5 }}]
-"""
 
 
 class Direct(BatchReader):
@@ -109,13 +83,11 @@ def main(
 
 
 def _study(folder: Path, widths: Sequence[int], steps: int, sentences: int) -> Path:
-    names = ", ".join(f'"d{width}"' for width in widths)
-    sizes = "".join(
-        f"[sweep.sizes.d{width}]\nd_model = {width}\nhead_dim = {width // 2}\nd_ff = {4 * width}\n"
-        for width in widths
-    )
-    return write_text(
-        folder / "study.toml", STUDY.format(names=names, steps=steps, sentences=sentences) + sizes
+    return write_study(
+        folder / "predictions.toml",
+        widths=widths,
+        data=f"train_sentences = {sentences}\ndev_sentences = 1000\ntest_sentences = 1000",
+        train=f"steps = {steps}\nbatch_tokens = 2816\neval_every = 0",
     )
 
 
@@ -192,7 +164,7 @@ def _train(
                 since = perf_counter()
                 batches.take_waited()
             gradients(step)
-            clip_gradients(model, 0.0)
+            clip_gradients(model.parameters(), 0.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         return perf_counter() - since, batches.take_waited()

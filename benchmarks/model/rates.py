@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.measurement import Counts, Figures, Names, Out, print_table, provenance, run, write_report
-from benchmarks.studies import prepare, write_text
+from benchmarks.studies import prepare, write_study
 from mnmt_data import read_study
 from mnmt_model import RunConfig, read_evals, run_configs, train
 
@@ -32,37 +32,18 @@ KINDS = {
 }
 """{kind of runs: (steps and cool-down, as parts of the full length, and seed)}; no cool-down is 0."""
 
-STUDY = """
-name = "rates"
-[data]
-tasks = ["xx-aa", "xx-bb"]
-[data.vocab]
-kind = "word"
-size = 160
-[data.synthetic]
-languages = ["aa", "bb"]
-concepts = 6000
+DATA = """
 zipf_exponent = 1.4
-words_per_sentence = 2
-source_syllables = 2
-target_syllables = 2
-syllable_inventory = 128
 synonym_rate = 0.25
 train_sentences = 300_000
 dev_sentences = 3000
 test_sentences = 100
-[model]
-encoder_layers = 1
-decoder_layers = 1
-num_heads = 2
-[train]
+"""
+TRAIN = """
 batch_tokens = 1408
 steps = 200
 warmup_steps = 50
 checkpoint_every = 100_000
-[sweep.fit]
-sizes = [{names}]
-mixtures = [{{ xx-aa = 0.5, xx-bb = 0.5 }}]
 """
 
 
@@ -108,12 +89,8 @@ def main(
 
 
 def _study(folder: Path, widths: Sequence[int]) -> Path:
-    names = ", ".join(f'"d{width}"' for width in widths)
-    sizes = "".join(
-        f"[sweep.sizes.d{width}]\nd_model = {width}\nhead_dim = {width // 2}\nd_ff = {4 * width}\n"
-        for width in widths
-    )
-    return write_text(folder / "rates.toml", STUDY.format(names=names) + sizes)
+    layers = "encoder_layers = 1\ndecoder_layers = 1"
+    return write_study(folder / "rates.toml", widths=widths, data=DATA, train=TRAIN, model=layers)
 
 
 def _runs(base: RunConfig, optimizer: str, rates: int, steps: int) -> Iterator[tuple[str, RunConfig]]:

@@ -1,10 +1,10 @@
 r"""Seconds that a whole study takes, command by command, with this source and with an earlier one.
 
-Claim: the embedded study takes a third of the time that it took before runs were trained together. Peer: our
-own earlier revision. Cited in docs/model/measured.md.
+Claim: the embedded study takes about half of the time that it took before small models had operations in
+C++. Peer: our own earlier revision. Cited in docs/model/measured.md.
 
 The earlier revision is checked out into a folder of its own. Each runs the four commands of the study, one
-after the other.
+after the other, with empty caches: what is measured and compiled once a machine is part of the time.
 
     python -m benchmarks.model.study_time --before REVISION --out benchmarks/results/model/study_time.json
 """
@@ -98,7 +98,9 @@ def main(
 def time_commands(source: Path, study: Path, results: Path, jobs: int | None) -> dict[str, float]:
     """Return the seconds of each command of a study, run from the packages in `source`."""
     path = os.pathsep.join(str(source / f"packages/{package}/src") for package in PACKAGES)
-    environment = os.environ | {"PYTHONPATH": path}
+    # As on a machine that has trained nothing yet.
+    caches = {"XDG_CACHE_HOME": f"{results}-cache", "TORCHINDUCTOR_CACHE_DIR": f"{results}-compiled"}
+    environment = os.environ | caches | {"PYTHONPATH": path}
     few = () if jobs is None else ("--jobs", str(jobs))
     commands = {
         "prepare": ("mnmt_data", "prepare", str(study), "--out", str(results)),

@@ -25,6 +25,7 @@ from mnmt_model.export import hugging_face_name, t5_config
 from mnmt_model.optim import clip_gradients, make_optimizer
 from mnmt_model.runs.kernels import training_products
 from mnmt_model.training import PRECISIONS, GradientStep, make_trainable
+from mnmt_model.training.single_model import set_seed
 from mnmt_model.transformer import initialise
 
 SEED = 1
@@ -77,9 +78,11 @@ class Trainer(Protocol):
 
 
 class OurTrainer:
-    """Steps as mnmt-model's trainer makes them."""
+    """Steps as mnmt-model's trainer makes them, on so many batches that come again, or on ever new ones."""
 
-    def __init__(self, model: ModelConfig, vocab_size: int, case: Case, data: TrainingData) -> None:
+    def __init__(
+        self, model: ModelConfig, vocab_size: int, case: Case, data: TrainingData, *, batches: int = 0
+    ) -> None:
         self.config = case.config(data.batch_tokens)
         world = World(device=torch.device(case.device))
         dtype = PRECISIONS[case.precision]
@@ -89,23 +92,26 @@ class OurTrainer:
         initialise(self.model, SEED)
         trainable = make_trainable(self.model, self.config, world)
         self.optimizer = make_optimizer(self.model, self.config)
-        self.stream = data.stream
-        self.gradient_step = GradientStep(trainable, self.config, BatchReader(data.stream), world, seed=SEED)
+        self.stream, self.batches = data.stream, batches
+        reader: Any = data.cycle(batches) if batches else BatchReader(data.stream)
+        self.gradient_step = GradientStep(trainable, self.config, reader, world, seed=SEED)
         self.model.train()
+        self.params = list(self.model.parameters())
 
     def step(self, number: int) -> float:
         """Make a step."""
-        torch.manual_seed(number)
+        set_seed(number, self.gradient_step.world.device)
         losses = self.gradient_step(number)
-        norm = clip_gradients(self.model, CLIP_NORM)
+        norm = clip_gradients(self.params, CLIP_NORM, self.model.products)
         if np.isfinite(float(norm)):
             self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        for parameter in self.params:
+            parameter.grad = None
         return float(losses.nats) / losses.tgt_tokens
 
     def tokens(self, number: int) -> int:
         """Return the tokens of that step."""
-        return sum(self.stream.tokens(number))
+        return sum(self.stream.tokens(number % self.batches if self.batches else number))
 
 
 class TheirTrainer:

@@ -11,7 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.store import Ragged, SegmentInfo, offsets_of, open_prepared
-from mnmt_data.stream import WHOLE, Batch, BatchStream, Corpus, Mixture, PrefetchedWindow, prefetch_window
+from mnmt_data.stream import (
+    WHOLE,
+    Batch,
+    BatchReader,
+    BatchStream,
+    Corpus,
+    Mixture,
+    PrefetchedWindow,
+    prefetch_window,
+)
+from mnmt_data.stream.batch_reader import StepBatch
 
 Rows = NDArray[np.int64]
 
@@ -53,6 +63,22 @@ class RandomCorpus:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BatchCycle:
+    """A reader of a few batches that come again and again.
+
+    oneDNN compiles a product for each number of rows that it meets, which a long run has done after its first
+    steps.
+    """
+
+    stream: BatchStream
+    batches: tuple[StepBatch, ...]
+
+    def read(self, step: int) -> StepBatch:
+        """Return the batch of a step."""
+        return self.batches[step % len(self.batches)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingData:
     """Pairs and their batches."""
 
@@ -68,6 +94,11 @@ class TrainingData:
         """Batches of similar lengths, as in training."""
         weights = dict.fromkeys(self.corpora, 1 / len(self.corpora))
         return BatchStream(self.corpora, Mixture(weights), batch_tokens=self.batch_tokens, seed=SEED)
+
+    def cycle(self, number: int) -> BatchCycle:
+        """Return a reader of the first batches."""
+        reader = BatchReader(self.stream)
+        return BatchCycle(stream=self.stream, batches=tuple(map(reader.read, range(number))))
 
     def random_batch(self, number: int) -> Batch:
         """Return a batch of as many of the same pairs in random order."""

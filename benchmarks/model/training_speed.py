@@ -6,11 +6,12 @@ T5, of equal shape, weights, pairs and optimiser. Cited in docs/model/measured.m
 The peer is timed on our own batches, of sentences of similar lengths, and for the smallest model on batches
 of as many of the same pairs in random order, as a DataLoader makes them. The trainers take turns, a step
 each, so that other work of the machine falls on all of them; with `--threads 1` the processor's time is
-taken, which it hardly touches. Printed are source and target tokens a second,
-without padding: median and range over the steps; ours over the peer's; and the share of the product peak,
-which is the FLOPs of a step over those of the fastest large product, by torch or oneDNN, in the same time and
-precision. The losses are a check: the first are the same without dropout, and after equally many steps on
-the same batches they are close.
+taken, which it hardly touches. A few batches come again and again: oneDNN compiles products for new numbers
+of rows, which is a small part of a run, but a large one of its first steps. Printed are source and target
+tokens a second, without padding: median and range over the steps; how many times longer the peer took than
+ours on the same batch: median, lowest and highest; and the share of the product peak, which is the FLOPs of a
+step over those of the fastest large product, by torch or oneDNN, in the same time and precision. The losses
+are a check: the first are the same without dropout, and after equally many steps they are close.
 
     pip install transformers
     mnmt-data prepare studies/libreoffice-en-de-zh.toml
@@ -22,8 +23,9 @@ Without `--data`, lengths are drawn from a log-normal that resembles that text's
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -40,6 +42,7 @@ from benchmarks.measurement import (
     is_installed,
     print_table,
     provenance,
+    ratios,
     run,
     write_report,
 )
@@ -52,8 +55,8 @@ from mnmt_model.training.mfu import fastest_rate
 from mnmt_model.transformer.products.ways import PRODUCTS, has_onednn
 
 TOLERANCE = 1e-5
-WARM_UP = 2
 WARM_UP_COMPILED = 8
+LEAST_STEPS = 3
 OURS, SAME, RANDOM = "ours", "transformers, same batches", "transformers, random batches"
 
 ADAMW, BFLOAT16, ADAFACTOR, NO_DROPOUT = CASES = (
@@ -74,7 +77,9 @@ class Size:
     cases: tuple[Case, ...]
     steps: int
     """Timed steps of each trainer in each case."""
-    random_steps: int
+    batches: int
+    """Batches that come again, each once before the first timed step."""
+    random_steps: int = 0
     """Timed steps of the peer on random batches, whose padding makes them long; in the first case alone."""
 
 
@@ -90,10 +95,10 @@ def t5(d_model: int, layers: int) -> ModelConfig:
 
 
 SIZES = {
-    "d64": Size(model=t5(64, 1), vocab_size=1_000, cases=CASES, steps=15, random_steps=1),
-    "d256": Size(model=t5(256, 2), vocab_size=8_000, cases=CASES, steps=7, random_steps=0),
-    "d512": Size(model=t5(512, 2), vocab_size=16_000, cases=MAIN_CASES, steps=3, random_steps=0),
-    "d768": Size(model=t5(768, 3), vocab_size=32_000, cases=MAIN_CASES, steps=2, random_steps=0),
+    "d64": Size(model=t5(64, 1), vocab_size=1_000, cases=CASES, steps=24, batches=6, random_steps=1),
+    "d256": Size(model=t5(256, 2), vocab_size=8_000, cases=CASES, steps=8, batches=4),
+    "d512": Size(model=t5(512, 2), vocab_size=16_000, cases=MAIN_CASES, steps=4, batches=2),
+    "d768": Size(model=t5(768, 3), vocab_size=32_000, cases=MAIN_CASES, steps=3, batches=1),
 }
 
 
@@ -126,14 +131,12 @@ def main(
     for name in sizes:
         size = SIZES[name]
         cases = size.cases + ((Case(compile=True),) if compiled else ())
-        losses, num_params = first_losses(size, pairs), count_parameters(size)
-        print(f"\n### {name}: {num_params:,} parameters; first losses without dropout: {losses}\n")
-        rows = {str(case): compare(size, case, pairs, steps or size.steps) for case in cases}
-        add_shares_of_peak(rows, size, cases, pairs)
+        num_params = count_parameters(size)
+        print(f"\n### {name}: {num_params:,} parameters\n")
+        rows = {str(case): compare(size, case, pairs, steps=steps) for case in cases}
         print_table([{"case": case, "way": way, **row} for case in rows for way, row in rows[case].items()])
         figures["sizes"][name] = {
             "model": {**asdict(size.model), "vocab_size": size.vocab_size, "parameters": num_params},
-            "first_losses_without_dropout": losses,
             "cases": rows,
         }
     what = f"training steps of {batch_tokens} tokens, {threads} threads"
@@ -157,54 +160,73 @@ def count_parameters(size: Size) -> int:
 
 def make_trainers(size: Size, case: Case, data: TrainingData) -> dict[str, Trainer]:
     """Return ours, and the peer on our batches and, in the first case, on random ones."""
-    trainers: dict[str, Trainer] = {OURS: OurTrainer(size.model, size.vocab_size, case, data)}
+    shape, cycle = (size.model, size.vocab_size), size.batches
+    trainers: dict[str, Trainer] = {OURS: OurTrainer(*shape, case, data, batches=cycle)}
     if is_installed("transformers"):
-        trainers[SAME] = TheirTrainer(size.model, size.vocab_size, case, data.stream.batch)
+        trainers[SAME] = TheirTrainer(*shape, case, lambda number: data.stream.batch(number % cycle))
         if case == ADAMW and size.random_steps:
-            trainers[RANDOM] = TheirTrainer(size.model, size.vocab_size, case, data.random_batch)
+            trainers[RANDOM] = TheirTrainer(*shape, case, data.random_batch)
     return trainers
 
 
-def first_losses(size: Size, data: TrainingData) -> dict[str, float]:
-    """Return the nats per target token of the first batch, before any step.
+def compare(
+    size: Size, case: Case, data: TrainingData, *, steps: int | None = None, seconds: float = math.inf
+) -> dict[str, Figures]:
+    """Return rates, ratios, shares of the peak and losses of the trainers, which take turns.
+
+    Args:
+        size: The model.
+        case: How it is trained.
+        data: The batches.
+        steps: Timed steps of each trainer; by default those of `size`.
+        seconds: Time after which no further step begins, from the third on.
+    """
+    trainers = make_trainers(size, case, data)
+    warm_up = WARM_UP_COMPILED if case.compile else size.batches
+    measured: dict[str, list[Step]] = {name: [] for name in trainers}
+    end = math.inf
+    for number in range(warm_up + (steps or size.steps)):
+        if number == warm_up:
+            check_first_losses(measured, case)
+            end = time.perf_counter() + seconds
+        if number >= warm_up + LEAST_STEPS and time.perf_counter() > end:
+            break
+        for name, trainer in trainers.items():
+            if name != RANDOM or number < warm_up + size.random_steps:
+                measured[name].append(timed_step(trainer, number))
+    rows = {name: summarise(some, warm_up) for name, some in measured.items()}
+    if SAME in measured:
+        seconds_of = {name: [step.seconds for step in measured[name][warm_up:]] for name in (SAME, OURS)}
+        rows[SAME].update(ratios(seconds_of[SAME], seconds_of[OURS]))
+    add_shares_of_peak(rows, size, case, data)
+    return rows
+
+
+def check_first_losses(measured: Mapping[str, Sequence[Step]], case: Case) -> None:
+    """Compare the losses before any update, where they should be the same.
 
     Raises:
         RuntimeError: Ours and the peer's differ by more than 1e-5.
     """
-    losses = {name: trainer.step(0) for name, trainer in make_trainers(size, NO_DROPOUT, data).items()}
-    if SAME in losses and abs(losses[OURS] / losses[SAME] - 1) > TOLERANCE:
+    losses = {name: measured[name][0].loss for name in (OURS, SAME) if name in measured}
+    if SAME in losses and case == NO_DROPOUT and abs(losses[OURS] / losses[SAME] - 1) > TOLERANCE:
         raise RuntimeError(f"ours and transformers' T5 differ: {losses}")
-    return losses
 
 
-def compare(size: Size, case: Case, data: TrainingData, steps: int) -> dict[str, Figures]:
-    """Return rates and losses of the trainers, which take turns."""
-    trainers = make_trainers(size, case, data)
-    warm_up = WARM_UP_COMPILED if case.compile else WARM_UP
-    measured: dict[str, list[Step]] = {name: [] for name in trainers}
-    for number in range(warm_up + steps):
-        for name, trainer in trainers.items():
-            if name != RANDOM or number >= steps - size.random_steps:
-                measured[name].append(timed_step(trainer, number))
-    rows = {name: summarise(some, warm_up) for name, some in measured.items()}
-    ours = rows[OURS]["tokens_per_second"]
-    return {
-        name: {**row, "ours_over_it": round(ours / row["tokens_per_second"], 2)} for name, row in rows.items()
-    }
-
-
-def add_shares_of_peak(
-    rows: dict[str, dict[str, Figures]], size: Size, cases: Sequence[Case], data: TrainingData
-) -> None:
+def add_shares_of_peak(rows: Mapping[str, Figures], size: Size, case: Case, data: TrainingData) -> None:
     """Add to each row the share of the product peak that its steps reach."""
-    src_tokens, tgt_tokens = np.mean([data.stream.tokens(number) for number in range(10)], axis=0).tolist()
+    flops, peak = flops_per_token(size, data, size.batches), product_peak(case.precision)
+    for row in rows.values():
+        row["share_of_peak"] = round(flops * row["tokens_per_second"] / peak, 3)
+        row["share_range"] = [round(flops * rate / peak, 3) for rate in row["range"]]
+        row["peak_gflops"] = round(peak / 1e9)
+
+
+def flops_per_token(size: Size, data: TrainingData, batches: int) -> float:
+    """Return the FLOPs of a source or target token in the first batches, on average."""
+    src_tokens, tgt_tokens = map(sum, zip(*map(data.stream.tokens, range(batches)), strict=True))
     flops = training_flops(size.model, size.vocab_size, src_tokens=src_tokens, tgt_tokens=tgt_tokens)
-    for case in cases:
-        peak = product_peak(case.precision)
-        for row in rows[str(case)].values():
-            rate = flops / (src_tokens + tgt_tokens) * row["tokens_per_second"]
-            row["share_of_peak"] = round(rate / peak, 3)
-            row["peak_gflops"] = round(peak / 1e9)
+    return flops / (src_tokens + tgt_tokens)
 
 
 def product_peak(precision: str) -> float:
@@ -234,15 +256,15 @@ def processor_seconds(call: Callable[[], object]) -> float:
 def summarise(measured: Sequence[Step], warm_up: int) -> Figures:
     """Return the rates of one trainer; its first steps do not count."""
     steps = measured[warm_up:]
-    rates = [step.tokens / step.seconds for step in steps]
+    rates = sorted(step.tokens / step.seconds for step in steps)
     return {
         "tokens_per_second": round(median(rates)),
-        "lowest": round(min(rates)),
-        "highest": round(max(rates)),
+        "range": [round(rates[0]), round(rates[-1])],
         "warm_up_seconds": round(sum(step.seconds for step in measured[:warm_up]), 1),
+        "first_loss": round(measured[0].loss, 4),
         "last_loss": round(steps[-1].loss, 4),
     }
 
 
 if __name__ == "__main__":
-    run(main, smoke={"threads": 1, "sizes": ("d64",), "batch_tokens": 512})
+    run(main, smoke={"threads": 1, "sizes": ("d64",), "batch_tokens": 512, "steps": 3})
