@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measurement import is_installed
-from mnmt_data.store import Ragged, Shard, offsets_of, open_segment, segment_path
+from mnmt_data.store import Ragged, SegmentFile, Shard, offsets_of, segment_path
 from mnmt_data.stream import Batch, BatchStream, Mixture, Pairs, split_evenly
 
 BATCH_TOKENS = 4096
@@ -170,7 +170,7 @@ class Views:
     """A source for Grain: each pair as two views into the mapped file."""
 
     def __init__(self, path: Path) -> None:
-        self._segment = open_segment(path)
+        self._segment = SegmentFile.open(path).map()
 
     def __len__(self) -> int:
         return len(self._segment)

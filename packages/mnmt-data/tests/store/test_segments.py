@@ -1,4 +1,3 @@
-import gc
 import json
 from contextlib import suppress
 from dataclasses import asdict
@@ -12,19 +11,16 @@ from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.ragged import Ragged
-from mnmt_data.store.segments import (
-    SegmentInfo,
-    check_segment,
-    checksum,
-    open_segment,
-    read_info,
-    total,
-    write_segment,
-)
+from mnmt_data.store.segment_file import SegmentFile
+from mnmt_data.store.segments import SegmentInfo, check_segment, checksum, total, write_segment
 
 ids = st.lists(st.integers(0, 2**31 - 1), max_size=9)
 pair_lists = st.lists(st.tuples(ids, ids), max_size=20)
 IDS = pa.array([[1]], pa.large_list(pa.uint16()))
+
+
+def open_segment(path):
+    return SegmentFile.open(path).map()
 
 
 def ragged(rows):
@@ -57,7 +53,7 @@ def test_a_segment_comes_back_as_it_was(pairs, tmp_path_factory):
     segment = open_segment(path)
     assert len(segment) == len(pairs)
     assert list(zip(contents(segment.src), contents(segment.tgt), strict=True)) == pairs
-    assert written == read_info(path) == info_of(pairs)
+    assert written == SegmentFile.open(path).info == info_of(pairs)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
@@ -99,15 +95,20 @@ def test_opening_copies_nothing(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
-def test_a_segment_that_is_no_longer_held_keeps_no_file_open(tmp_path):
+def test_a_mapped_segment_keeps_no_file_open(tmp_path):
     write_segment(tmp_path / "a.arrow", ragged([[1, 2]]), ragged([[3]]))
     held = open_segment(tmp_path / "a.arrow")
-    held.release_pages()
-    assert contents(held.src) == [[1, 2]]
-    del held
-    gc.collect()
     open_files = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert contents(held.src) == [[1, 2]]
     assert str(tmp_path / "a.arrow") not in open_files
+
+
+def test_a_file_written_again_is_not_read_as_the_old_one(tmp_path):
+    write_segment(tmp_path / "a.arrow", ragged([[1, 2]]), ragged([[3]]))
+    file = SegmentFile.open(tmp_path / "a.arrow")
+    write_segment(tmp_path / "a.arrow", ragged([[1, 2], [4]]), ragged([[3], [5]]))
+    with pytest.raises(DataError, match=r"a\.arrow: was written again while it was read; start again"):
+        file.map()
 
 
 DAMAGES = {
@@ -121,16 +122,15 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("read", [open_segment, read_info])
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_file_is_named(damage, read, tmp_path):
+def test_a_damaged_file_is_named(damage, tmp_path):
     path = tmp_path / "00000.arrow"
     write_segment(path, ragged([[1, 2, 3]] * 500), ragged([[4]] * 500))
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(
         DataError, match=r"00000\.arrow: not a readable token shard \(.+\); prepare it again\.$"
     ):
-        read(path)
+        SegmentFile.open(path)
 
 
 @given(where=st.floats(0, 1, exclude_max=True), what=st.binary(min_size=1, max_size=8))
@@ -154,9 +154,8 @@ def test_no_damage_is_told_in_any_other_way(where, what, tmp_path_factory):
     whole = path.read_bytes()
     place = int(where * len(whole))
     path.write_bytes(whole[:place] + what + whole[place + len(what) :])
-    for read in (open_segment, read_info):
-        with suppress(DataError):
-            read(path)
+    with suppress(DataError):
+        open_segment(path)
 
 
 def write_table(path, table):
@@ -178,11 +177,10 @@ def test_another_schema_is_refused(columns, reason, tmp_path):
         open_segment(tmp_path / "a.arrow")
 
 
-@pytest.mark.parametrize("read", [open_segment, read_info])
-def test_several_record_batches_are_refused(read, tmp_path):
+def test_several_record_batches_are_refused(tmp_path):
     write_table(tmp_path / "a.arrow", pa.concat_tables([pa.table({"src": IDS, "tgt": IDS})] * 2))
     with pytest.raises(DataError, match="it holds 2 record batches, not 1"):
-        read(tmp_path / "a.arrow")
+        SegmentFile.open(tmp_path / "a.arrow")
 
 
 @pytest.mark.parametrize("metadata", [None, {"mnmt": "["}, {"mnmt": "7"}, {"mnmt": json.dumps({"rows": 1})}])
@@ -190,15 +188,14 @@ def test_a_file_that_does_not_say_what_it_holds_is_refused(metadata, tmp_path):
     table = pa.table({"src": IDS, "tgt": IDS}).replace_schema_metadata(metadata)
     write_table(tmp_path / "a.arrow", table)
     with pytest.raises(DataError, match=r"a\.arrow: not a readable token shard \(.+\); prepare it again\.$"):
-        read_info(tmp_path / "a.arrow")
+        SegmentFile.open(tmp_path / "a.arrow")
 
 
-@pytest.mark.parametrize("read", [open_segment, read_info])
-def test_a_missing_file_is_named(read, tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(
         DataError, match=r"nothing\.arrow: no such segment of a token shard; prepare it again"
     ):
-        read(tmp_path / "nothing.arrow")
+        SegmentFile.open(tmp_path / "nothing.arrow")
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import resource
 from pathlib import Path
 from unittest.mock import patch
 
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from mnmt_data.errors import DataError
 from mnmt_data.store import shards
 from mnmt_data.store.ragged import Ragged
-from mnmt_data.store.segments import Segment, open_segment, write_segment
+from mnmt_data.store.segment_file import SegmentFile
+from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import Shard, segment_path
 
 pair_lists = st.lists(st.tuples(*[st.lists(st.integers(0, 99_999), max_size=6)] * 2), max_size=8)
@@ -76,14 +78,20 @@ def test_what_is_read_is_the_readers_own(tmp_path):
     assert pairs_of(*shard.gather(np.arange(5))) == numbered(5)
 
 
+def record_mapped(monkeypatch):
+    """The names of the files that are mapped from here on."""
+    mapped, map_file = [], SegmentFile.map
+
+    def map_and_tell(file):
+        mapped.append(file.path.name)
+        return map_file(file)
+
+    monkeypatch.setattr(SegmentFile, "map", map_and_tell)
+    return mapped
+
+
 def test_segments_are_mapped_when_asked_for(tmp_path, monkeypatch):
-    opened = []
-
-    def open_and_tell(path):
-        opened.append(path.name)
-        return open_segment(path)
-
-    monkeypatch.setattr(shards, "open_segment", open_and_tell)
+    opened = record_mapped(monkeypatch)
     shard = write_shard(tmp_path, numbered(4), numbered(4, first=4))
     assert opened == []
     for _ in range(5):
@@ -108,24 +116,35 @@ def test_pages_that_are_given_back_change_nothing_that_is_read(rows, rows_mapped
             assert src_lengths.tolist() == [len(pairs[row][0]) for row in rows]
 
 
-@pytest.mark.parametrize(("small", "times"), [(0, 4), (2**28, 0)])
-def test_pages_of_a_large_shard_are_given_back_after_some_rows(small, times, tmp_path, monkeypatch):
-    release_pages = []
-    monkeypatch.setattr(Segment, "release_pages", lambda segment: release_pages.append(len(segment)))
+@pytest.mark.parametrize(("small", "times"), [(0, 5), (2**28, 2)])
+def test_segments_of_a_large_shard_are_let_go_of_after_some_rows(small, times, tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "ROWS_MAPPED", 3)
     monkeypatch.setattr(shards, "SMALL", small)
     shard = write_shard(tmp_path, numbered(8), numbered(4, first=8))
+    mapped = record_mapped(monkeypatch)
     assert pairs_of(*shard.gather(np.arange(12))) == numbered(12)
-    assert len(release_pages) == times
+    assert len(mapped) == times
 
 
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
-def test_few_segments_are_mapped_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "MOST_MAPPED", 4)
-    shard = write_shard(tmp_path, *(numbered(4, first=4 * number) for number in range(30)))
-    for row in [*range(len(shard)), 3, 90]:
-        assert pairs_of(*shard.gather(np.array([row]))) == numbered(1, first=row)
-        assert Path("/proc/self/maps").read_text(encoding="utf-8").count(str(tmp_path)) <= 4
+@pytest.fixture
+def few_descriptors():
+    """Let this process open no more than eight files beside those that are open already."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(link.name) for link in Path("/dev/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 8, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("small", [0, 2**28])
+def test_descriptors_do_not_grow_with_the_segments(small, tmp_path, monkeypatch, few_descriptors):
+    monkeypatch.setattr(shards, "SMALL", small)
+    monkeypatch.setattr("os.fsync", lambda fd: None)
+    segments = [numbered(2, first=2 * number) for number in range(50)]
+    tasks = [write_shard(tmp_path / str(task), *segments) for task in range(3)]
+    for _ in range(2):
+        for shard in tasks:
+            assert pairs_of(*shard.gather(np.arange(100))) == numbered(100)
 
 
 def test_opening_reads_no_tokens(tmp_path, monkeypatch):

@@ -8,7 +8,8 @@ from mnmt_data.store.lock import file_lock, is_locked
 from mnmt_data.store.prepared import VOCABULARY, PreparedData, open_prepared
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.score_file import ScoreFile, ScoresInfo, score_table, scores_schema
-from mnmt_data.store.segments import SegmentInfo, open_segment, write_segment
+from mnmt_data.store.segment_file import SegmentFile
+from mnmt_data.store.segments import SegmentInfo, write_segment
 from mnmt_data.store.shards import Shard, segment_path
 from mnmt_data.store.vocabulary import EOS, PAD, UNK, TargetTag, Vocabulary, train_vocabulary
 
@@ -22,6 +23,7 @@ __all__ = [
     "Ragged",
     "ScoreFile",
     "ScoresInfo",
+    "SegmentFile",
     "SegmentInfo",
     "Shard",
     "TargetTag",
@@ -34,7 +36,6 @@ __all__ = [
     "is_locked",
     "offsets_of",
     "open_prepared",
-    "open_segment",
     "read_json",
     "read_json_lines",
     "read_lines",

@@ -1,15 +1,15 @@
 """Token shards: the sentence pairs of one task and split as token ids, on disk and mapped into memory.
 
 A shard is a folder of segments, 00000.arrow and so on, each an Arrow IPC file of one record batch. Rows are
-numbered through all segments. A segment is mapped when a row of it is asked for. Systems map files in pages
-of up to 2 MB, so that some thousand rows of a large shard would bring all of it into memory: its rows are
-read in order, and after every few hundred the pages are given back. So streaming takes the same memory for
-any corpus.
+numbered through all segments. A segment is mapped when a row of it is asked for, and no file stays open.
+Systems map files in pages of up to 2 MB, so that some thousand rows of a large shard would bring all of it
+into memory: its rows are read in order, and after every few hundred its segments are let go of. So streaming
+takes the same memory for any corpus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Self
@@ -19,18 +19,16 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.ragged import Ragged, offsets_of
-from mnmt_data.store.segments import Segment, SegmentInfo, open_segment, read_info, total
+from mnmt_data.store.segment_file import Segment, SegmentFile
+from mnmt_data.store.segments import total
 
 Rows = NDArray[np.int64]
 
 ROWS_MAPPED = 256
-"""Rows read from a large shard before its pages are given back."""
+"""Rows read from a large shard before its segments are let go of."""
 
 SMALL = 2**28
 """Bytes of a shard that may stay in memory as a whole."""
-
-MOST_MAPPED = 256
-"""The most segments that are mapped at once, since each keeps a file open."""
 
 
 class Shard:
@@ -38,17 +36,17 @@ class Shard:
 
     Args:
         path: The folder.
-        segments: {file: its counts}, in order.
+        segments: Its segments, in order.
     """
 
-    def __init__(self, path: Path, segments: dict[Path, SegmentInfo]) -> None:
+    def __init__(self, path: Path, segments: Sequence[SegmentFile]) -> None:
         self.path = path
-        self.info = total(segments.values())
-        self._paths = tuple(segments)
-        self._starts = offsets_of([info.pairs for info in segments.values()])
-        self._is_small = sum(path.stat().st_size for path in segments) <= SMALL
+        self.info = total(file.info for file in segments)
+        self._files = tuple(segments)
+        self._starts = offsets_of([file.info.pairs for file in segments])
+        self._is_small = sum(file.size for file in segments) <= SMALL
         self._mapped: dict[int, Segment] = {}
-        self._touched: dict[int, int] = {}
+        self._rows_mapped = 0
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -63,7 +61,7 @@ class Shard:
         expected = [segment_path(path, number) for number in range(len(files))]
         if missing := [file for file in expected if file not in files]:
             raise DataError(f"{missing[0]}: this segment of the shard is missing; prepare it again.")
-        return cls(path, {file: read_info(file) for file in expected})
+        return cls(path, [SegmentFile.open(file) for file in expected])
 
     def __len__(self) -> int:
         return self.info.pairs
@@ -102,7 +100,7 @@ class Shard:
 
     def _pieces(self, rows: Rows) -> Iterator[tuple[Segment, Rows, Rows]]:
         """Yield `(segment, positions in rows, rows of the segment)` until all rows are covered."""
-        if not len(rows) or (self._is_small and len(self._paths) == 1):
+        if not len(rows) or (self._is_small and len(self._files) == 1):
             yield self._segment(0), np.arange(len(rows)), rows
             return
         order = np.argsort(rows, kind="stable")
@@ -110,7 +108,7 @@ class Shard:
         for start, stop in self._cuts(numbers):
             number, positions = int(numbers[start]), order[start:stop]
             yield self._segment(number), positions, rows[positions] - self._starts[number]
-            self._touch(number, stop - start)
+            self._let_go_after(stop - start)
 
     def _cuts(self, numbers: Rows) -> Iterator[tuple[int, int]]:
         """Yield the bounds of the pieces, given each row's segment in order; none is of two segments."""
@@ -120,20 +118,17 @@ class Shard:
             yield from ((first, min(first + step, stop)) for first in range(start, stop, step))
 
     def _segment(self, number: int) -> Segment:
-        if number not in self._mapped:
-            if len(self._mapped) >= MOST_MAPPED:
-                self._mapped.clear()
-                self._touched.clear()
-            self._mapped[number] = open_segment(self._paths[number])
-        return self._mapped[number]
+        segment = self._mapped.get(number)
+        if segment is None:
+            segment = self._mapped[number] = self._files[number].map()
+        return segment
 
-    def _touch(self, number: int, rows: int) -> None:
-        """Count rows read from a large shard, and give their pages back when there are enough."""
-        self._touched[number] = self._touched.get(number, 0) + rows
-        if not self._is_small and sum(self._touched.values()) >= ROWS_MAPPED:
-            for touched in self._touched:
-                self._mapped[touched].release_pages()
-            self._touched.clear()
+    def _let_go_after(self, rows: int) -> None:
+        """Count rows read from a large shard, and let go of its segments when there are enough."""
+        self._rows_mapped += rows
+        if not self._is_small and self._rows_mapped >= ROWS_MAPPED:
+            self._mapped.clear()
+            self._rows_mapped = 0
 
 
 def segment_path(shard: Path, number: int) -> Path:
