@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from mnmt_data.filters import duplicates, first_occurrences, is_held_out
 from mnmt_data.filters.keys import text_keys
@@ -31,14 +32,39 @@ def test_one_key_that_fills_more_than_the_memory() -> None:
     assert np.flatnonzero(first_occurrences(keys, memory_rows=16)).tolist() == [0, 500]
 
 
-def test_keys_of_a_memory_map_are_compared_a_few_at_a_time(tmp_path: Path) -> None:
+def test_keys_of_a_memory_map_are_compared_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keys = np.random.default_rng(1).integers(0, 3000, 5000, dtype=np.uint64)
     np.save(tmp_path / "keys.npy", keys)
     mapped = np.load(tmp_path / "keys.npy", mmap_mode="r")
-    assert first_occurrences(mapped, memory_rows=256).tolist() == naive(keys.tolist())
-    pieces = [piece for partition in range(20) for piece in duplicates._pieces(mapped, partition, 20, 256)]
-    assert max(len(rows) for rows, _ in pieces) <= 256
-    assert sorted(row for rows, _ in pieces for row in rows) == list(range(5000))
+    sizes, first_rows = [], duplicates._first_rows
+
+    def measure(piece: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        sizes.append(len(piece))
+        return first_rows(piece)
+
+    monkeypatch.setattr(duplicates, "_first_rows", measure)
+    answers = np.memmap(tmp_path / "answers", np.bool_, "w+", shape=5000)
+    first_occurrences(mapped, out=answers, folder=tmp_path, memory_rows=256)
+    assert answers.tolist() == naive(keys.tolist())
+    assert max(sizes) <= 256
+    assert sum(sizes) == 5000
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("rows", [2000, 4000])
+def test_keys_are_read_twice_however_many_there_are(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, partition = [], duplicates._partition
+
+    def count(keys: NDArray[np.uint64], partitions: int) -> NDArray[np.unsignedinteger]:
+        reads.append(len(keys))
+        return partition(keys, partitions)
+
+    monkeypatch.setattr(duplicates, "_partition", count)
+    keys = np.random.default_rng(1).integers(0, 3000, rows, dtype=np.uint64)
+    assert first_occurrences(keys, memory_rows=64).tolist() == naive(keys.tolist())
+    assert sum(reads) == 2 * rows
 
 
 def test_no_memory_is_refused() -> None:

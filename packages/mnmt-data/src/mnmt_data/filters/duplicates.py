@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +16,26 @@ _CHUNK_ROWS = 2**22
 _SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)
 """Odd, so that multiplying by it permutes the keys; the high bits then depend on all others."""
 
+Keys = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
+Slices = NDArray[np.int64]
+"""(slices, 2) stretches of a file of keys: the first key of each, and the number of keys."""
 
-def first_occurrences(keys: NDArray[np.uint64], *, memory_rows: int = 2**23) -> NDArray[np.bool_]:
+
+def first_occurrences(
+    keys: Keys, *, out: Mask | None = None, folder: Path | None = None, memory_rows: int = 2**23
+) -> Mask:
     """Return whether each key occurs for the first time, counted from row 0.
 
-    The keys are cut into partitions of about `memory_rows` rows by their (scrambled) high bits; each takes
-    one pass over all keys, chunk by chunk. A partition that holds more rows all the same, because one key
-    occurs very often, is taken in pieces of `memory_rows`. 10^8 keys take 16 s on one core.
+    More than `memory_rows` keys are divided by their (scrambled) high bits into partitions of about so many,
+    which lie on disk meanwhile. All keys are read twice, and those of each partition once: time grows in
+    proportion to their number, and memory does not grow. A partition that holds more rows all the same,
+    because one key occurs very often, is taken in pieces of `memory_rows`.
 
     Args:
         keys: `(n,)`; an array or a memory map, which is never read as a whole.
+        out: `(n,)`, an array or a memory map for the answers; by default a new array.
+        folder: Folder for 9 bytes a key meanwhile; by default that of temporary files.
         memory_rows: Most rows compared at once, at some 80 bytes each: 700 MB for 2^23.
 
     Returns:
@@ -33,54 +46,97 @@ def first_occurrences(keys: NDArray[np.uint64], *, memory_rows: int = 2**23) -> 
     """
     if memory_rows < 1:
         raise ValueError(f"`memory_rows` must be at least 1, but is {memory_rows}.")
-    first = np.zeros(len(keys), dtype=np.bool_)
-    partitions = -(-len(keys) // memory_rows)
-    for partition in range(partitions):
-        earlier = np.empty(0, dtype=np.uint64)
-        for rows, piece in _pieces(keys, partition, partitions, memory_rows):
-            values, places = _first_rows(piece)
-            new = ~among(values, earlier)
-            first[rows[places[new]]] = True
-            earlier = np.sort(np.concatenate((earlier, values[new])))
+    first = np.empty(len(keys), dtype=np.bool_) if out is None else out
+    if len(keys) <= memory_rows:
+        first[:] = next(_new_keys([np.asarray(keys)]))
+        return first
+    partitions, step = len(keys) // memory_rows + 1, min(_CHUNK_ROWS, memory_rows)
+    with TemporaryFile(dir=folder) as values, TemporaryFile(dir=folder) as answers:
+        slices = _divide(keys, partitions, step, values)
+        for number in range(partitions):
+            _answer(slices[:, number], memory_rows, values, answers)
+        _collect(keys, partitions, step, answers, first)
     return first
 
 
-def _pieces(
-    keys: NDArray[np.uint64], partition: int, partitions: int, memory_rows: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-    """Yield the row numbers and keys of a partition, at most `memory_rows` at a time."""
-    step = min(_CHUNK_ROWS, memory_rows)
-    rows: list[NDArray[np.int64]] = []
-    piece: list[NDArray[np.uint64]] = []
+def _divide(keys: Keys, partitions: int, step: int, values: IO[bytes]) -> Slices:
+    """Write each chunk of keys in order of their partitions; return the slices: (chunks, partitions, 2)."""
+    slices = []
     for start in range(0, len(keys), step):
         chunk = np.asarray(keys[start : start + step])
-        places = np.flatnonzero(_partition(chunk, partitions) == partition)
-        if sum(map(len, rows)) + len(places) > memory_rows:
-            yield np.concatenate(rows), np.concatenate(piece)
-            rows, piece = [], []
-        rows.append(start + places)
-        piece.append(chunk[places])
-    if any(map(len, rows)):
-        yield np.concatenate(rows), np.concatenate(piece)
+        numbers = _partition(chunk, partitions)
+        values.write(chunk[np.argsort(numbers, kind="stable")].tobytes())
+        counts = np.bincount(numbers, minlength=partitions)
+        slices.append(np.stack((start + np.cumsum(counts) - counts, counts), axis=1))
+    return np.stack(slices)
 
 
-def _partition(keys: NDArray[np.uint64], partitions: int) -> NDArray[np.uint64]:
+def _answer(slices: Slices, memory_rows: int, values: IO[bytes], answers: IO[bytes]) -> None:
+    """Write, at the place of each key of a partition, whether it occurs for the first time."""
+    pieces = list(_pieces(slices, memory_rows))
+    for piece, new in zip(pieces, _new_keys(_read(values, piece) for piece in pieces), strict=True):
+        for (start, _), part in zip(piece, np.split(new, np.cumsum(piece[:-1, 1])), strict=True):
+            answers.seek(start)
+            answers.write(part.tobytes())
+
+
+def _collect(keys: Keys, partitions: int, step: int, answers: IO[bytes], first: Mask) -> None:
+    """Put the answers, which lie in order of partitions, in the order of the keys."""
+    answers.seek(0)
+    for start in range(0, len(keys), step):
+        chunk = np.asarray(keys[start : start + step])
+        order = np.argsort(_partition(chunk, partitions), kind="stable")
+        first[start + order] = np.frombuffer(answers.read(len(chunk)), dtype=np.bool_)
+
+
+def _partition(keys: Keys, partitions: int) -> NDArray[np.unsignedinteger]:
     """Return the number of each key's partition: its scrambled high half, scaled to `partitions`."""
     high = (keys * _SCRAMBLE) >> np.uint64(32)
-    return (high * np.uint64(partitions)) >> np.uint64(32)
+    numbers = (high * np.uint64(partitions)) >> np.uint64(32)
+    return numbers.astype(np.min_scalar_type(partitions))  # numpy sorts 16 bits by radix
 
 
-def _first_rows(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _pieces(slices: Slices, memory_rows: int) -> Iterator[Slices]:
+    """Yield the slices of a partition, at most `memory_rows` keys at a time."""
+    start = rows = 0
+    for number, count in enumerate(slices[:, 1].tolist()):
+        if rows + count > memory_rows:
+            yield slices[start:number]
+            start, rows = number, 0
+        rows += count
+    yield slices[start:]
+
+
+def _read(values: IO[bytes], slices: Slices) -> Keys:
+    """Read the keys of some slices, one after the other."""
+    keys = np.empty(slices[:, 1].sum(), dtype=np.uint64)
+    for (start, count), end in zip(slices.tolist(), np.cumsum(slices[:, 1]).tolist(), strict=True):
+        values.seek(keys.itemsize * start)
+        keys[end - count : end] = np.frombuffer(values.read(keys.itemsize * count), dtype=np.uint64)
+    return keys
+
+
+def _new_keys(pieces: Iterable[Keys]) -> Iterator[Mask]:
+    """Yield for each piece which of its keys occur neither before in it nor in a piece before."""
+    earlier = np.empty(0, dtype=np.uint64)
+    for keys in pieces:
+        values, places = _first_rows(keys)
+        new = ~among(values, earlier)
+        first = np.zeros(len(keys), dtype=np.bool_)
+        first[places[new]] = True
+        yield first
+        earlier = np.sort(np.concatenate((earlier, values[new])))
+
+
+def _first_rows(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
     """Return the distinct keys, sorted, and the first row of each; `np.unique` takes twice as long."""
     order = np.argsort(keys)
     ordered = keys[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    return ordered[starts], np.minimum.reduceat(order, starts)
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(keys)])
+    return ordered[starts], np.minimum.reduceat(order, starts) if len(keys) else order
 
 
-def is_held_out(
-    src_keys: NDArray[np.uint64], tgt_keys: NDArray[np.uint64], held_out: NDArray[np.uint64]
-) -> NDArray[np.bool_]:
+def is_held_out(src_keys: Keys, tgt_keys: Keys, held_out: Keys) -> Mask:
     """Return whether either side of each pair is a held-out sentence.
 
     Args:

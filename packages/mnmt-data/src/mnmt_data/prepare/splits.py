@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from numpy.lib.format import write_array_header_1_0
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
@@ -19,7 +23,7 @@ from mnmt_data.filters import (
 from mnmt_data.filters.report import SAMPLES
 from mnmt_data.prepare.clean import CleanedSplits
 from mnmt_data.prepare.config import DataConfig
-from mnmt_data.prepare.dev_test_sets import Keys, Mask, dev_and_test_sets, sentence_keys
+from mnmt_data.prepare.dev_test_sets import Keys, Mask, Rows, dev_and_test_sets, sentence_keys
 from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.workspace import Parts, Workspace
 from mnmt_data.store.atomic_file import atomic_file
@@ -61,8 +65,10 @@ def parts_of(parts: CleanedSplits, split: str, task: str) -> Parts:
 def _keep_all(parts: CleanedSplits, space: Workspace) -> dict[str, FilterReport]:
     for split, tasks in parts.items():
         for task, pairs in tasks.items():
-            rows = np.ones(len(pairs), dtype=bool) if split == "train" else np.arange(len(pairs))
-            _save(space, split, task, rows)
+            if split == "train":
+                _keep_every_row(space, task, pairs)
+            else:
+                _save(space, split, task, np.arange(len(pairs)))
     return {task: FilterReport() for task in parts["train"]}
 
 
@@ -88,45 +94,66 @@ def _split(
 
 def _drop_repeated(near: bool, task: str, pairs: Parts, space: Workspace) -> FilterReport:
     """Keep the first of equal pairs, and if `near` the first of nearly equal ones."""
-    mask, report = np.ones(len(pairs), dtype=bool), FilterReport()
+    _keep_every_row(space, task, pairs)
+    report = FilterReport()
     rules = {DUPLICATE: "pair_key"} | ({NEAR_DUPLICATE: "near_key"} if near else {})
     for name, column in rules.items():
-        first = mask & _first_occurrences(pairs, column, space)
-        report += _report(name, pairs, mask & ~first)
-        mask = first
-    _save(space, "train", task, mask)
+        report += _drop(name, task, pairs, space, _first_occurrences(pairs, column, space))
     return report
 
 
-def _first_occurrences(pairs: Parts, column: str, space: Workspace) -> Mask:
-    """Return where a key occurs for the first time, (pairs,); the keys lie in a file meanwhile."""
-    path = space.work / f"{column}.keys"
-    with path.open("wb") as file:
-        for _, (keys,) in pairs.columns(column):
-            file.write(keys.tobytes())
-    keys = np.memmap(path, dtype=np.uint64, mode="r") if len(pairs) else np.empty(0, dtype=np.uint64)
-    first = first_occurrences(keys)
-    path.unlink()
-    return first
+def _first_occurrences(pairs: Parts, column: str, space: Workspace) -> Iterator[Mask]:
+    """Yield part by part where a key occurs for the first time; keys and answers lie in files meanwhile."""
+    with TemporaryDirectory(dir=space.work) as temporary:
+        folder = Path(temporary)
+        with (folder / "keys").open("wb") as file:
+            for _, (keys,) in pairs.columns(column):
+                file.write(keys.tobytes())
+        if len(pairs):
+            keys = np.memmap(folder / "keys", dtype=np.uint64, mode="r")
+            first = np.memmap(folder / "first", dtype=np.bool_, mode="w+", shape=keys.shape)
+            first_occurrences(keys, out=first, folder=folder)
+        yield from (first[rows] if len(pairs) else np.empty(0, dtype=bool) for rows in pairs.slices)
 
 
 def _drop_held_out(task: str, pairs: Parts, held_out: Keys, space: Workspace) -> FilterReport:
+    columns = pairs.columns("src_key", "tgt_key")
+    return _drop(HELD_OUT, task, pairs, space, (~is_held_out(src, tgt, held_out) for _, (src, tgt) in columns))
+
+
+def _drop(name: str, task: str, pairs: Parts, space: Workspace, masks: Iterable[Mask]) -> FilterReport:
+    """Keep the training pairs that are also in a mask, given part by part; report the others."""
     before = split_rows(space, "train", task)
-    after = np.empty(len(pairs), dtype=bool)
-    for rows, (src, tgt) in pairs.columns("src_key", "tgt_key"):
-        after[rows] = before[rows] & ~is_held_out(src, tgt, held_out)
-    report = _report(HELD_OUT, pairs, before & ~after)
-    _save(space, "train", task, after)
-    return report
+    both = (before[rows] & mask for rows, mask in zip(pairs.slices, masks, strict=True))
+    _save_mask(space, task, len(pairs), both)
+    after = split_rows(space, "train", task)
+    dropped = (rows.start + np.flatnonzero(before[rows] & ~after[rows]) for rows in pairs.slices)
+    return _report(name, pairs, dropped)
 
 
-def _report(name: str, pairs: Parts, dropped: Mask) -> FilterReport:
-    rows = np.flatnonzero(dropped)
-    first = list(pairs.values(rows[:SAMPLES], "src", "tgt"))
-    samples = FilterReport.of(name, [src for src, _ in first], [tgt for _, tgt in first]).samples
-    return FilterReport(counts={name: len(rows)}, samples=samples)
+def _report(name: str, pairs: Parts, dropped: Iterable[Rows]) -> FilterReport:
+    count, first = 0, np.empty(0, dtype=np.int64)
+    for rows in dropped:
+        count += len(rows)
+        first = np.concatenate((first, rows[:SAMPLES]))[:SAMPLES]
+    texts = list(pairs.values(first, "src", "tgt"))
+    samples = FilterReport.of(name, [src for src, _ in texts], [tgt for _, tgt in texts]).samples
+    return FilterReport(counts={name: count}, samples=samples)
 
 
-def _save(space: Workspace, split: str, task: str, rows: NDArray[Any]) -> None:
+def _save(space: Workspace, split: str, task: str, rows: Rows) -> None:
     with atomic_file(space.split_path(split, task)) as file:
         np.save(file, rows)
+
+
+def _keep_every_row(space: Workspace, task: str, pairs: Parts) -> None:
+    ones = (np.ones(rows.stop - rows.start, dtype=bool) for rows in pairs.slices)
+    _save_mask(space, task, len(pairs), ones)
+
+
+def _save_mask(space: Workspace, task: str, size: int, blocks: Iterable[Mask]) -> None:
+    """Write the mask of the training pairs, (size,), block by block."""
+    with atomic_file(space.split_path("train", task)) as file:
+        write_array_header_1_0(file, {"descr": "|b1", "fortran_order": False, "shape": (size,)})
+        for block in blocks:
+            file.write(block.tobytes())

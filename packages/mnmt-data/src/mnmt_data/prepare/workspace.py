@@ -131,6 +131,11 @@ class Parts:
         return int(self.starts[-1])
 
     @property
+    def slices(self) -> Iterator[slice]:
+        """The rows of each part."""
+        return map(slice, self.starts[:-1].tolist(), self.starts[1:].tolist())
+
+    @property
     def read(self) -> int:
         """Number of pairs before cleaning."""
         return sum(header["read"] for header in self._headers)
@@ -142,9 +147,9 @@ class Parts:
 
     def columns(self, *names: str) -> Iterator[tuple[slice, list[NDArray[Any]]]]:
         """Yield the rows of each part, and some columns of numbers at them."""
-        for path, start, stop in zip(self.paths, self.starts[:-1], self.starts[1:], strict=True):
+        for path, rows in zip(self.paths, self.slices, strict=True):
             batch = read_part(path, *names)
-            yield slice(start, stop), [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
+            yield rows, [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
 
     def values(self, rows: NDArray[np.int64], *names: str) -> Iterator[tuple[Any, ...]]:
         """Yield some columns at rising rows, a tuple for each row; only parts with such rows are read."""
