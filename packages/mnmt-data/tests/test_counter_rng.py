@@ -67,16 +67,30 @@ def test_images_of_huge_ranges_are_in_range_and_distinct(size, data):
     assert len(set(images.tolist())) == len(positions)
 
 
-@given(size=st.integers(1, 50), start=st.integers(0, 1000), count=st.integers(0, 200))
-def test_an_image_depends_on_its_position_only(size, start, count):
-    whole = epoch_rows(np.arange(start + count), size, KEY)
-    np.testing.assert_array_equal(epoch_rows(np.arange(start, start + count), size, KEY), whole[start:])
+BLOCKS = st.integers(1, 60)
 
 
-@given(size=st.integers(1, 300), epochs=st.integers(1, 5))
-def test_each_epoch_visits_every_row_once(size, epochs):
-    rows = epoch_rows(np.arange(size * epochs), size, KEY).reshape(epochs, size)
+@given(size=st.integers(1, 50), start=st.integers(0, 1000), count=st.integers(0, 200), block_rows=BLOCKS)
+def test_an_image_depends_on_its_position_only(size, start, count, block_rows):
+    whole = epoch_rows(np.arange(start + count), size, KEY, block_rows=block_rows)
+    later = epoch_rows(np.arange(start, start + count), size, KEY, block_rows=block_rows)
+    np.testing.assert_array_equal(later, whole[start:])
+
+
+@given(size=st.integers(1, 300), epochs=st.integers(1, 5), block_rows=BLOCKS)
+def test_each_epoch_visits_every_row_once(size, epochs, block_rows):
+    rows = epoch_rows(np.arange(size * epochs), size, KEY, block_rows=block_rows).reshape(epochs, size)
     np.testing.assert_array_equal(np.sort(rows, axis=1), np.tile(np.arange(size), (epochs, 1)))
+
+
+@given(blocks=st.integers(1, 40), rest=st.integers(0, 6), epochs=st.integers(1, 3))
+def test_blocks_are_permuted_as_rows_are_and_each_stays_together(blocks, rest, epochs):
+    size = 7 * blocks + rest
+    rows = epoch_rows(np.arange(size * epochs), size, KEY, block_rows=7).reshape(epochs, size)
+    together = rows[:, : 7 * blocks].reshape(epochs, blocks, 7)
+    order = epoch_rows(np.arange(blocks * epochs), blocks, KEY).reshape(epochs, blocks)
+    np.testing.assert_array_equal(together, 7 * order[..., None] + np.arange(7))
+    np.testing.assert_array_equal(rows[:, 7 * blocks :], np.tile(np.arange(7 * blocks, size), (epochs, 1)))
 
 
 def test_epochs_and_keys_have_orders_of_their_own():

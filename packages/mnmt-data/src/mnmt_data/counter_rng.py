@@ -74,10 +74,30 @@ def permute(
     return images.astype(np.int64)
 
 
-def epoch_rows(draws: NDArray[np.int64], size: int, key: Words) -> NDArray[np.int64]:
-    """Return the row of each draw k; epoch k // size visits each of `size` rows once, in its own order."""
+def epoch_rows(draws: NDArray[np.int64], size: int, key: Words, *, block_rows: int = 1) -> NDArray[np.int64]:
+    """Return the row of each draw k; epoch k // size visits each of `size` rows once, in its own order.
+
+    Blocks of `block_rows` consecutive rows are put in random order, the rows of each follow one another, and the
+    rows after the last whole one end each epoch.
+
+    Args:
+        draws: (n,) from 0.
+        size: Rows.
+        key: (2,) from `stream_key`.
+        block_rows: Rows of a block.
+
+    Returns:
+        (n,) rows in [0, size).
+    """
     epochs, positions = np.divmod(draws, size)
-    return permute(positions, size, key, epochs=epochs)
+    if block_rows == 1:
+        return permute(positions, size, key, epochs=epochs)
+    blocks, places = np.divmod(positions, block_rows)
+    whole = np.flatnonzero(blocks < size // block_rows)
+    if whole.size:
+        images = permute(blocks[whole], size // block_rows, key, epochs=epochs[whole])
+        positions[whole] = images * block_rows + places[whole]
+    return positions
 
 
 def _feistel(numbers: Words, size: int, tweaks: Words) -> Words:

@@ -310,7 +310,7 @@ def test_test_set_that_holds_all_of_train_is_told(folder, prepare):
         (None, "no prepared data here; run `mnmt-data prepare` first."),
         ("{", "does not describe prepared data; run `mnmt-data prepare` again."),
         ("[]", "does not describe prepared data; run `mnmt-data prepare` again."),
-        ('{"schema": 1}', "must have schema 3, but has 1; run `mnmt-data prepare` again."),
+        ('{"schema": 1}', "must have schema 3 or 4, but has 1; run `mnmt-data prepare` again."),
     ],
 )
 def test_folders_that_are_not_prepared_data_are_named(tmp_path, content, message):

@@ -1,4 +1,5 @@
 import json
+import os
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.ragged import Ragged
-from mnmt_data.store.segment_file import SegmentFile
+from mnmt_data.store.segment_file import SegmentFile, Stretch
 from mnmt_data.store.segments import SegmentInfo, check_segment, checksum, total, write_segment
 
 ids = st.lists(st.integers(0, 2**31 - 1), max_size=9)
@@ -238,3 +239,51 @@ def test_a_file_appears_after_its_bytes_are_on_disk(tmp_path, monkeypatch):
     write_segment(tmp_path / "a.arrow", ragged([[5]]), ragged([[6]]))
     assert seen == [False]
     assert (tmp_path / "a.arrow").exists()
+
+
+@given(pairs=pair_lists.filter(bool), data=st.data())
+def test_a_stretch_is_what_mapping_gives(pairs, data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("shard") / "00000.arrow"
+    write_segment(path, *sides(pairs), block_rows=data.draw(st.sampled_from([1, 4])))
+    file = SegmentFile.open(path)
+    start = data.draw(st.integers(0, len(pairs) - 1))
+    stop = data.draw(st.integers(start + 1, len(pairs)))
+    rows = np.array(data.draw(st.lists(st.integers(start, stop - 1), max_size=9)), dtype=np.int64)
+    for part in (Stretch(file=file, start=start, stop=stop), file.map()):
+        assert [contents(side) for side in part.take(rows)] == [
+            [pairs[row][side] for row in rows] for side in (0, 1)
+        ]
+        assert [side.tolist() for side in part.lengths_of(rows)] == [
+            [len(pairs[row][side]) for row in rows] for side in (0, 1)
+        ]
+
+
+@pytest.mark.parametrize(("longest", "dtype"), [(255, pa.uint8()), (256, pa.uint16()), (2**16, pa.uint32())])
+def test_lengths_of_a_shuffled_shard_take_as_few_bytes_as_they_can(longest, dtype, tmp_path):
+    rows = ragged([[1], [2] * longest])
+    write_segment(tmp_path / "a.arrow", rows, rows, block_rows=8)
+    assert pa.ipc.open_file(tmp_path / "a.arrow").schema.field("src_length").type == dtype
+    file = SegmentFile.open(tmp_path / "a.arrow")
+    assert file.block_rows == 8
+    assert file.map().lengths_of(np.array([1, 0]))[0].tolist() == [longest, 1]
+
+
+def test_a_stretch_reads_its_bytes_and_no_others(tmp_path, monkeypatch):
+    rows = ragged([[1, 2, 3]] * 1000)
+    write_segment(tmp_path / "a.arrow", rows, rows, block_rows=8)
+    stretch = Stretch(file=SegmentFile.open(tmp_path / "a.arrow"), start=100, stop=200)
+    read, pread = [], os.pread
+    monkeypatch.setattr(os, "pread", lambda *request: read.append(request[1]) or pread(*request))
+    stretch.lengths_of(np.arange(100, 200))
+    assert read == [100, 100]
+    stretch.take(np.arange(100, 200))
+    assert read[2:] == [8 * 101, 2 * 300] * 2
+
+
+@pytest.mark.parametrize("rows", ["0", "-3", "many"])
+def test_a_wrong_number_of_rows_of_a_block_is_refused(rows, tmp_path):
+    info = json.dumps(asdict(info_of([([1], [1])])))
+    table = pa.table({"src": IDS, "tgt": IDS}).replace_schema_metadata({"mnmt": info, "block_rows": rows})
+    write_table(tmp_path / "a.arrow", table)
+    with pytest.raises(DataError, match=r"a\.arrow: not a readable token shard \(.+\); prepare it again\.$"):
+        SegmentFile.open(tmp_path / "a.arrow")

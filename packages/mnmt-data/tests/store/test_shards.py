@@ -30,12 +30,12 @@ def pairs_of(src, tgt):
     return list(zip(contents(src), contents(tgt), strict=True))
 
 
-def write_shard(folder, *segments):
+def write_shard(folder, *segments, block_rows=1):
     """A shard of given pairs, segment by segment."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, pairs in enumerate(segments):
         src, tgt = ragged([src for src, _ in pairs]), ragged([tgt for _, tgt in pairs])
-        write_segment(segment_path(folder, number), src, tgt)
+        write_segment(segment_path(folder, number), src, tgt, block_rows=block_rows)
     return Shard.open(folder)
 
 
@@ -103,12 +103,16 @@ def test_segments_are_mapped_when_asked_for(tmp_path, monkeypatch):
     rows=st.lists(st.integers(0, 11), max_size=30),
     rows_mapped=st.integers(1, 9),
     small=st.sampled_from([0, 2**28]),
+    dense=st.sampled_from([0, 1, 2, 99]),
+    block_rows=st.sampled_from([1, 4]),
 )
-def test_pages_that_are_given_back_change_nothing_that_is_read(rows, rows_mapped, small, tmp_path_factory):
+def test_the_way_that_rows_are_read_changes_nothing(
+    rows, rows_mapped, small, dense, block_rows, tmp_path_factory
+):
     pairs = numbered(12)
     folder = tmp_path_factory.mktemp("shards")
-    with patch.multiple(shards, ROWS_MAPPED=rows_mapped, SMALL=small):
-        shard = write_shard(folder, pairs[:5], [], pairs[5:6], pairs[6:])
+    with patch.multiple(shards, ROWS_MAPPED=rows_mapped, SMALL=small, DENSE_ROWS=dense, STRETCH_ROWS=3):
+        shard = write_shard(folder, pairs[:5], [], pairs[5:6], pairs[6:], block_rows=block_rows)
         for _ in range(2):
             chosen = np.array(rows, dtype=np.int64)
             assert pairs_of(*shard.gather(chosen)) == [pairs[row] for row in rows]
@@ -145,6 +149,18 @@ def test_descriptors_do_not_grow_with_the_segments(small, tmp_path, monkeypatch,
     for _ in range(2):
         for shard in tasks:
             assert pairs_of(*shard.gather(np.arange(100))) == numbered(100)
+
+
+def test_many_rows_of_a_stretch_are_read_without_mapping(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "SMALL", 0)
+    shard = write_shard(tmp_path, numbered(300), numbered(300, first=300))
+    mapped = record_mapped(monkeypatch)
+    rows = np.arange(550, 100, -2)
+    assert pairs_of(*shard.gather(rows)) == [numbered(1, first=row)[0] for row in rows]
+    assert shard.lengths(rows)[0].tolist() == (1 + rows % 3).tolist()
+    assert mapped == []
+    assert pairs_of(*shard.gather(rows[:3])) == [numbered(1, first=row)[0] for row in rows[:3]]
+    assert mapped == ["00001.arrow"]
 
 
 def test_opening_reads_no_tokens(tmp_path, monkeypatch):

@@ -45,11 +45,11 @@ class Memory:
     def gather(self, rows):
         return self.src.take(rows), self.tgt.take(rows)
 
-    def shard(self, folder, *, segments=1):
+    def shard(self, folder, *, segments=1, block_rows=1):
         """The same pairs on disk."""
         folder.mkdir(parents=True)
         for number, rows in enumerate(np.array_split(np.arange(self.info.pairs), segments)):
-            write_segment(segment_path(folder, number), *self.gather(rows))
+            write_segment(segment_path(folder, number), *self.gather(rows), block_rows=block_rows)
         return Shard.open(folder)
 
 
@@ -424,3 +424,51 @@ def test_evaluation_without_pairs_is_told(tmp_path):
     shard = Memory(0).shard(tmp_path / "dev.en-de")
     with pytest.raises(DataError, match=r"dev\.en-de: the shard holds no sentence"):
         next(eval_batches(shard, batch_tokens=9))
+
+
+@pytest.fixture(scope="module")
+def shuffled(tmp_path_factory):
+    """The same pairs on disk, marked as those of shuffled shards."""
+    folder = tmp_path_factory.mktemp("shuffled")
+    return {task: pairs.shard(folder / task, segments=3, block_rows=8) for task, pairs in SHARDS.items()}
+
+
+@settings(max_examples=12)
+@given(stop=st.integers(0, 100), num_ranks=st.integers(1, 5), seed=st.integers())
+def test_blocks_of_shuffled_shards_are_the_same_for_any_ranks_and_after_a_stop(
+    stop, num_ranks, seed, shuffled
+):
+    whole, resumed = stream(shards=shuffled, seed=seed), stream(shards=shuffled, seed=seed)
+    for _ in islice(whole, stop):
+        pass
+    resumed.restore(json.loads(json.dumps(whole.state())))
+    batch = next(whole)
+    assert_same(next(resumed), batch)
+    parts = [
+        part
+        for rank in range(num_ranks)
+        for part in resumed.share(stop, Share(rank=rank, num_ranks=num_ranks))
+    ]
+    together = [pair for part in parts if len(part.src) for pair in numbered_pairs(part)]
+    assert sorted(together) == sorted(numbered_pairs(batch))
+
+
+def test_blocks_of_shuffled_shards_are_drawn_from_end_to_end_each_once_an_epoch(shuffled):
+    window = stream(shards=shuffled).sampler.window(0)
+    rows = window.rows["en-it"]
+    assert Counter(rows[:400].tolist()) == Counter(range(400))
+    blocks = rows[:400].reshape(-1, 8)
+    assert (np.diff(blocks, axis=1) == 1).all()
+    assert (blocks[:, 0] != np.arange(0, 400, 8)).any()
+
+
+def test_selected_rows_of_a_shuffled_shard_are_drawn_one_by_one(shuffled):
+    selected, plain = (stream(shards=shards, orders=BEST) for shards in (shuffled, SHARDS))
+    assert selected.locations(3) == plain.locations(3)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_shuffled_shard_is_another_stream(order, shuffled):
+    first, second = [stream(shards=SHARDS), stream(shards=shuffled)][::order]
+    with pytest.raises(DataError, match=r"`block_rows` of the saved stream is .+, but of this one"):
+        second.restore(first.state())

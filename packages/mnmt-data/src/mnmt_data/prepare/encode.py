@@ -13,6 +13,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.prepare.clean import CleanedSplits
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.segment_job import EncodedSegment, SegmentJob, run_segment_job
+from mnmt_data.prepare.shuffle import SHUFFLED_PAIRS, shuffle
 from mnmt_data.prepare.splits import parts_of, split_rows
 from mnmt_data.prepare.workers import Workers
 from mnmt_data.prepare.workspace import Workspace
@@ -27,8 +28,14 @@ EncodedSplits = dict[str, dict[str, list[EncodedSegment]]]
 """{split: {task: its segments}}."""
 
 
+def tasks_to_shuffle(config: DataConfig, space: Workspace) -> frozenset[str]:
+    """Return the tasks with so many training pairs that their shards are shuffled."""
+    rows = {task: split_rows(space, "train", task) for task in config.tasks}
+    return frozenset(task for task, mask in rows.items() if np.count_nonzero(mask) > SHUFFLED_PAIRS)
+
+
 def encode(config: DataConfig, parts: CleanedSplits, space: Workspace, workers: Workers) -> EncodedSplits:
-    """Write the segments that are missing, and the text of dev and test sets.
+    """Write the segments that are missing, and the text of dev and test sets; shuffle large training shards.
 
     Raises:
         DataError: If `max_length` leaves no training pairs of a task.
@@ -46,6 +53,11 @@ def encode(config: DataConfig, parts: CleanedSplits, space: Workspace, workers: 
             raise DataError(
                 f"[data] leaves no training pairs of {task}; make `max_length` ({config.max_length}) larger."
             )
+    large = tasks_to_shuffle(config, space)
+    pairs = {
+        task: [one.info.pairs for one in splits["train"][task]] for task in config.tasks if task in large
+    }
+    shuffle(config.seed, pairs, space, workers)
     return splits
 
 
@@ -53,6 +65,7 @@ def _jobs(
     config: DataConfig, parts: CleanedSplits, space: Workspace, segments: dict[tuple[str, str], int]
 ) -> Iterator[SegmentJob]:
     """Yield the segments that are missing; count the segments of each split and task."""
+    large = tasks_to_shuffle(config, space)
     for split, task in _splits_and_tasks(config, space):
         for number, rows in enumerate(_segment_rows(parts, space, split, task)):
             segments[split, task] = number + 1
@@ -64,6 +77,7 @@ def _jobs(
                 rows=rows,
                 max_length=config.max_length,
                 target_tag=config.target_tag,
+                shuffle_seed=config.seed if split == "train" and task in large else None,
             )
             if space.mark(job.mark) is None:
                 yield job

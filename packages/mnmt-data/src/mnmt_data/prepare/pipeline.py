@@ -15,14 +15,14 @@ from mnmt_data.errors import DataError
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.describe import describe
-from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode
+from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode, tasks_to_shuffle
 from mnmt_data.prepare.inputs import ChecksumCache, Inputs, find_inputs, synthetic_corpus
 from mnmt_data.prepare.splits import split_pairs
 from mnmt_data.prepare.vocabulary_sample import check_tags, prepare_vocabulary
 from mnmt_data.prepare.workers import Progress, Report, Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.readers.reader import BLOCK_PAIRS
-from mnmt_data.store.description import SCHEMA, PreparedDescription
+from mnmt_data.store.description import SCHEMA, SHUFFLED_SCHEMA, PreparedDescription
 from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import PreparedData, open_prepared
 from mnmt_data.study import StudyFile
@@ -82,6 +82,8 @@ def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) 
     if not space.is_complete():
         described = _run_stages(config, inputs, checksums, space, workers)
         losses = inputs.irreducible
+        if described.schema == SHUFFLED_SCHEMA:
+            fingerprint = _shuffled(fingerprint)
         description = replace(described, study=study.name, irreducible=losses, fingerprint=fingerprint)
         description.write(space.folder)
     space.publish(folder)
@@ -110,7 +112,8 @@ def _run_stages(
     workers.report("vocabulary: training on a sample")
     prepare_vocabulary(config, parts, space)
     splits = encode(config, parts, space, workers)
-    return describe(config, space.folder, parts["train"], dropped, splits)
+    described = describe(config, space.folder, parts["train"], dropped, splits)
+    return replace(described, schema=SHUFFLED_SCHEMA if tasks_to_shuffle(config, space) else SCHEMA)
 
 
 def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -> str:
@@ -124,9 +127,14 @@ def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -
     return total.hexdigest()
 
 
+def _shuffled(fingerprint: str) -> str:
+    """Return the fingerprint of the same data with large shards shuffled, whose rows are others."""
+    return sha256(f"{fingerprint} shuffled".encode()).hexdigest()
+
+
 def _is_current(folder: Path, fingerprint: str) -> bool:
     try:
-        return open_prepared(folder).fingerprint == fingerprint
+        return open_prepared(folder).fingerprint in (fingerprint, _shuffled(fingerprint))
     except DataError:
         return False
 

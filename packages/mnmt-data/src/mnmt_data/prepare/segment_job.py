@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mnmt_data.filters import FilterReport
+from mnmt_data.prepare.shuffle import random_order, reorder
 from mnmt_data.prepare.workspace import Workspace, read_part
 from mnmt_data.store.corpus_folder import Bitext, write_bitext
 from mnmt_data.store.description import CoverageInfo
@@ -41,9 +42,18 @@ class SegmentJob:
     max_length: int
     """Most tokens of a side of a training pair."""
     target_tag: TargetTag
+    shuffle_seed: int | None = None
+    """Seed of the order of the rows, where the shard is shuffled afterwards."""
 
     def __len__(self) -> int:
         return sum(len(rows) for _, rows in self.rows)
+
+    @property
+    def path(self) -> Path:
+        """Path of the segment."""
+        if self.shuffle_seed is not None:
+            return self.space.unshuffled(self.task, self.number)
+        return segment_path(shard_path(self.space.folder, self.split, self.task), self.number)
 
     @property
     def mark(self) -> str:
@@ -94,10 +104,12 @@ def run_segment_job(job: SegmentJob) -> None:
     pieces = [_encode(job, *_read(path, rows)) for path, rows in job.rows]
     if job.split != "train":
         _write_text(job, pieces)
-    shard = shard_path(job.space.folder, job.split, job.task)
-    shard.mkdir(exist_ok=True)
     src, tgt = (Ragged.concatenate([getattr(piece, side) for piece in pieces]) for side in ("src", "tgt"))
-    info = write_segment(segment_path(shard, job.number), src, tgt)
+    if job.shuffle_seed is not None:
+        order = random_order(len(src), job.shuffle_seed, "encoded", job.task, job.number)
+        src, tgt = reorder(src, order), reorder(tgt, order)
+    job.path.parent.mkdir(exist_ok=True)
+    info = write_segment(job.path, src, tgt)
     encoded = EncodedSegment(
         info=info,
         filters=sum((piece.filters for piece in pieces), FilterReport()),

@@ -118,7 +118,9 @@ def _first_occurrences(pairs: Parts, column: str, space: Workspace) -> Iterator[
 
 def _drop_held_out(task: str, pairs: Parts, held_out: Keys, space: Workspace) -> FilterReport:
     columns = pairs.columns("src_key", "tgt_key")
-    return _drop(HELD_OUT, task, pairs, space, (~is_held_out(src, tgt, held_out) for _, (src, tgt) in columns))
+    return _drop(
+        HELD_OUT, task, pairs, space, (~is_held_out(src, tgt, held_out) for _, (src, tgt) in columns)
+    )
 
 
 def _drop(name: str, task: str, pairs: Parts, space: Workspace, masks: Iterable[Mask]) -> FilterReport:

@@ -69,6 +69,10 @@ class Workspace:
         """Return the path of a part of a source."""
         return self.work / "parts" / f"{source}.{number:06}.arrow"
 
+    def unshuffled(self, task: str, number: int) -> Path:
+        """Return the path of a segment of a training shard that is shuffled afterwards."""
+        return self.work / "encoded" / f"train.{task}.{number:05}.arrow"
+
     def split_path(self, split: str, task: str) -> Path:
         """Return the path of the rows of a split."""
         return self.work / "splits" / f"{split}.{task}.npy"

@@ -15,6 +15,11 @@ from mnmt_data.store.vocabulary import EOS, PAD, UNK, TargetTag
 from mnmt_data.study import StructureError, structure
 
 SCHEMA = 3
+"""Version of the format."""
+
+SHUFFLED_SCHEMA = 4
+"""Version of the format where a training shard is shuffled, which versions before cannot read in order."""
+
 DESCRIPTION = "prepared.json"
 
 
@@ -137,14 +142,15 @@ class PreparedDescription:
             raise DataError(f"{path}: no prepared data here; run `mnmt-data prepare` first.")
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            if (schema := table["schema"]) == SCHEMA:
+            if (schema := table["schema"]) in (SCHEMA, SHUFFLED_SCHEMA):
                 return structure(table, cls, where="prepared")
         except (ValueError, KeyError, TypeError, StructureError):
             raise DataError(
                 f"{path}: does not describe prepared data; run `mnmt-data prepare` again."
             ) from None
+        versions = f"{SCHEMA} or {SHUFFLED_SCHEMA}"
         raise DataError(
-            f"{path}: must have schema {SCHEMA}, but has {schema}; run `mnmt-data prepare` again."
+            f"{path}: must have schema {versions}, but has {schema}; run `mnmt-data prepare` again."
         )
 
     def write(self, folder: Path) -> None:

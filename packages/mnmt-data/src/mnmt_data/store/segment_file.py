@@ -2,12 +2,15 @@
 
 A mapping keeps no file open, so a process that reads thousands of segments needs no more descriptors than
 one that reads a single one. What a file holds and where is remembered, so that it is mapped again in some
-microseconds.
+microseconds, and consecutive rows are read without mapping it.
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -18,18 +21,34 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.ragged import Ragged
-from mnmt_data.store.segments import INFO, TOKEN_TYPES, SegmentInfo
+from mnmt_data.store.segments import BLOCK_ROWS, INFO, LENGTHS, TOKEN_TYPES, SegmentInfo
+
+Rows = NDArray[np.int64]
+Lengths = tuple[NDArray[np.integer], NDArray[np.integer]]
+"""Source and target lengths, (rows,) each."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
-    """Some sentence pairs of a shard, as views into a mapped file, which is let go of with the last of them."""
+    """Some sentence pairs of a shard, as views into a file that stays mapped as long as there is one."""
 
     src: Ragged
     tgt: Ragged
+    lengths: Lengths | None
+    """Those of all rows, if the file has them in columns of their own."""
 
     def __len__(self) -> int:
         return len(self.src)
+
+    def lengths_of(self, rows: Rows) -> Lengths:
+        """Return the lengths of the given rows."""
+        if self.lengths is None:
+            return self.src.lengths_of(rows), self.tgt.lengths_of(rows)
+        return self.lengths[0][rows], self.lengths[1][rows]
+
+    def take(self, rows: Rows) -> tuple[Ragged, Ragged]:
+        """Return the given rows, copied."""
+        return self.src.take(rows), self.tgt.take(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +65,12 @@ class SegmentFile:
     modified: int
     """When it was written, in nanoseconds."""
 
+    block_rows: int
+    """Rows that are drawn one after the other, where the whole shard was shuffled; else 1."""
+
     src: _RaggedPlace
     tgt: _RaggedPlace
+    lengths: tuple[_Place, _Place] | None
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -62,12 +85,13 @@ class SegmentFile:
             reader = pa.ipc.open_file(whole)
             batch = _read_batch(reader)
             src, tgt = (_RaggedPlace.of(batch.column(side), whole) for side in ("src", "tgt"))
-            info = SegmentInfo(**json.loads((reader.schema.metadata or {})[INFO]))
+            metadata = reader.schema.metadata or {}
+            info, block_rows = SegmentInfo(**json.loads(metadata[INFO])), _block_rows(metadata)
+            lengths = _length_places(batch, whole) if block_rows > 1 else None
         except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
             raise _unreadable(path, error) from error
-        return cls(
-            path=path, info=info, size=status.st_size, modified=status.st_mtime_ns, src=src, tgt=tgt
-        )
+        stamp = {"size": status.st_size, "modified": status.st_mtime_ns}
+        return cls(path=path, info=info, **stamp, block_rows=block_rows, src=src, tgt=tgt, lengths=lengths)
 
     def map(self) -> Segment:
         """Map the segment into memory.
@@ -76,13 +100,59 @@ class SegmentFile:
             DataError: If the file is not there any more, or was written again since it was opened.
         """
         try:
-            status = self.path.stat()
-            if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
-                raise DataError(f"{self.path}: was written again while it was read; start again.")
+            self._check(self.path.stat())
             whole = _map(self.path)
-            return Segment(src=self.src.view(whole), tgt=self.tgt.view(whole))
+            lengths = self.lengths and (self.lengths[0].view(whole), self.lengths[1].view(whole))
+            return Segment(src=self.src.view(whole), tgt=self.tgt.view(whole), lengths=lengths)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise _unreadable(self.path, error) from error
+
+    @contextmanager
+    def descriptor(self) -> Iterator[int]:
+        """Open the file to read some bytes of it, and no others ahead of them.
+
+        Raises:
+            DataError: If the file is not there any more, or was written again since it was opened.
+        """
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                self._check(os.fstat(file.fileno()))
+                if hasattr(os, "posix_fadvise"):
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+                yield file.fileno()
+        except (OSError, ValueError) as error:
+            raise _unreadable(self.path, error) from error
+
+    def _check(self, status: os.stat_result) -> None:
+        if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
+            raise DataError(f"{self.path}: was written again while it was read; start again.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """Consecutive rows of a segment, all of which are read where some of them are asked for."""
+
+    file: SegmentFile
+    start: int
+    stop: int
+
+    def lengths_of(self, rows: Rows) -> Lengths:
+        """Read the lengths, and return those of the given rows of the segment."""
+        with self.file.descriptor() as descriptor:
+            if self.file.lengths is None:
+                ends = self.stop + 1
+                places = (self.file.src.offsets, self.file.tgt.offsets)
+                src, tgt = (np.diff(place.read(descriptor, self.start, ends)) for place in places)
+            else:
+                src, tgt = (place.read(descriptor, self.start, self.stop) for place in self.file.lengths)
+        return src[rows - self.start], tgt[rows - self.start]
+
+    def take(self, rows: Rows) -> tuple[Ragged, Ragged]:
+        """Read the token ids, and return those of the given rows of the segment."""
+        with self.file.descriptor() as descriptor:
+            places = (self.file.src, self.file.tgt)
+            src, tgt = (place.read(descriptor, self.start, self.stop) for place in places)
+        return src.take(rows - self.start), tgt.take(rows - self.start)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +174,15 @@ class _Place:
         return cls(start=start, count=array.size, dtype=array.dtype)
 
     def view(self, whole: pa.Buffer) -> NDArray[Any]:
+        if not self.count:
+            return np.empty(0, dtype=self.dtype)
         return np.frombuffer(whole, dtype=self.dtype, count=self.count, offset=self.start)
+
+    def read(self, descriptor: int, start: int, stop: int) -> NDArray[Any]:
+        """Read some elements of the array."""
+        width = self.dtype.itemsize
+        data = os.pread(descriptor, width * (stop - start), self.start + width * start)
+        return np.frombuffer(data, dtype=self.dtype, count=stop - start) if data else np.empty(0, self.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +207,12 @@ class _RaggedPlace:
         offsets = self.offsets.view(whole) if self.offsets.count else np.zeros(1, dtype=np.int64)
         return Ragged(self.values.view(whole), offsets)
 
+    def read(self, descriptor: int, start: int, stop: int) -> Ragged:
+        """Read some consecutive rows."""
+        offsets = self.offsets.read(descriptor, start, stop + 1)
+        values = self.values.read(descriptor, int(offsets[0]), int(offsets[-1]))
+        return Ragged(values, offsets - offsets[0])
+
 
 def _map(path: Path) -> pa.Buffer:
     """Map a file; it is let go of with the last view of the buffer."""
@@ -142,6 +226,17 @@ def _read_batch(reader: pa.RecordBatchFileReader) -> pa.RecordBatch:
     batch = reader.get_batch(0)
     batch.validate()
     return batch
+
+
+def _block_rows(metadata: Mapping[bytes, bytes]) -> int:
+    if (rows := int(metadata.get(BLOCK_ROWS, b"1"))) < 1:
+        raise ValueError(f"its blocks have {rows} rows")
+    return rows
+
+
+def _length_places(batch: pa.RecordBatch, whole: pa.Buffer) -> tuple[_Place, _Place]:
+    src, tgt = (batch.column(name).to_numpy(zero_copy_only=True) for name in LENGTHS)
+    return _Place.of(src, whole), _Place.of(tgt, whole)
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:

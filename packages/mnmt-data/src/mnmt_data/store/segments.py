@@ -1,4 +1,4 @@
-"""Segments of a shard, written: Arrow IPC files that appear whole or not at all, and carry their own counts."""
+"""Segments of a shard: Arrow IPC files that appear whole or not at all, and carry their own counts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import atomic_file, checksum
@@ -19,6 +20,12 @@ TOKEN_TYPES = (pa.large_list(pa.uint16()), pa.large_list(pa.int32()))
 
 INFO = b"mnmt"
 """The key of the counts in the metadata of a segment."""
+
+BLOCK_ROWS = b"block_rows"
+"""The key of the number of rows that are read together, in the metadata of a segment of a shuffled shard."""
+
+LENGTHS = ("src_length", "tgt_length")
+"""The columns of lengths, in a segment of a shuffled shard."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +60,18 @@ def total(infos: Iterable[SegmentInfo]) -> SegmentInfo:
     )
 
 
-def write_segment(path: Path, src: Ragged, tgt: Ragged) -> SegmentInfo:
+def write_segment(path: Path, src: Ragged, tgt: Ragged, *, block_rows: int = 1) -> SegmentInfo:
     """Write an Arrow IPC file with one record batch, columns `src` and `tgt` of large_list<uint16|int32>.
 
-    The file appears complete or not at all, also if the machine stops meanwhile.
+    The file appears complete or not at all, also if the machine stops meanwhile. A segment of a shuffled
+    shard has two more columns, the lengths in as few bytes as the longest needs, so that batches are cut
+    without the offsets, which take eight.
+
+    Args:
+        path: The file.
+        src: (pairs,) source token ids.
+        tgt: (pairs,) target token ids.
+        block_rows: Rows that are drawn one after the other, where the whole shard was shuffled; else 1.
 
     Raises:
         ValueError: If the two sides differ in number of rows, or an id is negative or above 2**31 - 1.
@@ -64,11 +79,13 @@ def write_segment(path: Path, src: Ragged, tgt: Ragged) -> SegmentInfo:
     if len(src) != len(tgt):
         raise ValueError(f"`tgt` must have as many rows as `src` ({len(src)}), but has {len(tgt)}.")
     info = _info(src, tgt)
-    columns = [_as_arrow(src), _as_arrow(tgt)]
-    fields = [pa.field(name, column.type) for name, column in zip(("src", "tgt"), columns, strict=True)]
-    schema = pa.schema(fields, metadata={INFO: json.dumps(asdict(info))})
+    columns, metadata = {"src": _as_arrow(src), "tgt": _as_arrow(tgt)}, {INFO: json.dumps(asdict(info))}
+    if block_rows > 1:
+        columns |= dict(zip(LENGTHS, map(_narrow, (src.lengths, tgt.lengths)), strict=True))
+        metadata[BLOCK_ROWS] = str(block_rows)
+    schema = pa.schema([(name, column.type) for name, column in columns.items()], metadata=metadata)
     with atomic_file(path) as file, pa.ipc.new_file(file, schema) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+        writer.write_batch(pa.RecordBatch.from_arrays(list(columns.values()), schema=schema))
     return info
 
 
@@ -91,6 +108,11 @@ def _info(src: Ragged, tgt: Ragged) -> SegmentInfo:
         longest=int((src_lengths + tgt_lengths).max(initial=0)),
         longest_side=int(np.maximum(src_lengths, tgt_lengths).max(initial=0)),
     )
+
+
+def _narrow(lengths: NDArray[np.int64]) -> pa.Array:
+    """Return lengths in one byte each, or in two or four where a row is longer."""
+    return pa.array(lengths.astype(np.min_scalar_type(int(lengths.max(initial=0)))))
 
 
 def _as_arrow(rows: Ragged) -> pa.LargeListArray:

@@ -2,9 +2,12 @@
 
 A shard is a folder of segments, 00000.arrow and so on, each an Arrow IPC file of one record batch. Rows are
 numbered through all segments. A segment is mapped when a row of it is asked for, and no file stays open.
-Systems map files in pages of up to 2 MB, so that some thousand rows of a large shard would bring all of it
-into memory: its rows are read in order, and after every few hundred its segments are let go of. So streaming
-takes the same memory for any corpus.
+
+A large shard never has more than a few rows in memory. Where many rows of one stretch are asked for, as from
+a shuffled shard, whose rows are drawn a block at a time, the stretch is read and nothing else. Where rows lie
+far apart, they are read from mapped segments. Systems map files in pages of up to 2 MB, so that some thousand
+rows would bring all of a shard into memory: rows are read in order, and after every few hundred the segments
+are let go of. So streaming takes the same memory for any corpus.
 """
 
 from __future__ import annotations
@@ -19,13 +22,24 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.ragged import Ragged, offsets_of
-from mnmt_data.store.segment_file import Segment, SegmentFile
+from mnmt_data.store.segment_file import Segment, SegmentFile, Stretch
 from mnmt_data.store.segments import total
 
 Rows = NDArray[np.int64]
+Piece = tuple[Segment | Stretch, Rows, Rows]
+"""(where some rows are, their positions among those that were asked for, their numbers in the segment)."""
 
 ROWS_MAPPED = 256
 """Rows read from a large shard before its segments are let go of."""
+
+STRETCH_ROWS = 2**12
+"""Most rows of a stretch of a large shard."""
+
+DENSE_ROWS = 2**6
+"""Rows asked for of each stretch, on average, from which on stretches are read as a whole.
+
+With about 64 tokens a pair, no page of a stretch would be left out anyway.
+"""
 
 SMALL = 2**28
 """Bytes of a shard that may stay in memory as a whole."""
@@ -42,6 +56,8 @@ class Shard:
     def __init__(self, path: Path, segments: Sequence[SegmentFile]) -> None:
         self.path = path
         self.info = total(file.info for file in segments)
+        self.block_rows = min(file.block_rows for file in segments)
+        """Rows that are drawn one after the other, where the shard was shuffled; else 1."""
         self._files = tuple(segments)
         self._starts = offsets_of([file.info.pairs for file in segments])
         self._is_small = sum(file.size for file in segments) <= SMALL
@@ -73,18 +89,15 @@ class Shard:
             DataError: If a length is negative, which no offsets that were written are.
         """
         src, tgt = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
-        for segment, positions, local in self._pieces(rows):
-            src[positions], tgt[positions] = segment.src.lengths_of(local), segment.tgt.lengths_of(local)
+        for piece, positions, local in self._pieces(rows):
+            src[positions], tgt[positions] = piece.lengths_of(local)
         if min(src.min(initial=0), tgt.min(initial=0)) < 0:
             raise DataError(f"{self.path}: a segment is damaged; prepare it again.")
         return src, tgt
 
     def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
         """Return source and target token ids of the given rows, copied, in the same order."""
-        pieces = [
-            (positions, segment.src.take(local), segment.tgt.take(local))
-            for segment, positions, local in self._pieces(rows)
-        ]
+        pieces = [(positions, *piece.take(local)) for piece, positions, local in self._pieces(rows)]
         src = Ragged.concatenate([piece for _, piece, _ in pieces])
         tgt = Ragged.concatenate([piece for _, _, piece in pieces])
         positions = np.concatenate([positions for positions, _, _ in pieces])
@@ -98,24 +111,42 @@ class Shard:
         for start in range(0, len(self), size):
             yield self.gather(np.arange(start, min(start + size, len(self))))
 
-    def _pieces(self, rows: Rows) -> Iterator[tuple[Segment, Rows, Rows]]:
-        """Yield `(segment, positions in rows, rows of the segment)` until all rows are covered."""
+    def _pieces(self, rows: Rows) -> Iterator[Piece]:
+        """Yield where the rows are, piece by piece, until all are covered."""
         if not len(rows) or (self._is_small and len(self._files) == 1):
             yield self._segment(0), np.arange(len(rows)), rows
             return
         order = np.argsort(rows, kind="stable")
-        numbers = np.searchsorted(self._starts, rows[order], side="right") - 1
-        for start, stop in self._cuts(numbers):
-            number, positions = int(numbers[start]), order[start:stop]
-            yield self._segment(number), positions, rows[positions] - self._starts[number]
-            self._let_go_after(stop - start)
+        ordered = rows[order]
+        numbers = np.searchsorted(self._starts, ordered, side="right") - 1
+        local = ordered - self._starts[numbers]
+        borders = np.diff(numbers) != 0
+        stretches = borders | (np.diff(local // STRETCH_ROWS) != 0)
+        if self._is_small:
+            yield from self._mapped_pieces(order, local, numbers, borders, step=len(rows))
+        elif DENSE_ROWS * (1 + np.count_nonzero(stretches)) <= len(rows):
+            yield from self._stretches(order, local, numbers, stretches)
+        else:
+            yield from self._mapped_pieces(order, local, numbers, borders, step=ROWS_MAPPED)
 
-    def _cuts(self, numbers: Rows) -> Iterator[tuple[int, int]]:
-        """Yield the bounds of the pieces, given each row's segment in order; none is of two segments."""
-        step = len(numbers) if self._is_small else ROWS_MAPPED
-        borders = np.flatnonzero(np.diff(numbers)) + 1
-        for start, stop in pairwise([0, *borders.tolist(), len(numbers)]):
-            yield from ((first, min(first + step, stop)) for first in range(start, stop, step))
+    def _mapped_pieces(
+        self, order: Rows, local: Rows, numbers: Rows, borders: NDArray[np.bool_], *, step: int
+    ) -> Iterator[Piece]:
+        """Yield pieces of mapped segments, none of more than `step` rows."""
+        for start, stop in _cuts(borders):
+            for first in range(start, stop, step):
+                rows = slice(first, min(first + step, stop))
+                yield self._segment(int(numbers[first])), order[rows], local[rows]
+                self._let_go_after(rows.stop - first)
+
+    def _stretches(
+        self, order: Rows, local: Rows, numbers: Rows, borders: NDArray[np.bool_]
+    ) -> Iterator[Piece]:
+        """Yield pieces that are read as a whole."""
+        for start, stop in _cuts(borders):
+            file = self._files[numbers[start]]
+            stretch = Stretch(file=file, start=int(local[start]), stop=int(local[stop - 1]) + 1)
+            yield stretch, order[start:stop], local[start:stop]
 
     def _segment(self, number: int) -> Segment:
         segment = self._mapped.get(number)
@@ -134,3 +165,8 @@ class Shard:
 def segment_path(shard: Path, number: int) -> Path:
     """Return the path of a segment of a shard."""
     return shard / f"{number:05}.arrow"
+
+
+def _cuts(borders: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of the pieces of one row more than there are `borders`, where each piece ends."""
+    return pairwise([0, *(np.flatnonzero(borders) + 1).tolist(), len(borders) + 1])

@@ -65,6 +65,9 @@ class BatchSampler:
     seed: int
     """Seed of everything that is drawn."""
 
+    block_rows: Mapping[str, int] = field(default_factory=dict)
+    """{task: rows that are drawn one after the other}, where the shard was shuffled when it was prepared."""
+
     orders: Mapping[str, Rows] = field(default_factory=dict)
     """{task: its rows, best first}, where data are selected."""
 
@@ -147,8 +150,11 @@ class BatchSampler:
                 order = stretch.orders[task]
                 draws = order.first_draw + before[index] + np.arange(counts[index])
                 key = stream_key(self.seed, "rows", task, order.restarts)
-                in_play = epoch_rows(draws, order.size, key)
-                rows[task] = self.orders[task][in_play] if task in self.orders else in_play
+                if task in self.orders:
+                    rows[task] = self.orders[task][epoch_rows(draws, order.size, key)]
+                else:
+                    blocks = self.block_rows.get(task, 1)
+                    rows[task] = epoch_rows(draws, order.size, key, block_rows=blocks)
         return rows
 
     @cached_property

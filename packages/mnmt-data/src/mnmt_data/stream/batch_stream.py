@@ -80,6 +80,7 @@ class BatchStream:
             infos={task: shard.info for task, shard in self._shards.items()},
             batch_tokens=batch_tokens,
             seed=seed,
+            block_rows=_block_rows(self._shards),
             orders=orders,
             selected_tokens={
                 task: {
@@ -156,8 +157,9 @@ class BatchStream:
         Raises:
             DataError: If the state is that of a stream with other data, weights, budget or seed.
         """
-        for name, value in self._identity().items():
-            if state.get(name) != value:
+        expected = self._identity()
+        for name in (*expected, "block_rows"):  # absent where no shard is shuffled
+            if state.get(name) != (value := expected.get(name)):
                 raise DataError(
                     f"`{name}` of the saved stream is {state.get(name)}, but of this one {value}."
                 )
@@ -166,6 +168,7 @@ class BatchStream:
     def _identity(self) -> dict[str, Any]:
         """Return the values that must agree for a step to have the same batch."""
         sampler = self.sampler
+        blocks = {"block_rows": dict(sampler.block_rows)} if sampler.block_rows else {}
         return {
             "stream": 2,
             "seed": sampler.seed,
@@ -174,6 +177,7 @@ class BatchStream:
             "num_rows": {task: info.pairs for task, info in sampler.infos.items()},
             "num_tokens": {task: info.src_tokens + info.tgt_tokens for task, info in sampler.infos.items()},
             "selected": {task: _digest(_spread(order, len(order))) for task, order in sampler.orders.items()},
+            **blocks,
         }
 
     def _read(self, step: int, share: Share) -> PrefetchedWindow:
@@ -191,6 +195,12 @@ def _tasks_drawn(shards: Mapping[str, Corpus], schedule: Schedule) -> list[str]:
     if missing := [task for task in tasks if task not in shards]:
         raise ValueError(f"`shards` must hold every task of positive weight, but lacks {', '.join(missing)}.")
     return tasks
+
+
+def _block_rows(corpora: Mapping[str, Corpus]) -> dict[str, int]:
+    """Return {task: rows that are drawn one after the other} of shuffled shards."""
+    shards = {task: corpus for task, corpus in corpora.items() if isinstance(corpus, Shard)}
+    return {task: shard.block_rows for task, shard in shards.items() if shard.block_rows > 1}
 
 
 def _mean_tokens(corpus: Corpus, order: Rows, keep: float) -> float:

@@ -1,0 +1,112 @@
+"""The fifth stage: large training shards in random order, so that streams read them from end to end.
+
+Every segment was written in a random order of its own, and so were its slices, one for each segment of the
+shuffled shard. A segment of the shuffled shard takes one slice of each, in random order again. So all pairs
+are read and written once more, a segment's worth in memory at a time, whatever the size of the shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.counter_rng import random_words, stream_key
+from mnmt_data.prepare.workers import Workers
+from mnmt_data.prepare.workspace import Workspace
+from mnmt_data.store.prepared import shard_path
+from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.segment_file import SegmentFile
+from mnmt_data.store.segments import write_segment
+from mnmt_data.store.shards import segment_path
+
+SHUFFLED_PAIRS = 2**22
+"""Training pairs of a task from which on its shard is shuffled; a smaller one fits into memory."""
+
+BLOCK_ROWS = 2**12
+"""Rows of a shuffled shard that are drawn one after the other: some 400 KB."""
+
+_COPIED_ROWS = 2**16
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShuffleJob:
+    """A segment of a shuffled shard to write."""
+
+    parts: tuple[Path, ...]
+    """The segments in the order of the text, each shuffled by itself."""
+
+    number: int
+    """The segment's number in its shard."""
+
+    path: Path
+    """The file to write."""
+
+    seed: int
+    block_rows: int
+    """Rows that are drawn one after the other."""
+
+    pairs: int
+    """Its pairs, approximately."""
+
+    def __len__(self) -> int:
+        return self.pairs
+
+
+def shuffle(seed: int, pairs: Mapping[str, list[int]], space: Workspace, workers: Workers) -> None:
+    """Write the segments of shuffled shards that are missing.
+
+    Args:
+        seed: Seed of the order.
+        pairs: {task: pairs of each of its segments}, of the tasks to shuffle.
+        space: The folder of the segments to read and to write.
+        workers: The processes.
+    """
+    if pairs:
+        for _ in workers.run("shuffle", run_shuffle_job, _jobs(seed, pairs, space)):
+            pass
+
+
+def run_shuffle_job(job: ShuffleJob) -> None:
+    """Write a segment."""
+    slices = [_slice(SegmentFile.open(path), job.number, len(job.parts)) for path in job.parts]
+    src, tgt = (Ragged.concatenate([both[side] for both in slices]) for side in (0, 1))
+    order = random_order(len(src), job.seed, "shuffle", job.path.parent.name, job.number)
+    job.path.parent.mkdir(exist_ok=True)
+    write_segment(job.path, reorder(src, order), reorder(tgt, order), block_rows=job.block_rows)
+
+
+def random_order(size: int, seed: int, *labels: str | int) -> NDArray[np.int64]:
+    """Return the numbers below `size` in a random order: (size,), a pure function of seed and labels."""
+    return np.argsort(random_words(stream_key(seed, *labels), 0, size), kind="stable")
+
+
+def reorder(rows: Ragged, order: NDArray[np.int64]) -> Ragged:
+    """Return rows in another order, copied some at a time: `Ragged.take` needs much memory for each token."""
+    starts = range(0, max(len(order), 1), _COPIED_ROWS)
+    return Ragged.concatenate([rows.take(order[start : start + _COPIED_ROWS]) for start in starts])
+
+
+def _jobs(seed: int, pairs: Mapping[str, list[int]], space: Workspace) -> Iterator[ShuffleJob]:
+    for task, counts in pairs.items():
+        parts = tuple(space.unshuffled(task, number) for number in range(len(counts)))
+        for number in range(len(parts)):
+            path = segment_path(shard_path(space.folder, "train", task), number)
+            if not path.exists():
+                yield ShuffleJob(
+                    parts=parts,
+                    number=number,
+                    path=path,
+                    seed=seed,
+                    block_rows=BLOCK_ROWS,
+                    pairs=sum(counts) // len(counts),
+                )
+
+
+def _slice(file: SegmentFile, number: int, slices: int) -> tuple[Ragged, Ragged]:
+    """Read one of `slices` nearly equal parts of a segment's rows."""
+    start, stop = (file.info.pairs * end // slices for end in (number, number + 1))
+    return file.map().take(np.arange(start, stop))
