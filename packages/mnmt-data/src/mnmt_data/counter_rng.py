@@ -77,8 +77,8 @@ def permute(
 def epoch_rows(draws: NDArray[np.int64], size: int, key: Words, *, block_rows: int = 1) -> NDArray[np.int64]:
     """Return the row of each draw k; epoch k // size visits each of `size` rows once, in its own order.
 
-    Blocks of `block_rows` consecutive rows are put in random order, the rows of each follow one another, and the
-    rows after the last whole one end each epoch.
+    Blocks of `block_rows` consecutive rows are put in random order, the rows of each follow one another, and
+    the rows after the last whole one end each epoch.
 
     Args:
         draws: (n,) from 0.
