@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
-from mnmt_model.runs.kernels import recorded_products
+from mnmt_model.runs.kernels import check_ways, recorded_products
 from mnmt_model.runs.run_record import read_run, write_run
 from mnmt_model.training import single_model
 from mnmt_model.transformer.machine import machine
@@ -121,6 +121,18 @@ def test_why_a_machine_cannot_compute_in_cpp_is_told(
             train(run, tmp_path / "run")
     finally:
         library._library.cache_clear()
+
+
+def test_operations_compiled_anew_are_told(
+    run: RunConfig, whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ways = {Shape("rms_norm", "float32", 1, 64, 16, 16): "native"}
+    stop(whole, tmp_path / "run", Products(ways=ways))
+    record = read_run(tmp_path / "run")
+    check_ways(record)
+    assert not caplog.records
+    check_ways(replace(record, kernels={**(record.kernels or {}), "native": "another"}))
+    assert "operations in C++ were compiled anew; last digits may differ" in caplog.text
 
 
 def test_a_run_of_an_older_version_takes_the_cache(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ from mnmt_model.transformer.loss import chunk_rows
 from mnmt_model.transformer.machine import machine
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.modules import Dropout, RMSNorm
-from mnmt_model.transformer.native import why_missing
+from mnmt_model.transformer.native import fingerprint, why_missing
 from mnmt_model.transformer.operations import WORKS
 from mnmt_model.transformer.products import (
     SINGLE,
@@ -41,6 +42,8 @@ SENTENCE_LENGTHS = (8, 32, 128)
 
 DECODING_ROWS = 64
 """Hypotheses that translation continues at a time, about."""
+
+_log = logging.getLogger(__name__)
 
 
 def training_products(
@@ -118,14 +121,16 @@ def _operations(module: nn.Module, config: ModelConfig, dtype: str, num_rows: in
         yield Shape("gated_gelu", dtype, 1, num_rows, 1, config.d_ff)
     if isinstance(module, Dropout) and module.rate:
         yield Shape("dropout", dtype, 1, num_rows, 1, config.d_model)
-    if isinstance(module, Attention):
+    if isinstance(module, Attention) and config.top_only:
+        # Where source and target are in one attention, it is torch's.
         sizes = (config.num_heads, num_rows, config.resolved_head_dim)
         yield from (Shape("attention", dtype, *sizes, length) for length in SENTENCE_LENGTHS)
 
 
 def to_record(products: Products) -> dict[str, Any]:
     """Return what run.json says of the products under `kernels`."""
-    return {"machine": machine(), "ways": {str(shape): way for shape, way in products.ways.items()}}
+    ways = {str(shape): way for shape, way in products.ways.items()}
+    return {"machine": machine(), "native": fingerprint(), "ways": ways}
 
 
 def recorded_products(kernels: Mapping[str, Any] | None) -> Products:
@@ -138,16 +143,22 @@ def recorded_products(kernels: Mapping[str, Any] | None) -> Products:
 def check_ways(record: RunRecord) -> None:
     """Check that this machine has the ways that a run's products take, or would take others in silence.
 
+    Operations in C++ that were compiled otherwise, as after an update of the compiler, round otherwise. That
+    is said, and no more, since no other machine may be able to continue the run.
+
     Raises:
         RunError: If it lacks one.
     """
+    if record.kernels is None:
+        return
     ways = recorded_products(record.kernels).ways
     if lacking := next((way for shape, way in ways.items() if not can_take(way, shape)), None):
-        assert record.kernels is not None
         raise RunError(
             f"{record.run}: its products are computed {_lacked(lacking)}; "
             f"train it on one like {record.kernels['machine']}, or remove its folder to train anew"
         )
+    if "native" in ways.values() and record.kernels.get("native", fingerprint()) != fingerprint():
+        _log.warning("%s: its operations in C++ were compiled anew; last digits may differ", record.run)
 
 
 def _lacked(way: str) -> str:

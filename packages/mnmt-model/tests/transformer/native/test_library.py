@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from num_threads import num_threads
 
 from mnmt_model.transformer.native import has_library, library, run, why_missing
 from mnmt_model.transformer.products import Shape, can_take
@@ -22,6 +25,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """An empty cache folder; nothing is loaded yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     library._library.cache_clear()
+    monkeypatch.setattr(library, "_functions", {})
     yield tmp_path / "mnmt"
     library._library.cache_clear()
 
@@ -113,6 +117,25 @@ def test_another_compiler_and_no_openmp_are_tried(
         script = f'for each; do [ "$each" = -fopenmp ] && exit 1; done; exec {real} "$@"'
     monkeypatch.setenv("CXX", str(write_compiler(tmp_path, script)))
     assert has_library(), why_missing()
+    x, y = torch.arange(6.0), torch.empty(6)
+    run("dropout", x, x, y, 6, 1, 2**32 - 1)
+    torch.testing.assert_close(y, 2 * x)
+
+
+@needs_compiler
+def test_a_library_cut_short_is_compiled_again(cache: Path) -> None:
+    assert has_library()
+    (path,) = cache.glob("*.so")
+    beginning = path.read_bytes()[:100]
+    # This process has the old file mapped, which must not change.
+    path.unlink()
+    path.write_bytes(beginning)
+    check = "from mnmt_model.transformer.native import has_library; raise SystemExit(not has_library())"
+    # A process that has loaded the library is given the same again.
+    subprocess.run(
+        [sys.executable, "-c", check], check=True, env={**os.environ, "XDG_CACHE_HOME": str(cache.parent)}
+    )
+    assert path.stat().st_size > 100
 
 
 @needs_compiler
@@ -136,15 +159,12 @@ def test_a_cache_that_cannot_be_written_is_replaced(
 def test_results_do_not_depend_on_threads() -> None:
     generator = torch.Generator().manual_seed(0)
     x, weight = torch.randn(1000, 24, generator=generator), torch.randn(24, generator=generator)
-    threads, results = torch.get_num_threads(), []
-    try:
-        for number in (1, 2, 3):
-            torch.set_num_threads(number)
+    results = []
+    for number in (1, 2, 3):
+        with num_threads(number):
             y, scales = torch.empty_like(x), torch.empty(1000)
-            run("rms_norm", x, weight, y, scales, 1000, 24, 1e-6)
+            run("rms_norm", x, weight, y, scales, 64, 1000, 24, 1e-6)
             grad_x, parts = torch.empty_like(x), torch.empty(16, 24)
-            run("rms_norm_gradient", y, x, weight, scales, grad_x, parts, 1000, 24)
+            run("rms_norm_gradient", y, x, weight, scales, grad_x, parts, 64, 1000, 24)
             results.append(torch.cat([y, grad_x, parts]))
-    finally:
-        torch.set_num_threads(threads)
     assert all(torch.equal(result, results[0]) for result in results)

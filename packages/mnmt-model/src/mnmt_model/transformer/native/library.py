@@ -10,6 +10,7 @@ import stat
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -44,12 +45,20 @@ def has_library() -> bool:
 
     It takes some seconds, once a machine. A machine without a compiler has torch's own operators.
     """
-    return _library()[0] is not None
+    return _library().functions is not None
 
 
 def why_missing() -> str:
     """Return why the operations cannot be compiled or loaded here, in a phrase; nothing if they can."""
-    return _library()[1]
+    return _library().why_missing
+
+
+def fingerprint() -> str:
+    """Return what tells this machine's library from others, whose last bits may differ; nothing without one.
+
+    It depends on the sources, the compiler and the processor's instructions.
+    """
+    return _library().fingerprint
 
 
 def run(name: str, *arguments: Argument) -> None:
@@ -57,7 +66,8 @@ def run(name: str, *arguments: Argument) -> None:
 
     Args:
         name: Without the precision, such as "rms_norm".
-        arguments: The function's, but for the number of threads, which is its last. Tensors are contiguous.
+        arguments: The function's, but for the number of threads, which is its last. Those of one function are
+            always of the same types.
     """
     first = arguments[0]
     assert isinstance(first, Tensor)
@@ -71,7 +81,9 @@ _functions: dict[tuple[str, torch.dtype], ctypes._NamedFuncPointer] = {}
 
 def _load(name: str, dtype: torch.dtype, arguments: Sequence[Argument]) -> ctypes._NamedFuncPointer:
     """Return the C function of a precision, which takes such arguments."""
-    function: ctypes._NamedFuncPointer = getattr(_library()[0], f"{name}_{str(dtype).removeprefix('torch.')}")
+    function: ctypes._NamedFuncPointer = getattr(
+        _library().functions, f"{name}_{str(dtype).removeprefix('torch.')}"
+    )
     function.restype = None
     # Conversions that are known beforehand take a third of the time.
     function.argtypes = [*map(_type, arguments), ctypes.c_int64]
@@ -85,19 +97,27 @@ def _type(argument: Argument) -> type[ctypes.c_void_p | ctypes.c_int64 | ctypes.
     return ctypes.c_double if isinstance(argument, float) else ctypes.c_int64
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Library:
+    functions: ctypes.CDLL | None = None
+    fingerprint: str = ""
+    why_missing: str = ""
+
+
 @cache
-def _library() -> tuple[ctypes.CDLL | None, str]:
+def _library() -> _Library:
     """Return the library of this machine, compiled if the cache lacks it, or why there is none."""
     reason = "there is no C++ compiler"
     for compiler in _compilers():
         # Where the threads of torch's OpenMP cannot be had, one computes.
         for options in (("-fopenmp",), ()):
             try:
-                return ctypes.CDLL(str(_compiled(compiler, options))), ""
+                fingerprint = _fingerprint(compiler, options)
+                return _Library(functions=_loaded(compiler, options, fingerprint), fingerprint=fingerprint)
             except (OSError, subprocess.SubprocessError) as error:
                 reason = f"{compiler}: {_first_line(error)}"
                 _log.info("operations in C++ could not be compiled: %s", reason)
-    return None, reason
+    return _Library(why_missing=reason)
 
 
 def _compilers() -> list[str]:
@@ -116,19 +136,28 @@ def _first_line(error: Exception) -> str:
     return next((line for line in lines if "error" in line), lines[0] if lines else str(error))
 
 
-def _compiled(compiler: str, options: Sequence[str]) -> Path:
-    """Return the library's path, in the cache folder or, if that cannot be written, in a temporary one.
+def _loaded(compiler: str, options: Sequence[str], fingerprint: str) -> ctypes.CDLL:
+    """Return the library, from the cache folder or, if that cannot be written or run from, a temporary one.
 
     Raises:
-        OSError: If neither can be written.
+        OSError: If neither serves.
         subprocess.SubprocessError: If it cannot be compiled.
     """
-    name = f"operations-{_fingerprint(compiler, options)}.so"
+    name = f"operations-{fingerprint}.so"
     try:
-        return _compiled_once(compiler, options, cache_folder() / name)
+        return _loaded_from(cache_folder() / name, compiler, options)
     except OSError as error:
         _log.info("operations in C++ are not stored: %s", error)
-        return _compiled_once(compiler, options, _temporary_folder() / name)
+        return _loaded_from(_temporary_folder() / name, compiler, options)
+
+
+def _loaded_from(path: Path, compiler: str, options: Sequence[str]) -> ctypes.CDLL:
+    """Return the library at `path`, compiled if it is missing, or broken as by a power cut."""
+    try:
+        return ctypes.CDLL(str(_compiled_once(compiler, options, path)))
+    except OSError:
+        path.unlink(missing_ok=True)
+        return ctypes.CDLL(str(_compiled_once(compiler, options, path)))
 
 
 def _temporary_folder() -> Path:

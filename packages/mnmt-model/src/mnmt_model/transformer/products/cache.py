@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mnmt_data.store import file_lock, write_json
 from mnmt_model.transformer.machine import cache_folder, machine
+from mnmt_model.transformer.native import fingerprint
 from mnmt_model.transformer.products.measurement import Work, fastest, measure
 from mnmt_model.transformer.products.table import Products
 from mnmt_model.transformer.products.ways import WAYS, Kind, Shape, can_take
@@ -34,6 +35,8 @@ def measured_products(shapes: Collection[Shape], works: Mapping[Kind, Work] | No
         works: What computes the operations among them that are no products.
     """
     path = times_file()
+    # Whoever holds the lock shall not compile, which takes longer than the others wait.
+    fingerprint()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Processes that start together measure once, one after the other, and take the same ways.
@@ -43,7 +46,8 @@ def measured_products(shapes: Collection[Shape], works: Mapping[Kind, Work] | No
     except OSError as error:
         _log.info("products are measured without a cache: %s", error)
         times = _measure_missing(shapes, works, {})
-    ways = fastest(times)
+    possible = {shape: _possible(shape, times[shape]) for shape in shapes if shape in times}
+    ways = fastest(possible)
     return Products(ways={shape: _only_way(shape) or ways[shape] for shape in shapes})
 
 
@@ -56,10 +60,15 @@ def cached_products() -> Products:
 def read_times() -> Times:
     """Return what was measured on this machine; nothing if the file is missing or broken."""
     try:
-        stored = json.loads(times_file().read_text(encoding="utf-8"))[machine()]
+        stored = json.loads(times_file().read_text(encoding="utf-8"))[times_key()]
         return {Shape.parse(text): _checked(Shape.parse(text), times) for text, times in stored.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def times_key() -> str:
+    """Return what the times depend on besides shapes: the machine, and how its operations were compiled."""
+    return f"{machine()}, C++ {fingerprint() or 'none'}"
 
 
 def times_file() -> Path:
@@ -89,6 +98,11 @@ def _only_way(shape: Shape) -> str | None:
     return ways[0] if len(ways) == 1 else None
 
 
+def _possible(shape: Shape, times: Mapping[str, float]) -> dict[str, float]:
+    """Return the times of the ways that this machine still has: a compiler, say, may have gone."""
+    return {way: seconds for way, seconds in times.items() if can_take(way, shape)}
+
+
 def _possible_ways(shape: Shape) -> list[str]:
     return [way for way in WAYS[shape.kind] if can_take(way, shape)]
 
@@ -106,7 +120,7 @@ def _write(path: Path, times: Times) -> None:
         machines = machines if isinstance(machines, dict) else {}
     except (OSError, ValueError):
         machines = {}
-    machines[machine()] = {str(shape): seconds for shape, seconds in times.items()}
+    machines[times_key()] = {str(shape): seconds for shape, seconds in times.items()}
     try:
         write_json(path, machines)
     except OSError as error:

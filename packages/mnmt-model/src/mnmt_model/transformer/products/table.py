@@ -48,12 +48,12 @@ class Products:
     def forward(self, x: Tensor, weight: Tensor) -> Tensor:
         """Return x Wᵀ, `(rows, columns)`, of `x (rows, inner)` and `weight (columns, inner)`, no gradient."""
         columns, inner = weight.shape
-        return PRODUCTS[self._way("forward", x, 1, len(x), inner, columns)](x, weight)
+        return PRODUCTS[self._way("forward", x, 1, x.size(0), inner, columns)](x, weight)
 
     def grad_input(self, gradient: Tensor, weight: Tensor) -> Tensor:
         """Return g W, `(rows, inner)`, of `gradient (rows, columns)` and `weight (columns, inner)`."""
         columns, inner = weight.shape
-        way = self._way("grad_input", gradient, 1, len(gradient), inner, columns)
+        way = self._way("grad_input", gradient, 1, gradient.size(0), inner, columns)
         return PRODUCTS[way](gradient, weight.T)
 
     def grad_weight(self, gradient: Tensor, x: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ class Products:
 
     def is_native(self, kind: Kind, x: Tensor, *, inner: int, columns: int, number: int = 1) -> bool:
         """Return whether an operation on `x (rows, …)` is our own in C++; see `Shape` for the sizes."""
-        return self._way(kind, x, number, len(x), inner, columns) == "native"
+        return self._way(kind, x, number, x.size(0), inner, columns) == "native"
 
     def way(self, shape: Shape) -> str:
         """Return the way of a shape: that of the shape in the table that is most like it, or torch's own."""
@@ -123,7 +123,7 @@ class Products:
 def _is_torchs(x: Tensor) -> bool:
     """Return whether torch alone can compute with `x`."""
     return (
-        x.device.type != "cpu"
+        not x.is_cpu
         or x.dtype not in DTYPES
         or torch.compiler.is_compiling()
         or torch._C._functorch.is_functorch_wrapped_tensor(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 import torch
@@ -71,6 +71,7 @@ class Shape(NamedTuple):
         return cls(kind, dtype, number, rows, inner, columns)  # type: ignore[arg-type]
 
 
+@lru_cache(maxsize=4096)
 def nearest_power(number: float) -> int:
     """Return the exponent of the power of two that is nearest to a number, of 1 at least."""
     return (max(1, round(number)) ** 2).bit_length() // 2
