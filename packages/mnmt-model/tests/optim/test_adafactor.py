@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from num_threads import num_threads
 from torch import Tensor
 
 from mnmt_model.optim.adafactor import (
@@ -98,11 +99,10 @@ def test_a_native_step_does_not_depend_on_threads() -> None:
     generator = np.random.default_rng(3)
     starts = [generator.standard_normal(shape, np.float32) for shape in [(9,), (200, 300), (127, 1000)]]
     gradients = [[generator.standard_normal(start.shape, np.float32) for start in starts]] * 3
-    threads, results = torch.get_num_threads(), []
+    results = []
     for number in (1, 2, 3):
-        torch.set_num_threads(number)
-        results.append(trained(starts, gradients, 0.05, NATIVE))
-    torch.set_num_threads(threads)
+        with num_threads(number):
+            results.append(trained(starts, gradients, 0.05, NATIVE))
     for result in results[1:]:
         assert all(map(np.array_equal, result, results[0]))
 

@@ -1,8 +1,6 @@
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 import torch
+from num_threads import num_threads
 from torch import nn
 
 from mnmt_model import TrainConfig
@@ -15,14 +13,6 @@ from mnmt_model.transformer.products.measurement import MAX_FLOPS, _bounded
 
 NATIVE = Products(ways={Shape("clipping", "float32", 1, 1, 1, 1): "native"})
 needs_compiler = pytest.mark.skipif(not has_library(), reason="no C++ compiler")
-
-
-@contextmanager
-def set_threads(number: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    yield
-    torch.set_num_threads(before)
 
 
 class Model(nn.Module):
@@ -94,7 +84,7 @@ def test_gradients_are_clipped_natively_as_torch_clips_them(clip_norm: float, th
     for params in (ours, theirs):
         for parameter, grad in zip(params, grads, strict=True):
             parameter.grad = grad.clone()
-    with set_threads(threads):
+    with num_threads(threads):
         norm = clip_gradients(ours, clip_norm, NATIVE)
     torch.testing.assert_close(norm, clip_gradients(theirs, clip_norm))
     for our, their in zip(ours, theirs, strict=True):

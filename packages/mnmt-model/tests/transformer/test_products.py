@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from num_threads import num_threads
 from torch import Tensor
 
 from mnmt_model.transformer.native import has_library
@@ -230,11 +231,10 @@ def test_native_products_are_products(
         for number, turned in zip((rows, columns), transposed, strict=True)
     )
     a, b = (x.T if turned else x for x, turned in zip((a, b), transposed, strict=True))
-    before, results = torch.get_num_threads(), []
-    for threads in (1, 3):
-        torch.set_num_threads(threads)
-        results.append(native_product(a, b))
-    torch.set_num_threads(before)
+    results = []
+    for number in (1, 3):
+        with num_threads(number):
+            results.append(native_product(a, b))
     torch.testing.assert_close(results[0], a @ b.T, rtol=1e-5, atol=1e-5)
     assert torch.equal(*results)
 

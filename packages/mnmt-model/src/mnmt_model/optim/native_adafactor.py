@@ -31,24 +31,25 @@ def update_natively(params: Sequence[Tensor], states: Sequence[Mapping[str, Tens
     """
     grads = [parameter.grad.contiguous() for parameter in params if parameter.grad is not None]
     places = [
-        place
-        for parameter, grad, state in zip(params, grads, states, strict=True)
-        for place in _places(parameter, grad, state)
+        _places(parameter, grad, state) for parameter, grad, state in zip(params, grads, states, strict=True)
     ]
     native.run("adafactor", torch.tensor(places), len(params), float(lr))
 
 
-def _places(parameter: Tensor, grad: Tensor, state: Mapping[str, Tensor]) -> tuple[int, ...]:
-    """Return where a parameter, its gradient and its state are, and its matrices, rows and columns."""
+def _places(
+    parameter: Tensor, grad: Tensor, state: Mapping[str, Tensor]
+) -> tuple[int, int, int, int, int, int, int, int]:
+    """Return the fields of optimizer.cpp's `Parameter`."""
     shape = parameter.shape
     matrices = shape[0] if len(shape) == 3 else 1
     if "v" in state:
-        moments = (state["v"].data_ptr(), 0)
-        sizes = (1, parameter.numel() // max(1, matrices))
+        row, column = state["v"].data_ptr(), 0
+        rows, columns = 1, parameter.numel() // max(1, matrices)
     else:
-        moments = (state["row"].data_ptr(), state["column"].data_ptr())
-        sizes = (shape[-2], shape[-1])
-    return parameter.data_ptr(), grad.data_ptr(), *moments, state["step"].data_ptr(), matrices, *sizes
+        row, column = state["row"].data_ptr(), state["column"].data_ptr()
+        rows, columns = shape[-2], shape[-1]
+    step = state["step"].data_ptr()
+    return parameter.data_ptr(), grad.data_ptr(), row, column, step, matrices, rows, columns
 
 
 def optimizer_shapes(params: Sequence[Tensor], optimizer: str) -> list[Shape]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from num_threads import num_threads
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
@@ -168,6 +169,13 @@ def test_native_cross_entropies_are_torchs(
         torch.testing.assert_close(one.float(), other, rtol=1e-5, atol=1e-5 * max(1, largest))
 
 
+@needs_compiler
+def test_a_target_outside_the_vocabulary_is_refused() -> None:
+    options = {"smoothing": 0.0, "z_loss": 0.0, "products": native("cross_entropy")}
+    with pytest.raises(IndexError, match="token 5 is not in the vocabulary of 5"):
+        cross_entropy_(torch.zeros(2, 5), torch.tensor([4, 5]), torch.ones(2), **options)
+
+
 # Compilers write other code for what is left of a row after whole vectors.
 @needs_compiler
 @pytest.mark.parametrize("columns", [1000, 997, 63, 17])
@@ -184,17 +192,16 @@ def test_native_exponentials_are_as_exact_far_below_zero(columns: int) -> None:
 def test_native_results_do_not_depend_on_threads(rate: float) -> None:
     products = native("gated_gelu", "dropout", "cross_entropy")
     both, targets, weights = draw(3000, 34), torch.arange(3000) % 34, torch.ones(3000)
-    before, results = torch.get_num_threads(), []
-    for threads in (1, 3):
-        torch.set_num_threads(threads)
+    results = []
+    for number in (1, 3):
         torch.manual_seed(0)
-        hidden = gated_gelu(both, rate, products)
-        y = dropout(hidden, rate, hidden, products)
-        losses = cross_entropy_(
-            both.detach().clone(), targets, weights, smoothing=0.1, z_loss=0.1, products=products
-        )
-        results.append([y, *torch.autograd.grad(y.square().sum(), both), *losses])
-    torch.set_num_threads(before)
+        with num_threads(number):
+            hidden = gated_gelu(both, rate, products)
+            y = dropout(hidden, rate, hidden, products)
+            losses = cross_entropy_(
+                both.detach().clone(), targets, weights, smoothing=0.1, z_loss=0.1, products=products
+            )
+            results.append([y, *torch.autograd.grad(y.square().sum(), both), *losses])
     assert all(map(torch.equal, *results))
 
 

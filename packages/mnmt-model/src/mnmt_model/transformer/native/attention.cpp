@@ -11,6 +11,9 @@
 
 namespace mnmt {
 
+// A row of weights has memory for whole vectors of so many numbers: MAX_LANES of ragged_attention.py.
+static_assert(LANES<float> <= 16);
+
 // One sentence's rows in one head, and its weights.
 template <class T>
 struct Head {

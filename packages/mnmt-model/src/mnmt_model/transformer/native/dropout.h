@@ -6,7 +6,8 @@
 
 namespace mnmt {
 
-// Elements of a part: a power of two, so that none has elements on both sides of a multiple of 2³².
+// Elements of a part, about. In dropout it is a power of two, so that no part has elements on both sides of a
+// multiple of 2³²; a row of GELU that has, repeats the draws of some elements far before.
 constexpr int64_t PART = 1 << 14;
 
 // The factors of consecutive elements, from number `first` on.

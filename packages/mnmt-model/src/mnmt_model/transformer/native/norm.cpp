@@ -4,12 +4,11 @@
 
 namespace mnmt {
 
-constexpr int64_t ROWS = 64;  // of a part
-
+// Parts are of `size` rows.
 template <class T>
-void rms_norm(const T* x, const T* weight, T* y, T* scales, int64_t rows, int64_t columns, double epsilon,
-              int64_t threads) {
-  for_parts(rows, ROWS, threads, [=](int64_t first, int64_t last) {
+void rms_norm(const T* x, const T* weight, T* y, T* scales, int64_t size, int64_t rows, int64_t columns,
+              double epsilon, int64_t threads) {
+  for_parts(rows, size, threads, [=](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
       const T* from = x + row * columns;
       T* to = y + row * columns;
@@ -21,12 +20,12 @@ void rms_norm(const T* x, const T* weight, T* y, T* scales, int64_t rows, int64_
   });
 }
 
-// grad_parts: (parts of ROWS rows, columns), each part's sum of the weight's gradient.
+// grad_parts: (parts of `size` rows, columns), each part's sum of the weight's gradient.
 template <class T>
 void rms_norm_gradient(const T* grad, const T* x, const T* weight, const T* scales, T* grad_x, T* grad_parts,
-                       int64_t rows, int64_t columns, int64_t threads) {
-  for_parts(rows, ROWS, threads, [=](int64_t first, int64_t last) {
-    T* sums = grad_parts + first / ROWS * columns;
+                       int64_t size, int64_t rows, int64_t columns, int64_t threads) {
+  for_parts(rows, size, threads, [=](int64_t first, int64_t last) {
+    T* sums = grad_parts + first / size * columns;
     for (int64_t i = 0; i < columns; ++i) sums[i] = 0;
     for (int64_t row = first; row < last; ++row) {
       const T *g = grad + row * columns, *from = x + row * columns;
@@ -46,13 +45,13 @@ void rms_norm_gradient(const T* grad, const T* x, const T* weight, const T* scal
 }  // namespace mnmt
 
 #define PARAMETERS(T)                                                                             \
-  (const T* x, const T* weight, T* y, T* scales, int64_t rows, int64_t columns, double epsilon,  \
-   int64_t threads)
-MNMT_EXPORT(rms_norm, PARAMETERS, (x, weight, y, scales, rows, columns, epsilon, threads))
+  (const T* x, const T* weight, T* y, T* scales, int64_t size, int64_t rows, int64_t columns,    \
+   double epsilon, int64_t threads)
+MNMT_EXPORT(rms_norm, PARAMETERS, (x, weight, y, scales, size, rows, columns, epsilon, threads))
 #undef PARAMETERS
 
 #define PARAMETERS(T)                                                                                 \
-  (const T* grad, const T* x, const T* weight, const T* scales, T* grad_x, T* grad_parts, int64_t rows, \
-   int64_t columns, int64_t threads)
+  (const T* grad, const T* x, const T* weight, const T* scales, T* grad_x, T* grad_parts, int64_t size, \
+   int64_t rows, int64_t columns, int64_t threads)
 MNMT_EXPORT(rms_norm_gradient, PARAMETERS,
-            (grad, x, weight, scales, grad_x, grad_parts, rows, columns, threads))
+            (grad, x, weight, scales, grad_x, grad_parts, size, rows, columns, threads))

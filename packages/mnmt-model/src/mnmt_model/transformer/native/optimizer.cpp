@@ -144,21 +144,30 @@ inline void update_factored(const Update& it) {
   });
 }
 
-// parameters: (number, 8), each the addresses of a parameter, its gradient, its moments (rows and columns, or of
-// each element and 0) and its number of steps, and its numbers of matrices, rows and columns.
-inline void adafactor(float* const* parameters, int64_t number, double rate, int64_t threads) {
+// A parameter as Python describes it: a row of a table of 64-bit numbers. Without `column` the moments are not
+// factored, and `row` has one of each element.
+struct Parameter {
+  float *values, *gradient, *row, *column, *step;
+  int64_t matrices, rows, columns;
+};
+
+inline void adafactor(const Parameter* parameters, int64_t number, double rate, int64_t threads) {
   for (int64_t i = 0; i < number; ++i) {
-    float* const* each = parameters + 8 * i;
-    const auto size = [=](int64_t j) { return reinterpret_cast<int64_t>(each[j]); };
-    const int64_t matrices = size(5), rows = size(6), columns = size(7);
-    *each[4] += 1;
-    const float weight = float(std::pow(double(*each[4]), -0.8));
-    for (int64_t j = 0; j < matrices; ++j) {
-      const int64_t first = j * rows * columns;
-      Update update{each[0] + first, each[1] + first, each[2], each[3], rows, columns, weight, rate, threads};
-      update.row += each[3] ? j * rows : first;
-      if (each[3]) update.column += j * columns;
-      each[3] ? update_factored(update) : update_unfactored(update);
+    const Parameter& it = parameters[i];
+    *it.step += 1;
+    const float weight = float(std::pow(double(*it.step), -0.8));
+    for (int64_t j = 0; j < it.matrices; ++j) {
+      const int64_t first = j * it.rows * it.columns;
+      Update update{it.values + first, it.gradient + first, it.row, it.column, it.rows,
+                    it.columns,        weight,              rate,   threads};
+      if (it.column) {
+        update.row += j * it.rows;
+        update.column += j * it.columns;
+        update_factored(update);
+      } else {
+        update.row += first;
+        update_unfactored(update);
+      }
     }
   }
 }
@@ -170,6 +179,8 @@ extern "C" void clip_gradients_float32(float* norm, const int64_t* gradients, in
   mnmt::clip_gradients(norm, gradients, tensors, most, threads);
 }
 
-extern "C" void adafactor_int64(float* const* parameters, int64_t number, double rate, int64_t threads) {
-  mnmt::adafactor(parameters, number, rate, threads);
+// parameters: (number, 8).
+extern "C" void adafactor_int64(const int64_t* parameters, int64_t number, double rate, int64_t threads) {
+  static_assert(sizeof(mnmt::Parameter) == 8 * sizeof(int64_t));
+  mnmt::adafactor(reinterpret_cast<const mnmt::Parameter*>(parameters), number, rate, threads);
 }

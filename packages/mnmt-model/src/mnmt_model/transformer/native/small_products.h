@@ -24,8 +24,12 @@ constexpr int BYTES = 16;
 #endif
 
 constexpr int BLOCK_ROWS = 6;
-// Of the result's rows: with a block's six, as many registers as there are.
-constexpr int BLOCK_VECTORS = BYTES == 32 ? 2 : 4;
+// Of a block's rows, six of which are held in registers: x86 has 16 before AVX-512, others 32.
+#if defined(__SSE__) && !defined(__AVX512F__)
+constexpr int BLOCK_VECTORS = 2;
+#else
+constexpr int BLOCK_VECTORS = 4;
+#endif
 
 template <class T>
 struct VectorOf {

@@ -51,8 +51,10 @@ def cross_entropy_work(shape: Shape) -> Callable[[Products], object]:
 
 
 def _native(logits: Tensor, targets: Tensor, weights: Tensor, smoothing: float, z_loss: float) -> TokenLosses:
+    if len(targets) and int(targets.max()) >= logits.size(1):
+        raise IndexError(f"token {int(targets.max())} is not in the vocabulary of {logits.size(1)}")
     nats, objective = torch.empty(len(logits)), torch.zeros(())
-    tensors = (logits, targets.contiguous(), weights.contiguous(), nats, objective)
+    tensors = (logits, targets.contiguous(), weights.float().contiguous(), nats, objective)
     native.run("cross_entropy", *tensors, *logits.shape, float(smoothing), float(z_loss))
     return TokenLosses(nats, objective, logits)
 

@@ -15,7 +15,7 @@ from mnmt_model.transformer.operations.eager import has_gradient
 from mnmt_model.transformer.products import TORCH, Products, Shape
 
 ROWS = 64
-"""Rows of a part, in norm.cpp."""
+"""Rows of a part, whose gradients of the weight are summed together, whichever thread computes it."""
 
 
 def rms_norm(x: Tensor, weight: Tensor, epsilon: float, products: Products = TORCH) -> Tensor:
@@ -69,7 +69,7 @@ class _NativeRMSNorm(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         x = x.contiguous()
         y, scales = torch.empty_like(x), x.new_empty(len(x))
-        native.run("rms_norm", x, weight, y, scales, *x.shape, epsilon)
+        native.run("rms_norm", x, weight, y, scales, ROWS, *x.shape, float(epsilon))
         ctx.save_for_backward(x, weight, scales)
         return y
 
@@ -79,5 +79,5 @@ class _NativeRMSNorm(torch.autograd.Function):
         x, weight, scales = ctx.saved_tensors
         grad_x, parts = torch.empty_like(x), x.new_empty(-(-len(x) // ROWS), x.size(1))
         gradient = gradients[0].contiguous()
-        native.run("rms_norm_gradient", gradient, x, weight, scales, grad_x, parts, *x.shape)
+        native.run("rms_norm_gradient", gradient, x, weight, scales, grad_x, parts, ROWS, *x.shape)
         return grad_x, parts.sum(0), None
