@@ -8,6 +8,11 @@ from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, Mod
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        (
+            {"architecture": "encoder-decoder"},
+            "`architecture` must be one of encdec, prefix-lm, prefix-lm-toponly, causal-lm, "
+            "causal-lm-tgtonly, but is encoder-decoder.",
+        ),
         ({"decoder_layers": 0}, "`decoder_layers` must be at least 1, but is 0."),
         ({"d_model": -4}, "`d_model` must be at least 1, but is -4."),
         ({"num_heads": 0}, "`num_heads` must be at least 1, but is 0."),

@@ -33,6 +33,7 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
     for module in model.modules():
         if isinstance(module, Stack):
             module.checkpointing = config.activation_checkpointing
+            module.has_compiled_layers = config.compile
         if isinstance(module, Layer) and config.compile:
             module.compile(dynamic=True)
     if world.size == 1:

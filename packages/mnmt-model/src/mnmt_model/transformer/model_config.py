@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 Architecture = Literal["encdec", "prefix-lm", "prefix-lm-toponly", "causal-lm", "causal-lm-tgtonly"]
 
@@ -80,6 +81,10 @@ class ModelConfig:
     """Whether a token's two weights are made to sum to 1 `before` choices are dropped, or `after`."""
 
     def __post_init__(self) -> None:
+        for name, choices in _choices().items():
+            if getattr(self, name) not in choices:
+                names = ", ".join(choices)
+                raise ValueError(f"`{name}` must be one of {names}, but is {getattr(self, name)}.")
         for name in ("decoder_layers", "d_model", "num_heads", "d_ff"):
             _require_positive(name, getattr(self, name))
         if self.head_dim is not None:
@@ -189,3 +194,10 @@ VASWANI: dict[str, Any] = {
 def _require_positive(name: str, value: int) -> None:
     if value < 1:
         raise ValueError(f"`{name}` must be at least 1, but is {value}.")
+
+
+@cache
+def _choices() -> dict[str, tuple[str, ...]]:
+    """Return {field: its names}, of the fields that name a part."""
+    hints = get_type_hints(ModelConfig)
+    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}

@@ -52,6 +52,8 @@ class Stack(nn.Module):
         self.dropout = Dropout(dropout)
         self.checkpointing = False
         """Whether layers are computed again for the backward pass, instead of stored."""
+        self.has_compiled_layers = False
+        """Whether torch.compile compiles the layers, which cannot see into operations in C++."""
 
     def forward(
         self,
@@ -85,7 +87,7 @@ class Stack(nn.Module):
 
     def self_spans(self, sentences: Sentences, *, causal: bool, like: Tensor) -> Spans | None:
         """Return the spans of self-attention, or None where that is torch's; see `self_bias`."""
-        if not has_spans(sentences, sentences, like, self.products, **self.heads):
+        if not self._has_spans(sentences, sentences, like):
             return None
         bias = None
         if hasattr(self, "position_bias"):
@@ -94,7 +96,10 @@ class Stack(nn.Module):
 
     def cross_spans(self, tgt: Sentences, src: Sentences, like: Tensor) -> Spans | None:
         """Return the spans of cross-attention, or None where that is torch's; `like` is a target state."""
-        return Spans.between(tgt, src) if has_spans(tgt, src, like, self.products, **self.heads) else None
+        return Spans.between(tgt, src) if self._has_spans(tgt, src, like) else None
+
+    def _has_spans(self, queries: Sentences, keys: Sentences, like: Tensor) -> bool:
+        return not self.has_compiled_layers and has_spans(queries, keys, like, self.products, **self.heads)
 
     def self_bias(self, sentences: Sentences, *, causal: bool, like: Tensor) -> Tensor:
         """Return the bias `(batch or 1, num_heads or 1, width, width)` of self-attention.

@@ -1,19 +1,26 @@
 """Attention in C++ against plain attention of one sentence after the other, and finite differences."""
 
 import platform
+from collections.abc import Callable
 from functools import partial
 from itertools import product
 from pathlib import Path
 from shutil import copy
+from typing import Literal
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from num_threads import num_threads
 from torch import Tensor, nn
 
+from mnmt_model.distributed import join_world
+from mnmt_model.train_config import TrainConfig
+from mnmt_model.training.parallel import make_trainable
+from mnmt_model.transformer.attention import Attention
 from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.model_config import Architecture, ModelConfig
 from mnmt_model.transformer.native import has_library, library
 from mnmt_model.transformer.operations import Spans, has_spans, ragged_attention
 from mnmt_model.transformer.operations.ragged_attention import attention_work
@@ -196,26 +203,25 @@ def test_results_do_not_depend_on_threads() -> None:
     of = sentences([length % 37 + 1 for length in range(90)])
     outputs, bias = draw(of.num_tokens, 48).float().detach(), draw(2 * of.width - 1, 2).float().detach()
     inputs = (outputs.requires_grad_(), bias.requires_grad_())
-    threads, results = torch.get_num_threads(), []
-    try:
-        for number in (1, 2, 3):
-            torch.set_num_threads(number)
+    results = []
+    for number in (1, 2, 3):
+        with num_threads(number):
             y = within(*inputs, of=of, heads=2, causal=True)
             results.append([y, *torch.autograd.grad(y.square().sum(), inputs)])
-    finally:
-        torch.set_num_threads(threads)
     for result in results[1:]:
         assert all(torch.equal(one, other) for one, other in zip(result, results[0], strict=True))
 
 
 @pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
-@pytest.mark.parametrize("architecture", ["encoder-decoder", "prefix-lm-toponly", "causal-lm"])
+@pytest.mark.parametrize("architecture", ["encdec", "prefix-lm-toponly"])
 def test_models_agree_with_torchs_attention(
-    architecture: str, positions: str, monkeypatch: pytest.MonkeyPatch
+    architecture: Architecture, positions: Literal["relative", "sinusoidal"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    calls: list[Spans] = []
+    monkeypatch.setattr(Attention, "attend_spans", spy(calls, Attention.attend_spans))
     config = ModelConfig(
-        architecture=architecture,  # type: ignore[arg-type]
-        positions=positions,  # type: ignore[arg-type]
+        architecture=architecture,
+        positions=positions,
         d_model=8,
         num_heads=2,
         d_ff=16,
@@ -226,10 +232,33 @@ def test_models_agree_with_torchs_attention(
         model.dtype = torch.float64
         initialise(model, seed=1)
         src, tgt = sentences([5, 1, 8]), sentences([2, 7, 3])
-        assert has_spans(src, src, draw(14, 8), products, num_heads=2, head_dim=4) == (products is NATIVE)
         loss = model(src, tgt).objective.sum()
         results.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
     torch.testing.assert_close(*results)
+    # Encoder, decoder and cross-attention, or the source's attention of a language model.
+    assert len(calls) == (3 if architecture == "encdec" else 1)
+
+
+def spy(calls: list[Spans], attend: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def attend_spans(attention: Attention, x: Tensor, keys_values: Tensor | None, spans: Spans) -> Tensor:
+        calls.append(spans)
+        return attend(attention, x, keys_values, spans)
+
+    return attend_spans
+
+
+# Torch warns of itself when its compiler is loaded.
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_layers_have_torchs_attention() -> None:
+    config = ModelConfig(d_model=8, num_heads=2, d_ff=16)
+    model = build_model(config, 20, products=NATIVE)
+    of, x = sentences([5, 1, 8]), draw(14, 8)
+    assert model.encoder.self_spans(of, causal=False, like=x) is not None
+    train = TrainConfig(compile=True)
+    with join_world() as world:
+        make_trainable(model, train, world)
+    assert model.encoder.self_spans(of, causal=False, like=x) is None
+    assert model.decoder.cross_spans(of, of, x) is None
 
 
 def test_layers_computed_again_have_the_same_dropout() -> None:
