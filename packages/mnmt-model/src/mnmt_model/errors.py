@@ -16,7 +16,7 @@ class SharedRunError(RunError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training that a signal has stopped after a step, with a checkpoint.
+    """Training that a signal has stopped: before its first step, or after one, with a checkpoint.
 
     Args:
         signum: The signal.

@@ -151,6 +151,10 @@ def test_a_compiler_that_fails_leaves_the_runs_to_be_trained_alone(
         assert phases.phases[-1] == "cannot compile the program: no header Python.h"
     # A failure is not stored: it may have been a full disk, and tells nothing of the next.
     assert faster_program(states(runs, tmp_path, steps=180_000, phases=phases)) is not None
+    with monkeypatch.context() as broken:
+        broken.setattr(pack_choice, "compile_program", compile_program)
+        # Now it is known to pay.
+        assert faster_program(states(runs, tmp_path, steps=180_000, phases=phases)) is None
 
 
 def test_what_takes_long_is_announced(

@@ -89,7 +89,7 @@ def train_pack(
     Raises:
         RunError: If the runs cannot be trained as one program, if a folder holds another run, or if another
             process trains one.
-        Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; each run then has a checkpoint of its last step.
+        Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; each run that has begun then has a checkpoint.
     """
     names = [run.name for run in runs]
     if (reason := why_apart(runs)) is not None:

@@ -95,13 +95,12 @@ def faster_program(runs: Sequence[RunState]) -> PackedModels | None:
     if not times.pays(steps, compilation=compilation):
         return None
     program = PackedModels(runs)
-    if times.packed is not None:
-        compile_program(program)
-        return program
-    if (tried := _try(program, times)) is None:
+    if (seconds := _compile(program)) is None:
         return None
-    _store(key, tried)
-    return program if tried.saved > 0 else None
+    if times.packed is None:
+        times = _measure_program(program, times, seconds)
+        _store(key, times)
+    return program if times.saved > 0 else None
 
 
 def may_be_faster(run: RunConfig, vocab_size: int, number: int) -> bool:
@@ -151,14 +150,18 @@ def _measure(runs: Sequence[RunState], steps: int, compilation: float) -> PackTi
     return PackTimes(alone=alone * len(runs), stacked=stacked)
 
 
-def _try(program: PackedModels, times: PackTimes) -> PackTimes | None:
-    """Compile a program and measure it beside a single model; return None if it cannot be compiled."""
-    runs = program.runs
+def _compile(program: PackedModels) -> float | None:
+    """Compile a program; return the seconds that it took, or None if it cannot be compiled."""
     try:
-        compilation = compile_program(program)
+        return compile_program(program)
     except Exception as error:  # Whatever a compiler lacks, the runs can be trained alone.
-        tell(runs, f"cannot compile the program: {one_line(error)}")
+        tell(program.runs, f"cannot compile the program: {one_line(error)}")
         return None
+
+
+def _measure_program(program: PackedModels, times: PackTimes, compilation: float) -> PackTimes:
+    """Measure a compiled program beside a single model."""
+    runs = program.runs
     single = SingleModel(runs[0], runs[0].model)
     alone, packed = _seconds([single, program], _next_step(runs))
     alone *= len(runs)
