@@ -149,14 +149,22 @@ def provenance(*packages: str, gpu: bool = False) -> Figures:
     return description
 
 
+VECTORS = ("avx512f", "avx2", "avx", "sve", "asimd")
+"""What /proc/cpuinfo calls vector instructions, the widest first."""
+
+
 def processor() -> str:
-    """Return the name of the processor."""
+    """Return the name of the processor, and its widest vectors, of which names say little."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0]
     except OSError:
         return platform.processor()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())
+    facts = {
+        name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())
+    }
+    flags = facts.get("flags", facts.get("Features", "")).split()
+    name = facts.get("model name", platform.processor())
+    return f"{name} ({next((each for each in VECTORS if each in flags), 'no vectors known')})"
 
 
 def installed_version(package: str) -> str:
