@@ -1,7 +1,7 @@
 """Reading of large shards: pairs a second, bytes from the disk for each byte of tokens used, and open files.
 
-Claim: a shuffled shard is read from end to end, whatever its number of segments and of ranks, and no file
-stays open. Peer: the same pairs in the order of the text, whose rows are drawn one by one. Cited in
+Claim: a shuffled shard is read from end to end, whatever its number of segments and of ranks, and few
+files are open. Peer: the same pairs in the order of the text, whose rows are drawn one by one. Cited in
 docs/data/mixing.md.
 
 Segments of random token ids are written into a temporary folder: the same number of pairs as few large and as

@@ -1,5 +1,7 @@
+import gc
 import json
 import os
+import tempfile
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -11,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
+from mnmt_data.store import segment_file
 from mnmt_data.store.ragged import Ragged
-from mnmt_data.store.segment_file import SegmentFile, Stretch
+from mnmt_data.store.segment_file import SegmentFile, Stretch, let_go
 from mnmt_data.store.segments import SegmentInfo, check_segment, checksum, total, write_segment
 
 ids = st.lists(st.integers(0, 2**31 - 1), max_size=9)
@@ -96,12 +99,29 @@ def test_opening_copies_nothing(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
-def test_a_mapped_segment_keeps_no_file_open(tmp_path):
+def test_a_segment_that_is_let_go_of_keeps_no_file_open(tmp_path):
     write_segment(tmp_path / "a.arrow", ragged([[1, 2]]), ragged([[3]]))
-    held = open_segment(tmp_path / "a.arrow")
+    file = SegmentFile.open(tmp_path / "a.arrow")
+    assert contents(file.map().src) == [[1, 2]]
+    let_go([file])
+    gc.collect()
     open_files = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
-    assert contents(held.src) == [[1, 2]]
     assert str(tmp_path / "a.arrow") not in open_files
+
+
+@given(st.lists(st.integers(0, 5), max_size=30))
+def test_the_segments_used_last_stay_mapped(uses):
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_file, "MOST_MAPPED", 3)
+        patch.setattr(segment_file, "_mapped", {})
+        patch.setattr("os.fsync", lambda fd: None)
+        for number in range(6):
+            write_segment(Path(folder) / str(number), ragged([[number]]), ragged([[1]]))
+        files = [SegmentFile.open(Path(folder) / str(number)) for number in range(6)]
+        for number in uses:
+            assert contents(files[number].map().src) == [[number]]
+        last = list(dict.fromkeys(uses[::-1]))[:3]
+        assert list(segment_file._mapped) == [files[number] for number in last[::-1]]
 
 
 def test_a_file_written_again_is_not_read_as_the_old_one(tmp_path):

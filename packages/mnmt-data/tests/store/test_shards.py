@@ -1,3 +1,4 @@
+import gc
 import resource
 from pathlib import Path
 from unittest.mock import patch
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.store import shards
+from mnmt_data.store import segment_file, shards
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segment_file import SegmentFile
 from mnmt_data.store.segments import write_segment
@@ -80,13 +81,13 @@ def test_what_is_read_is_the_readers_own(tmp_path):
 
 def record_mapped(monkeypatch):
     """The names of the files that are mapped from here on."""
-    mapped, map_file = [], SegmentFile.map
+    mapped, map_file = [], SegmentFile._map
 
-    def map_and_tell(file):
+    def map_and_tell(file, *, sparse):
         mapped.append(file.path.name)
-        return map_file(file)
+        return map_file(file, sparse=sparse)
 
-    monkeypatch.setattr(SegmentFile, "map", map_and_tell)
+    monkeypatch.setattr(SegmentFile, "_map", map_and_tell)
     return mapped
 
 
@@ -143,6 +144,7 @@ def few_descriptors():
 @pytest.mark.parametrize("small", [0, 2**28])
 def test_descriptors_do_not_grow_with_the_segments(small, tmp_path, monkeypatch, few_descriptors):
     monkeypatch.setattr(shards, "SMALL", small)
+    monkeypatch.setattr(segment_file, "MOST_MAPPED", 4)
     monkeypatch.setattr("os.fsync", lambda fd: None)
     segments = [numbered(2, first=2 * number) for number in range(50)]
     tasks = [write_shard(tmp_path / str(task), *segments) for task in range(3)]
@@ -161,6 +163,16 @@ def test_many_rows_of_a_stretch_are_read_without_mapping(tmp_path, monkeypatch):
     assert mapped == []
     assert pairs_of(*shard.gather(rows[:3])) == [numbered(1, first=row)[0] for row in rows[:3]]
     assert mapped == ["00001.arrow"]
+
+
+def test_a_shard_that_is_no_longer_held_keeps_no_segment_mapped(tmp_path):
+    before = set(segment_file._mapped)
+    shard = write_shard(tmp_path, numbered(4), numbered(4, first=4))
+    assert pairs_of(*shard.gather(np.arange(8))) == numbered(8)
+    assert len(set(segment_file._mapped) - before) == 2
+    del shard
+    gc.collect()
+    assert not set(segment_file._mapped) - before
 
 
 def test_opening_reads_no_tokens(tmp_path, monkeypatch):

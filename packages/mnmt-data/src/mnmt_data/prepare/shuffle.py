@@ -19,7 +19,7 @@ from mnmt_data.prepare.workers import Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.store.prepared import shard_path
 from mnmt_data.store.ragged import Ragged
-from mnmt_data.store.segment_file import SegmentFile
+from mnmt_data.store.segment_file import SegmentFile, Stretch
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import segment_path
 
@@ -109,4 +109,4 @@ def _jobs(seed: int, pairs: Mapping[str, list[int]], space: Workspace) -> Iterat
 def _slice(file: SegmentFile, number: int, slices: int) -> tuple[Ragged, Ragged]:
     """Read one of `slices` nearly equal parts of a segment's rows."""
     start, stop = (file.info.pairs * end // slices for end in (number, number + 1))
-    return file.map().take(np.arange(start, stop))
+    return Stretch(file=file, start=start, stop=stop).take(np.arange(start, stop))

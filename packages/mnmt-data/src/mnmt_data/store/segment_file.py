@@ -1,15 +1,17 @@
 """Segments read: each file is parsed once, and its arrays are then mapped into memory and let go of at will.
 
-A mapping keeps no file open, so a process that reads thousands of segments needs no more descriptors than
-one that reads a single one. What a file holds and where is remembered, so that it is mapped again in some
-microseconds, and consecutive rows are read without mapping it.
+Python keeps a file open as long as it is mapped. So at most `MOST_MAPPED` segments are mapped at once, those
+of all shards of the process together. What a file holds and where is remembered, so that it is mapped again
+in some microseconds, and consecutive rows are read without mapping it. Arrow's own mappings keep no file
+open, but ask the system to read all of it.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,12 @@ from mnmt_data.store.segments import BLOCK_ROWS, INFO, LENGTHS, TOKEN_TYPES, Seg
 Rows = NDArray[np.int64]
 Lengths = tuple[NDArray[np.integer], NDArray[np.integer]]
 """Source and target lengths, (rows,) each."""
+
+MOST_MAPPED = 64
+"""The most segments that are mapped at once in a process."""
+
+_mapped: dict[SegmentFile, Segment] = {}
+"""The mapped segments, the one used last at the end; with no lock, which a fork could leave locked."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,7 +59,7 @@ class Segment:
         return self.src.take(rows), self.tgt.take(rows)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SegmentFile:
     """A segment on disk: its counts, and the places of its arrays."""
 
@@ -80,8 +88,8 @@ class SegmentFile:
             DataError: If the file is missing, truncated or not a segment.
         """
         try:
-            status = path.stat()
-            whole = _map(path)
+            status, mapping = _map(path, sparse=True)
+            whole = pa.py_buffer(mapping)
             reader = pa.ipc.open_file(whole)
             batch = _read_batch(reader)
             src, tgt = (_RaggedPlace.of(batch.column(side), whole) for side in ("src", "tgt"))
@@ -93,18 +101,30 @@ class SegmentFile:
         stamp = {"size": status.st_size, "modified": status.st_mtime_ns}
         return cls(path=path, info=info, **stamp, block_rows=block_rows, src=src, tgt=tgt, lengths=lengths)
 
-    def map(self) -> Segment:
-        """Map the segment into memory.
+    def map(self, *, sparse: bool = False) -> Segment:
+        """Map the segment into memory, unless it is; another one may be let go of for it.
+
+        Args:
+            sparse: Whether few rows are read, far apart; the system then reads no others ahead of them.
 
         Raises:
             DataError: If the file is not there any more, or was written again since it was opened.
         """
+        segment = _mapped.pop(self, None)
+        if segment is None:
+            let_go(list(_mapped)[: max(0, len(_mapped) + 1 - MOST_MAPPED)])
+            segment = self._map(sparse=sparse)
+        _mapped[self] = segment
+        return segment
+
+    def _map(self, *, sparse: bool) -> Segment:
         try:
-            self._check(self.path.stat())
-            whole = _map(self.path)
+            status, mapping = _map(self.path, sparse=sparse)
+            self._check(status)
+            whole = pa.py_buffer(mapping)
             lengths = self.lengths and (self.lengths[0].view(whole), self.lengths[1].view(whole))
             return Segment(src=self.src.view(whole), tgt=self.tgt.view(whole), lengths=lengths)
-        except (OSError, ValueError, pa.ArrowException) as error:
+        except (OSError, ValueError) as error:
             raise _unreadable(self.path, error) from error
 
     @contextmanager
@@ -209,15 +229,28 @@ class _RaggedPlace:
 
     def read(self, descriptor: int, start: int, stop: int) -> Ragged:
         """Read some consecutive rows."""
+        if start == stop:
+            return Ragged(np.empty(0, dtype=self.values.dtype), np.zeros(1, dtype=np.int64))
         offsets = self.offsets.read(descriptor, start, stop + 1)
         values = self.values.read(descriptor, int(offsets[0]), int(offsets[-1]))
         return Ragged(values, offsets - offsets[0])
 
 
-def _map(path: Path) -> pa.Buffer:
-    """Map a file; it is let go of with the last view of the buffer."""
-    with pa.memory_map(str(path)) as file:
-        return file.read_buffer()
+def let_go(files: Iterable[SegmentFile]) -> None:
+    """Map some segments no longer, except where rows of them are still held."""
+    for file in list(files):
+        _mapped.pop(file, None)
+
+
+def _map(path: Path, *, sparse: bool) -> tuple[os.stat_result, mmap.mmap]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        mapping = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+        if sparse and hasattr(mmap, "MADV_RANDOM"):
+            mapping.madvise(mmap.MADV_RANDOM)
+        return os.fstat(descriptor), mapping
+    finally:
+        os.close(descriptor)
 
 
 def _read_batch(reader: pa.RecordBatchFileReader) -> pa.RecordBatch:

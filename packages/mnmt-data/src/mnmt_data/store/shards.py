@@ -1,7 +1,7 @@
 """Token shards: the sentence pairs of one task and split as token ids, on disk and mapped into memory.
 
 A shard is a folder of segments, 00000.arrow and so on, each an Arrow IPC file of one record batch. Rows are
-numbered through all segments. A segment is mapped when a row of it is asked for, and no file stays open.
+numbered through all segments. A segment is mapped when a row of it is asked for.
 
 A large shard never has more than a few rows in memory. Where many rows of one stretch are asked for, as from
 a shuffled shard, whose rows are drawn a block at a time, the stretch is read and nothing else. Where rows lie
@@ -12,6 +12,7 @@ are let go of. So streaming takes the same memory for any corpus.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.ragged import Ragged, offsets_of
-from mnmt_data.store.segment_file import Segment, SegmentFile, Stretch
+from mnmt_data.store.segment_file import Segment, SegmentFile, Stretch, let_go
 from mnmt_data.store.segments import total
 
 Rows = NDArray[np.int64]
@@ -61,8 +62,9 @@ class Shard:
         self._files = tuple(segments)
         self._starts = offsets_of([file.info.pairs for file in segments])
         self._is_small = sum(file.size for file in segments) <= SMALL
-        self._mapped: dict[int, Segment] = {}
+        self._touched: set[SegmentFile] = set()
         self._rows_mapped = 0
+        weakref.finalize(self, let_go, self._files)
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -114,7 +116,7 @@ class Shard:
     def _pieces(self, rows: Rows) -> Iterator[Piece]:
         """Yield where the rows are, piece by piece, until all are covered."""
         if not len(rows) or (self._is_small and len(self._files) == 1):
-            yield self._segment(0), np.arange(len(rows)), rows
+            yield self._files[0].map(), np.arange(len(rows)), rows
             return
         order = np.argsort(rows, kind="stable")
         ordered = rows[order]
@@ -136,8 +138,9 @@ class Shard:
         for start, stop in _cuts(borders):
             for first in range(start, stop, step):
                 rows = slice(first, min(first + step, stop))
-                yield self._segment(int(numbers[first])), order[rows], local[rows]
-                self._let_go_after(rows.stop - first)
+                file = self._files[numbers[first]]
+                yield file.map(sparse=not self._is_small), order[rows], local[rows]
+                self._let_go_after(file, rows.stop - first)
 
     def _stretches(
         self, order: Rows, local: Rows, numbers: Rows, borders: NDArray[np.bool_]
@@ -148,18 +151,14 @@ class Shard:
             stretch = Stretch(file=file, start=int(local[start]), stop=int(local[stop - 1]) + 1)
             yield stretch, order[start:stop], local[start:stop]
 
-    def _segment(self, number: int) -> Segment:
-        segment = self._mapped.get(number)
-        if segment is None:
-            segment = self._mapped[number] = self._files[number].map()
-        return segment
-
-    def _let_go_after(self, rows: int) -> None:
+    def _let_go_after(self, file: SegmentFile, rows: int) -> None:
         """Count rows read from a large shard, and let go of its segments when there are enough."""
-        self._rows_mapped += rows
-        if not self._is_small and self._rows_mapped >= ROWS_MAPPED:
-            self._mapped.clear()
-            self._rows_mapped = 0
+        if not self._is_small:
+            self._touched.add(file)
+            self._rows_mapped += rows
+            if self._rows_mapped >= ROWS_MAPPED:
+                touched, self._touched, self._rows_mapped = self._touched, set(), 0
+                let_go(touched)
 
 
 def segment_path(shard: Path, number: int) -> Path:
