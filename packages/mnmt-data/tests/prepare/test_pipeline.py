@@ -8,6 +8,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.prepare import prepare_study
 from mnmt_data.store.prepared import open_prepared
 from mnmt_data.store.vocabulary import EOS, UNK
+from mnmt_data.stream import eval_batches
 from mnmt_data.study import read_study
 
 WORDS = {
@@ -358,3 +359,46 @@ def test_dev_set_within_a_test_set_is_told(folder, prepare):
         DataError, match=r"study\.toml: \[data\] every dev pair of en-de has a sentence of a test set"
     ):
         prepare()
+
+
+EXACT = SYNTHETIC.replace("concepts = 50", "concepts = 20\nexact_test = true").replace(
+    "words_per_sentence = 4", "words_per_sentence = 2"
+)
+
+
+def test_weights_of_an_exact_test_set_reach_its_batches(folder, prepare):
+    data, _ = prepare(EXACT)
+    data.verify()
+    lines = (folder / "out/corpus/test.xx-aa.weights").read_text(encoding="ascii").splitlines()
+    weights = np.array(lines, dtype=np.float64)
+    shard = data.shard("test", "xx-aa")
+    np.testing.assert_allclose(shard.loss_weights(), weights, rtol=1e-7)
+    batches = list(eval_batches(shard, batch_tokens=500))
+    tokens = (shard.lengths(np.arange(len(shard)))[1] * weights).sum()
+    assert sum(batch.weighted_tokens for batch in batches) == pytest.approx(tokens)
+    assert (data.shard("dev", "xx-aa").loss_weights() == 1).all()
+
+
+def test_limits_of_a_lexicon_are_described(folder, prepare):
+    data, _ = prepare(SYNTHETIC.replace("concepts = 50", "concepts = 50\nzipf_exponent = 1.5"))
+    assert data.description.power_law_limit["xx-aa"] < data.irreducible["xx-aa"]
+
+
+@pytest.mark.parametrize("line", ["-1\n", "much\n", ""])
+def test_wrong_weights_are_named(folder, prepare, line):
+    """The folder of made languages, given as a corpus."""
+    prepare(EXACT)
+    path = folder / "out/corpus/test.xx-aa.weights"
+    pairs = len(path.read_text(encoding="ascii").splitlines())
+    path.write_text(line + "1\n" * (pairs - 1), encoding="ascii")
+    head = SYNTHETIC.partition("[data.synthetic]")[0]
+    with pytest.raises(DataError) as error:
+        prepare(head.replace("[data]", f'[data]\ncorpus = "{folder}/out/corpus"'))
+    expected = f"must have a weight of at least 0 for each of the {pairs} pairs, a line each."
+    assert str(error.value) == f"{path}: {expected}"
+
+
+def test_made_languages_prepared_by_older_versions_are_current(prepare):
+    """The fingerprint is one of version 0.4.0, whose languages had fewer settings."""
+    data, _ = prepare(SYNTHETIC)
+    assert data.fingerprint == "5089e6622c2924e73bec1b67f01ecd53727dc14e510f72218f5e320ffb494aa6"

@@ -14,7 +14,7 @@ from mnmt_data.store import segment_file, shards
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segment_file import SegmentFile
 from mnmt_data.store.segments import write_segment
-from mnmt_data.store.shards import Shard, segment_path
+from mnmt_data.store.shards import Shard, segment_path, write_loss_weights
 
 pair_lists = st.lists(st.tuples(*[st.lists(st.integers(0, 99_999), max_size=6)] * 2), max_size=8)
 
@@ -231,3 +231,23 @@ def test_a_write_in_progress_is_not_a_segment(tmp_path):
     write_shard(tmp_path, numbered(3))
     (tmp_path / ".00001.arrow.77.tmp").write_bytes(b"ARROW1")
     assert len(Shard.open(tmp_path)) == 3
+
+
+def test_pairs_weigh_one_unless_their_weights_are_there(tmp_path):
+    shard = write_shard(tmp_path / "test.en-de", numbered(3))
+    assert shard.loss_weights().tolist() == [1, 1, 1]
+    write_loss_weights(shard.path, np.array([0.5, 0.0, 2.5]))
+    assert shard.loss_weights().tolist() == [0.5, 0, 2.5]
+    assert shard.loss_weights().dtype == np.float32
+
+
+@pytest.mark.parametrize("content", [b"", b"no weights", None])
+def test_broken_weights_are_named(content, tmp_path):
+    shard = write_shard(tmp_path / "test.en-de", numbered(3))
+    write_loss_weights(shard.path, np.ones(4))
+    path = tmp_path / "test.en-de/weights.npy"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError) as error:
+        shard.loss_weights()
+    assert str(error.value) == f"{path}: must hold 3 float32 weights; prepare the data again."

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs
+from mnmt_data.synthetic.concept_pairs import source_words, target_words
 from mnmt_data.synthetic.concepts import zipf_probabilities
-from mnmt_data.synthetic.corpus import source_words, target_words
 from mnmt_data.synthetic.lexicon import WORD_ORDERS, text_bytes, word_orders
 
 SMALL = SyntheticConfig(concepts=300)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.synthetic import SyntheticConfig
-from mnmt_data.synthetic.corpus import source_words, target_words
+from mnmt_data.synthetic.concept_pairs import source_words, target_words
 from mnmt_data.synthetic.lexicon import shared_concepts, syllables, synonyms, unique_spellings
 
 SHARES = st.floats(0, 1)

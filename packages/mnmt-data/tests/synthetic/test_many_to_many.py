@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from mnmt_data.study import structure
 from mnmt_data.synthetic import SyntheticConfig, sentence_pairs, write_synthetic_corpus
+from mnmt_data.synthetic.concept_pairs import source_words, target_words
 from mnmt_data.synthetic.concepts import SPLITS
-from mnmt_data.synthetic.corpus import source_words, target_words
 from mnmt_data.synthetic.lexicon import WORD_ORDERS, text_bytes, word_orders
 
 ALL = tuple("-".join(pair) for pair in permutations(("xx", "aa", "bb"), 2))

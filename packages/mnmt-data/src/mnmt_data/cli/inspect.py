@@ -70,6 +70,7 @@ def describe(data: PreparedData, *, samples: int) -> dict[str, Any]:
             for task, report in data.description.filters.items()
         },
         "irreducible": data.irreducible,
+        "power_law_limit": dict(data.description.power_law_limit),
         "samples": {task: list(_samples(data, task, samples)) for task in data.evaluated},
     }
 
@@ -80,6 +81,8 @@ def table(description: dict[str, Any]) -> str:
     if description["zero_shot"]:
         lines += ["", f"never trained on: {', '.join(description['zero_shot'])}"]
     lines += ["", *_coverage(description)]
+    if description["irreducible"]:
+        lines += ["", *_known_losses(description)]
     for task, dropped in description["filters"].items():
         lines += ["", *_filters(task, dropped)]
     for task, pairs in description["samples"].items():
@@ -121,6 +124,13 @@ def _coverage(description: dict[str, Any]) -> Iterator[str]:
     for language, row in description["coverage"].items():
         tokens = f"{row['tokens_per_word']:>15.2f}{row['tokens_per_character']:>21.3f}"
         yield f"{language:<12}{tokens}{row['unknown_share']:>9.2%}{row['byte_share']:>9.2%}"
+
+
+def _known_losses(description: dict[str, Any]) -> Iterator[str]:
+    for task, loss in description["irreducible"].items():
+        limit = description["power_law_limit"].get(task)
+        also = "" if limit is None else f"; the power law of smaller models goes on to {limit:.4f}"
+        yield f"irreducible loss of {task}: {loss:.4f} nats a token{also}"
 
 
 def _filters(task: str, report: dict[str, Any]) -> Iterator[str]:

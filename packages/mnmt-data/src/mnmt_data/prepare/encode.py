@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from mnmt_data.errors import DataError
 from mnmt_data.prepare.clean import CleanedSplits
 from mnmt_data.prepare.config import DataConfig
+from mnmt_data.prepare.inputs import Inputs
 from mnmt_data.prepare.segment_job import EncodedSegment, SegmentJob, run_segment_job
 from mnmt_data.prepare.shuffle import SHUFFLED_PAIRS, shuffle
 from mnmt_data.prepare.splits import parts_of, split_rows
 from mnmt_data.prepare.workers import Workers
 from mnmt_data.prepare.workspace import Workspace
+from mnmt_data.store.corpus_folder import read_lines
+from mnmt_data.store.prepared import shard_path
+from mnmt_data.store.shards import write_loss_weights
 
 SEGMENT_PAIRS = 1_000_000
 """Training pairs after which a segment ends, with the part that it is in."""
@@ -112,3 +116,21 @@ def _local_rows(selected: NDArray[Any], start: int, stop: int) -> NDArray[np.int
     if selected.dtype == np.bool_:
         return np.flatnonzero(selected[start:stop])
     return selected[slice(*np.searchsorted(selected, (start, stop)))] - start
+
+
+def write_weights(inputs: Inputs, splits: EncodedSplits, space: Workspace) -> None:
+    """Write the weights of pairs that stand for a whole distribution beside their segments.
+
+    Raises:
+        DataError: If a file has anything else than a number for each pair.
+    """
+    for (testset, task), path in inputs.weights.items():
+        pairs = sum(segment.info.pairs for segment in splits[testset][task])
+        try:
+            weights = np.array(read_lines(path), dtype=np.float64)
+        except ValueError:
+            weights = np.empty(0)
+        if len(weights) != pairs or not (weights >= 0).all() or not weights.any():
+            message = f"must have a weight of at least 0 for each of the {pairs} pairs, a line each."
+            raise DataError(f"{path}: {message}")
+        write_loss_weights(shard_path(space.folder, testset, task), weights)

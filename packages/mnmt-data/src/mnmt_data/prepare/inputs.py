@@ -12,7 +12,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
 from mnmt_data.readers import Reader, find_readers, open_reader
 from mnmt_data.store.atomic_file import checksum, write_json
-from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths
+from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths, weights_path
 from mnmt_data.study import structure
 from mnmt_data.synthetic import SyntheticConfig, write_synthetic_corpus
 
@@ -40,6 +40,10 @@ class Inputs:
     sources: tuple[Source, ...]
     irreducible: Mapping[str, float] = field(default_factory=dict)
     """{task: nats per token} of synthetic languages, whose text is taken unchanged; else empty."""
+    power_law_limit: Mapping[str, float] = field(default_factory=dict)
+    """{task: nats per token} of synthetic languages whose losses follow a power law with another limit."""
+    weights: Mapping[tuple[str, str], Path] = field(default_factory=dict)
+    """{(test set, task): file with the weight of each pair} of synthetic languages."""
 
     def of(self, split: str, task: str) -> list[Source]:
         """Return the sources of a split and task; none if its dev or test set is taken from train."""
@@ -51,6 +55,8 @@ class Inputs:
         for source in self.sources:
             for path in source.reader.paths:
                 yield source.name, path
+        for (testset, task), path in self.weights.items():
+            yield f"{testset}.{task}.weights", path
 
 
 def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
@@ -67,7 +73,13 @@ def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
     ]
     for task in config.zero_shot:
         sources = _without_needless_train(config, corpus, task, sources)
-    inputs = Inputs(sources=tuple(sources), irreducible=_irreducible(corpus, config.evaluated))
+    known = _known_losses(corpus, "irreducible", config.evaluated)
+    inputs = Inputs(
+        sources=tuple(sources),
+        irreducible=known,
+        power_law_limit=_known_losses(corpus, "power_law_limit", config.evaluated),
+        weights=_weights(corpus, config.evaluated) if known else {},
+    )
     for task in config.tasks:
         if not inputs.of("train", task):
             raise _missing_train(config, corpus, task)
@@ -116,13 +128,20 @@ def _missing_train(config: DataConfig, corpus: Path | None, task: str) -> DataEr
     return DataError(f"{expected}: no such file; a task needs training text of both sides.")
 
 
-def _irreducible(corpus: Path | None, tasks: tuple[str, ...]) -> dict[str, float]:
+def _weights(corpus: Path | None, tasks: tuple[str, ...]) -> dict[tuple[str, str], Path]:
+    """Return the files with weights of a corpus, of its test sets alone."""
+    files = {("test", task): weights_path(corpus, "test", task) for task in tasks} if corpus else {}
+    return {name: path for name, path in files.items() if path.is_file()}
+
+
+def _known_losses(corpus: Path | None, name: str, tasks: tuple[str, ...]) -> dict[str, float]:
+    """Return {task: nats per token}, an entry of the description of a corpus, if it has one."""
     path = corpus / DESCRIPTION if corpus is not None else None
     if path is None or not path.is_file():
         return {}
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
-        losses = description.get("irreducible", {})
+        losses = description.get(name, {})
         return {task: float(losses[task]) for task in tasks if task in losses}
     except (ValueError, AttributeError, TypeError):
         raise DataError(f"{path}: not the description of a corpus; mend or remove it.") from None

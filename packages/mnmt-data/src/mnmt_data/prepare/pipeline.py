@@ -10,12 +10,13 @@ from dataclasses import asdict, replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.describe import describe
-from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode, tasks_to_shuffle
+from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode, tasks_to_shuffle, write_weights
 from mnmt_data.prepare.inputs import ChecksumCache, Inputs, find_inputs, synthetic_corpus
 from mnmt_data.prepare.splits import split_pairs
 from mnmt_data.prepare.vocabulary_sample import check_tags, prepare_vocabulary
@@ -26,6 +27,9 @@ from mnmt_data.store.description import SCHEMA, SHUFFLED_SCHEMA, PreparedDescrip
 from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import PreparedData, open_prepared
 from mnmt_data.study import StudyFile
+
+NEWER = {"exact_test": False}
+"""Settings of synthetic languages that came after this format of prepared data, where they change nothing."""
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -81,10 +85,15 @@ def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) 
         workers.report(f"continuing with {space.folder}")
     if not space.is_complete():
         described = _run_stages(config, inputs, checksums, space, workers)
-        losses = inputs.irreducible
         if described.schema == SHUFFLED_SCHEMA:
             fingerprint = _shuffled(fingerprint)
-        description = replace(described, study=study.name, irreducible=losses, fingerprint=fingerprint)
+        description = replace(
+            described,
+            study=study.name,
+            irreducible=inputs.irreducible,
+            power_law_limit=inputs.power_law_limit,
+            fingerprint=fingerprint,
+        )
         description.write(space.folder)
     space.publish(folder)
     return open_prepared(folder)
@@ -112,13 +121,14 @@ def _run_stages(
     workers.report("vocabulary: training on a sample")
     prepare_vocabulary(config, parts, space)
     splits = encode(config, parts, space, workers)
+    write_weights(inputs, splits, space)
     described = describe(config, space.folder, parts["train"], dropped, splits)
     return replace(described, schema=SHUFFLED_SCHEMA if tasks_to_shuffle(config, space) else SCHEMA)
 
 
 def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -> str:
     """Return a hash of the settings and of the contents of all inputs."""
-    total = sha256(f"{SCHEMA} {json.dumps(asdict(config), default=str, sort_keys=True)}".encode())
+    total = sha256(f"{SCHEMA} {json.dumps(_settings(config), default=str, sort_keys=True)}".encode())
     for name, path in inputs.paths:
         total.update(f" {name} {path.name} {checksums.of(path)}".encode())
     if config.vocab.path is not None:
@@ -130,6 +140,16 @@ def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -
 def _shuffled(fingerprint: str) -> str:
     """Return the fingerprint of the same data with large shards shuffled, whose rows are others."""
     return sha256(f"{fingerprint} shuffled".encode()).hexdigest()
+
+
+def _settings(config: DataConfig) -> dict[str, Any]:
+    """Return the settings without those that are newer than the format and change nothing."""
+    settings = asdict(config)
+    if config.synthetic is not None:
+        for name, neutral in NEWER.items():
+            if settings["synthetic"][name] == neutral:
+                del settings["synthetic"][name]
+    return settings
 
 
 def _is_current(folder: Path, fingerprint: str) -> bool:

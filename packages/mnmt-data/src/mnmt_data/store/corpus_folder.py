@@ -39,6 +39,11 @@ def bitext_paths(folder: Path, testset: str, task: str) -> tuple[Path, Path]:
     return opposite if not _any_exists(paths) and _any_exists(opposite) else paths
 
 
+def weights_path(folder: Path, testset: str, task: str) -> Path:
+    """Return the file with the weights of the pairs of a test set, a number a line, where there are any."""
+    return folder / f"{testset}.{task}.weights"
+
+
 def _any_exists(paths: tuple[Path, Path]) -> bool:
     return any(path.exists() for path in paths)
 

@@ -127,6 +127,9 @@ class PreparedDescription:
     irreducible: Mapping[str, float] = field(default_factory=dict)
     """{task: known irreducible loss in nats per token}."""
 
+    power_law_limit: Mapping[str, float] = field(default_factory=dict)
+    """{task: limit of the power law that its losses follow above `irreducible`, nats per token}, if known."""
+
     fingerprint: str = ""
     """Hash of the inputs and settings."""
 
@@ -155,4 +158,7 @@ class PreparedDescription:
 
     def write(self, folder: Path) -> None:
         """Write the description into a folder."""
-        write_json(folder / DESCRIPTION, asdict(self))
+        table = asdict(self)
+        if not self.power_law_limit:
+            del table["power_law_limit"]  # version 0.4 knows no such key
+        write_json(folder / DESCRIPTION, table)

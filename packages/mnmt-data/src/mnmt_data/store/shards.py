@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
+from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segment_file import Segment, SegmentFile, Stretch, let_go
 from mnmt_data.store.segments import total
@@ -29,6 +30,9 @@ from mnmt_data.store.segments import total
 Rows = NDArray[np.int64]
 Piece = tuple[Segment | Stretch, Rows, Rows]
 """(where some rows are, their positions among those that were asked for, their numbers in the segment)."""
+
+WEIGHTS = "weights.npy"
+"""File beside the segments with the factor of each pair's loss, where they differ."""
 
 ROWS_MAPPED = 256
 """Rows read from a large shard before its segments are let go of."""
@@ -108,6 +112,23 @@ class Shard:
         back = np.argsort(positions, kind="stable")
         return src.take(back), tgt.take(back)
 
+    def loss_weights(self) -> NDArray[np.float32]:
+        """Return the factor of each pair's loss, (pairs,): 1, but where pairs stand for a whole distribution.
+
+        Raises:
+            DataError: If their file is broken, or of other pairs.
+        """
+        path = self.path / WEIGHTS
+        if not path.exists():
+            return np.ones(len(self), dtype=np.float32)
+        try:
+            weights = np.load(path)
+        except (OSError, ValueError, EOFError):
+            weights = np.empty(0)
+        if weights.shape != (len(self),) or weights.dtype != np.float32:
+            raise DataError(f"{path}: must hold {len(self)} float32 weights; prepare the data again.")
+        return np.asarray(weights)
+
     def blocks(self, size: int = 2**16) -> Iterator[tuple[Ragged, Ragged]]:
         """Yield all pairs in order, `size` at a time."""
         for start in range(0, len(self), size):
@@ -159,6 +180,12 @@ class Shard:
             if self._rows_mapped >= ROWS_MAPPED:
                 touched, self._touched, self._rows_mapped = self._touched, set(), 0
                 let_go(touched)
+
+
+def write_loss_weights(shard: Path, weights: NDArray[np.float64]) -> None:
+    """Write the factor of each pair's loss, (pairs,), into a shard's folder (see `Shard.loss_weights`)."""
+    with atomic_file(shard / WEIGHTS) as file:
+        np.save(file, weights.astype(np.float32))
 
 
 def segment_path(shard: Path, number: int) -> Path:

@@ -45,7 +45,8 @@ class Batch:
     """(batch,) each pair's task as its index in `BatchStream.tasks`; 0 in evaluation."""
 
     loss_weights: NDArray[np.float32]
-    """(batch,) the factor of each pair's loss: 1, unless the schedule scalarizes explicitly."""
+    """(batch,) the factor of each pair's loss: 1, unless the schedule scalarizes explicitly, or the pairs
+    of a test set stand for a whole distribution."""
 
     ids: NDArray[np.int64]
     """(batch,) a number of each pair, unique in its step, whatever rank reads it; in evaluation its row."""
@@ -54,6 +55,12 @@ class Batch:
     def num_tokens(self) -> int:
         """Target tokens, `</s>` included and padding not."""
         return int(np.count_nonzero(self.tgt != PAD))
+
+    @property
+    def weighted_tokens(self) -> float:
+        """Target tokens, each as often as the loss of its pair counts."""
+        tokens = np.count_nonzero(self.tgt != PAD, axis=1)
+        return float(tokens @ self.loss_weights.astype(np.float64))
 
     @property
     def padding(self) -> float:

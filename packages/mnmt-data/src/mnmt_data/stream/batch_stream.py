@@ -36,8 +36,8 @@ def eval_batches(shard: Shard, *, batch_tokens: int) -> Iterator[Batch]:
     check_not_empty(shard)
     every = np.arange(len(shard))
     src, tgt = shard.gather(every)
-    ones = np.ones(len(shard), dtype=np.float32)
-    pairs = Pairs(src=src, tgt=tgt, tasks=np.zeros_like(every), loss_weights=ones, ids=every)
+    tasks, weights = np.zeros_like(every), shard.loss_weights()
+    pairs = Pairs(src=src, tgt=tgt, tasks=tasks, loss_weights=weights, ids=every)
     for rows in batch_by_tokens(src.lengths, tgt.lengths, batch_tokens=batch_tokens):
         yield pairs.batch(rows)
 

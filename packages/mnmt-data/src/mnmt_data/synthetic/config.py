@@ -1,4 +1,4 @@
-"""The `[data.synthetic]` table: the properties of the synthetic languages, and the amount of text."""
+"""The `[data.synthetic]` table of languages with a lexicon: their properties, and the amount of text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, log, log1p
+
+import numpy as np
 
 from mnmt_data.counter_rng import MAX_SIZE
 from mnmt_data.synthetic.lexicon import WORD_ORDERS, WordOrder
@@ -111,18 +113,25 @@ class SyntheticConfig:
     test_sentences: int = 1000
     """Test pairs of each task."""
 
+    exact_test: bool = False
+    """Whether the test sets are no samples, but stand for all there is to say: at every position each concept
+    and each of its spellings has exactly its probability, by the weight of its pair. So a loss that adds up
+    over the words is exact, and tasks differ by no luck with rare words. What depends on which words meet is
+    estimated, the better the more `test_sentences`. There are up to `test_sentences` + 2 · `concepts` pairs
+    for each word of a sentence, of each length. They may be trained on: the loss is that over everything."""
+
     seed: int = 0
     """Seed of the spellings and of the sentences."""
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            _require(least <= value < inf, f"`{name}` must be at least {least}, but is {value}.")
+            require(least <= value < inf, f"`{name}` must be at least {least}, but is {value}.")
         for name in _SHARES:
             value = getattr(self, name)
-            _require(0 <= value <= 1, f"`{name}` must be in [0, 1], but is {value}.")
+            require(0 <= value <= 1, f"`{name}` must be in [0, 1], but is {value}.")
         self._check_training()
-        self._check_languages()
+        check_languages(self.languages)
         self._check_pairs()
         self._check_amounts()
         self._check_words("source_syllables")
@@ -130,13 +139,13 @@ class SyntheticConfig:
 
     def _check_training(self) -> None:
         wrong, (fewest, most) = self.noise + self.copies, self.lengths
-        _require(wrong < 1, f"`noise` + `copies` must be less than 1, but is {wrong}.")
-        _require(
+        require(wrong < 1, f"`noise` + `copies` must be less than 1, but is {wrong}.")
+        require(
             most >= fewest,
             f"`max_words_per_sentence` must be at least `words_per_sentence` ({fewest}), but is {most}.",
         )
         orders = ", ".join(WORD_ORDERS)
-        _require(
+        require(
             self.word_order in WORD_ORDERS, f"`word_order` must be one of {orders}, not {self.word_order!r}."
         )
 
@@ -144,34 +153,24 @@ class SyntheticConfig:
         valid = {name for task in self.tasks for name in (task, task.split("-")[1])}
         for name, count in self.train_sentences_of.items():
             message = f"`train_sentences_of` must name target languages or tasks, but {name!r} is none."
-            _require(name in valid, message)
-            _require(count >= 0, f"`train_sentences_of` {name} must be at least 0, but is {count}.")
+            require(name in valid, message)
+            require(count >= 0, f"`train_sentences_of` {name} must be at least 0, but is {count}.")
 
     def _check_pairs(self) -> None:
         valid = (SOURCE_LANGUAGE, *self.languages)
         for pair in self.pairs:
             sides = pair.split("-")
-            _require(
+            require(
                 len(sides) == len(set(sides)) == 2 and set(sides) <= set(valid),
                 f"`pairs` must be of two of {', '.join(valid)}, such as aa-xx, but one is {pair!r}.",
             )
-            _require(self.pairs.count(pair) == 1, f"`pairs` must differ, but {pair} is there twice.")
-
-    def _check_languages(self) -> None:
-        _require(len(self.languages) > 0, "`languages` must name at least one target language, but is empty.")
-        for language in self.languages:
-            _require(
-                re.fullmatch("[a-z]{2,8}", language) is not None and language != SOURCE_LANGUAGE,
-                f"`languages` must be 2 to 8 letters a-z, not {SOURCE_LANGUAGE}, but one is {language!r}.",
-            )
-            twice = self.languages.count(language) > 1
-            _require(not twice, f"`languages` must differ, but {language} is there twice.")
+            require(self.pairs.count(pair) == 1, f"`pairs` must differ, but {pair} is there twice.")
 
     def _check_words(self, name: str) -> None:
         length, inventory = getattr(self, name), self.syllable_inventory
         words = f"`syllable_inventory` ** `{name}` ({inventory}**{length})"
-        _require(inventory**length <= MAX_SIZE, f"{words} must be at most 2**62, the number of words.")
-        _require(
+        require(inventory**length <= MAX_SIZE, f"{words} must be at most 2**62, the number of words.")
+        require(
             self.concepts <= inventory**length, f"`concepts` must be at most {words}, but is {self.concepts}."
         )
 
@@ -217,16 +216,65 @@ class SyntheticConfig:
 
     def irreducible_of(self, task: str) -> float:
         """Return `irreducible` of a task; `xx` has no synonyms (r = 0) and its own syllables."""
-        into_source = task.partition("-")[2] == SOURCE_LANGUAGE
-        return self._irreducible(0.0, self.source_syllables) if into_source else self.irreducible
+        return self._irreducible(*self._choices(task))
+
+    def power_law_limit_of(self, task: str) -> float | None:
+        """Return the limit of the power law that the losses of a task follow; None without one, if s ≤ 1.
+
+            H - C K^-(s-1),    C = n (l ln V - H(r)) / ((s - 1) Z (n l + 1)),    Z = Σ_{k≤K} k^-s
+
+        with K concepts, s the `zipf_exponent`, n the mean number of words of a sentence, l the syllables of a
+        word, V the `syllable_inventory`, and H the irreducible loss. A model that holds the m commonest
+        concepts meets others with the probability
+
+            Σ_{m<k≤K} k^-s / Z ≈ (m^-(s-1) - K^-(s-1)) / ((s - 1) Z)
+
+        and each of them costs it l ln V nats, its syllables being anything to it, in place of H(r). So its
+        loss is H + C (m^-(s-1) - K^-(s-1)): it reaches H with m = K, yet a power law through the losses of
+        smaller models goes on to less. With K = ∞ this is the law of Michaud et al. 2023, "The quantization
+        model of neural scaling".
+        """
+        s, words = self.zipf_exponent, sum(self.lengths) / 2
+        if s <= 1:
+            return None
+        rate, syllables = self._choices(task)
+        cost = syllables * log(self.syllable_inventory) - _entropy(rate)
+        total = float((np.arange(1, self.concepts + 1) ** -s).sum())
+        unheld: float = self.concepts ** (1 - s) / ((s - 1) * total)
+        return self.irreducible_of(task) - words * cost * unheld / (words * syllables + 1)
+
+    def _choices(self, task: str) -> tuple[float, int]:
+        """Return the rate of synonyms and the syllables of a word in the target language of a task."""
+        if task.partition("-")[2] == SOURCE_LANGUAGE:
+            return 0.0, self.source_syllables
+        return self.synonym_rate, self.target_syllables
 
     def _irreducible(self, rate: float, syllables: int) -> float:
-        words = sum(self.lengths) / 2
-        entropy = -sum(p * log(p) for p in (rate, 1 - rate) if p > 0)
-        mistrust = -log1p(-(self.noise + self.copies))
-        return (words * entropy + mistrust) / (words * syllables + 1)
+        words, mistrust = sum(self.lengths) / 2, -log1p(-(self.noise + self.copies))
+        return (words * _entropy(rate) + mistrust) / (words * syllables + 1)
 
 
-def _require(holds: bool, message: str) -> None:
+def check_languages(languages: tuple[str, ...]) -> None:
+    """Check the target languages.
+
+    Raises:
+        ValueError: If there is none, one is there twice, or not named by letters, or as the source language.
+    """
+    require(len(languages) > 0, "`languages` must name at least one target language, but is empty.")
+    for language in languages:
+        require(
+            re.fullmatch("[a-z]{2,8}", language) is not None and language != SOURCE_LANGUAGE,
+            f"`languages` must be 2 to 8 letters a-z, not {SOURCE_LANGUAGE}, but one is {language!r}.",
+        )
+        require(languages.count(language) == 1, f"`languages` must differ, but {language} is there twice.")
+
+
+def _entropy(rate: float) -> float:
+    """Return the entropy of the choice between two things, in nats."""
+    return -sum(p * log(p) for p in (rate, 1 - rate) if p > 0)
+
+
+def require(holds: bool, message: str) -> None:
+    """Raise ValueError with a message unless something holds."""
     if not holds:
         raise ValueError(message)

@@ -35,6 +35,8 @@ def shard_loss(
 ) -> float:
     """Return the mean -log p of the shard's target tokens, `</s>` included, in nats per token.
 
+    Where the pairs have weights, it is the weighted mean: a loss over the whole distribution they stand for.
+
     Args:
         model: The model.
         shard: The pairs.
@@ -52,7 +54,10 @@ def shard_loss(
         batch = batches[number if number < len(batches) else 0]
         nats = pair_nats(model, torch.from_numpy(batch.src), torch.from_numpy(batch.tgt))
         if number < len(batches):
-            sums += torch.tensor([float(nats.double().sum()), batch.num_tokens], dtype=torch.float64)
+            weights = torch.from_numpy(batch.loss_weights).to(nats.device)
+            sums += torch.tensor(
+                [float((nats.double() * weights).sum()), batch.weighted_tokens], dtype=torch.float64
+            )
     model.train(was_training)
     total, tokens = world.sum(sums).tolist()
     return float(total / tokens)
