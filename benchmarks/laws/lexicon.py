@@ -66,7 +66,7 @@ def main(*, runs: Path = RUNS, more: tuple[Path, ...] = (), out: Out = None) -> 
         out: JSON file for the figures.
     """
     config = read_study(STUDY).section("data", DataConfig).synthetic
-    assert config is not None  # the study is synthetic
+    assert isinstance(config, SyntheticConfig)  # the study says so
     rows = [row for path in (runs, *more) for row in shares_of(path, config)]
     numbers = ("weight", "exponent", "share", "storage", "exposure", "implied", "fraction")
     print_table(

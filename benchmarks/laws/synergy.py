@@ -25,7 +25,7 @@ from benchmarks.measurement import Figures, Numbers, Out, print_table, provenanc
 from benchmarks.studies import prepare, train_study, write_text
 from mnmt_data import read_study
 from mnmt_data.prepare import DataConfig
-from mnmt_data.synthetic import SyntheticConfig, shared_concepts, zipf_probabilities
+from mnmt_data.synthetic import Languages, SyntheticConfig, shared_concepts, zipf_probabilities
 from mnmt_laws import LawFit, collect, effective_fractions, fit, observe
 
 STUDY = Path(__file__).parents[2] / "studies" / "synergy.toml"
@@ -94,9 +94,9 @@ def write_study(share: float, results: Path, steps: int, sentences: int) -> Path
     return write_text(results / name / f"{name}.toml", text)
 
 
-def measure(share: float, languages: SyntheticConfig | None, runs: Path) -> Figures:
+def measure(share: float, languages: Languages | None, runs: Path) -> Figures:
     """Return the fractions and the fit behind them."""
-    assert languages is not None  # the study says so
+    assert isinstance(languages, SyntheticConfig)  # the study says so
     observations = observe(collect(runs).table)
     joint = fit(observations, law="joint")
     shared = shared_concepts(languages.concepts, share, seed=languages.seed)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from cattrs import BaseValidationError, Converter, ForbiddenExtraKeysError, transform_error
 from cattrs.cols import homogenous_tuple_structure_factory, is_mapping, mapping_structure_factory
@@ -108,6 +108,8 @@ class StructureError(ValueError):
 def structure(table: Any, config: type[Config], *, where: str) -> Config:
     """Turn a table into a dataclass, whose fields may be dataclasses, tuples, mappings, Literals or optional.
 
+    Where a field is one of several dataclasses, each has a field `kind`, whose default is its name.
+
     Args:
         table: What TOML or JSON gave.
         config: The dataclass.
@@ -143,6 +145,7 @@ def _converter() -> Converter:
         converter.register_structure_hook(target, hook)
     converter.register_structure_hook_func(_is_literal, _literal)
     converter.register_structure_hook_factory(is_dataclass, _dataclass)
+    converter.register_structure_hook_factory(_is_choice_of_tables, _choice_of_tables)
     converter.register_structure_hook_factory(is_mapping, _mapping)
     converter.register_structure_hook_factory(_is_homogeneous_tuple, _tuple)
     return converter
@@ -172,6 +175,25 @@ def _literal(value: Any, target: Any) -> Any:
 def _dataclass(target: Any, converter: Converter) -> Hook:
     hook = make_dict_structure_fn(target, converter, _cattrs_forbid_extra_keys=True)
     return _checked(Mapping, "a table", hook)
+
+
+def _is_choice_of_tables(target: Any) -> bool:
+    return get_origin(target) in (Union, UnionType) and sum(map(is_dataclass, get_args(target))) > 1
+
+
+def _choice_of_tables(target: Any, converter: Converter) -> Hook:
+    """Structure one of several dataclasses, chosen by the key `kind`: the first where it is not given."""
+    tables: list[Any] = [table for table in get_args(target) if is_dataclass(table)]
+    kinds = [table.kind for table in tables]
+
+    def structure_choice(value: Any, _: Any) -> Any:
+        kind = value.get("kind", kinds[0])
+        if kind not in kinds:
+            raise ValueError(f"`kind` must be one of {', '.join(map(repr, kinds))}, but is {kind!r}.")
+        return converter.structure(value, tables[kinds.index(kind)])
+
+    checked = _checked(Mapping, "a table", structure_choice)
+    return lambda value, _: None if value is None and NoneType in get_args(target) else checked(value, target)
 
 
 def _mapping(target: Any, converter: Converter) -> Hook:

@@ -384,6 +384,15 @@ def test_limits_of_a_lexicon_are_described(folder, prepare):
     assert data.description.power_law_limit["xx-aa"] < data.irreducible["xx-aa"]
 
 
+def test_contexts_are_prepared(prepare):
+    table = 'kind = "contexts"\nlanguages = ["aa"]\nwords = 5\nfeatures = 9\ntrain_sentences = 300\n'
+    table += "exact_test = true\n"
+    data, _ = prepare(SYNTHETIC.partition("[data.synthetic]\n")[0] + "[data.synthetic]\n" + table)
+    assert data.irreducible["xx-aa"] > 0
+    assert len(data.shard("train", "xx-aa")) == 300
+    assert data.shard("test", "xx-aa").loss_weights().mean() == pytest.approx(1)
+
+
 @pytest.mark.parametrize("line", ["-1\n", "much\n", ""])
 def test_wrong_weights_are_named(folder, prepare, line):
     """The folder of made languages, given as a corpus."""

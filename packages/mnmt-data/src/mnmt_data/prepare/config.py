@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mnmt_data.filters import CleanConfig
 from mnmt_data.store.vocabulary import Kind, TargetTag
-from mnmt_data.synthetic import SyntheticConfig
+from mnmt_data.synthetic import ContextsConfig, SyntheticConfig
 
 DEV_AND_TEST = ("dev", "test")
 """Sets that are taken out of the training text where none are given."""
@@ -71,8 +71,8 @@ class DataConfig:
     """{train, dev, test or another test set: {task: (source, ...)}}. A source is a file of any known format,
     or a pattern with `{lang}` for the two text files of a pair."""
 
-    synthetic: SyntheticConfig | None = None
-    """Languages to make up instead of text."""
+    synthetic: SyntheticConfig | ContextsConfig | None = None
+    """Languages to make up instead of text; `kind` says which."""
 
     test_corpora: Mapping[str, Path] = field(default_factory=dict)
     """{test set: corpus folder} of out-of-domain test sets."""

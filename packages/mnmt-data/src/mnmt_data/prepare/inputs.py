@@ -14,7 +14,7 @@ from mnmt_data.readers import Reader, find_readers, open_reader
 from mnmt_data.store.atomic_file import checksum, write_json
 from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths, weights_path
 from mnmt_data.study import structure
-from mnmt_data.synthetic import SyntheticConfig, write_synthetic_corpus
+from mnmt_data.synthetic import Languages, write_synthetic_corpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ def _known_losses(corpus: Path | None, name: str, tasks: tuple[str, ...]) -> dic
 
 
 def synthetic_corpus(
-    config: SyntheticConfig, folder: Path, checksums: ChecksumCache, report: Callable[[str], None]
+    config: Languages, folder: Path, checksums: ChecksumCache, report: Callable[[str], None]
 ) -> Path:
     """Write the corpus of synthetic languages, unless it is there with these settings; return `folder`."""
     if not _is_written(config, folder, checksums):
@@ -158,11 +158,11 @@ def synthetic_corpus(
     return folder
 
 
-def _is_written(config: SyntheticConfig, folder: Path, checksums: ChecksumCache) -> bool:
+def _is_written(config: Languages, folder: Path, checksums: ChecksumCache) -> bool:
     """Return whether the corpus in a folder is complete and has these settings."""
     try:
         description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-        settings = structure(description["provenance"]["config"], SyntheticConfig, where="config")
+        settings = structure(description["provenance"]["config"], type(config), where="config")
         return settings == config and all(
             checksums.of(folder / name) == checksum for name, checksum in description["sha256"].items()
         )

@@ -28,7 +28,7 @@ from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import PreparedData, open_prepared
 from mnmt_data.study import StudyFile
 
-NEWER = {"exact_test": False}
+NEWER = {"kind": "lexicon", "exact_test": False}
 """Settings of synthetic languages that came after this format of prepared data, where they change nothing."""
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

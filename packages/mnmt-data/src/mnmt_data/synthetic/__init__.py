@@ -7,17 +7,24 @@ the loss that a perfect model has left. The lexicon must sit in a model's weight
 model grows. Any two of the languages can be paired, in any direction. The target languages may share a part
 of their lexicon, order their words in ways of their own, and be taught with pairs that are wrong.
 
+Those of *contexts* (`ContextsConfig`): each target word depends smoothly on several source words, through a
+fixed random teacher of each language, whose features the languages may share. The words are few and none is
+rare, so a model is limited by its size sooner than by what it has read.
+
 A test set can stand for all there is to say, by weights of its pairs, instead of for a sample.
 """
 
 from mnmt_data.synthetic.concept_pairs import sentence_pairs
 from mnmt_data.synthetic.concepts import zipf_probabilities
 from mnmt_data.synthetic.config import SOURCE_LANGUAGE, SyntheticConfig
-from mnmt_data.synthetic.corpus import write_synthetic_corpus
+from mnmt_data.synthetic.contexts import ContextsConfig
+from mnmt_data.synthetic.corpus import Languages, write_synthetic_corpus
 from mnmt_data.synthetic.lexicon import shared_concepts
 
 __all__ = [
     "SOURCE_LANGUAGE",
+    "ContextsConfig",
+    "Languages",
     "SyntheticConfig",
     "sentence_pairs",
     "shared_concepts",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, log, log1p
+from typing import Literal
 
 import numpy as np
 
@@ -35,6 +36,9 @@ class SyntheticConfig:
     Raises:
         ValueError: If a field is out of its range, or the syllables make fewer words than there are concepts.
     """
+
+    kind: Literal["lexicon"] = "lexicon"
+    """Which languages: of a lexicon. `contexts` are those of `ContextsConfig`."""
 
     languages: tuple[str, ...] = ("aa", "bb")
     """Target languages; each makes a task with the source language, `xx-aa`, unless `pairs` are given."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,13 @@ from mnmt_data.store.corpus_folder import DESCRIPTION, weights_path
 from mnmt_data.synthetic.concept_pairs import sentence_pairs, weighted_pairs
 from mnmt_data.synthetic.concepts import SPLITS
 from mnmt_data.synthetic.config import SyntheticConfig
+from mnmt_data.synthetic.context_pairs import context_pairs, weighted_context_pairs
+from mnmt_data.synthetic.contexts import ContextsConfig
 from mnmt_data.synthetic.lexicon import text_bytes
+from mnmt_data.synthetic.population import WeightedPairs
 
 Lines = NDArray[np.uint8]
+Languages: TypeAlias = SyntheticConfig | ContextsConfig
 
 _LATER: dict[str, Any] = {
     "pairs": (),
@@ -28,12 +32,13 @@ _LATER: dict[str, Any] = {
     "noise": 0,
     "copies": 0,
     "train_sentences_of": {},
+    "kind": "lexicon",
     "exact_test": False,
 }
 """Settings that came after version 0.1, and where each changes nothing."""
 
 
-def write_synthetic_corpus(config: SyntheticConfig, folder: Path) -> None:
+def write_synthetic_corpus(config: Languages, folder: Path) -> None:
     """Write train, dev and test of every task as a corpus folder, with a space between syllables.
 
     An exact test set has the weights of its pairs beside it, a number a line. `corpus.json`, written last,
@@ -51,7 +56,7 @@ def write_synthetic_corpus(config: SyntheticConfig, folder: Path) -> None:
                 counts[stem], sums = _write_weighted_pairs(config, folder, stem)
             else:
                 counts[stem] = config.sentences(split, task)
-                sums = _write_pairs(folder, stem, sentence_pairs(config, split, task), counts[stem])
+                sums = _write_pairs(folder, stem, _pairs(config, split, task), counts[stem])
             checksums |= sums
     limits = {task: config.power_law_limit_of(task) for task in config.tasks}
     description = {
@@ -65,16 +70,28 @@ def write_synthetic_corpus(config: SyntheticConfig, folder: Path) -> None:
     write_json(folder / DESCRIPTION, description)
 
 
-def _settings(config: SyntheticConfig) -> dict[str, Any]:
+def _settings(config: Languages) -> dict[str, Any]:
     """Return the configuration without later settings at their defaults, so that old corpora stay current."""
     settings = asdict(config)
     return {name: value for name, value in settings.items() if _LATER.get(name, ...) != value}
 
 
-def _write_weighted_pairs(config: SyntheticConfig, folder: Path, stem: str) -> tuple[int, dict[str, str]]:
+def _pairs(config: Languages, split: str, task: str) -> Iterator[tuple[Lines, Lines]]:
+    if isinstance(config, ContextsConfig):
+        return context_pairs(config, split, task)
+    return sentence_pairs(config, split, task)
+
+
+def _weighted_pairs(config: Languages, task: str) -> WeightedPairs:
+    if isinstance(config, ContextsConfig):
+        return weighted_context_pairs(config, task)
+    return weighted_pairs(config, task)
+
+
+def _write_weighted_pairs(config: Languages, folder: Path, stem: str) -> tuple[int, dict[str, str]]:
     """Write an exact test set and its weights; return its pairs, and {file name: SHA-256}."""
     split, task = stem.split(".")
-    pairs, path = weighted_pairs(config, task), weights_path(folder, split, task)
+    pairs, path = _weighted_pairs(config, task), weights_path(folder, split, task)
     checksums = _write_pairs(folder, stem, [(pairs.src, pairs.tgt)], len(pairs.weights))
     path.write_text("".join(f"{weight!r}\n" for weight in pairs.weights.tolist()), encoding="ascii")
     return len(pairs.weights), checksums | {path.name: checksum(path)}

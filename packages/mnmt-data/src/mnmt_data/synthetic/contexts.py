@@ -1,0 +1,163 @@
+"""The `[data.synthetic]` table of languages of contexts, `kind = "contexts"`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Literal
+
+from mnmt_data.synthetic.config import SOURCE_LANGUAGE, check_languages, require
+from mnmt_data.synthetic.teacher import Teacher
+
+MOST_ODDS = 2**25
+"""Most probabilities of a language, words^(context + 1): 256 MB."""
+
+MOST_PAIRS = 2**22
+"""Most pairs of an exact test set."""
+
+_LEAST = {
+    "words": 2,
+    "context": 1,
+    "dimensions": 1,
+    "features": 1,
+    "train_sentences": 0,
+    "dev_sentences": 0,
+    "test_sentences": 0,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextsConfig:
+    """Languages in which every target word depends smoothly on `context` neighbouring source words.
+
+    A source sentence is a row of words, independent and equally frequent. Target word i depends on the source
+    words from i to i + `context` - 1, through a fixed random teacher of its language (see `teacher.Teacher`).
+    So what there is to learn is a function, and no list. No word is rare, so that a model is limited by its
+    size sooner than by what it has read. Every word is one token.
+
+    All tasks have the same sources, sentence by sentence. Train, dev and test are drawn alike, and not kept
+    apart: the loss is that over everything that is drawn.
+
+    Raises:
+        ValueError: If a field is out of its range, or the contexts are too many to know their probabilities.
+    """
+
+    kind: Literal["contexts"] = "contexts"
+    """Which languages."""
+
+    languages: tuple[str, ...] = ("aa", "bb")
+    """Target languages; each makes a task with the source language, `xx-aa`."""
+
+    words: int = 16
+    """Words of the source language, and of each target language."""
+
+    context: int = 3
+    """Source words that a target word depends on."""
+
+    words_per_sentence: int = 4
+    """Words of a source sentence; its target has `context` - 1 fewer."""
+
+    dimensions: int = 4
+    """Coordinates of a source word; the fewer, the more words are like others."""
+
+    features: int = 256
+    """Features of the teachers."""
+
+    shared_features: float = 0.0
+    """Share of the features that all target languages have in common: a dial of synergy. A larger share
+    contains a smaller one. At 1 the tasks differ in their target tag alone, and f(p) = 1 for a model that
+    ignores it."""
+
+    roughness: float = 2.0
+    """How fast the probabilities change with the source words: the harder, the more parameters it takes."""
+
+    sharpness: float = 2.0
+    """Standard deviation of the logits: at 0 all words are equally probable, at much they are certain."""
+
+    train_sentences: int = 100_000
+    """Training pairs of each task."""
+
+    dev_sentences: int = 1000
+    """Development pairs of each task."""
+
+    test_sentences: int = 1000
+    """Test pairs of each task, unless it is exact."""
+
+    exact_test: bool = False
+    """Whether the test sets are no samples, but stand for everything: every context is once at each position,
+    with every target word, whose probability is the weight of its pair. A loss is then exact if what a model
+    makes of a word depends on its position and context alone, as it does where targets have one word, and
+    nearly so elsewhere. There are words^(context + 1) pairs for each target word of a sentence."""
+
+    seed: int = 0
+    """Seed of the teachers and of the sentences."""
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            require(value >= least, f"`{name}` must be at least {least}, but is {value}.")
+        for name in ("roughness", "sharpness"):
+            value = getattr(self, name)
+            require(0 <= value < inf, f"`{name}` must be at least 0, but is {value}.")
+        share, fewest = self.shared_features, self.context
+        require(0 <= share <= 1, f"`shared_features` must be in [0, 1], but is {share}.")
+        require(
+            self.words_per_sentence >= fewest,
+            f"`words_per_sentence` must be at least `context` ({fewest}), but is {self.words_per_sentence}.",
+        )
+        check_languages(self.languages)
+        self._check_size()
+
+    def _check_size(self) -> None:
+        power = f"`words` ** (`context` + 1) ({self.words}**{self.context + 1})"
+        odds = self.words ** (self.context + 1)
+        require(odds <= MOST_ODDS, f"{power} must be at most {MOST_ODDS:,}; make either smaller.")
+        pairs = odds * self.target_words
+        require(
+            not self.exact_test or pairs <= MOST_PAIRS,
+            f"`exact_test` must be false, or the contexts fewer: it would have {pairs:,} pairs, at most "
+            f"{MOST_PAIRS:,} are allowed.",
+        )
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The language pairs: `xx-aa` and so on."""
+        return tuple(f"{SOURCE_LANGUAGE}-{language}" for language in self.languages)
+
+    @property
+    def target_words(self) -> int:
+        """Words of a target sentence."""
+        return self.words_per_sentence - self.context + 1
+
+    @property
+    def teacher(self) -> Teacher:
+        """The teacher of every language."""
+        return Teacher(
+            words=self.words,
+            context=self.context,
+            dimensions=self.dimensions,
+            features=self.features,
+            shared=self.shared_features,
+            roughness=self.roughness,
+            sharpness=self.sharpness,
+            seed=self.seed,
+        )
+
+    def sentences(self, split: str, task: str) -> int:
+        """Return the number of pairs of a task's split: train, dev or test."""
+        counts = {"train": self.train_sentences, "dev": self.dev_sentences, "test": self.test_sentences}
+        return counts[split]
+
+    def irreducible_of(self, task: str) -> float:
+        """Return the loss of a perfect model, the entropy of a target word, in nats per target token.
+
+            L∞ = m·H / (m + 1),    H = -mean over contexts of Σ_y p(y|context) ln p(y|context)
+
+        with m target words; the one more token is `</s>`, which costs nothing. It is a sum over all contexts.
+        """
+        words = self.target_words
+        return words * self.teacher.entropy(task.partition("-")[2]) / (words + 1)
+
+    def power_law_limit_of(self, task: str) -> float | None:
+        """Return None: nothing is known of a limit other than the irreducible loss."""
+        return None
