@@ -1,3 +1,4 @@
+import struct
 import sys
 
 import pytest
@@ -23,3 +24,23 @@ def cli(tmp_path, monkeypatch, capsys):
         return raised.value.code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def make_mo():
+    """Makes a gettext .mo file: two tables of (length, offset), then the strings, each with a final NUL."""
+
+    def make(entries, *, plural="nplurals=2; plural=n != 1;", charset="UTF-8", order="<", header=""):
+        header = f"Content-Type: text/plain; charset={charset}\nPlural-Forms: {plural}\n{header}"
+        texts = {"": header, **entries}
+        pairs = sorted((key.encode(charset), value.encode(charset)) for key, value in texts.items())
+        tables, strings = b"", b""
+        for side in range(2):
+            for pair in pairs:
+                start = 28 + 16 * len(pairs) + len(strings)
+                tables += struct.pack(f"{order}2I", len(pair[side]), start)
+                strings += pair[side] + b"\0"
+        counts = (0x950412DE, 0, len(pairs), 28, 28 + 8 * len(pairs), 0, 0)
+        return struct.pack(f"{order}7I", *counts) + tables + strings
+
+    return make

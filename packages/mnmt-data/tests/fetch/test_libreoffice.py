@@ -1,9 +1,6 @@
-import io
 import json
 import re
-import struct
 import sys
-import tarfile
 
 import pytest
 
@@ -24,59 +21,9 @@ def page(**paragraphs):
     return f'<html><body><div id="DisplayArea">{inside}</div></body></html>'.encode()
 
 
-def catalogue(entries):
-    """A gettext .mo file: two tables of (length, offset), then the strings, each with a final NUL."""
-    header = {"": "Content-Type: text/plain; charset=UTF-8\nPlural-Forms: nplurals=1; plural=0;\n"}
-    pairs = sorted((key.encode(), value.encode()) for key, value in {**header, **entries}.items())
-    tables, strings = b"", b""
-    for side in range(2):
-        for pair in pairs:
-            tables += struct.pack("<2I", len(pair[side]), 28 + 16 * len(pairs) + len(strings))
-            strings += pair[side] + b"\0"
-    return struct.pack("<7I", 0x950412DE, 0, len(pairs), 28, 28 + 8 * len(pairs), 0, 0) + tables + strings
-
-
-def package(path, files):
-    """A stand-in for a .deb: the archive that dpkg-deb would give of it."""
-    with tarfile.open(path, "w") as archive:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return path
-
-
-PROGRAMS = {
-    "apt-get": """#!/bin/sh
-while [ "$1" != update ] && [ "$1" != download ]; do shift; done
-verb=$1; shift; [ $verb = update ] && exit 0
-if [ "$1" = --print-uris ]; then
-    shift
-    for name in "$@"; do for file in ARCHIVE/${name}_*.deb; do echo "'file:$file' ${file##*/} 1 x"; done; done
-    exit 0
-fi
-for name in "$@"; do cp ARCHIVE/${name}_*.deb .; done
-""",
-    "apt-cache": """#!/bin/sh
-cd ARCHIVE && for file in "$4"*.deb; do echo "${file%%_*}"; done
-""",
-    "dpkg-deb": """#!/bin/sh
-cat "$2"
-case "$2" in *truncated*) exit 2;; esac
-""",
-}
-
-
 @pytest.fixture
-def debian(tmp_path, monkeypatch):
-    """A machine where apt-get fetches packages out of a folder and dpkg-deb gives a package as it is."""
-    archive, programs = tmp_path / "archive", tmp_path / "bin"
-    archive.mkdir()
-    programs.mkdir()
-    for name, script in PROGRAMS.items():
-        (programs / name).write_text(script.replace("ARCHIVE", str(archive)), encoding="utf-8")
-        (programs / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+def debian(debian_machine, make_mo):
+    """The archive of a machine with packages of LibreOffice."""
     packages = {
         "libreoffice-help-en-us": {
             f"{HELP}/en-US/text/a.html": page(x="one", y="two", z="Calc"),
@@ -93,15 +40,13 @@ def debian(tmp_path, monkeypatch):
         "libreoffice-help-sk": {f"{HELP}/sk": b""},
         "libreoffice-help-common": {f"{HELP}/x": b""},
         "libreoffice-l10n-de": {
-            f"{RESOURCE}/de/LC_MESSAGES/sw.mo": catalogue({"d|x\x04_Open": "Ö_ffnen", "S\x04OK": "OK"})
+            f"{RESOURCE}/de/LC_MESSAGES/sw.mo": make_mo({"d|x\x04_Open": "Ö_ffnen", "S\x04OK": "OK"})
         },
         "libreoffice-l10n-fr": {
-            f"{RESOURCE}/fr/LC_MESSAGES/sw.mo": catalogue({"d|x\x04_Open": "_Ouvrir", "S\x04OK": "Oui"})
+            f"{RESOURCE}/fr/LC_MESSAGES/sw.mo": make_mo({"d|x\x04_Open": "_Ouvrir", "S\x04OK": "Oui"})
         },
     }
-    for name, files in packages.items():
-        package(archive / f"{name}_4%3a7.4_all.deb", files)
-    return archive
+    return debian_machine(packages)
 
 
 @pytest.fixture
@@ -139,14 +84,14 @@ def test_broken_package_is_named(debian, content):
         list(members(path, re.compile("")))
 
 
-def test_package_that_dpkg_deb_finds_broken_is_not_taken_for_whole(debian):
-    path = package(debian / "truncated.deb", {f"{HELP}/de/text/a.html": page(x="eins")})
+def test_package_that_dpkg_deb_finds_broken_is_not_taken_for_whole(debian, make_package):
+    path = make_package(debian / "truncated.deb", {f"{HELP}/de/text/a.html": page(x="eins")})
     with pytest.raises(DataError, match=r"truncated.deb: cannot be unpacked; delete it and fetch again"):
         read_help(path)
 
 
-def test_package_can_be_left_half_read(debian):
-    path = package(debian / "big.deb", {f"./{number}": b"x" * 100_000 for number in range(20)})
+def test_package_can_be_left_half_read(debian, make_package):
+    path = make_package(debian / "big.deb", {f"./{number}": b"x" * 100_000 for number in range(20)})
     reading = members(path, re.compile("."))
     next(reading)
     reading.close()
@@ -158,8 +103,8 @@ def test_system_without_dpkg_deb_is_told(debian, tmp_path, monkeypatch):
         list(members(debian / "libreoffice-help-de_4%3a7.4_all.deb", re.compile("")))
 
 
-def test_broken_catalogue_names_its_package(debian):
-    path = package(debian / "l_1_all.deb", {f"{RESOURCE}/de/LC_MESSAGES/sw.mo": b"no catalogue"})
+def test_broken_catalogue_names_its_package(debian, make_package):
+    path = make_package(debian / "l_1_all.deb", {f"{RESOURCE}/de/LC_MESSAGES/sw.mo": b"no catalogue"})
     with pytest.raises(
         DataError, match=r"l_1_all.deb: has a broken catalogue \(.*\); delete it and fetch again"
     ):

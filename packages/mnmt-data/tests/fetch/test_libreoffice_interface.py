@@ -1,5 +1,3 @@
-import struct
-
 import pytest
 
 from mnmt_data.fetch.libreoffice_interface import catalogue_strings, english_strings, plain_text
@@ -7,25 +5,13 @@ from mnmt_data.fetch.libreoffice_interface import catalogue_strings, english_str
 THREE_FORMS = "nplurals=3; plural=n==0 ? 0 : n==1 ? 1 : 2;"
 
 
-def catalogue(entries, plural="nplurals=2; plural=n != 1;"):
-    """A gettext .mo file: two tables of (length, offset), then the strings, each with a final NUL."""
-    header = {"": f"Content-Type: text/plain; charset=UTF-8\nPlural-Forms: {plural}\n"}
-    pairs = sorted((key.encode(), value.encode()) for key, value in {**header, **entries}.items())
-    tables, strings = [b"", b""], b""
-    start = 28 + 16 * len(pairs)
-    for side in range(2):
-        for pair in pairs:
-            tables[side] += struct.pack("<2I", len(pair[side]), start + len(strings))
-            strings += pair[side] + b"\0"
-    head = struct.pack("<7I", 0x950412DE, 0, len(pairs), 28, 28 + 8 * len(pairs), 0, 0)
-    return head + tables[0] + tables[1] + strings
+@pytest.fixture
+def read(make_mo):
+    """Reads a catalogue of these entries."""
+    return lambda entries, **options: dict(catalogue_strings("sw", make_mo(entries, **options)))
 
 
-def read(entries, **options):
-    return dict(catalogue_strings("sw", catalogue(entries, **options)))
-
-
-def test_strings_are_known_by_catalogue_context_and_english():
+def test_strings_are_known_by_catalogue_context_and_english(read):
     assert read({"STR_A\x04Open": "Öffnen", "STR_B\x04Open": "Offen", "Close": "Schließen"}) == {
         ("sw", "STR_A", "Open"): "Öffnen",
         ("sw", "STR_B", "Open"): "Offen",
@@ -33,7 +19,7 @@ def test_strings_are_known_by_catalogue_context_and_english():
     }
 
 
-def test_header_and_untranslated_strings_are_passed_over():
+def test_header_and_untranslated_strings_are_passed_over(read):
     assert read({"STR_A\x04Open": ""}) == {}
 
 
@@ -45,7 +31,7 @@ def test_header_and_untranslated_strings_are_passed_over():
         (THREE_FORMS, "keine Seite\0eine Seite\0%1 Seiten", "eine Seite"),
     ],
 )
-def test_of_plurals_the_form_for_one_is_taken(plural, forms, singular):
+def test_of_plurals_the_form_for_one_is_taken(read, plural, forms, singular):
     found = read({"STR_A\x04One page\0%1 pages": forms}, plural=plural)
     assert found == {("sw", "STR_A", "One page"): singular}
 
@@ -71,7 +57,7 @@ def test_accelerators_are_not_part_of_the_text(context, text, expected):
     assert plain_text(text, context=context) == expected
 
 
-def test_english_is_what_any_catalogue_looks_up():
+def test_english_is_what_any_catalogue_looks_up(read):
     german = read({"d|x\x04_Open": "Ö_ffnen"})
     french = read({"d|x\x04_Open": "_Ouvrir", "STR_A\x04~Close": "~Fermer"})
     assert english_strings([german, french]) == {

@@ -1,6 +1,14 @@
 import pytest
 
-from mnmt_data.readers.language_codes import best_tag, is_reversed, opposite, origin_code, serves, spellings
+from mnmt_data.readers.language_codes import (
+    best_tag,
+    gettext_language,
+    is_reversed,
+    opposite,
+    origin_code,
+    serves,
+    spellings,
+)
 
 
 @pytest.mark.parametrize(
@@ -74,3 +82,30 @@ def test_origins(origin, code):
 
 def test_opposite():
     assert opposite("en-de") == "de-en"
+
+
+@pytest.mark.parametrize(
+    ("locale", "language"),
+    [
+        ("de", "de"),
+        ("de_DE", "de"),
+        ("de_DE.UTF-8", "de"),
+        ("de_AT", "de_AT"),
+        ("pt", "pt"),
+        ("pt_PT", "pt"),
+        ("pt_BR", "pt_BR"),
+        ("zh_CN", "zh_CN"),
+        ("zh_Hans", "zh_CN"),
+        ("zh-Hant", "zh_TW"),
+        ("zh_HK", "zh_HK"),
+        ("zh", "zh_CN"),
+        ("en_US", "en"),
+        ("en@quot", "en@quot"),
+        ("sr@latin", "sr@latin"),
+        ("uz_Cyrl", "uz_Cyrl"),
+        ("es_419", "es_419"),
+        ("not a tag", "not a tag"),
+    ],
+)
+def test_gettext_locales(locale, language):
+    assert gettext_language(locale) == language

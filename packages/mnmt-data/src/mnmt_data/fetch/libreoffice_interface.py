@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gettext
-import io
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -15,11 +13,11 @@ from mnmt_data.fetch.config import ENGLISH, FetchConfig
 from mnmt_data.fetch.libreoffice import LICENCE, LanguagePackages, TextUnits, read_languages, read_units
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
+from mnmt_data.readers.mo_file import read_mo
 
 SOURCE = "LibreOffice interface"
 
 _CATALOGUE = re.compile(r"/program/resource/(?P<language>[^/]+)/LC_MESSAGES/(?P<file>[^/]+)\.mo$")
-_CONTEXT_END = "\x04"
 # Chinese, Japanese and Korean labels name their key at the end: 文件(~F)
 _NAMED_KEY = re.compile(r"\s*\([~_]\w\)")
 _TIPS = frozenset({"extended_tip", "tooltip_text"})
@@ -71,26 +69,27 @@ def read_interface(package: Path, *, progress: Progress = lambda stage, files: N
     Raises:
         DataError: If the package or a catalogue in it is broken.
     """
-    try:
-        return read_units(package, _CATALOGUE, catalogue_strings, progress=progress)
-    except (OSError, UnicodeError, ValueError) as error:
-        raise DataError(f"{package}: has a broken catalogue ({error}); delete it and fetch again.") from None
+
+    def strings(name: str, content: bytes) -> Iterator[tuple[tuple[str, ...], str]]:
+        try:
+            yield from catalogue_strings(name, content)
+        except DataError as error:
+            what = f"has a broken catalogue ({str(error).rstrip('.')})"
+            raise DataError(f"{package}: {what}; delete it and fetch again.") from None
+
+    return read_units(package, _CATALOGUE, strings, progress=progress)
 
 
 def catalogue_strings(name: str, content: bytes) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield `((catalogue, context, English), text)` of the translated strings of a gettext .mo file.
 
-    Of a string with plurals it is the singular, in the form that the language has for the number one; it is
-    not always the first: in Arabic that is the form for zero.
+    Of a string with plurals it is the singular, in the form that the language has for the number one.
+
+    Raises:
+        DataError: If the catalogue is broken.
     """
-    catalogue = gettext.GNUTranslations(io.BytesIO(content))
-    singular = catalogue.plural(1)  # type: ignore[attr-defined]
-    entries: dict[str | tuple[str, int], str] = catalogue._catalog  # type: ignore[attr-defined]
-    for entry, translation in entries.items():
-        string, form = entry if isinstance(entry, tuple) else (entry, singular)
-        context, _, english = string.rpartition(_CONTEXT_END)
-        text = plain_text(translation, context=context)
-        if english and text and form == singular:
+    for context, english, translation in read_mo(content, name).singulars():
+        if english and (text := plain_text(translation, context=context)):
             yield (name, context, english), text
 
 

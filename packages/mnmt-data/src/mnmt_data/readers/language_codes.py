@@ -84,3 +84,22 @@ def _parse_tag(tag: str) -> Language | None:
         return Language.get(tag)
     except ValueError:
         return None
+
+
+@lru_cache(maxsize=4096)
+def gettext_language(locale: str) -> str:
+    """Return the shortest code of the language of a gettext locale.
+
+    `de_DE.UTF-8` is `de`, and so is `de`; `pt_BR` and `zh_TW` stay, as `pt` is the language of Portugal, and
+    `zh_Hant` is `zh_TW`. A variant stays: `sr@latin`.
+    """
+    name, at, variant = locale.partition("@")
+    name = name.partition(".")[0].replace("-", "_")
+    parsed = _parse_tag(name)
+    if parsed is None or parsed.language is None:
+        return locale
+    if parsed.language == "zh":
+        return f"zh_{parsed.maximize().territory}"
+    home = "PT" if parsed.language == "pt" else Language.get(parsed.language).maximize().territory
+    region = parsed.territory if parsed.territory != home else None
+    return "_".join(filter(None, (parsed.language, parsed.script, region))) + at + variant
