@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from mnmt_data.cli.app import Out, ProgressBar, app, report
-from mnmt_data.fetch.config import FetchConfig
+from mnmt_data.fetch.config import CataloguesConfig, FetchConfig
 
 OPTIONS = Parameter(name="*")
 
@@ -22,7 +22,7 @@ class DescriptionsConfig(FetchConfig):
     """Name of the text in the folder, such as `train` or `test`."""
 
 
-DEFAULTS, DESCRIPTIONS = FetchConfig(), DescriptionsConfig()
+DEFAULTS, DESCRIPTIONS, CATALOGUES = FetchConfig(), DescriptionsConfig(), CataloguesConfig()
 
 fetch = App(name="fetch", help="Fetch parallel text that Debian distributes, translated from English.")
 app.command(fetch)
@@ -77,4 +77,23 @@ def debian_descriptions(
     from mnmt_data.fetch.debian_descriptions import fetch_debian_descriptions
 
     fetch_debian_descriptions(config, out, report=report)
+    print(f"fetched: {out}")
+
+
+@fetch.command
+def gettext(
+    config: Annotated[CataloguesConfig, OPTIONS] = CATALOGUES, *, out: Out = Path("corpora/gettext")
+) -> None:
+    """Fetch the strings of programs from gettext catalogues, or read a folder of .po and .mo files.
+
+    The licence of each package is in licences.tsv in the corpus folder, and its copyright file beside it.
+
+    Args:
+        config: Languages, pairs and names; the catalogues, and how their strings become text.
+        out: Corpus folder to write.
+    """
+    from mnmt_data.fetch.gettext_catalogues import fetch_gettext
+
+    with ProgressBar("files") as progress:
+        fetch_gettext(config, out, report=report, progress=progress)
     print(f"fetched: {out}")

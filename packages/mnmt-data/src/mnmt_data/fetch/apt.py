@@ -132,12 +132,21 @@ class Apt:
         Raises:
             DataError: If a package is unknown or cannot be fetched.
         """
-        # Asked from a folder without packages, apt-get prints those that are there as well.
-        uris = self._run("apt-get", "-q", "download", "--print-uris", *packages, folder=self._folder)
-        files = [self.packages / line.split()[1] for line in uris.splitlines() if line.startswith("'")]
+        files = self.files(packages)
         for package in packages:
             self._run("apt-get", "-q", "download", package)
             self._progress("download", 1)
+        return files
+
+    def files(self, packages: Sequence[str]) -> list[Path]:
+        """Return the files of packages, in the same order, whether they have been downloaded or not.
+
+        Raises:
+            DataError: If a package is unknown.
+        """
+        # Asked from a folder without packages, apt-get prints those that are there as well.
+        uris = self._run("apt-get", "-q", "download", "--print-uris", *packages, folder=self._folder)
+        files = [self.packages / line.split()[1] for line in uris.splitlines() if line.startswith("'")]
         named = {file.name.partition("_")[0]: file for file in files}
         return [named[package] for package in packages]
 
@@ -179,9 +188,30 @@ def package_version(package: Path) -> str:
 def members(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str], bytes]]:
     """Yield `(match, content)` of the package's files whose name matches `path`, in one pass.
 
+    Links are passed over.
+
     Raises:
         DataError: If the package is broken, or this system cannot unpack it.
     """
+    for match, member, content in _entries(package, path):
+        if member.isreg():
+            yield match, content
+
+
+def link_target(package: Path, path: re.Pattern[str]) -> str | None:
+    """Return where the first symbolic link of a package whose name matches `path` leads; None without one.
+
+    Raises:
+        DataError: If the package is broken, or this system cannot unpack it.
+    """
+    for _, member, _ in _entries(package, path):
+        if member.issym():
+            return member.linkname
+    return None
+
+
+def _entries(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str], tarfile.TarInfo, bytes]]:
+    """Yield what a package has under names that match `path`, with the content of regular files."""
     command = ["dpkg-deb", "--fsys-tarfile", str(package)]
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -191,18 +221,13 @@ def members(package: Path, path: re.Pattern[str]) -> Iterator[tuple[re.Match[str
         output = cast(IO[bytes], process.stdout)
         try:
             with tarfile.open(fileobj=output, mode="r|") as archive:
-                yield from _matching_members(archive, path)
+                for member in archive:
+                    if match := path.search(member.name):
+                        file = archive.extractfile(member) if member.isreg() else None
+                        yield match, member, file.read() if file else b""
         except tarfile.TarError as error:
             raise DataError(f"{package}: cannot be unpacked ({error}); delete it and fetch again.") from None
         # What pads the archive; with no reader for it, dpkg-deb would fail.
         output.read()
     if process.returncode:
         raise DataError(f"{package}: cannot be unpacked; delete it and fetch again.")
-
-
-def _matching_members(
-    archive: tarfile.TarFile, path: re.Pattern[str]
-) -> Iterator[tuple[re.Match[str], bytes]]:
-    for member in archive:
-        if (match := path.search(member.name)) and (file := archive.extractfile(member)):
-            yield match, file.read()

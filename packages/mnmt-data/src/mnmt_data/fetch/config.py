@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -100,6 +101,34 @@ class FetchConfig:
             pairs = _named_pairs(self.pairs, names)
         open_ended = self.langs == ALL and self.pairs in (None, ALL)
         return LanguageSelection(names=names, pairs=tuple(pairs), open_ended=open_ended)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CataloguesConfig(FetchConfig):
+    """Options of `mnmt-data fetch gettext`.
+
+    Raises:
+        DataError: If they contradict each other.
+    """
+
+    packages: str | None = None
+    """Debian packages, separated by commas, whose catalogues to take; by default a list that ships with
+    mnmt-data."""
+    catalogues: Path | None = None
+    """Folder with .po and .mo files to take instead of packages."""
+    keep_markup: Annotated[bool, Parameter(negative="")] = False
+    """Whether tags, entities and the marks of keyboard accelerators stay."""
+    keep_placeholders: Annotated[bool, Parameter(negative="")] = False
+    """Whether placeholders stay as they are, `%s` and `%2$d`; otherwise they are `{1}` and `{2}`."""
+    min_words: int = 3
+    """Fewest words of an English string; shorter ones are labels with many translations each."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.packages is not None and self.catalogues is not None:
+            raise DataError("--packages and --catalogues are two sources; give one of them.")
+        if self.min_words < 1:
+            raise DataError(f"--min-words must be at least 1, but is {self.min_words}.")
 
 
 def _named_pairs(text: str, names: dict[str, str]) -> list[Pair]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mnmt_data.errors import DataError
@@ -93,11 +94,13 @@ def publish(
     selection: LanguageSelection,
     *,
     provenance: Mapping[str, Any],
+    files: Mapping[str, bytes] = MappingProxyType({}),
     report: Report,
 ) -> None:
     """Write the pairs of each task into `folder`, with a corpus.json, in place of an earlier corpus.
 
-    Pairs of languages that have no text in common are left out.
+    Pairs of languages that have no text in common are left out. `files` are {name: content} of other files to
+    write beside them.
 
     Raises:
         DataError: If `folder` holds something else, there are no pairs, or they cannot be written.
@@ -110,6 +113,8 @@ def publish(
         counts = _write(partial, _bitexts(text, config, selection), config.testset, report)
         if not counts:
             raise DataError(f"{folder}: no two of the languages have text in common; nothing was written.")
+        for name, content in files.items():
+            (partial / name).write_bytes(content)
         _describe(partial, counts, config, provenance)
         replace_folder(folder, partial)
     except OSError as error:
