@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mnmt_data import DataConfig
 from mnmt_data.study import read_study
-from mnmt_model import run_configs
+from mnmt_model import ModelConfig, SweepConfig, TrainConfig, run_configs
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = re.compile(r"`(?P<file>mnmt_[\w/]+\.py|csrc/[\w/]+\.\w+):(?P<name>[\w.]+)`")
@@ -53,6 +54,17 @@ def test_study_of_your_own_data(tmp_path, command, made_up_text, page):
     assert prepared.returncode == 0, prepared.stderr
     plans = run_configs(read_study(tmp_path / "mine.toml"), tmp_path / "results/mine/data")
     assert len({plan.name for plan in plans if plan.branch is None}) == 16
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("studies/*.toml")), ids=lambda path: path.stem)
+def test_studies_are_valid(path):
+    study = read_study(path)
+    data, sweep = study.section("data", DataConfig), study.section("sweep", SweepConfig)
+    study.section("model", ModelConfig)
+    study.section("train", TrainConfig)
+    assert study.name == path.stem
+    for _, grid in sweep.grids():
+        assert all(set(mixture) <= {*data.tasks, "temperature"} for mixture in grid.mixtures)
 
 
 def definitions(tree, prefix=""):
