@@ -100,7 +100,8 @@ def made_up_text() -> Callable[[str, int], str]:
 
     def text(language: str, count: int) -> str:
         numbers = (f"{number * 7919 % 100_000:05}" for number in range(count))
-        return "".join(" ".join(f"{language}{digit}" for digit in number) + "\n" for number in numbers)
+        words = [f"{language}{letter}" for letter in "bdfgklmnpr"]
+        return "".join(" ".join(words[int(digit)] for digit in number) + "\n" for number in numbers)
 
     return text
 

@@ -17,7 +17,7 @@ train.en-de = ["{source}"]
 kind = "word"
 size = 100
 """
-LINES = [f"one more sentence {number}" for number in range(30)]
+LINES = [f"one more sentence {'n' * number}" for number in range(1, 31)]
 BOMB = """<?xml version="1.0"?>
 <!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">
 <!ENTITY c "&b;&b;&b;&b;&b;&b;&b;">]>

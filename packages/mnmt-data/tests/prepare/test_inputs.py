@@ -33,7 +33,8 @@ TEXTS = """"{folder}/raw.{{lang}}", "{folder}/more.{{lang}}.gz\""""
 
 def lines(language, count, seed):
     draw = random.Random(seed)
-    return [" ".join(f"{language}{draw.randrange(60)}" for _ in range(6)) for _ in range(count)]
+    words = [language + "".join(draw.choices("bdfgklmn", k=4)) for _ in range(60)]
+    return [" ".join(draw.choices(words, k=6)) for _ in range(count)]
 
 
 @pytest.fixture

@@ -23,6 +23,9 @@ test_sentences = 10
 [data.vocab]
 kind = "word"
 size = 300
+[data.leaks]
+normal_form = false
+ngrams = false
 """
 PAIRS = {"en-de": 400, "en-fr": 60}
 

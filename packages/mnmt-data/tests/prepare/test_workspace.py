@@ -43,8 +43,8 @@ if __name__ == "__main__":
 
 def text(language, count, seed):
     draw = random.Random(f"{language}{seed}")
-    words = (" ".join(f"{language}{draw.randrange(50)}" for _ in range(6)) for _ in range(count))
-    return "".join(line + "\n" for line in words)
+    words = [language + "".join(draw.choices("bdfgklmn", k=4)) for _ in range(50)]
+    return "".join(" ".join(draw.choices(words, k=6)) + "\n" for _ in range(count))
 
 
 def contents(folder):

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from num_threads import num_threads
 from torch import Tensor
 
 from mnmt_model.optim.adafactor import (
@@ -15,7 +16,6 @@ from mnmt_model.optim.adafactor import (
     factored_scalings,
     factored_update_norms,
 )
-from mnmt_model.transformer.machine import num_threads
 from mnmt_model.transformer.native import has_library
 from mnmt_model.transformer.products import TORCH, Products, Shape
 

@@ -1,12 +1,12 @@
 import pytest
 import torch
+from num_threads import num_threads
 from torch import nn
 
 from mnmt_model import TrainConfig
 from mnmt_model.optim.adafactor import Adafactor
 from mnmt_model.optim.native_adafactor import optimizer_shapes, random_params
 from mnmt_model.optim.optimizer import clip_gradients, decay_groups, learning_rate, make_optimizer
-from mnmt_model.transformer.machine import num_threads
 from mnmt_model.transformer.native import has_library
 from mnmt_model.transformer.products import Products, Shape
 from mnmt_model.transformer.products.measurement import MAX_FLOPS, _bounded

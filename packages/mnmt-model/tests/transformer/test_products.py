@@ -8,9 +8,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from num_threads import num_threads
 from torch import Tensor
 
-from mnmt_model.transformer.machine import num_threads
 from mnmt_model.transformer.native import has_library
 from mnmt_model.transformer.products import TORCH, Kind, Products, Shape, can_take, round_rows
 from mnmt_model.transformer.products.ways import PRODUCTS, WAYS, native_product

@@ -69,6 +69,7 @@ def describe(data: PreparedData, *, samples: int) -> dict[str, Any]:
             }
             for task, report in data.description.filters.items()
         },
+        "leaks": table["leaks"],
         "irreducible": data.irreducible,
         "power_law_limit": dict(data.description.power_law_limit),
         "samples": {task: list(_samples(data, task, samples)) for task in data.evaluated},
@@ -85,6 +86,7 @@ def table(description: dict[str, Any]) -> str:
         lines += ["", *_known_losses(description)]
     for task, dropped in description["filters"].items():
         lines += ["", *_filters(task, dropped)]
+    lines += _leaks(description["leaks"])
     for task, pairs in description["samples"].items():
         for pair in pairs:
             lines += ["", *_pair(f"{task}: ", pair["src"], pair["tgt"])]
@@ -140,6 +142,17 @@ def _filters(task: str, report: dict[str, Any]) -> Iterator[str]:
         yield f"{count:>13,} {name}"
         for src, tgt in report["samples"].get(name, ()):
             yield from _pair(" " * 14, src, tgt)
+
+
+def _leaks(leaks: dict[str, dict[str, dict[str, int]]]) -> Iterator[str]:
+    """Yield the training pairs of each task that were copies of a sentence of each set, by rule."""
+    rows = [(name, task, counts) for task, sets in leaks.items() for name, counts in sets.items()]
+    if rows:
+        rules = "".join(f"{rule:>13}" for rule in rows[0][2])
+        yield from ("", f"{'copies from':<12}{'left out of':<12}{rules}")
+    for name, task, counts in rows:
+        numbers = "".join(f"{count:>13,}" for count in counts.values())
+        yield f"{_cut(name, 11):<12}{task:<12}{numbers}"
 
 
 def _pair(label: str, src: str, tgt: str) -> tuple[str, str]:

@@ -3,18 +3,21 @@
 from mnmt_data.filters.clean import CleanBlock, CleanConfig, Cleaner, clean_block
 from mnmt_data.filters.duplicates import first_occurrences, is_held_out
 from mnmt_data.filters.keys import Keys
+from mnmt_data.filters.leaks import LeakConfig, LeakFinder
 from mnmt_data.filters.normalise import normalise
-from mnmt_data.filters.report import DUPLICATE, HELD_OUT, NEAR_DUPLICATE, FilterReport
+from mnmt_data.filters.report import DEV_OR_TEST, DUPLICATE, NEAR_DUPLICATE, FilterReport
 
 __all__ = [
+    "DEV_OR_TEST",
     "DUPLICATE",
-    "HELD_OUT",
     "NEAR_DUPLICATE",
     "CleanBlock",
     "CleanConfig",
     "Cleaner",
     "FilterReport",
     "Keys",
+    "LeakConfig",
+    "LeakFinder",
     "clean_block",
     "first_occurrences",
     "is_held_out",

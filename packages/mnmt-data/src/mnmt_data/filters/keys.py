@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
-from mnmt_data.filters.normalise import code_points, table, text_of
-
-SEPARATOR = "\n"
-"""Between the sides of a pair: no normalised text holds it."""
+from mnmt_data.filters.words import SEPARATOR, Points, fold, letters_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +58,7 @@ def among(keys: NDArray[np.uint64], candidates: NDArray[np.uint64]) -> NDArray[n
     return np.asarray(candidates[positions] == keys)
 
 
-def near_forms(texts: Sequence[str]) -> list[str]:
+def near_forms(texts: Sequence[str], points: Points | None = None) -> list[str]:
     """Return the letters of each text and the marks on them, NFKC, without case: near duplicates share them.
 
     Digits, punctuation, symbols and spaces are taken out, so that "Page 3 of 12" equals "page 4 of 12.".
@@ -73,21 +68,12 @@ def near_forms(texts: Sequence[str]) -> list[str]:
 
     Args:
         texts: Normalised texts.
+        points: Their folded code points, if they are known.
     """
     if not texts:
         return []
-    folded = unicodedata.normalize("NFKC", SEPARATOR.join(texts)).casefold()
-    points = code_points(unicodedata.normalize("NFKC", folded))
-    forms = text_of(points[_letters()[points]]).split(SEPARATOR)
+    forms = letters_of(fold(texts) if points is None else points)
     return [form or text for form, text in zip(forms, texts, strict=True)]
-
-
-@cache
-def _letters() -> NDArray[np.bool_]:
-    """Return whether near forms hold each code point: letters, the marks on them, and the separator."""
-    letters = table(lambda character: unicodedata.category(character)[0], "LM")
-    letters[ord(SEPARATOR)] = True
-    return letters
 
 
 def _joined_keys(src: Sequence[str], tgt: Sequence[str]) -> NDArray[np.uint64]:

@@ -13,7 +13,7 @@ RATIO = "ratio"
 WRONG_LANGUAGE = "wrong language"
 DUPLICATE = "duplicate"
 NEAR_DUPLICATE = "near duplicate"
-HELD_OUT = "held out"
+DEV_OR_TEST = "dev or test pair"
 
 SAMPLES = 5
 """Pairs shown of each filter."""

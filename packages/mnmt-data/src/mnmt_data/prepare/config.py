@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mnmt_data.filters import CleanConfig
+from mnmt_data.filters import CleanConfig, LeakConfig
 from mnmt_data.store.vocabulary import Kind, TargetTag
 from mnmt_data.synthetic import ContextsConfig, SyntheticConfig
 
@@ -96,6 +96,9 @@ class DataConfig:
 
     clean: CleanConfig = field(default_factory=CleanConfig)
     """Filters of the training text."""
+
+    leaks: LeakConfig = field(default_factory=LeakConfig)
+    """Rules by which a training pair is a copy of a dev or test sentence, and left out."""
 
     vocab: VocabConfig = field(default_factory=VocabConfig)
     """The shared vocabulary."""

@@ -10,6 +10,7 @@ from mnmt_data.filters import FilterReport
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.encode import EncodedSplits
 from mnmt_data.prepare.segment_job import Coverage, EncodedSegment
+from mnmt_data.prepare.splits import DroppedPairs
 from mnmt_data.prepare.workspace import Parts
 from mnmt_data.store.atomic_file import checksum
 from mnmt_data.store.description import (
@@ -29,7 +30,7 @@ def describe(
     config: DataConfig,
     folder: Path,
     train: Mapping[str, Parts],
-    dropped: Mapping[str, FilterReport],
+    dropped: Mapping[str, DroppedPairs],
     splits: EncodedSplits,
 ) -> PreparedDescription:
     """Return what is known of the data, but their study, irreducible losses and fingerprint.
@@ -50,8 +51,10 @@ def describe(
             for split, tasks in splits.items()
         },
         filters={
-            task: _filters(train[task], dropped[task], segments) for task, segments in splits["train"].items()
+            task: _filters(train[task], dropped[task].filters, segments)
+            for task, segments in splits["train"].items()
         },
+        leaks={task: dropped[task].leaks for task in splits["train"]},
         coverage=_coverage(splits["train"]),
         config=asdict(config),
         files={

@@ -158,7 +158,7 @@ def _write_text(job: SegmentJob, pieces: list[_Piece]) -> None:
         src=[line for piece in pieces for line in piece.text.src],
         tgt=[line for piece in pieces for line in piece.text.tgt],
     )
-    write_bitext(folder, job.split, job.task, text)
+    write_bitext(folder, job.split, job.task, text, replace_opposite=False)
     if any(piece.origins is not None for piece in pieces):
         origins = [origin for piece in pieces for origin in piece.origins or [""] * len(piece.text)]
         groups = Groups.of(text.src, origins=origins, language=job.task.split("-")[0])

@@ -2,54 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.lib.format import write_array_header_1_0
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.filters import (
-    DUPLICATE,
-    HELD_OUT,
-    NEAR_DUPLICATE,
-    FilterReport,
-    first_occurrences,
-    is_held_out,
-)
+from mnmt_data.filters import DEV_OR_TEST, DUPLICATE, NEAR_DUPLICATE, FilterReport, first_occurrences
 from mnmt_data.filters.report import SAMPLES
 from mnmt_data.prepare.clean import CleanedSplits
 from mnmt_data.prepare.config import DataConfig
-from mnmt_data.prepare.dev_test_sets import Keys, Mask, Rows, dev_and_test_sets, sentence_keys
+from mnmt_data.prepare.dev_test_sets import HeldOutSets, Mask, Rows, dev_and_test_sets
 from mnmt_data.prepare.inputs import Inputs
+from mnmt_data.prepare.leaks import Leaks, find_leaks
+from mnmt_data.prepare.workers import Workers
 from mnmt_data.prepare.workspace import Parts, Workspace
 from mnmt_data.store.atomic_file import atomic_file
 
 
+@dataclass(frozen=True, kw_only=True)
+class DroppedPairs:
+    """The training pairs of a task that its split dropped."""
+
+    filters: FilterReport = field(default_factory=FilterReport)
+    """Counts and samples; each pair counts once."""
+
+    leaks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """{set: {rule: pairs that it first finds to be copies of a sentence of the set}}."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON can hold it."""
+        return {"filters": self.filters.to_dict(), "leaks": self.leaks}
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Self:
+        """Return the report that `to_dict` gave."""
+        return cls(filters=FilterReport.from_dict(table["filters"]), leaks=table["leaks"])
+
+
 def split_pairs(
-    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace
-) -> dict[str, FilterReport]:
+    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, workers: Workers
+) -> dict[str, DroppedPairs]:
     """Write which pairs each split and task has, for `split_rows` to read, unless that is done.
 
     Training pairs are dropped that occurred before, or that have a sentence, on either side, which a dev or
-    test set of any task has, zero-shot tasks included. Synthetic languages drop none: they repeat themselves
-    on purpose.
+    test set of any task has, zero-shot tasks included, or a copy of one by `LeakConfig`. Synthetic languages
+    drop none: they repeat themselves on purpose.
 
     Returns:
-        {task: the training pairs dropped, by filter}.
+        {task: the training pairs dropped}.
 
     Raises:
         DataError: If there are too few pairs for the sets, or none are left to train on.
     """
     if (mark := space.mark("splits/done")) is None:
         synthetic = bool(inputs.irreducible)
-        reports = _keep_all(parts, space) if synthetic else _split(config, inputs, parts, space)
+        reports = _keep_all(parts, space) if synthetic else _split(config, inputs, parts, space, workers)
         mark = {task: report.to_dict() for task, report in reports.items()}
         space.set_mark("splits/done", mark)
-    return {task: FilterReport.from_dict(report) for task, report in mark.items()}
+    return {task: DroppedPairs.from_dict(report) for task, report in mark.items()}
 
 
 def split_rows(space: Workspace, split: str, task: str) -> NDArray[Any]:
@@ -62,34 +78,34 @@ def parts_of(parts: CleanedSplits, split: str, task: str) -> Parts:
     return parts.get(split, {}).get(task) or parts["train"][task]
 
 
-def _keep_all(parts: CleanedSplits, space: Workspace) -> dict[str, FilterReport]:
+def _keep_all(parts: CleanedSplits, space: Workspace) -> dict[str, DroppedPairs]:
     for split, tasks in parts.items():
         for task, pairs in tasks.items():
             if split == "train":
                 _keep_every_row(space, task, pairs)
             else:
                 _save(space, split, task, np.arange(len(pairs)))
-    return {task: FilterReport() for task in parts["train"]}
+    return {task: DroppedPairs() for task in parts["train"]}
 
 
 def _split(
-    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace
-) -> dict[str, FilterReport]:
+    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, workers: Workers
+) -> dict[str, DroppedPairs]:
     reports = {
         task: _drop_repeated(config.clean.near_duplicates, task, pairs, space)
         for task, pairs in parts["train"].items()
     }
     candidates = {task: split_rows(space, "train", task) for task in parts["train"]}
     sets = dev_and_test_sets(config, inputs, parts, candidates)
-    held_out = sentence_keys(pairs for tasks in sets.values() for pairs in tasks.values())
     for split, tasks in sets.items():
         for task, pairs_of_task in tasks.items():
             _save(space, split, task, pairs_of_task.rows)
-    for task in config.tasks:
-        reports[task] += _drop_held_out(task, parts["train"][task], held_out, space)
-        if not split_rows(space, "train", task).any():
-            raise DataError(f"[data] leaves no training pairs of {task}; make the test sets smaller.")
-    return {task: reports[task] for task in config.tasks}
+    leaks = find_leaks(config, parts["train"], sets, space, workers)
+    dropped = {
+        task: _drop_leaks(config, task, parts["train"][task], sets, leaks[task], space)
+        for task in config.tasks
+    }
+    return {task: replace(report, filters=reports[task] + report.filters) for task, report in dropped.items()}
 
 
 def _drop_repeated(near: bool, task: str, pairs: Parts, space: Workspace) -> FilterReport:
@@ -116,11 +132,39 @@ def _first_occurrences(pairs: Parts, column: str, space: Workspace) -> Iterator[
         yield from (first[rows] if len(pairs) else np.empty(0, dtype=bool) for rows in pairs.slices)
 
 
-def _drop_held_out(task: str, pairs: Parts, held_out: Keys, space: Workspace) -> FilterReport:
-    columns = pairs.columns("src_key", "tgt_key")
-    return _drop(
-        HELD_OUT, task, pairs, space, (~is_held_out(src, tgt, held_out) for _, (src, tgt) in columns)
-    )
+def _drop_leaks(
+    config: DataConfig, task: str, pairs: Parts, sets: HeldOutSets, leaks: Leaks, space: Workspace
+) -> DroppedPairs:
+    """Drop the pairs of the dev and test sets, and those that are copies of their sentences."""
+    report = _drop_rows(DEV_OR_TEST, task, pairs, space, _rows_of_sets(task, pairs, sets))
+    counts = leaks.counts(split_rows(space, "train", task)).tolist()
+    rules = config.leaks.rules
+    for number, rule in enumerate(rules):
+        rows = leaks.rows[leaks.first_rules == number]
+        report += _drop_rows(f"leak: {rule}", task, pairs, space, rows)
+    if not split_rows(space, "train", task).any():
+        remedy = "make the test sets smaller or [data.leaks] laxer"
+        raise DataError(f"[data] leaves no training pairs of {task}; {remedy}.")
+    named = zip(sets, counts, strict=True)
+    by_set = {name: dict(zip(rules, numbers, strict=True)) for name, numbers in named}
+    return DroppedPairs(filters=report, leaks=by_set)
+
+
+def _rows_of_sets(task: str, pairs: Parts, sets: HeldOutSets) -> Rows:
+    """Return the training pairs of a task that are those of its dev and test sets, rising."""
+    of_task = [tasks[task].rows for tasks in sets.values() if task in tasks and tasks[task].parts is pairs]
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *of_task]))
+
+
+def _drop_rows(name: str, task: str, pairs: Parts, space: Workspace, rows: Rows) -> FilterReport:
+    """Drop training pairs, given by rising rows."""
+    return _drop(name, task, pairs, space, (_without(rows, part) for part in pairs.slices))
+
+
+def _without(rows: Rows, part: slice) -> Mask:
+    mask = np.ones(part.stop - part.start, dtype=bool)
+    mask[rows[slice(*np.searchsorted(rows, (part.start, part.stop)))] - part.start] = False
+    return mask
 
 
 def _drop(name: str, task: str, pairs: Parts, space: Workspace, masks: Iterable[Mask]) -> FilterReport:

@@ -45,7 +45,7 @@ class Workspace:
             remove_temporaries(self.folder)
             return True
         self.remove()
-        for name in ("parts", "splits", "encoded"):
+        for name in ("parts", "splits", "leaks", "encoded"):
             (self.work / name).mkdir(parents=True)
         for name in ("text", "shards"):
             (self.folder / name).mkdir()

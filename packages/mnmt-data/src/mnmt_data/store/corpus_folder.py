@@ -34,14 +34,19 @@ def bitext_paths(folder: Path, testset: str, task: str) -> tuple[Path, Path]:
     Text named for the opposite direction serves where there is no other: `train.en-de` holds `de-en` as well.
     """
     src, tgt = task.split("-")
-    paths = folder / f"{testset}.{task}.{src}", folder / f"{testset}.{task}.{tgt}"
-    opposite = folder / f"{testset}.{tgt}-{src}.{src}", folder / f"{testset}.{tgt}-{src}.{tgt}"
+    paths = _paths_named(folder, testset, task)
+    opposite = _paths_named(folder, testset, f"{tgt}-{src}")[::-1]
     return opposite if not _any_exists(paths) and _any_exists(opposite) else paths
 
 
 def weights_path(folder: Path, testset: str, task: str) -> Path:
     """Return the file with the weights of the pairs of a test set, a number a line, where there are any."""
     return folder / f"{testset}.{task}.weights"
+
+
+def _paths_named(folder: Path, testset: str, task: str) -> tuple[Path, Path]:
+    src, tgt = task.split("-")
+    return folder / f"{testset}.{task}.{src}", folder / f"{testset}.{task}.{tgt}"
 
 
 def _any_exists(paths: tuple[Path, Path]) -> bool:
@@ -85,9 +90,21 @@ def read_lines(path: Path) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-def write_bitext(folder: Path, testset: str, task: str, bitext: Bitext) -> None:
-    """Write the two files of a test set and task, each of which appears whole or not at all."""
+def write_bitext(
+    folder: Path, testset: str, task: str, bitext: Bitext, *, replace_opposite: bool = True
+) -> None:
+    """Write the two files of a test set and task, each of which appears whole or not at all.
+
+    Args:
+        folder: The corpus folder.
+        testset: The test set.
+        task: The task.
+        bitext: The pairs.
+        replace_opposite: Whether they take the place of text that is named for the opposite direction, if it
+            is there; processes that write both directions at a time must not ask for that.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for path, lines in zip(bitext_paths(folder, testset, task), (bitext.src, bitext.tgt), strict=True):
+    paths = (bitext_paths if replace_opposite else _paths_named)(folder, testset, task)
+    for path, lines in zip(paths, (bitext.src, bitext.tgt), strict=True):
         with atomic_file(path) as file:
             file.write("".join(line + "\n" for line in lines).encode())

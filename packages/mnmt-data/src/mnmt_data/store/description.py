@@ -112,6 +112,10 @@ class PreparedDescription:
     filters: Mapping[str, FilterInfo] = field(default_factory=dict)
     """{task: what was dropped of its training pairs}."""
 
+    leaks: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    """{task: {set: {rule: training pairs left out as copies of a sentence of the set}}}; a pair counts for
+    every set, by the first rule that finds it there."""
+
     coverage: Mapping[str, CoverageInfo] = field(default_factory=dict)
     """{language: how well the vocabulary suits it}."""
 

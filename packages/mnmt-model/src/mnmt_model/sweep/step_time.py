@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -27,7 +27,6 @@ from mnmt_model.training.mfu import peak_flops, synchronize
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.training.single_model import PRECISIONS
 from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.machine import num_threads
 from mnmt_model.transformer.products import TORCH
 
 SECONDS = 2.0
@@ -90,7 +89,7 @@ def measure_steps(
     Returns:
         A time for each model that was measured; none for those that are too large for this machine to try.
     """
-    with join_world() as world, num_threads(threads):
+    with join_world() as world, _threads(threads):
         models = _spread([work for work in _distinct(works) if _is_feasible(work, data, world, seconds)])
         times = [_try(work, data, world, devices, seconds / len(models)) for work in models]
         return [time for time in times if time is not None]
@@ -185,3 +184,13 @@ def _seconds_of(call: Callable[[], object], device: torch.device) -> float:
     call()
     synchronize(device)
     return perf_counter() - start
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

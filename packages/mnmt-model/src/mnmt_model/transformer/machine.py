@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -60,14 +58,3 @@ def _processor() -> str:
     known = "\0".join(facts.get(name, "") for name in INSTRUCTION_FACTS)
     name = facts.get("model name", platform.machine())
     return f"{name} {numbers} {xxhash.xxh3_64_hexdigest(known.encode())[:8]}"
-
-
-@contextmanager
-def num_threads(number: int) -> Iterator[None]:
-    """Let torch use so many threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

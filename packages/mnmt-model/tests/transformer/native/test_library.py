@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from num_threads import num_threads
 
-from mnmt_model.transformer.machine import num_threads
 from mnmt_model.transformer.native import has_library, library, run, why_missing
 from mnmt_model.transformer.products import Shape, can_take
 

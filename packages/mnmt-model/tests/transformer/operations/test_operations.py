@@ -8,11 +8,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from num_threads import num_threads
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.attention import HIDDEN
-from mnmt_model.transformer.machine import num_threads
 from mnmt_model.transformer.native import has_library
 from mnmt_model.transformer.operations import (
     attention,

@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from num_threads import num_threads
 from torch import Tensor, nn
 
 from mnmt_model.distributed import join_world
@@ -19,7 +20,6 @@ from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.transformer.attention import Attention
 from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.machine import num_threads
 from mnmt_model.transformer.model_config import Architecture, ModelConfig
 from mnmt_model.transformer.native import has_library, library
 from mnmt_model.transformer.operations import Spans, has_spans, ragged_attention
