@@ -68,6 +68,22 @@ def test_words_meet_as_if_at_random_the_better_the_finer_they_are_cut():
     assert errors[1] < 0.3 * errors[0]
 
 
+def test_samples_stray_where_the_list_does_not():
+    """Models that know some of the words, the rarer the fewer, on 1,000 sampled sentences and on the list."""
+    draw, shares = np.random.default_rng(0), zipf_probabilities(1000, 1.4)
+    words, weights = word_tuples(shares, 2, pieces=1000, key=KEY)
+    errors = []
+    for _ in range(50):
+        losses = (draw.random(1000) > 1 / (1 + np.arange(1000) / 50)).astype(float)
+        truth = 2 * shares @ losses
+        sample = draw.choice(1000, size=(1000, 2), p=shares)
+        means = losses[sample].sum(axis=1).mean(), weights @ losses[words].sum(axis=1)
+        errors.append([abs(mean / truth - 1) for mean in means])
+    sampled, exact = np.mean(errors, axis=0)
+    assert sampled > 0.03
+    assert exact < 1e-12
+
+
 def test_of_single_words_each_stands_once():
     shares = zipf_probabilities(30, 1.0)
     words, weights = word_tuples(shares, 1, pieces=1000, key=KEY)
