@@ -15,7 +15,7 @@ from mnmt_model.runs.attempts import MAX_DEATHS
 from mnmt_model.runs.heartbeat import HEARTBEAT
 from mnmt_model.runs.run_config import new_record
 from mnmt_model.runs.run_record import LOCK, RUN
-from mnmt_model.sweep.claims import Unit, claimable, give_up_dead, unlocked
+from mnmt_model.sweep.claims import Unit, give_up_dead, unlocked
 from mnmt_model.sweep.run_queue import RunQueue, Workers
 
 
@@ -41,7 +41,7 @@ def test_a_run_of_another_machine_waits_until_its_heartbeat_is_old(units: list[U
     first, second = names(units)
     for age, claims in ((0, [second]), (50, [second]), (70, [first, second])):
         beat(tmp_path / first, seconds_ago=age)
-        assert names(list(claimable(units, tmp_path))) == claims
+        assert names([unit for unit, beat in unlocked(units, tmp_path) if beat is None]) == claims
         assert names([unit for unit, _ in unlocked(units, tmp_path)]) == [first, second]
     with file_lock(tmp_path / first / LOCK, name=first):
         assert names([unit for unit, _ in unlocked(units, tmp_path)]) == [second]

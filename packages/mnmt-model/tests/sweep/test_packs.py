@@ -10,7 +10,7 @@ from mnmt_model import RunConfig, run_configs
 from mnmt_model.runs.run_config import Branch, new_record
 from mnmt_model.runs.run_record import LOCK, read_run, write_run
 from mnmt_model.sweep import packs
-from mnmt_model.sweep.claims import claimable, current_units, next_unit, units_of
+from mnmt_model.sweep.claims import Unit, current_units, next_unit, units_of, unlocked
 from mnmt_model.sweep.packs import plan_units
 from mnmt_model.sweep.run_queue import RunQueue
 from mnmt_model.sweep.workers import LocalWorkers, train_unit
@@ -28,6 +28,10 @@ def with_pack(runs: list[RunConfig], number: int, **changes: object) -> list[Run
     return [
         dataclasses.replace(run, train=dataclasses.replace(run.train, pack=number, **changes)) for run in runs
     ]
+
+
+def claimable(units: list[Unit], folder: Path) -> list[Unit]:
+    return [unit for unit, _ in unlocked(units, folder)]
 
 
 def sizes(runs: list[RunConfig], folder: Path) -> list[int]:
@@ -93,7 +97,7 @@ def test_runs_that_a_pack_gives_back_are_units_of_their_own_in_every_sweep(
     assert not train_pack(give_back, [tmp_path / run.name for run in give_back])
     assert current_units(begun, tmp_path) == [*((run,) for run in begun[0]), begun[1]]
     assert sorted(map(len, units_of(long, tmp_path))) == sorted([1] * len(begun[0]) + [len(begun[1])])
-    assert list(claimable(begun, tmp_path)) == current_units(begun, tmp_path)
+    assert claimable(begun, tmp_path) == current_units(begun, tmp_path)
     with file_lock(tmp_path / begun[0][0].name / LOCK, name=tmp_path):
         assert next_unit(begun, tmp_path) == (begun[0][1],)
     assert current_units(later, tmp_path) == later
@@ -128,13 +132,13 @@ def test_branches_whose_trunk_is_lost_do_not_hold_up_their_pack(tmp_path: Path) 
     branches = tuple(
         dataclasses.replace(run, name=f"{run.name}_h6", branch=Branch(run=run.name, step=4)) for run in trunks
     )
-    assert list(claimable([branches], tmp_path)) == []
+    assert claimable([branches], tmp_path) == []
     for trunk in trunks:
         folder = tmp_path / trunk.name
         (folder / "checkpoints" / ("none" if trunk is trunks[0] else "step-00000004")).mkdir(parents=True)
         record = new_record(trunk, folder, vocab_size=10, data=None)
         write_run(folder, dataclasses.replace(record, status="failed", attempts=2))
-    assert list(claimable([branches], tmp_path)) == [branches[1:]]
+    assert claimable([branches], tmp_path) == [branches[1:]]
 
 
 def test_runs_that_were_begun_alone_stay_alone(runs: list[RunConfig], tmp_path: Path) -> None:

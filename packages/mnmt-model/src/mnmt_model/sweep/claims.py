@@ -90,16 +90,6 @@ def _pack(run: RunConfig, unit: Unit, folder: Path) -> tuple[str, ...]:
     return recorded_pack(folder / run.name)
 
 
-def claimable(units: Sequence[Unit], folder: Path) -> Iterator[Unit]:
-    """Yield the units that could be trained now, as they are by now.
-
-    Args:
-        units: Units of the study, in the order in which they should be trained.
-        folder: Folder of the runs' folders.
-    """
-    return (unit for unit, beat in unlocked(units, folder) if beat is None)
-
-
 def unlocked(units: Sequence[Unit], folder: Path) -> Iterator[tuple[Unit, Heartbeat | None]]:
     """Yield the units that have not ended and are not locked, and who says nevertheless that it trains them.
 

@@ -87,10 +87,6 @@ class RunState:
         """Seconds of training so far, interruptions and the work that they undid left out."""
         return self._seconds_before + time.monotonic() - self._started
 
-    def restart_clock(self) -> None:
-        """Leave the time since the state was made out of `seconds`: others were trained in it."""
-        self._started = time.monotonic()
-
     def accepts(self, norm: float) -> bool:
         """Return whether the next step, whose gradient has this norm, should update the weights.
 
