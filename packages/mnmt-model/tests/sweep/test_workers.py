@@ -8,10 +8,12 @@ import pytest
 from fake_training import STARTS, WEIGHTS, fake_runs, fake_train
 
 from mnmt_model import read_run
+from mnmt_model.errors import RunError
 from mnmt_model.runs import read_heartbeat
 from mnmt_model.sweep import workers as workers_module
+from mnmt_model.sweep.claims import Unit
 from mnmt_model.sweep.run_queue import RunQueue, SweepWatcher
-from mnmt_model.sweep.workers import LocalWorkers
+from mnmt_model.sweep.workers import LocalWorkers, train_next
 
 DEADLINE_SECONDS = 120.0
 STEPS = 100_000
@@ -62,3 +64,19 @@ def test_a_worker_that_a_signal_has_ended_is_replaced_if_the_sweep_goes_on(tmp_p
     assert RunQueue(units, tmp_path, workers, jobs=1, watcher=scheduler).train() == signal.SIGTERM
     assert read_run(folder).status == "interrupted"
     assert len(workers.exit_statuses) == 2
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("run002: its products are computed by mkl", "run002: its products are computed by mkl"),
+        ("the gradient norm is nan", "run001: the gradient norm is nan"),
+    ],
+)
+def test_the_error_of_a_unit_names_it_once(tmp_path: Path, message: str, line: str) -> None:
+    def fail(unit: Unit, folder: Path) -> None:
+        raise RunError(message)
+
+    with pytest.raises(RunError) as raised:
+        train_next([tuple(fake_runs(2))], tmp_path, fail)
+    assert str(raised.value) == line

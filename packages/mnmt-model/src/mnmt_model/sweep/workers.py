@@ -220,9 +220,15 @@ def train_next(units: Sequence[Unit], folder: Path, train: TrainUnit) -> bool:
             except RunInUseError:
                 continue  # Another sweep was faster.
             except RunError as error:
-                raise RunError(f"{unit[0].name}: {one_line(error)}") from None
+                raise RunError(_named(unit, error)) from None
             return True
     return False
+
+
+def _named(unit: Unit, error: RunError) -> str:
+    """Return what went wrong with a unit in one line, which names a run of it."""
+    message = one_line(error)
+    return message if any(run.name in message for run in unit) else f"{unit[0].name}: {message}"
 
 
 def _end_with_parent() -> None:
