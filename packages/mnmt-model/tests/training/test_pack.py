@@ -11,11 +11,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from mnmt_data.store import file_lock
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
-from mnmt_model.errors import Interrupted
-from mnmt_model.runs.run_record import read_evals, read_run
+from mnmt_model.errors import Interrupted, RunInUseError
+from mnmt_model.runs.run_record import LOCK, read_evals, read_run
 from mnmt_model.sweep.horizons import with_branches
 from mnmt_model.sweep.run_states import run_state
 from mnmt_model.training import pack
@@ -183,6 +184,21 @@ def test_runs_that_cannot_be_one_program_say_why(runs: list[RunConfig], tmp_path
     assert why_apart(runs) is None
     with pytest.raises(RunError, match="cannot be one pack, since they differ in more than mixture"):
         train_runs([runs[0], other], tmp_path)
+
+
+def test_a_pack_that_loses_the_race_for_a_run_lets_the_others_go(
+    runs: list[RunConfig], tmp_path: Path
+) -> None:
+    first, second = runs
+    (tmp_path / second.name).mkdir()
+    with file_lock(tmp_path / second.name / LOCK, name=second.name):  # another plan trains it alone
+        with pytest.raises(RunInUseError, match=second.name):
+            train_runs(runs, tmp_path)
+        state = run_state(first, tmp_path / first.name)
+        assert (state.state, state.error, state.attempts) == ("waiting", None, 1)
+        train(first, tmp_path / first.name)
+    assert read_run(tmp_path / first.name).status == "finished"
+    assert not (tmp_path / second.name / "run.json").exists()
 
 
 def test_runs_that_no_program_trains_faster_are_given_back(runs: list[RunConfig], tmp_path: Path) -> None:

@@ -165,6 +165,9 @@ def _recorded(run: RunConfig, opened: OpenRun, data: PreparedData, world: World)
         except SharedRunError:
             opened.leave()
             raise
+        except RunInUseError:  # Another run of its pack is trained elsewhere.
+            opened.end(status="interrupted")
+            raise
         except Interrupted as error:
             opened.end(status="interrupted", error=str(error))
             raise
