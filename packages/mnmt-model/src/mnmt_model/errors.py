@@ -11,6 +11,10 @@ class RunInUseError(RunError):
     """A run that another process trains."""
 
 
+class MachineError(RunError):
+    """A run that this machine cannot continue, since it lacks what the run was begun with."""
+
+
 class SharedRunError(RunError):
     """A run that a process of another machine trains too, since locks do not hold between the machines."""
 

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
+from mnmt_model.errors import MachineError
 from mnmt_model.runs.kernels import check_ways, recorded_products
 from mnmt_model.runs.run_record import read_run, write_run
 from mnmt_model.training import single_model
@@ -103,10 +104,16 @@ def test_another_record_is_obeyed_too(
     assert load_run(tmp_path / "run").model.translation_model.products == other
 
 
-def test_a_machine_that_lacks_a_way_is_named(run: RunConfig, whole: Path, tmp_path: Path) -> None:
+def test_a_machine_that_lacks_a_way_is_named_and_leaves_the_record_as_it_is(
+    run: RunConfig, whole: Path, tmp_path: Path
+) -> None:
     stop(whole, tmp_path / "run", Products(ways={Shape("forward", "float32", 1, 64, 16, 16): "tensor_cores"}))
-    with pytest.raises(RunError, match=r"by tensor_cores, which this machine lacks; train it on one like .*"):
+    before = read_run(tmp_path / "run")
+    with pytest.raises(
+        MachineError, match=r"by tensor_cores, which this machine lacks; train it on one like"
+    ):
         train(run, tmp_path / "run")
+    assert read_run(tmp_path / "run") == before
 
 
 def test_why_a_machine_cannot_compute_in_cpp_is_told(

@@ -15,7 +15,7 @@ from mnmt_data.store import file_lock
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
-from mnmt_model.errors import Interrupted, RunInUseError
+from mnmt_model.errors import Interrupted, MachineError, RunInUseError
 from mnmt_model.runs.run_record import LOCK, read_evals, read_run
 from mnmt_model.sweep.horizons import with_branches
 from mnmt_model.sweep.run_states import run_state
@@ -130,8 +130,10 @@ def test_a_compiled_pack_is_refused_without_a_compiler_and_a_stacked_one_stays_s
         del record["pack_backend"]  # as in older records
         (folder / "run.json").write_text(json.dumps(record))
     monkeypatch.setattr(pack, "has_compiler", lambda device: False)
-    with pytest.raises(RunError, match="no compiler is here; install one"):
+    before = [read_run(folder) for folder in folders]
+    with pytest.raises(MachineError, match="no compiler is here; install one"):
         train_pack(runs, folders)
+    assert [read_run(folder) for folder in folders] == before
     monkeypatch.setattr(pack, "has_compiler", lambda device: True)
     train_pack(runs, [tmp_path / "stacked" / run.name for run in runs])
     for run in runs:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from mnmt_data.store import open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
-from mnmt_model.distributed.world import join_world
-from mnmt_model.errors import RunError
+from mnmt_model.distributed.world import World, join_world
+from mnmt_model.errors import MachineError, RunError
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import RUN, read_run
 from mnmt_model.training.interruption import Interruption
@@ -89,6 +89,7 @@ def train_pack(
     Raises:
         RunError: If the runs cannot be trained as one program, if a folder holds another run, or if another
             process trains one.
+        MachineError: If they were begun as a compiled program, and no compiler is here.
         Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; each run that has begun then has a checkpoint.
     """
     names = [run.name for run in runs]
@@ -99,6 +100,7 @@ def train_pack(
         if world.size > 1:
             raise RunError(f"{', '.join(names)}: one process trains a pack, but there are {world.size}")
         packs = {_recorded_program(folder) for folder in folders if has_begun(folder)}
+        _check_compiler(tuple(names), packs, world)
         opened = [
             stack.enter_context(open_run(run, folder, data, world))
             for run, folder in zip(runs, folders, strict=True)
@@ -130,6 +132,20 @@ def _recorded_program(folder: Path) -> Program:
     return recorded_pack(folder), read_run(folder).pack_backend or "inductor"
 
 
+def _check_compiler(names: tuple[str, ...], packs: Set[Program], world: World) -> None:
+    """Check that runs that were begun as a compiled program can go on so: other bits would come out.
+
+    Raises:
+        MachineError: If no compiler is here.
+    """
+    is_compiled = len(packs) == 1 and all(each == names and backend != "eager" for each, backend in packs)
+    if is_compiled and not has_compiler(world.device):
+        raise MachineError(
+            f"{', '.join(names)}: were begun as a compiled program, but no compiler is here; install one "
+            "(C++ on a CPU, Triton on a GPU), or train each alone with `mnmt-model train`"
+        )
+
+
 def _program(states: Sequence[RunState], packs: Set[Program], backend: str) -> PackedModels | None:
     """Return the program of the runs; None if they are to be trained alone.
 
@@ -137,20 +153,12 @@ def _program(states: Sequence[RunState], packs: Set[Program], backend: str) -> P
         states: The runs.
         packs: The programs as which those of them that have begun were trained.
         backend: Of `torch.compile`, for runs that have not begun.
-
-    Raises:
-        RunError: If they were compiled, and no compiler is here: other bits would come out.
     """
     setting, compiles = states[0].config.pack, has_compiler(states[0].world.device)
     names = tuple(state.run.name for state in states)
     recorded_names, recorded_backend = next(iter(packs)) if len(packs) == 1 else ((), "")
     if recorded_names == names:
         backend = recorded_backend
-        if backend != "eager" and not compiles:
-            raise RunError(
-                f"{', '.join(names)}: were begun as a compiled program, but no compiler is here; install one "
-                "(C++ on a CPU, Triton on a GPU), or train each alone with `mnmt-model train`"
-            )
     elif packs or setting == 1 or (setting == 0 and (len(states) == 1 or not compiles)):
         return None
     elif setting == 0:

@@ -12,7 +12,7 @@ from typing import Any
 from mnmt_data.store import PreparedData, file_lock, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
 from mnmt_model.distributed.world import World, join_world, on_every_rank, on_first_rank
-from mnmt_model.errors import Interrupted, RunError, RunInUseError, SharedRunError, one_line
+from mnmt_model.errors import Interrupted, MachineError, RunError, RunInUseError, SharedRunError, one_line
 from mnmt_model.runs.attempts import next_attempt
 from mnmt_model.runs.heartbeat import DEAD_AFTER, HeartbeatWriter, trained_elsewhere
 from mnmt_model.runs.kernels import check_ways, recorded_products, to_record, training_products
@@ -47,6 +47,7 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
 
     Raises:
         RunInUseError: If another process trains the run.
+        MachineError: If this machine lacks what the run was begun with; its record stays as it is.
         RunError: If `folder` holds another run, or if training cannot continue; run.json then says why.
         Interrupted: If SIGTERM, SIGINT or SIGUSR1 has come; the run then has a checkpoint of its last step.
     """
@@ -115,17 +116,21 @@ def open_run(run: RunConfig, folder: Path, data: PreparedData, world: World) -> 
     """Lock a run, open its record, and write into it what interrupts training or goes wrong.
 
     Raises:
-        RunError: If `folder` holds another run, or if another process trains it.
+        RunInUseError: If another process trains it.
+        MachineError: If this machine lacks what it was begun with; its record stays as it is.
+        RunError: If `folder` holds another run.
     """
     with _run_lock(folder, world):
         on_first_rank(lambda: trunk_checkpoint(run, folder))
-        record = on_first_rank(lambda: _open_record(run, folder, data))
-        record = _with_kernels(record, run, folder, world)
+        record = on_first_rank(lambda: _next_record(run, folder, data))
         opened = OpenRun(folder, record, writes=world.is_first)
         if opened.is_finished:
             yield opened
             return
+        on_every_rank(lambda: _check_machine(record, world))
+        on_first_rank(lambda: write_run(folder, record))
         with _recorded(run, opened, data, world):
+            opened.record = _with_kernels(record, run, folder, world)
             start_branch(run, folder, record)
             yield opened
 
@@ -165,7 +170,7 @@ def _recorded(run: RunConfig, opened: OpenRun, data: PreparedData, world: World)
         except SharedRunError:
             opened.leave()
             raise
-        except RunInUseError:  # Another run of its pack is trained elsewhere.
+        except (RunInUseError, MachineError):  # Another run of its pack must be trained elsewhere.
             opened.end(status="interrupted")
             raise
         except Interrupted as error:
@@ -192,8 +197,8 @@ def _explanation(error: Exception, run: RunConfig, data: PreparedData, world: Wo
     )
 
 
-def _open_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
-    """Return the run's record, which says that it is training: a new one, or that in `folder`."""
+def _next_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
+    """Return the record with which a run is trained, or a finished run's with the role that it has now."""
     before = read_run(folder) if (folder / RUN).exists() else None
     record = matching_record(run, folder, data)
     if record is not None and record.status == "finished":
@@ -205,7 +210,7 @@ def _open_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord:
     record = replace(record, config=fresh.config, status="running", error=None)
     checkpoints = find_checkpoints(folder / CHECKPOINTS)
     step = step_of(checkpoints[-1]) if checkpoints else 0
-    return write_run(folder, next_attempt(record, before, step))
+    return next_attempt(record, before, step)
 
 
 def matching_record(run: RunConfig, folder: Path, data: PreparedData) -> RunRecord | None:
@@ -225,13 +230,24 @@ def matching_record(run: RunConfig, folder: Path, data: PreparedData) -> RunReco
     return replace(record, role=run.role)
 
 
+def _check_machine(record: RunRecord, world: World) -> None:
+    """Check that this machine has the ways that a run's products take; GPUs have their own.
+
+    Raises:
+        MachineError: If it lacks one.
+    """
+    try:
+        if world.device.type == "cpu":
+            check_ways(record)
+    except RunError as error:
+        raise MachineError(str(error)) from None
+
+
 def _with_kernels(record: RunRecord, run: RunConfig, folder: Path, world: World) -> RunRecord:
     """Return the record with the ways of the run's products, which a new run measures on the first rank."""
-    if record.status == "finished" or world.device.type != "cpu":
-        return record
-    if record.kernels is None:
+    if record.kernels is None and world.device.type == "cpu":
         record = on_first_rank(lambda: _measured(record, run, folder, world))
-    on_every_rank(lambda: check_ways(record))
+        on_every_rank(lambda: _check_machine(record, world))
     return record
 
 
