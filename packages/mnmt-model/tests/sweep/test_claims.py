@@ -76,6 +76,7 @@ class Elsewhere:
     """Workers that train here, while another machine renews the heartbeat of a run that is not locked."""
 
     poll_seconds = 0.0
+    skipped: frozenset[str] = frozenset()
 
     def __init__(self, units: Sequence[Unit], folder: Path, *, pids: Sequence[int]) -> None:
         self.unit, self.others, self.folder, self.pids = units[0], units[1:], folder, list(pids)

@@ -2,14 +2,17 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_training import STARTS, WEIGHTS, fake_runs, fake_train
+from fake_training import STARTS, WEIGHTS, fake_runs, fake_train, fake_train_elsewhere
 
 from mnmt_model import read_run
 from mnmt_model.errors import RunError
-from mnmt_model.runs import read_heartbeat
+from mnmt_model.runs import read_heartbeat, write_run
+from mnmt_model.runs.attempts import MAX_DEATHS
+from mnmt_model.runs.run_config import Branch, new_record
 from mnmt_model.sweep import workers as workers_module
 from mnmt_model.sweep.claims import Unit
 from mnmt_model.sweep.run_queue import RunQueue, SweepWatcher
@@ -78,5 +81,23 @@ def test_the_error_of_a_unit_names_it_once(tmp_path: Path, message: str, line: s
         raise RunError(message)
 
     with pytest.raises(RunError) as raised:
-        train_next([tuple(fake_runs(2))], tmp_path, fail)
+        train_next([tuple(fake_runs(2))], tmp_path, fail, on_skip=lambda names, reason: None)
     assert str(raised.value) == line
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_sweep_leaves_a_run_that_this_machine_cannot_continue_to_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, wait: bool
+) -> None:
+    trunk, *others = fake_runs(3, steps=2)
+    branch = replace(trunk, name="run001_h1", branch=Branch(run=trunk.name, step=1))
+    units, folder = [(run,) for run in (trunk, branch, *others)], tmp_path / trunk.name
+    folder.mkdir()
+    write_run(folder, replace(new_record(trunk, folder, vocab_size=10, data=None), attempts=MAX_DEATHS - 1))
+    before = read_run(folder)
+    workers = LocalWorkers(units, tmp_path, jobs=2, train=fake_train_elsewhere)
+    assert RunQueue(units, tmp_path, workers, jobs=2).train(wait=wait) == 0
+    assert read_run(folder) == before
+    assert {read_run(tmp_path / run.name).status for run in others} == {"finished"}
+    assert caplog.messages == ["left to other machines: run001: its products are computed by tensor_cores"]
+    assert workers.farewell() == "left to other machines: run001"

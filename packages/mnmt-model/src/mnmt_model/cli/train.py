@@ -68,7 +68,8 @@ def sweep(
 
     Any number of sweeps, on any number of machines that see the folder, train one study together. One that
     was interrupted continues when it is started again. A run that fails is tried once more, and the others
-    go on. The exit status is 1 if a run has failed, and 128 + the signal if the sweep was interrupted.
+    go on. The exit status is 1 if a run has failed or is left to other machines, and 128 + the signal if the
+    sweep was interrupted.
 
     Args:
         study: The study's TOML file.
@@ -105,11 +106,13 @@ def sweep(
         progress.close()
     outcomes = queue.outcomes(runs)
     _report(outcomes, folder, as_json=as_json)
-    if (detach or signum) and (advice := workers.farewell()):
+    statuses = {outcome.status for outcome in outcomes}
+    has_stopped = detach or signum or statuses - {"finished", "failed"}
+    if has_stopped and (advice := workers.farewell()):
         print(advice, file=sys.stderr)
     if signum:
         raise Interrupted(signum)
-    return int(any(outcome.status == "failed" for outcome in outcomes))
+    return int("failed" in statuses or not (detach or statuses <= {"finished"}))
 
 
 def study_runs(path: Path, out: Path | None) -> tuple[Sequence[RunConfig], Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +138,12 @@ def next_unit(units: Sequence[Unit], folder: Path) -> Unit | None:
             return unit
         time.sleep(WAIT_SECONDS)
     return None
+
+
+def without(units: Sequence[Unit], names: Collection[str]) -> list[Unit]:
+    """Return the units without the runs of these names."""
+    rest = (tuple(run for run in unit if run.name not in names) for unit in units)
+    return [unit for unit in rest if unit]
 
 
 def lost_trunk(run: RunConfig, folder: Path) -> str | None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -50,6 +50,8 @@ class SlurmWorkers:
     """
 
     poll_seconds = 10.0
+    skipped: Set[str] = frozenset()
+    """Each job leaves runs to other machines by itself."""
 
     def __init__(
         self,

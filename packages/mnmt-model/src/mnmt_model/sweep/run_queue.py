@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +24,7 @@ from mnmt_model.sweep.claims import (
     read_if_begun,
     units_of,
     unlocked,
+    without,
 )
 from mnmt_model.sweep.workers import LocalWorkers
 from mnmt_model.training.interruption import Interruption
@@ -47,6 +48,10 @@ class Workers(Protocol):
 
     poll_seconds: float
     """Seconds between two looks at them."""
+
+    @property
+    def skipped(self) -> Collection[str]:
+        """Return the names of runs that this machine cannot continue, which are left to others."""
 
     def alive(self) -> int:
         """Return how many there are, those included that wait for a machine."""
@@ -145,6 +150,8 @@ class RunQueue:
     def train(self, *, wait: bool = True) -> int:
         """Keep workers at work until every run has ended, or a signal comes.
 
+        Runs that this machine cannot continue are left to others, and not waited for.
+
         Args:
             wait: Whether to wait for runs that others train, and take over those of them that die; without it
                 the end is when nothing is left to claim.
@@ -174,13 +181,14 @@ class RunQueue:
     def _keep_at_work(self, wait: bool) -> bool:
         """Start workers for what is left; return whether to look again later."""
         before = time.monotonic()
+        alive = self.workers.alive()
+        self._leave(self.workers.skipped)
         free = list(unlocked(self.units, self.folder)) if self._left else []
         ready = [unit for unit, beat in free if beat is None]
         self._beats = check_locks(free, self._beats)
         self._report()
         # Starting workers may take long, and is no look at the folder.
         self._pause = max(self.workers.poll_seconds, (time.monotonic() - before) * (1 / SCAN_SHARE - 1))
-        alive = self.workers.alive()
         if not alive and not (self._left and (wait or free)):
             return False
         self._check_use(alive)
@@ -189,6 +197,15 @@ class RunQueue:
             self._alive = alive + count
         self.watcher.look(waiting=not alive and not ready)
         return True
+
+    def _leave(self, skipped: Collection[str]) -> None:
+        """Leave runs, and the branches of these, to other machines."""
+        if skipped:
+            runs = [run for unit in self.units for run in unit]
+            branches = [run.name for run in runs if run.branch is not None and run.branch.run in skipped]
+            self.units = without(self.units, {*skipped, *branches})
+            rest = {run.name for unit in self.units for run in unit}
+            self._left = {name: run for name, run in self._left.items() if name in rest}
 
     def _units_left(self) -> int:
         units = current_units(self.units, self.folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import multiprocessing.forkserver
 import os
@@ -11,12 +12,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_model.errors import RunError, RunInUseError, one_line
-from mnmt_model.sweep.claims import Unit, next_unit
+from mnmt_model.errors import MachineError, RunError, RunInUseError, one_line
+from mnmt_model.sweep.claims import Unit, next_unit, without
 
 PRELOADED = ("mnmt_model.training.run", "torch._dynamo", "torch.distributed.fsdp", "pandas")
 """What workers fork with; torch and Arrow import the last three in the first steps, in more than a second."""
@@ -37,6 +40,8 @@ GRACE_SECONDS = 60.0
 TrainUnit = Callable[[Unit, Path], None]
 """Trains a unit to its end; the second argument is the folder of the runs' folders."""
 
+_log = logging.getLogger(__name__)
+
 
 def train_unit(unit: Unit, folder: Path, *, backend: str = "inductor") -> None:
     """Train a unit, from the newest checkpoints of its runs; a pack may give them back instead.
@@ -48,6 +53,7 @@ def train_unit(unit: Unit, folder: Path, *, backend: str = "inductor") -> None:
 
     Raises:
         RunInUseError: If another process trains one of its runs.
+        MachineError: If this machine lacks what one of them was begun with.
     """
     from mnmt_model.training.pack import train_pack
     from mnmt_model.training.run import train
@@ -88,9 +94,12 @@ class LocalWorkers:
         self.jobs, self.environ = jobs, dict(environ or {})
         self.threads = max(1, num_cores() // jobs)
         self._processes: dict[int, ForkServerProcess] = {}
+        self._pipes: dict[int, Connection] = {}
         self._paused_until: list[float] = []
         self.exit_statuses: list[int] = []
         """How the workers ended, in that order; below 0 if by a signal."""
+        self.skipped: set[str] = set()
+        """Names of runs that this machine cannot continue, which are left to others."""
 
     def alive(self) -> int:
         """Return how many workers there are, those included that are not replaced yet."""
@@ -100,14 +109,26 @@ class LocalWorkers:
 
     def _running(self) -> int:
         for place, process in list(self._processes.items()):
-            if not process.is_alive():
+            is_alive = process.is_alive()
+            self._hear(self._pipes[place])
+            if not is_alive:
                 process.join()
+                self._pipes.pop(place).close()
                 status = process.exitcode or 0
                 self.exit_statuses.append(status)
                 if status in _STATUSES_OF_SIGNALS:
                     self._paused_until.append(time.monotonic() + PAUSE_SECONDS)
                 del self._processes[place]
         return len(self._processes)
+
+    def _hear(self, pipe: Connection) -> None:
+        """Note the runs that a worker has left to other machines, and say why at the first time."""
+        with suppress(EOFError):
+            while pipe.poll():
+                names, reason = pipe.recv()
+                if not self.skipped.issuperset(names):
+                    _log.warning("left to other machines: %s", reason)
+                self.skipped.update(names)
 
     def start(self, count: int) -> None:
         """Start workers."""
@@ -116,9 +137,12 @@ class LocalWorkers:
         _start_forkserver()
         free = (place for place in range(self.jobs) if place not in self._processes)
         for place, _ in zip(free, range(count), strict=False):
-            arguments = (self.units, self.folder, self.train, self.threads, place, self.environ)
+            self._pipes[place], pipe = context.Pipe(duplex=False)
+            units = without(self.units, self.skipped)
+            arguments = (units, self.folder, self.train, self.threads, place, self.environ, pipe)
             self._processes[place] = context.Process(target=_work, args=arguments)
             self._processes[place].start()
+            pipe.close()
 
     def stop(self, signum: int) -> None:
         """Pass on a signal, at which workers save a checkpoint and end, and wait for them."""
@@ -141,7 +165,7 @@ class LocalWorkers:
 
     def farewell(self) -> str:
         """Return what to know about them once the sweep has stopped before its end."""
-        return ""
+        return f"left to other machines: {', '.join(sorted(self.skipped))}" if self.skipped else ""
 
 
 _STATUSES_OF_SIGNALS = {status for signum in ASKED_TO_END for status in (128 + signum, -signum)}
@@ -181,6 +205,7 @@ def _work(
     threads: int,
     place: int,
     environ: Mapping[str, str],
+    pipe: Connection,
 ) -> None:
     """Claim a unit and train it, as the whole work of a process."""
     import torch
@@ -194,7 +219,7 @@ def _work(
     os.environ["LOCAL_RANK"] = str(place % max(1, torch.cuda.device_count()))
     os.environ.update(environ)
     try:
-        trained = train_next(units, folder, train)
+        trained = train_next(units, folder, train, on_skip=lambda *skipped: pipe.send(skipped))
     except (RunError, DataError, OSError) as error:
         _complain(one_line(error))
         raise SystemExit(1) from None
@@ -206,22 +231,35 @@ def _work(
     raise SystemExit(0 if trained else NOTHING_LEFT)
 
 
-def train_next(units: Sequence[Unit], folder: Path, train: TrainUnit) -> bool:
-    """Claim the next unit and train it; return whether there was one.
+def train_next(
+    units: Sequence[Unit], folder: Path, train: TrainUnit, *, on_skip: Callable[[list[str], str], None]
+) -> bool:
+    """Claim the next unit that this machine can train, and train it; return whether there was one.
 
     Processes of one job (see `World`) train the same.
+
+    Args:
+        units: Units of the study, in the order in which they should be trained.
+        folder: Folder of the runs' folders.
+        train: Trains a unit.
+        on_skip: Is called with the names of runs that this machine cannot continue, and the reason.
     """
     from mnmt_model.distributed.world import join_world, on_first_rank
 
     with join_world():
-        while (unit := on_first_rank(lambda: next_unit(units, folder))) is not None:
+        skipped: set[str] = set()
+        while (unit := on_first_rank(lambda: next_unit(without(units, skipped), folder))) is not None:
             try:
                 train(unit, folder)
+                return True
             except RunInUseError:
                 continue  # Another sweep was faster.
+            except MachineError as error:
+                names = [run.name for run in unit]
+                on_skip(names, _named(unit, error))
+                skipped.update(names)
             except RunError as error:
                 raise RunError(_named(unit, error)) from None
-            return True
     return False
 
 
