@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from fake_training import fake_runs
 from filelock import FileLock
 
 from mnmt_data.study import read_study
@@ -14,7 +15,8 @@ from mnmt_model import Outcome, RunConfig, read_run, run_configs, train_runs
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
 from mnmt_model.errors import RunError
 from mnmt_model.runs import read_heartbeat
-from mnmt_model.sweep import SweepWatcher
+from mnmt_model.sweep import SweepWatcher, run_queue
+from mnmt_model.sweep.run_queue import RunQueue
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +151,69 @@ def kill(folder: Path) -> None:
     beat = read_heartbeat(folder)
     assert beat is not None
     os.kill(beat.pid, signal.SIGKILL)
+
+
+class Clock:
+    """Stands for the module `time`: each step of a sweep takes the seconds that it says."""
+
+    def __init__(self) -> None:
+        self.now, self.pauses = 0.0, list[float]()
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+class SlowWorkers:
+    """Workers that take a minute to start, and train nothing."""
+
+    poll_seconds = 0.1
+    skipped: frozenset[str] = frozenset()
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock, self.started = clock, 0
+
+    def alive(self) -> int:
+        return self.started
+
+    def start(self, count: int) -> None:
+        self.clock.now += 60.0
+        self.started += count
+
+    def stop(self, signum: int) -> None:
+        pass
+
+    def kill(self) -> None:
+        pass
+
+    def describe(self) -> str:
+        return ""
+
+    def farewell(self) -> str:
+        return ""
+
+
+class SlowLook(SweepWatcher):
+    """Reads the folder for a second, and ends the sweep at the third look."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock, self.looks = clock, 0
+
+    def look(self, *, waiting: bool) -> None:
+        self.clock.now += 1.0
+        self.looks += 1
+        if self.looks == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_tenth_of_the_time_is_spent_on_looking_and_the_start_of_workers_is_no_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(run_queue, "time", clock)
+    units = [(run,) for run in fake_runs(2)]
+    queue = RunQueue(units, tmp_path, SlowWorkers(clock), jobs=1, watcher=SlowLook(clock))
+    assert queue.train() == signal.SIGTERM
+    assert clock.pauses == pytest.approx([9.0, 9.0])

@@ -180,23 +180,28 @@ class RunQueue:
 
     def _keep_at_work(self, wait: bool) -> bool:
         """Start workers for what is left; return whether to look again later."""
-        before = time.monotonic()
-        alive = self.workers.alive()
+        alive, before = self.workers.alive(), time.monotonic()
         self._leave(self.workers.skipped)
         free = list(unlocked(self.units, self.folder)) if self._left else []
         ready = [unit for unit, beat in free if beat is None]
         self._beats = check_locks(free, self._beats)
         self._report()
-        # Starting workers may take long, and is no look at the folder.
-        self._pause = max(self.workers.poll_seconds, (time.monotonic() - before) * (1 / SCAN_SHARE - 1))
         if not alive and not (self._left and (wait or free)):
             return False
         self._check_use(alive)
         if ready and (count := min(self.jobs, self._units_left()) - alive) > 0:
-            self.workers.start(count)
+            # Starting workers may take long, and is no look at the folder.
+            before += self._start(count)
             self._alive = alive + count
         self.watcher.look(waiting=not alive and not ready)
+        self._pause = max(self.workers.poll_seconds, (time.monotonic() - before) * (1 / SCAN_SHARE - 1))
         return True
+
+    def _start(self, count: int) -> float:
+        """Start workers; return the seconds that it took."""
+        before = time.monotonic()
+        self.workers.start(count)
+        return time.monotonic() - before
 
     def _leave(self, skipped: Collection[str]) -> None:
         """Leave runs, and the branches of these, to other machines."""
