@@ -37,7 +37,9 @@ class RunState:
     steps_per_second: float | None
     seconds_left: float | None
     wall_seconds: float | None
-    """Seconds of training of a finished run."""
+    """Seconds of training of a finished run; of one in a pack those of the pack."""
+    pack_size: int
+    """Runs that are trained with it as one program, itself included."""
     cost: int
     """A number that its training time is about proportional to."""
     cost_left: float
@@ -84,6 +86,7 @@ def run_state(run: RunConfig, folder: Path) -> RunState:
         steps_per_second=(run.train.steps - step) / seconds_left if seconds_left else None,
         seconds_left=seconds_left,
         wall_seconds=record.wall_seconds if record and state == "finished" else None,
+        pack_size=len(record.pack or (1,)) if record else 1,
         cost=training_cost(run),
         cost_left=training_cost(run) * min(1.0, (run.train.steps - step) / run.steps),
         host=live.host if live else None,
@@ -113,20 +116,24 @@ def phase_lines(states: Sequence[RunState]) -> list[str]:
 def seconds_left(states: Sequence[RunState], *, jobs: int | None = None) -> float | None:
     """Return the estimated seconds until the last run ends; None while no speed is known.
 
-    They are seconds per cost × cost that is left / runs at a time, and at least those of the slowest run.
+    They are seconds per cost × cost that is left / units at a time, and at least those of the slowest run.
+    Runs of a pack share its seconds.
 
     Args:
         states: Where the runs stand.
-        jobs: Runs at a time; as many as are running by default.
+        jobs: Units at a time; as many as there are processes that train by default.
     """
     running = [state for state in states if state.seconds_left is not None]
-    done = [(state.wall_seconds, float(state.cost)) for state in states if state.wall_seconds]
-    timed = done or [(state.seconds_left or 0.0, state.cost_left) for state in running]
+    ended = [state for state in states if state.wall_seconds]
+    done = [((state.wall_seconds or 0.0) / state.pack_size, float(state.cost)) for state in ended]
+    timed = done or [((state.seconds_left or 0.0) / state.pack_size, state.cost_left) for state in running]
     cost = sum(cost for _, cost in timed)
     left = [state for state in states if not state.has_ended]
     if not left or not cost:
         return 0.0 if not left else None
-    at_a_time = min(jobs or max(1, len(running)), len(left))
+    units = round(sum(1 / state.pack_size for state in left))
+    processes = {(state.host, state.pid) for state in running}
+    at_a_time = max(1, min(jobs or len(processes), units))
     total = sum(seconds for seconds, _ in timed) / cost * sum(state.cost_left for state in left)
     return max([total / at_a_time, *(state.seconds_left or 0.0 for state in running)])
 
