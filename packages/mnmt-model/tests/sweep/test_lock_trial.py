@@ -10,10 +10,10 @@ from nfs_machines import OUT, SHARED, missing_programs, run_on_machines
 from mnmt_model.cli.check_locks import verdict
 from mnmt_model.errors import RunError
 from mnmt_model.sweep import lock_trial
-from mnmt_model.sweep.lock_trial import TRIAL, claim_items, compare, read_claims, try_locks
+from mnmt_model.sweep.lock_trial import TRIAL, Claims, claim_items, compare, read_claims, try_locks
 
 
-def fight(trial: Path, *, seconds: float = 0.5) -> None:
+def fight(trial: Path, *, seconds: float = 1.0) -> None:
     """Let two threads claim items, as if they were machines."""
     (trial / "items").mkdir(parents=True)
     threads = [
@@ -47,9 +47,33 @@ def test_locks_that_do_not_hold_are_noticed(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_an_old_state_of_the_folder_is_noticed() -> None:
-    claims = [lock_trial.Claims(machine=name, items=[7]) for name in ("one", "two")]
+    claims = [Claims(machine=name, items=[7]) for name in ("one", "two")]
     result = compare(claims)
     assert (result.held_twice, result.claimed_again, result.is_safe) == (0, 1, False)
+
+
+def test_machines_that_take_part_one_after_the_other_prove_nothing() -> None:
+    claims = [
+        Claims(machine="one", items=[0, 2], refused=[1]),
+        Claims(machine="one", items=[1, 3]),
+        Claims(machine="two", items=[4, 5]),
+    ]
+    with pytest.raises(RunError, match="one, two: did not take part at the same time; try again"):
+        compare(claims)
+    with pytest.raises(RunError, match="did not take part at the same time"):
+        compare([*claims[:2], Claims(machine="two", refused=[3])])
+
+
+def test_refusals_between_machines_are_told_apart_from_those_within_one(tmp_path: Path) -> None:
+    result = compare(
+        [
+            Claims(machine="one", items=[0, 3], refused=[1, 2, 2]),
+            Claims(machine="one", items=[1], refused=[0]),
+            Claims(machine="two", items=[2], refused=[0, 3]),
+        ]
+    )
+    assert (result.refusals_between, result.refusals_within) == (4, 2)
+    assert "refused 4 times while another machine held one, 2 times while" in verdict(result, tmp_path)
 
 
 def test_a_trial_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -76,5 +76,6 @@ def verdict(trial: LockTrial, folder: Path) -> str:
         return f"{folder}: its locks hold on this machine; --nodes 2 tries them between machines"
     return (
         f"{folder}: its locks hold: {who} claimed {trial.items:,} items, each once, "
-        f"and were refused {trial.refusals:,} times while another held one"
+        f"and were refused {trial.refusals_between:,} times while another machine held one, "
+        f"{trial.refusals_within:,} times while another process of theirs did"
     )

@@ -37,8 +37,8 @@ class Claims:
     """Items that it found without a record, and to which it gave one."""
     held_by_others: list[int] = field(default_factory=list)
     """Items that it could lock while another process held them."""
-    refusals: int = 0
-    """How often an item was locked by another process, as it should be."""
+    refused: list[int] = field(default_factory=list)
+    """Items that another process held, as often as it was refused them, as it should be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +48,10 @@ class LockTrial:
     machines: tuple[str, ...]
     processes: int
     items: int
-    refusals: int
-    """How often a process was refused an item that another held."""
+    refusals_between: int
+    """How often a process was refused an item that one of another machine held."""
+    refusals_within: int
+    """How often a process was refused an item that another of its machine held."""
     held_twice: int
     """Items that two processes held at once: the locks do not hold."""
     claimed_again: int
@@ -85,7 +87,7 @@ def try_locks(
         on_wait: Is called every second with the number of machines that are missing.
 
     Raises:
-        RunError: If the others do not come or do not end, or another trial was stopped half-way.
+        RunError: If the others do not come, not in time, or do not end, or a trial was stopped half-way.
     """
     trial, machine = folder / TRIAL, machine or socket.gethostname()
     (trial / "items").mkdir(parents=True, exist_ok=True)
@@ -130,7 +132,7 @@ def _claim_in_processes(trial: Path, machine: str, processes: int, seconds: floa
 def claim_items(trial: Path, machine: str, number: int, seconds: float) -> None:
     """Claim items for so many seconds, as one process."""
     random, claims = Random(f"{machine}{number}"), Claims(machine=machine)
-    item, refusals, deadline = 0, 0, time.monotonic() + seconds
+    item, deadline = 0, time.monotonic() + seconds
     while time.monotonic() < deadline:
         place = trial / "items" / f"{item:06}"
         if (place / RECORD).exists():
@@ -142,9 +144,9 @@ def claim_items(trial: Path, machine: str, number: int, seconds: float) -> None:
                 if not (place / RECORD).exists():
                     _hold(place, item, claims, random)
         except RunInUseError:
-            refusals += 1
+            claims.refused.append(item)
             time.sleep(random.uniform(0, HOLD_SECONDS))
-    write_json(trial / f"{machine}.{number}.claims", asdict(claims) | {"refusals": refusals})
+    write_json(trial / f"{machine}.{number}.claims", asdict(claims))
 
 
 def _hold(place: Path, item: int, claims: Claims, random: Random) -> None:
@@ -174,14 +176,32 @@ def read_claims(trial: Path, nodes: int) -> list[Claims]:
 
 
 def compare(claims: Sequence[Claims]) -> LockTrial:
-    """Return what the claims of all processes say about the locks."""
+    """Return what the claims of all processes say about the locks.
+
+    Raises:
+        RunError: If the machines claimed one after the other, which says nothing.
+    """
     counts = Counter(item for each in claims for item in each.items)
     held = {item for each in claims for item in each.held_by_others}
-    return LockTrial(
+    owners = {item: each.machine for each in claims for item in each.items}
+    refusals = Counter(owners.get(item) == each.machine for each in claims for item in each.refused)
+    trial = LockTrial(
         machines=tuple(dict.fromkeys(each.machine for each in claims)),
         processes=len(claims),
         items=len(counts),
-        refusals=sum(each.refusals for each in claims),
+        refusals_between=refusals[False],
+        refusals_within=refusals[True],
         held_twice=len(held),
         claimed_again=sum(count > 1 and item not in held for item, count in counts.items()),
     )
+    if trial.is_safe and not _have_competed(claims):
+        raise RunError(f"{', '.join(trial.machines)}: did not take part at the same time; try again")
+    return trial
+
+
+def _have_competed(claims: Sequence[Claims]) -> bool:
+    """Return whether some items lie between the first and the last that each machine claimed."""
+    items: dict[str, list[int]] = {each.machine: [] for each in claims}
+    for each in claims:
+        items[each.machine] += each.items
+    return all(items.values()) and max(map(min, items.values())) <= min(map(max, items.values()))
