@@ -6,11 +6,13 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mnmt_data.store import file_lock, write_json
 from mnmt_model.errors import SharedRunError
+from mnmt_model.runs import heartbeat
 from mnmt_model.runs.heartbeat import (
     HEARTBEAT,
     Heartbeat,
@@ -18,6 +20,7 @@ from mnmt_model.runs.heartbeat import (
     is_alive,
     read_heartbeat,
     trained_elsewhere,
+    waiting_advice,
 )
 from mnmt_model.runs.run_record import LOCK
 
@@ -136,3 +139,29 @@ def phase(folder: Path) -> str | None:
 
 def long_ago() -> str:
     return (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
+
+
+def test_a_process_whose_clock_is_ahead_is_dead_once_it_was_silent_for_a_minute(
+    tmp_path: Path, beat: Heartbeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: now))
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    for renewed in range(3):
+        write(
+            tmp_path, replace(beat, host="elsewhere", time=(ahead + timedelta(seconds=renewed)).isoformat())
+        )
+        for seconds in (0, 40):
+            now += seconds
+            assert trained_elsewhere(tmp_path) is not None
+            assert is_alive(tmp_path)
+    now += 20
+    assert trained_elsewhere(tmp_path) is None
+    assert not is_alive(tmp_path)
+
+
+def test_a_clock_that_is_ahead_is_named(beat: Heartbeat) -> None:
+    ahead = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    advice = waiting_advice(replace(beat, host="elsewhere", time=ahead))
+    assert "elsewhere" in advice
+    assert "whose clock is 3600 s ahead of this machine's; set the clocks, or remove heartbeat.json" in advice

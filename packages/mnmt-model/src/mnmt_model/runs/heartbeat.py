@@ -83,7 +83,7 @@ def is_alive(folder: Path) -> bool:
     if beat is None:
         return is_locked(folder / LOCK)  # It has just begun, and measures its matrix products.
     if not beat.is_here:
-        return beat.age < DEAD_AFTER
+        return _silence(folder, beat) < DEAD_AFTER
     # A process that is stopped for a while is silent; one that was given an old number holds no lock.
     return _exists(beat.pid) and (beat.age < DEAD_AFTER or is_locked(folder / LOCK))
 
@@ -95,7 +95,40 @@ def trained_elsewhere(folder: Path) -> Heartbeat | None:
     hold between the machines.
     """
     beat = read_heartbeat(folder)
-    return beat if beat is not None and not beat.is_here and beat.age < DEAD_AFTER else None
+    if beat is None or beat.is_here or _silence(folder, beat) >= DEAD_AFTER:
+        return None
+    return beat
+
+
+def _silence(folder: Path, beat: Heartbeat) -> float:
+    """Return the seconds for which a process of another machine has not renewed its heartbeat.
+
+    They are at least those for which this process has seen none: a clock that is ahead of this machine's
+    writes times that are yet to come.
+    """
+    last, since = _watched.get(folder, (None, 0.0))
+    if last != (beat.process, beat.time):
+        since = time.monotonic()
+        _watched[folder] = (beat.process, beat.time), since
+    return max(beat.age, time.monotonic() - since)
+
+
+_watched: dict[Path, tuple[tuple[object, str], float]] = {}
+"""{folder of a run: (the heartbeat that this process has seen last, when it saw that first)}."""
+
+
+def waiting_advice(beat: Heartbeat) -> str:
+    """Return what to do where a process of another machine may have been killed a moment ago."""
+    if beat.age < -PERIOD:
+        return (
+            f"is trained on {beat.host} (process {beat.pid}), whose clock is {-beat.age:.0f} s ahead of this "
+            f"machine's; set the clocks, or remove {HEARTBEAT} if that was killed"
+        )
+    return (
+        f"was trained on {beat.host} (process {beat.pid}) {beat.age:.0f} s ago; if that was killed, try "
+        f"again in {DEAD_AFTER - beat.age:.0f} s; if not, locks do not hold between the machines: see "
+        "`mnmt-model check-locks`"
+    )
 
 
 def sharing_advice(beat: Heartbeat) -> str:

@@ -14,7 +14,7 @@ from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
 from mnmt_model.distributed.world import World, join_world, on_every_rank, on_first_rank
 from mnmt_model.errors import Interrupted, MachineError, RunError, RunInUseError, SharedRunError, one_line
 from mnmt_model.runs.attempts import next_attempt
-from mnmt_model.runs.heartbeat import DEAD_AFTER, HeartbeatWriter, trained_elsewhere
+from mnmt_model.runs.heartbeat import HeartbeatWriter, trained_elsewhere, waiting_advice
 from mnmt_model.runs.kernels import check_ways, recorded_products, to_record, training_products
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_record import LOCK, RUN, RunRecord, read_run, utc_now, write_run
@@ -266,11 +266,7 @@ def _run_lock(folder: Path, world: World) -> Iterator[None]:
             lock = file_lock(folder / LOCK, name=folder, error=RunInUseError, seconds=LOCK_SECONDS)
             stack.enter_context(lock)
             if (beat := trained_elsewhere(folder)) is not None:
-                raise RunInUseError(
-                    f"{folder}: was trained on {beat.host} (process {beat.pid}) {beat.age:.0f} s ago; "
-                    f"if that was killed, try again in {DEAD_AFTER - beat.age:.0f} s; if not, locks do not "
-                    "hold between the machines: see `mnmt-model check-locks`"
-                )
+                raise RunInUseError(f"{folder}: {waiting_advice(beat)}")
 
         on_first_rank(claim)
         yield
