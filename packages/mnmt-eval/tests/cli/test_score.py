@@ -54,7 +54,7 @@ def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
         assert (each.step, each.tokens, each.flops) == (40, before[-1].tokens, before[-1].flops)
 
 
-def test_by_default_as_many_runs_are_scored_at_a_time_as_memory_holds(
+def test_by_default_runs_are_scored_side_by_side_only_if_that_takes_all_cores(
     results: Path, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = [tmp_path / name for name in ("one", "two", "three", "unfinished")]
@@ -62,8 +62,17 @@ def test_by_default_as_many_runs_are_scored_at_a_time_as_memory_holds(
         shutil.copytree(tiny_run, folder)
     set_status(folders[-1], "running")
     size = find_checkpoints(tiny_run / "checkpoints")[-1].joinpath("model.safetensors").stat().st_size
-    monkeypatch.setattr(score, "num_cores", lambda: 8)
-    for memory, jobs in ((10 * size, 3), (2 * size, 2), (size // 2, 1)):
+    for cores, memory, jobs in [
+        (1, 10 * size, 1),
+        (2, 10 * size, 2),
+        (3, 10 * size, 3),
+        (4, 10 * size, 1),
+        (16, 10 * size, 1),
+        (3, 2 * size, 1),
+        (2, 2 * size, 2),
+        (2, size // 2, 1),
+    ]:
+        monkeypatch.setattr(score, "num_cores", lambda cores=cores: cores)
         monkeypatch.setattr(score, "MEMORY", memory)
         assert _default_jobs(folders, ("cpu",)) == jobs
 

@@ -61,8 +61,8 @@ def score(
         max_sentences: Sentences of each test set, from its start; all by default.
         batch_tokens: Source tokens translated at a time, padding included.
         device: `cpu`, `cuda` or `cuda:0`, …; by default the first GPU, or the CPU if there is none.
-        jobs: Runs that are scored at a time, each in a process; by default as many as there are GPUs or
-            cores, and memory for.
+        jobs: Runs that are scored at a time, each in a process with one core; by default one a GPU, or one a
+            core if there are as many runs, and memory for them. One alone has all cores.
         as_json: Print the metrics as JSON.
     """
     if jobs is not None and jobs < 1:
@@ -161,12 +161,17 @@ def _open(folder: Path, config: ScoreConfig) -> tuple[TrainedRun, Sequence[Refer
 
 
 def _default_jobs(folders: Sequence[Path], devices: Sequence[str]) -> int:
-    """Return as many processes as there are GPUs, or cores; but no more than runs, or than memory holds."""
+    """Return one process a GPU, or a core; on a CPU one in all where cores would be idle.
+
+    A process of several has one core. So there are as many as cores if there are as many runs, and memory for
+    their models; otherwise one takes all cores.
+    """
     if devices != ("cpu",):
         return max(1, min(len(devices), len(folders)))
     # Others may still be trained, and remove checkpoints meanwhile.
     sizes = [_model_bytes(folder) for folder in folders if read_run(folder).status == "finished"]
-    return max(1, min(num_cores(), len(sizes), MEMORY // max([1, *sizes])))
+    at_a_time, cores = min(len(sizes), MEMORY // max([1, *sizes])), num_cores()
+    return cores if at_a_time >= cores else 1
 
 
 def _model_bytes(folder: Path) -> int:
