@@ -39,8 +39,10 @@ def first_change(record: RunRecord, now: RunRecord, *, free: Set[str] = frozense
         now: The run as it is now.
         free: Names of further keys and settings that may change.
     """
-    keys = FIXED_KEYS - record.absent - free
-    return next(_changes(vars(record), vars(now), keys, FREE_SETTINGS | free), None)
+    keys, settings = FIXED_KEYS - record.absent - free, FREE_SETTINGS | free
+    if not record.config["train"].get("early_stopping"):
+        settings |= {"eval_every"}  # Only early stopping makes evaluations decide what is learned.
+    return next(_changes(vars(record), vars(now), keys, settings), None)
 
 
 def _changes(
