@@ -41,12 +41,16 @@ def test_absent_section_is_its_defaults(tmp_path):
     ("text", "message"),
     [
         ('name = "s"', "section [data] is missing."),
-        ('name = "s"\n[data]\ntask = ["en-de"]', "`data.tasks` must be given, but is missing."),
+        (
+            'name = "s"\n[data]\ntask = ["en-de"]',
+            "[data] holds an unknown key `task`; the valid ones are tasks; `tasks` may be meant.",
+        ),
+        ('name = "s"\n[data]', "`data.tasks` must be given, but is missing."),
         ('name = "s"\n[data]\ntasks = "en-de"', "`data.tasks` must be an array, but is 'en-de'."),
         ('name = "s"\ndata = 3', "`data` must be a table, but is 3."),
         (
             'name = "s"\n[data]\ntasks = []\ntsaks = []',
-            "[data] holds an unknown key `tsaks`; the valid ones are tasks.",
+            "[data] holds an unknown key `tsaks`; the valid ones are tasks; `tasks` may be meant.",
         ),
     ],
 )
@@ -66,7 +70,7 @@ def test_section_mistakes_name_file_and_key(tmp_path, text, message):
         ('name = "../up"', "`name` must be a folder name such as 'en-de-small', but is '../up'."),
         (
             'name = "s"\n[dat]',
-            "unknown key `dat`; the valid ones are name, data, model, train, sweep.",
+            "unknown key `dat`; the valid ones are name, data, model, train, sweep; `data` may be meant.",
         ),
         ("name = ", "not a TOML file: Invalid value (at end of document)"),
     ],
@@ -152,7 +156,7 @@ def test_defaults_stand_in_for_what_is_left_out():
         ({"names": [], "inner": {"kind": "c"}}, "`data.inner.kind` must be one of 'a', 'b', but is 'c'."),
         (
             {"names": [], "inner": {"kid": "a"}},
-            "[data.inner] holds an unknown key `kid`; the valid ones are kind, size.",
+            "[data.inner] holds an unknown key `kid`; the valid ones are kind, size; `kind` may be meant.",
         ),
         (7, "`data` must be a table, but is 7."),
     ],

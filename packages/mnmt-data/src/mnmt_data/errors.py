@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from pathlib import Path
+
 
 class DataError(Exception):
     """A file or its content is not what it must be.
@@ -12,3 +15,23 @@ class DataError(Exception):
 
 class StudyError(DataError):
     """A study file cannot be read: unknown key, wrong type, missing section."""
+
+
+MOST_NAMES = 6
+"""Files of a folder that are named where one is missing."""
+
+
+def folder_holds(path: Path) -> str:
+    """Return which files stand where one is missing, those of a like name first, to end a message with.
+
+    Args:
+        path: The missing file.
+    """
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}"
+    names = sorted(entry.name for entry in path.parent.iterdir() if not entry.name.startswith("."))
+    if not names:
+        return "its folder is empty"
+    listed = get_close_matches(path.name, names, n=MOST_NAMES) or names[:MOST_NAMES]
+    rest = f" and {len(names) - len(listed)} more" if len(names) > len(listed) else ""
+    return f"its folder holds {', '.join(listed)}{rest}"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -21,6 +22,7 @@ from cattrs.gen import make_dict_structure_fn
 from mnmt_data.errors import StudyError
 
 SECTIONS = ("data", "model", "train", "sweep")
+KEYS = ("name", *SECTIONS)
 
 Config = TypeVar("Config")
 
@@ -63,10 +65,9 @@ def read_study(path: Path | str) -> StudyFile:
     """
     path = Path(path)
     tables = _parse(path)
-    unknown = sorted(tables.keys() - {"name", *SECTIONS})
+    unknown = sorted(tables.keys() - set(KEYS))
     if unknown:
-        valid = ", ".join(("name", *SECTIONS))
-        raise StudyError(f"{path}: unknown key `{unknown[0]}`; the valid ones are {valid}.")
+        raise StudyError(f"{path}: {_UNKNOWN} {unknown_key(unknown[0], KEYS)}")
     name = tables.pop("name", None)
     if not isinstance(name, str | NoneType) or not re.fullmatch(r"\w[\w.-]*", name or ""):
         raise StudyError(f"{path}: `name` must be a folder name such as 'en-de-small', but is {name!r}.")
@@ -122,18 +123,30 @@ def structure(table: Any, config: type[Config], *, where: str) -> Config:
     try:
         return _converter().structure(table, config)
     except BaseValidationError as error:
-        what, _, key = transform_error(error, where, _describe)[0].rpartition(" @ ")
+        mistakes = transform_error(error, where, _describe)
+        what, _, key = min(mistakes, key=lambda mistake: _UNKNOWN not in mistake).rpartition(" @ ")
     except TypeError as error:
         what, key = str(error), where
     raise StructureError(f"`{key}` {what}" if what.startswith("must be") else f"[{key}] {what}")
+
+
+_UNKNOWN = "unknown key"
+
+
+def unknown_key(key: str, valid: Sequence[str]) -> str:
+    """Return a key that is none of the valid ones, one that may be meant, and them all."""
+    like = get_close_matches(key, valid, n=1)
+    meant = f"; `{like[0]}` may be meant" if like else ""
+    names = ", ".join(valid)
+    return f"`{key}`; the valid ones are {names}{meant}."
 
 
 def _describe(error: BaseException, _: type | None) -> str:
     if isinstance(error, KeyError):
         return "must be given, but is missing."
     if isinstance(error, ForbiddenExtraKeysError):
-        valid = ", ".join(field.name for field in fields(error.cl) if field.init)
-        return f"holds an unknown key `{min(error.extra_fields)}`; the valid ones are {valid}."
+        valid = [field.name for field in fields(error.cl) if field.init]
+        return f"holds an {_UNKNOWN} {unknown_key(min(error.extra_fields), valid)}"
     return str(error)
 
 

@@ -128,3 +128,11 @@ def test_wrong_values_of_the_vocabulary_are_told(change, message):
 
 def test_large_vocabularies_are_accepted():
     assert [VocabConfig(size=size).size for size in (32_000, 64_000, 128_000)] == [32_000, 64_000, 128_000]
+
+
+def test_codes_may_have_a_script_or_a_region():
+    files = {"train": {"en-zh-Hans": ("a.tsv",), "en-es_419": ("b.tsv",)}}
+    config = DataConfig(tasks=("en-zh-Hans", "en-es_419"), files=files)
+    assert config.tasks == ("en-zh_Hans", "en-es_419")
+    assert config.target_languages == ("zh_Hans", "es_419")
+    assert list(config.files["train"]) == ["en-zh_Hans", "en-es_419"]

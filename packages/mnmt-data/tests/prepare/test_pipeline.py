@@ -266,7 +266,7 @@ def test_made_languages_are_taken_as_they_are(folder, prepare):
         (
             '"{folder}/corpus"',
             '"nowhere"',
-            "nowhere/train.en-de.en: no such file; a task needs training text of both sides.",
+            "nowhere/train.en-de.en: no such file; a task needs training text of both sides",
         ),
         ("test_sentences = 30", "test_sentences = 380", "train.en-de.en: has 400 usable pairs, too few for"),
         ("size = 300", "size = 20", "study.toml: [data.vocab] `size` 20 does not suit a unigram vocabulary"),
@@ -274,7 +274,7 @@ def test_made_languages_are_taken_as_they_are(folder, prepare):
         (
             '["en-de", "en-fr"]',
             '["en-de", "en-es"]',
-            "train.en-es.en: no such file; a task needs training text of both sides.",
+            "train.en-es.en: no such file; a task needs training text of both sides",
         ),
         (
             "max_length = 40",

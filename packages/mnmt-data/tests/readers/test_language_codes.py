@@ -2,12 +2,14 @@ import pytest
 
 from mnmt_data.readers.language_codes import (
     best_tag,
+    canonical_task,
     gettext_language,
     is_reversed,
     opposite,
     origin_code,
     serves,
     spellings,
+    task_spellings,
 )
 
 
@@ -51,7 +53,14 @@ def test_the_code_itself_is_best(tags, code, best):
 
 @pytest.mark.parametrize(
     ("code", "all_spellings"),
-    [("de", ("de", "deu")), ("deu", ("deu", "de")), ("sah", ("sah",)), ("x1", ("x1",))],
+    [
+        ("de", ("de", "deu")),
+        ("deu", ("deu", "de")),
+        ("sah", ("sah",)),
+        ("x1", ("x1",)),
+        ("zh_Hans", ("zh_Hans", "zh-Hans", "zh", "zho")),
+        ("es_419", ("es_419", "es-419", "es", "spa")),
+    ],
 )
 def test_spellings(code, all_spellings):
     assert spellings(code) == all_spellings
@@ -109,3 +118,33 @@ def test_opposite():
 )
 def test_gettext_locales(locale, language):
     assert gettext_language(locale) == language
+
+
+@pytest.mark.parametrize(
+    ("task", "canonical"),
+    [
+        ("en-de", "en-de"),
+        ("en-zh-Hans", "en-zh_Hans"),
+        ("zh-Hans-en", "zh_Hans-en"),
+        ("es-419-pt-BR", "es_419-pt_BR"),
+        ("en-zh_Hant", "en-zh_Hant"),
+        ("en-de-fr", "en-de-fr"),
+        ("xx-aa", "xx-aa"),
+        ("made_up-en", "made_up-en"),
+    ],
+)
+def test_a_code_may_have_hyphens(task, canonical):
+    assert canonical_task(task) == canonical
+    assert canonical_task(canonical) == canonical
+
+
+@pytest.mark.parametrize(
+    ("task", "written"),
+    [
+        ("en-de", ("en-de",)),
+        ("en-zh_Hans", ("en-zh_Hans", "en-zh-Hans")),
+        ("made_up-en", ("made_up-en",)),
+    ],
+)
+def test_spellings_of_tasks(task, written):
+    assert task_spellings(task) == written

@@ -42,14 +42,26 @@ def test_a_missing_side_is_named(tmp_path):
     write(tmp_path, "x.en")
     with pytest.raises(DataError) as error:
         open_reader(f"{tmp_path}/x.{{lang}}", "en-de")
-    assert str(error.value) == f"{tmp_path}/x.de: no such file; mend the path or fetch the corpus."
+    what = "no such file; mend the path or fetch the corpus; its folder holds x.en."
+    assert str(error.value) == f"{tmp_path}/x.de: {what}"
 
 
 @pytest.mark.parametrize("name", ["x.tsv", "x.tsv.gz", "x.tmx", "x.zip", "x.parquet", "x.unknown"])
 def test_a_missing_file_is_named(tmp_path, name):
     with pytest.raises(DataError) as error:
         open_reader(str(tmp_path / name), "en-de")
-    assert str(error.value) == f"{tmp_path / name}: no such file; mend the path or fetch the corpus."
+    what = "no such file; mend the path or fetch the corpus; its folder is empty."
+    assert str(error.value) == f"{tmp_path / name}: {what}"
+
+
+def test_what_stands_in_the_folder_is_named(tmp_path):
+    write(tmp_path, *(f"part{number}.tsv" for number in range(8)), "europarl.tsv", ".hidden")
+    with pytest.raises(DataError, match=r"its folder holds europarl\.tsv, .* and 3 more\.$"):
+        open_reader(str(tmp_path / "europarl-.tsv"), "en-de")
+    with pytest.raises(DataError, match=r"holds europarl\.tsv, part0\.tsv, .*, part4\.tsv and 3 more\.$"):
+        open_reader(str(tmp_path / "quite other"), "en-de")
+    with pytest.raises(DataError, match=rf"there is no folder {tmp_path}/none\.$"):
+        open_reader(str(tmp_path / "none/x.tsv"), "en-de")
 
 
 def test_an_ending_may_be_in_capitals(tmp_path):
@@ -57,13 +69,14 @@ def test_an_ending_may_be_in_capitals(tmp_path):
     assert sides(open_reader(str(tmp_path / "X.TSV"), "en-de")) == ["a", "A"]
 
 
-@pytest.mark.parametrize("name", ["x.en", "x.csv", "x.xz", "tsv"])
+@pytest.mark.parametrize("name", ["x.en", "x.json", "x.xz", "tsv"])
 def test_an_unknown_format_lists_the_known_ones(tmp_path, name):
     write(tmp_path, name)
     with pytest.raises(DataError) as error:
         open_reader(str(tmp_path / name), "en-de")
     assert str(error.value) == (
         f"{tmp_path / name}: unknown format; the name must end in one of .tsv, .tsv.gz, .tsv.zst, "
+        ".csv, .csv.gz, .csv.zst, .jsonl, .jsonl.gz, .jsonl.zst, "
         ".tmx, .tmx.gz, .tmx.zst, .zip, .parquet, or have {lang} for two texts."
     )
 

@@ -80,7 +80,7 @@ SMALL = settings(max_examples=12, suppress_health_check=[HealthCheck.function_sc
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    for module in ("text_pairs", "parquet"):
+    for module in ("text_pairs", "arrow_tables"):
         monkeypatch.setattr(f"mnmt_data.readers.{module}.BLOCK_PAIRS", 4)
     monkeypatch.setattr("mnmt_data.readers.byte_sources.CHUNK_BYTES", 50)
 

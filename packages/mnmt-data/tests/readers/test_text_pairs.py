@@ -74,7 +74,8 @@ def test_a_file_removed_since_is_one_line(tmp_path):
     (tmp_path / "x.de").unlink()
     with pytest.raises(DataError) as error:
         list(reader.blocks())
-    assert str(error.value) == f"{tmp_path / 'x.de'}: no such file; mend the path or fetch the corpus."
+    what = "no such file; mend the path or fetch the corpus; its folder holds x.en."
+    assert str(error.value) == f"{tmp_path / 'x.de'}: {what}"
 
 
 @pytest.mark.parametrize(

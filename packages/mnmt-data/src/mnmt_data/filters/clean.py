@@ -14,7 +14,7 @@ from mnmt_data.filters.keys import Keys, pair_keys
 from mnmt_data.filters.language_id import WrongLanguage
 from mnmt_data.filters.normalise import Form, normalise
 from mnmt_data.filters.pair_filters import PairFilter, Ratio, TooLong, empty, identical
-from mnmt_data.filters.report import EMPTY, IDENTICAL, RATIO, TOO_LONG, WRONG_LANGUAGE, FilterReport
+from mnmt_data.filters.report import BAD_LINE, EMPTY, IDENTICAL, RATIO, TOO_LONG, WRONG_LANGUAGE, FilterReport
 from mnmt_data.readers.reader import Block
 
 
@@ -123,7 +123,10 @@ def clean_block(block: Block, filters: Cleaner) -> CleanBlock:
     normal = partial(normalise, form=filters.config.normalisation)
     src, tgt = list(map(normal, block.src)), list(map(normal, block.tgt))
     places = np.arange(len(block))
-    report = FilterReport()
+    report = _bad_lines(block)
+    if block.bad:
+        places = np.delete(places, [line.row - block.first for line in block.bad])
+        src, tgt = [src[place] for place in places], [tgt[place] for place in places]
     for name, drops in filters.filters.items():
         dropped = drops(src, tgt)
         report += FilterReport.of(name, list(compress(src, dropped)), list(compress(tgt, dropped)))
@@ -137,3 +140,10 @@ def clean_block(block: Block, filters: Cleaner) -> CleanBlock:
         keys=pair_keys(src, tgt, near=filters.config.near_duplicates),
         report=report,
     )
+
+
+def _bad_lines(block: Block) -> FilterReport:
+    """Report on the lines that could not be read: each with what is wrong, in place of a translation."""
+    if not block.bad:
+        return FilterReport()
+    return FilterReport.of(BAD_LINE, [line.text for line in block.bad], [line.what for line in block.bad])

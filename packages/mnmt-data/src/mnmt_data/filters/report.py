@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+BAD_LINE = "bad line"
 EMPTY = "empty"
 IDENTICAL = "identical"
 TOO_LONG = "too long"

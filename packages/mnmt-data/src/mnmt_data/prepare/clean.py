@@ -72,14 +72,45 @@ def _jobs(config: DataConfig, inputs: Inputs, space: Workspace, counts: dict[str
             continue
         unfiltered = source.split != "train" or bool(inputs.irreducible)
         cleaner = Cleaner(config.clean, source.task, languages=config.languages)
-        number = 0
-        for number, block in enumerate(source.reader.blocks(), start=1):
+        number, bad = 0, BadShare(config)
+        skip_bad = config.on_bad_line == "skip" and source.split == "train"
+        for number, block in enumerate(source.reader.blocks(skip_bad=skip_bad), start=1):
+            bad.add(block)
             path = space.part(source.name, number - 1)
             if not path.exists():
                 yield CleanJob(
                     source=source.name, block=block, path=path, cleaner=cleaner, unfiltered=unfiltered
                 )
+        bad.check(source)
         counts[source.name] = number
+
+
+@dataclass
+class BadShare:
+    """Counts the lines of a source that could not be read."""
+
+    config: DataConfig
+    pairs: int = 0
+    bad: int = 0
+    first: str = ""
+    """What is wrong with the first."""
+
+    def add(self, block: Block) -> None:
+        """Count the lines of a block."""
+        self.pairs += len(block)
+        self.bad += len(block.bad)
+        self.first = self.first or next((line.what for line in block.bad), "")
+
+    def check(self, source: Source) -> None:
+        """Check that no more lines than `max_bad_share` were bad.
+
+        Raises:
+            DataError: If more were; the message has the first.
+        """
+        if self.bad > self.config.max_bad_share * self.pairs:
+            counts = f"{self.bad:,} of {self.pairs:,} lines cannot be read"
+            limit = f"more than `max_bad_share` ({self.config.max_bad_share:g}) allows"
+            raise DataError(f"{source.reader.paths[0]}: {counts}, {limit}; the first: {self.first}")
 
 
 def _mark_done(space: Workspace, counts: dict[str, int], *, before: str | None = None) -> None:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from mnmt_data.filters import CleanConfig, LeakConfig
+from mnmt_data.readers.language_codes import canonical_task
 from mnmt_data.store.vocabulary import Kind, TargetTag
 from mnmt_data.synthetic import ContextsConfig, SyntheticConfig
 
@@ -58,7 +60,8 @@ class DataConfig:
     """The text of a study, its splits and its tokens."""
 
     tasks: tuple[str, ...]
-    """Language pairs, such as `en-de`; each adds training data and test sets."""
+    """Language pairs, such as `en-de`; each adds training data and test sets. A code may have a script or a
+    region: `en-zh_Hans`, `en-es_419`; with a hyphen in place of `_` it is the same."""
 
     zero_shot: tuple[str, ...] = ()
     """Language pairs that are evaluated and never trained on. Training text of such a pair serves for nothing
@@ -94,6 +97,14 @@ class DataConfig:
     seed: int = 1
     """Seed of the split."""
 
+    on_bad_line: Literal["error", "skip"] = "error"
+    """What to do with a line of training text that cannot be read as a pair: not UTF-8, without a tab, no
+    JSON. `skip` leaves it out and counts it. Dev and test sets are always read strictly, and files that are
+    cut off or of unequal length are mistakes in any case."""
+
+    max_bad_share: float = 0.01
+    """Largest share of the lines of a source that may be skipped."""
+
     clean: CleanConfig = field(default_factory=CleanConfig)
     """Filters of the training text."""
 
@@ -104,6 +115,13 @@ class DataConfig:
     """The shared vocabulary."""
 
     def __post_init__(self) -> None:
+        for name in ("tasks", "zero_shot"):
+            object.__setattr__(self, name, tuple(map(canonical_task, getattr(self, name))))
+        files = {
+            name: {canonical_task(task): sources for task, sources in tasks.items()}
+            for name, tasks in self.files.items()
+        }
+        object.__setattr__(self, "files", files)
         self._check_tasks()
         self._check_target_tag()
         if self.synthetic is None and self.corpus is None and not self.files:
@@ -113,13 +131,15 @@ class DataConfig:
         for name in ("dev_sentences", "test_sentences", "max_length"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
+        if not 0 <= self.max_bad_share <= 1:
+            raise ValueError(f"`max_bad_share` must be in [0, 1], but is {self.max_bad_share}.")
         self._check_test_sets()
         self._check_files()
 
     def _check_tasks(self) -> None:
         for name, tasks in (("tasks", self.tasks), ("zero_shot", self.zero_shot)):
             for task in tasks:
-                if not re.fullmatch(r"([A-Za-z_]+)-(?!\1$)[A-Za-z_]+", task):
+                if not re.fullmatch(r"([A-Za-z_]\w*)-(?!\1$)[A-Za-z_]\w*", task, re.ASCII):
                     raise ValueError(f"`{name}` must be language pairs such as 'en-de', but one is {task!r}.")
             if self.synthetic is not None and not set(tasks) <= set(self.synthetic.tasks):
                 valid = ", ".join(self.synthetic.tasks)

@@ -6,9 +6,10 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
 from mnmt_data.readers import Reader, find_readers, open_reader
 from mnmt_data.store.atomic_file import checksum, write_json
@@ -86,7 +87,8 @@ def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
     for name, folder in config.test_corpora.items():
         if not any(source.split == name for source in sources):
             expected = bitext_paths(folder, name, config.tasks[0])[0]
-            raise DataError(f"{expected}: no such file; the test corpus {name!r} needs one of the tasks.")
+            what = f"the test corpus {name!r} needs one of the tasks"
+            raise DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")
     return inputs
 
 
@@ -110,7 +112,8 @@ def _without_needless_train(
     if corpus is None:
         raise DataError(f"[data] `files.{missing[0]}` names no source of {task}, a zero-shot task; give one.")
     expected = bitext_paths(corpus, missing[0], task)[0]
-    raise DataError(f"{expected}: no such file; a zero-shot task needs it, or a train set to take it from.")
+    what = "a zero-shot task needs it, or a train set to take it from"
+    raise DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")
 
 
 def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:
@@ -123,9 +126,12 @@ def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> 
 
 def _missing_train(config: DataConfig, corpus: Path | None, task: str) -> DataError:
     if corpus is None:
-        return DataError(f"[data] `files.train` names no source of {task}; give one.")
+        like = get_close_matches("train", sorted(set(config.files) - {"train"}), n=1)
+        remedy = f"call `files.{like[0]}` that" if like else "give one"
+        return DataError(f"[data] `files.train` names no source of {task}; {remedy}.")
     expected = bitext_paths(corpus, "train", task)[0]
-    return DataError(f"{expected}: no such file; a task needs training text of both sides.")
+    what = "a task needs training text of both sides"
+    return DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")
 
 
 def _weights(corpus: Path | None, tasks: tuple[str, ...]) -> dict[tuple[str, str], Path]:

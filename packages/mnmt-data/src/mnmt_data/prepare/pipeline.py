@@ -130,7 +130,9 @@ def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -
     """Return a hash of the settings and of the contents of all inputs."""
     settings = _settings(config)
     if inputs.irreducible:
-        del settings["leaks"]  # synthetic languages have none; their data are those of earlier versions
+        # None of these concerns made-up text, whose data are those of earlier versions.
+        for name in ("leaks", "on_bad_line", "max_bad_share"):
+            del settings[name]
     total = sha256(f"{SCHEMA} {json.dumps(settings, default=str, sort_keys=True)}".encode())
     for name, path in inputs.paths:
         total.update(f" {name} {path.name} {checksums.of(path)}".encode())

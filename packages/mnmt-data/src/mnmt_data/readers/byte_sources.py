@@ -12,7 +12,7 @@ from zipfile import BadZipFile, ZipFile
 
 import pyarrow as pa
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, folder_holds
 
 CHUNK_BYTES = 2**18
 """Small enough for a chunk and its text to stay in the processor's cache."""
@@ -110,7 +110,7 @@ def check_is_file(path: Path) -> None:
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name a file in it.")
     if not path.exists():
-        raise DataError(f"{path}: no such file; mend the path or fetch the corpus.")
+        raise DataError(f"{path}: no such file; mend the path or fetch the corpus; {folder_holds(path)}.")
 
 
 def members(path: Path) -> list[str]:

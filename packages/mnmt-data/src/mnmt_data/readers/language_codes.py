@@ -7,6 +7,10 @@ from functools import lru_cache
 
 from langcodes import Language
 
+_CODE = r"[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))*"
+_HYPHENATED = re.compile(rf"({_CODE})-({_CODE})")
+"""Language, script and region, as in `zh-Hans` and `es-419`; a hyphen parts the two languages as well."""
+
 
 def languages(task: str) -> tuple[str, str]:
     """Return the source and the target code of a task `SRC-TGT`.
@@ -18,6 +22,18 @@ def languages(task: str) -> tuple[str, str]:
     if not src or not tgt or "-" in tgt:
         raise ValueError(f"`task` must be SRC-TGT, such as en-de, but is {task!r}.")
     return src, tgt
+
+
+def canonical_task(task: str) -> str:
+    """Return a task with `_` within its codes, as in `en-zh_Hans` for `en-zh-Hans`; others as they are."""
+    match = _HYPHENATED.fullmatch(task)
+    return "-".join(code.replace("-", "_") for code in match.groups()) if match else task
+
+
+def task_spellings(task: str) -> tuple[str, ...]:
+    """Return the task itself, and for `en-zh_Hans` also `en-zh-Hans`."""
+    hyphenated = task.replace("_", "-")
+    return (task, hyphenated) if hyphenated != task == canonical_task(hyphenated) else (task,)
 
 
 def opposite(task: str) -> str:
@@ -52,14 +68,14 @@ def best_tag(tags: tuple[str, ...], code: str) -> str | None:
 
 
 def spellings(code: str) -> tuple[str, ...]:
-    """Return the code itself and its ISO 639-1 and 639-3 forms, where it has them: `de`, `deu`."""
-    parsed = _parse_tag(code)
+    """Return the code itself, with a hyphen for `_`, and its ISO 639-1 and 639-3 forms, where it has them."""
+    parsed, written = _parse_tag(code), (code, code.replace("_", "-"))
     if parsed is None or parsed.language is None:
-        return (code,)
+        return tuple(dict.fromkeys(written))
     try:
-        return tuple(dict.fromkeys((code, parsed.language, parsed.to_alpha3())))
+        return tuple(dict.fromkeys((*written, parsed.language, parsed.to_alpha3())))
     except LookupError:
-        return (code,)
+        return tuple(dict.fromkeys(written))
 
 
 def is_reversed(name: str, task: str) -> bool:

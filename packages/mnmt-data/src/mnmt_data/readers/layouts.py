@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from glob import escape
 from pathlib import Path
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.readers.byte_sources import CODECS, File
-from mnmt_data.readers.language_codes import best_tag, languages
+from mnmt_data.readers.language_codes import best_tag, canonical_task, languages
 from mnmt_data.readers.text_pairs import TextPairs
 
 SPLITS = ("train", "dev", "test")
@@ -22,7 +22,7 @@ def named_texts(folder: Path, testset: str, pair_name: str, task: str) -> tuple[
         DataError: If one side is there without the other, or one text is there twice.
     """
     stem = folder / f"{testset}.{pair_name}"
-    sides = [_text(stem, code) for code in languages(task)]
+    sides = [_text(stem, code) or _text(stem, code.replace("_", "-")) for code in languages(task)]
     return _pair(task, sides, [f"{stem}.{code}" for code in languages(task)])
 
 
@@ -59,21 +59,24 @@ def _processed(stem: Path, pair_name: str, task: str) -> tuple[TextPairs, ...]:
     reference = min(stem.parent.glob(f"{escape(stem.name)}.ref*"), default=None)
     origins = stem.with_name(f"{stem.name}.origlang")
     sides = [source if source.is_file() else None, reference]
-    pairs = _pair(task, sides if pair_name == task else sides[::-1], [f"{stem}.src", f"{stem}.ref"])
+    pairs = _pair(task, _in_order(sides, pair_name, task), [f"{stem}.src", f"{stem}.ref"])
     if not origins.is_file():
         return pairs
     return tuple(TextPairs(task=task, src=p.src, tgt=p.tgt, origins=File(origins)) for p in pairs)
 
 
 def _older(stem: Path, pair_name: str, task: str) -> tuple[TextPairs, ...]:
-    code = languages(pair_name)[1]
+    src, code = languages(canonical_task(pair_name))
     reference = next(
         (path for path in (Path(f"{stem}.{code}"), Path(f"{stem}.{code}.0")) if path.is_file()), None
     )
-    sides = [_text(stem, languages(pair_name)[0]), reference]
-    return _pair(
-        task, sides if pair_name == task else sides[::-1], [f"{stem}.{code}" for code in languages(task)]
-    )
+    sides = [_text(stem, src), reference]
+    return _pair(task, _in_order(sides, pair_name, task), [f"{stem}.{code}" for code in languages(task)])
+
+
+def _in_order(sides: list[Path | None], pair_name: str, task: str) -> list[Path | None]:
+    """Return source and target of the task, given those of the pair in the names."""
+    return sides if canonical_task(pair_name) == task else sides[::-1]
 
 
 def mtdata_texts(folder: Path, testset: str, task: str) -> tuple[TextPairs, ...]:
@@ -130,6 +133,6 @@ def _pair(task: str, sides: list[Path | None], names: list[str]) -> tuple[TextPa
     if src is None and tgt is None:
         return ()
     if src is None or tgt is None:
-        missing = next(name for name, side in zip(names, sides, strict=True) if side is None)
-        raise DataError(f"{missing}: no such file; a task needs both sides.")
+        missing = next(Path(name) for name, side in zip(names, sides, strict=True) if side is None)
+        raise DataError(f"{missing}: no such file; a task needs both sides; {folder_holds(missing)}.")
     return (TextPairs(task=task, src=File(src), tgt=File(tgt)),)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import ByteSource
-from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE
+from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE, BadLine
 
 _OTHER_MARKS = {
     codecs.BOM_UTF16_LE: "UTF-16 or UTF-32 text (it starts with that byte-order mark); convert it to UTF-8",
@@ -36,6 +36,10 @@ def without_mark(head: bytes, name: str) -> bytes:
     return head.removeprefix(codecs.BOM_UTF8)
 
 
+_BATCH = 4096
+_EXCERPT = 200
+"""Bytes of a line that are shown."""
+
 _LONGEST_TAIL = 4 * LONGEST_SENTENCE  # a character has at most four bytes
 _PLACEHOLDER = b"?" * (LONGEST_SENTENCE + 1)
 _CONTINUATION = bytes(range(0x80, 0xC0))
@@ -46,10 +50,17 @@ logger = logging.getLogger(__name__)
 class Lines:
     """The lines of a source, taken some at a time."""
 
-    def __init__(self, source: ByteSource, *, overlong: str = "") -> None:
-        """Start at the first line; one of more than `LONGEST_SENTENCE` characters is given as `overlong`."""
+    def __init__(self, source: ByteSource, *, overlong: str = "", skip_bad: bool = False) -> None:
+        """Start at the first line.
+
+        Args:
+            source: The bytes.
+            overlong: Stands for a line of more than `LONGEST_SENTENCE` characters.
+            skip_bad: Whether a line that is not UTF-8 is given as `overlong` and listed in `bad`.
+        """
         self.name = source.name
-        self._batches = _batches(source, overlong)
+        self._splitter = LineSplitter(source.name, overlong=overlong, skip_bad=skip_bad)
+        self._batches = _batches(source, self._splitter)
         self._ready: list[str] = []
         self._count = 0
 
@@ -61,6 +72,20 @@ class Lines:
         self._count += len(lines)
         return lines
 
+    def each(self) -> Iterator[str | BadLine]:
+        """Yield the remaining lines, and in place of those that are not UTF-8 what is wrong."""
+        number = self._count
+        while lines := self.take(_BATCH):
+            bad = {line.row: line for line in self.take_bad()}
+            yield from (bad.get(row, line) for row, line in enumerate(lines, number)) if bad else lines
+            number += len(lines)
+
+    def take_bad(self) -> list[BadLine]:
+        """Return those of the lines taken since the last call that are not UTF-8."""
+        bad = [line for line in self._splitter.bad if line.row < self._count]
+        del self._splitter.bad[: len(bad)]
+        return bad
+
     def count(self) -> int:
         """Count the lines of the whole source; the remaining ones are read and forgotten."""
         remaining, self._ready = len(self._ready), []
@@ -68,8 +93,7 @@ class Lines:
         return self._count
 
 
-def _batches(source: ByteSource, overlong: str) -> Iterator[list[str]]:
-    splitter = LineSplitter(source.name, overlong=overlong)
+def _batches(source: ByteSource, splitter: LineSplitter) -> Iterator[list[str]]:
     for chunk in source.chunks():
         yield splitter.feed(chunk)
     yield splitter.finish()
@@ -78,9 +102,11 @@ def _batches(source: ByteSource, overlong: str) -> Iterator[list[str]]:
 class LineSplitter:
     """Cuts chunks of bytes, however they fall, into decoded lines."""
 
-    def __init__(self, name: str, *, overlong: str = "") -> None:
+    def __init__(self, name: str, *, overlong: str = "", skip_bad: bool = False) -> None:
+        self.bad: list[BadLine] = []
         self._name = name
         self._overlong = overlong
+        self._skip_bad = skip_bad
         self._tail: bytes | None = None
         self._dropped = 0
         self._lines = 0
@@ -117,9 +143,9 @@ class LineSplitter:
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
-            line = self._lines + data.count(b"\n", 0, error.start) + 1
-            wrong = f"not valid UTF-8 (byte 0x{data[error.start]:02x})"
-            raise DataError(f"{self._name}:{line}: {wrong}; convert the file to UTF-8.") from None
+            if not self._skip_bad:
+                raise DataError(self._not_utf8(data, error)) from None
+            text = self._decode_each(data)
         if "\r" in text:
             text = text.replace("\r\n", "\n")
         lines = text.split("\n")
@@ -128,6 +154,24 @@ class LineSplitter:
             lines = [self._shorten(line, number) for number, line in enumerate(lines, self._lines + 1)]
         self._lines += len(lines)
         return lines
+
+    def _decode_each(self, data: bytes) -> str:
+        """Return the lines, of which those that are not UTF-8 are replaced and listed as bad."""
+        lines = data.split(b"\n")
+        for number, line in enumerate(lines):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                what = self._not_utf8(line, error, before=number)
+                text = line[:_EXCERPT].decode("utf-8", errors="backslashreplace")
+                self.bad.append(BadLine(row=self._lines + number, what=what, text=text))
+                lines[number] = self._overlong.encode()
+        return b"\n".join(lines).decode("utf-8")
+
+    def _not_utf8(self, data: bytes, error: UnicodeDecodeError, *, before: int = 0) -> str:
+        line = self._lines + before + data.count(b"\n", 0, error.start) + 1
+        wrong = f"not valid UTF-8 (byte 0x{data[error.start]:02x})"
+        return f"{self._name}:{line}: {wrong}; convert the file to UTF-8."
 
     def _shorten(self, line: str, number: int) -> str:
         if len(line) <= LONGEST_SENTENCE:

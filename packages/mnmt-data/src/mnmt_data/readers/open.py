@@ -7,13 +7,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mnmt_data.errors import DataError
+from mnmt_data.readers.arrow_tables import ParquetPairs, is_dataset, open_dataset
 from mnmt_data.readers.byte_sources import File, check_is_file
-from mnmt_data.readers.language_codes import languages, opposite, spellings
+from mnmt_data.readers.hub import HUB, open_hub_dataset
+from mnmt_data.readers.language_codes import languages, opposite, spellings, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
-from mnmt_data.readers.parquet import ParquetPairs
 from mnmt_data.readers.reader import Reader
-from mnmt_data.readers.text_pairs import TextPairs, TsvPairs
+from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
+from mnmt_data.readers.text_pairs import TextPairs
 from mnmt_data.readers.tmx import TmxPairs
 
 LANG = "{lang}"
@@ -29,6 +31,12 @@ FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
         ".tsv": TsvPairs,
         ".tsv.gz": TsvPairs,
         ".tsv.zst": TsvPairs,
+        ".csv": CsvPairs,
+        ".csv.gz": CsvPairs,
+        ".csv.zst": CsvPairs,
+        ".jsonl": JsonPairs,
+        ".jsonl.gz": JsonPairs,
+        ".jsonl.zst": JsonPairs,
         ".tmx": _open_tmx,
         ".tmx.gz": _open_tmx,
         ".tmx.zst": _open_tmx,
@@ -53,7 +61,7 @@ def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
     Raises:
         DataError: If one side is there without the other, or one text is there twice.
     """
-    for pair_name in (task, opposite(task)):
+    for pair_name in (*task_spellings(task), *task_spellings(opposite(task))):
         if readers := _readers_named(folder, testset, pair_name, task):
             return readers
     return mtdata_texts(folder, testset, task)
@@ -65,7 +73,9 @@ def _readers_named(folder: Path, testset: str, pair_name: str, task: str) -> tup
         *sacrebleu_texts(folder, testset, pair_name, task),
     )
     paths = ((folder / f"{testset}.{pair_name}{ending}", make) for ending, make in FORMATS.items())
-    return (*texts, *(make(path, task) for path, make in paths if path.is_file()))
+    dataset = folder / f"{testset}.{pair_name}"
+    datasets = (open_dataset(dataset, task),) if is_dataset(dataset) else ()
+    return (*texts, *datasets, *(make(path, task) for path, make in paths if path.is_file()))
 
 
 def open_reader(source: str, task: str) -> Reader:
@@ -73,7 +83,8 @@ def open_reader(source: str, task: str) -> Reader:
 
     Args:
         source: The path of a file whose name ends as one of `FORMATS`; or of two texts, plain, `.gz` or
-            `.zst`, with `{lang}` for the language codes: `raw/europarl.{lang}.gz`. `~` is the home folder.
+            `.zst`, with `{lang}` for the language codes: `raw/europarl.{lang}.gz`; or the folder of a saved
+            data set; or the name of one, as `open_hub_dataset` takes. `~` is the home folder.
         task: The language pair, `SRC-TGT`.
 
     Raises:
@@ -82,7 +93,12 @@ def open_reader(source: str, task: str) -> Reader:
     if LANG in source:
         src, tgt = (_side(source, code) for code in languages(task))
         return TextPairs(task=task, src=src, tgt=tgt)
+    if source.startswith(HUB):
+        languages(task)
+        return open_hub_dataset(source, task)
     path = Path(source).expanduser()
+    if is_dataset(path):
+        return open_dataset(path, task)
     check_is_file(path)
     for ending, make in FORMATS.items():
         if path.name.lower().endswith(ending):

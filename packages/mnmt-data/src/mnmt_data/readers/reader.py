@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from mnmt_data.errors import DataError
+
 BLOCK_PAIRS = 50_000
 """Pairs in a block: enough to make a worker process worth while, few enough to hold several in memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BadLine:
+    """A line that cannot be read as a sentence pair."""
+
+    row: int
+    """Number of its pair in its source, from 0."""
+
+    what: str
+    """The message: file, line, and what is wrong."""
+
+    text: str
+    """The beginning of the line; bytes that are no text are written \\xff."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,17 +44,37 @@ class Block:
     origins: list[str] | None = None
     """The language each pair was written in (`en`; `""` if unknown), where the corpus knows it."""
 
+    bad: tuple[BadLine, ...] = ()
+    """Lines that cannot be read, by rising row, where they are not to end the reading; their pairs stand in
+    the block, one side or both of them empty."""
+
     def __len__(self) -> int:
         return len(self.src)
 
 
-def blocks_of(pairs: Iterable[tuple[str, str]], *, size: int = BLOCK_PAIRS) -> Iterator[Block]:
-    """Cut pairs into blocks of `size`, the last one shorter; none if there are no pairs."""
+def blocks_of(
+    pairs: Iterable[tuple[str, str] | BadLine], *, size: int = BLOCK_PAIRS, skip_bad: bool = False
+) -> Iterator[Block]:
+    """Cut pairs into blocks of `size`, the last one shorter; none if there are no pairs.
+
+    Args:
+        pairs: The pairs, or lines that cannot be read in their place.
+        size: Pairs of a block.
+        skip_bad: Whether such lines are listed in the blocks and not refused.
+
+    Raises:
+        DataError: If a line cannot be read.
+    """
     remaining, first = iter(pairs), 0
-    while pairs_of_block := list(islice(remaining, size)):
-        src, tgt = (list(side) for side in zip(*pairs_of_block, strict=True))
-        yield Block(src=src, tgt=tgt, first=first)
-        first += len(pairs_of_block)
+    while records := list(islice(remaining, size)):
+        bad = {row: record for row, record in enumerate(records, first) if isinstance(record, BadLine)}
+        if bad and not skip_bad:
+            raise DataError(next(iter(bad.values())).what)
+        texts = [("", "") if isinstance(record, BadLine) else record for record in records]
+        src, tgt = (list(side) for side in zip(*texts, strict=True))
+        listed = tuple(replace(line, row=row) for row, line in bad.items())
+        yield Block(src=src, tgt=tgt, first=first, bad=listed)
+        first += len(records)
 
 
 LONGEST_SENTENCE = 65_536
@@ -64,8 +100,12 @@ class Reader(Protocol):
         """The files that are read, for checksums and messages."""
         ...
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
         """Yield blocks of `BLOCK_PAIRS` pairs, the last one shorter; none if there are no pairs.
+
+        Args:
+            skip_bad: Whether a line that cannot be read is listed in `Block.bad` and not refused. Files
+                that are missing, truncated or of unequal length are mistakes in any case.
 
         Raises:
             DataError: If a file is missing or broken; the message names the file, and the line where it can.

@@ -1,4 +1,4 @@
-"""One sentence or pair on each line: two texts (the Moses convention), or tab-separated columns."""
+"""One sentence on each line of two texts (the Moses convention)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.byte_sources import ByteSource, File
-from mnmt_data.readers.language_codes import is_reversed, origin_code
+from mnmt_data.readers.byte_sources import ByteSource
+from mnmt_data.readers.language_codes import origin_code
 from mnmt_data.readers.lines import Lines
 from mnmt_data.readers.reader import BLOCK_PAIRS, Block
 
@@ -31,18 +31,28 @@ class TextPairs:
     def _sources(self) -> tuple[ByteSource, ...]:
         return (self.src, self.tgt) if self.origins is None else (self.src, self.tgt, self.origins)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
         """Yield blocks of pairs.
+
+        Args:
+            skip_bad: Whether lines that are not UTF-8 are listed in the blocks and not refused.
 
         Raises:
             DataError: If a file is missing, broken or not UTF-8, or the files differ in number of lines.
         """
-        texts = [Lines(source) for source in self._sources]
+        texts = [Lines(source, skip_bad=skip_bad) for source in self._sources]
         first = 0
         while any(columns := [text.take(BLOCK_PAIRS) for text in texts]):
             if len(set(map(len, columns))) > 1:
                 raise DataError(_unequal(texts))
-            yield Block(src=columns[0], tgt=columns[1], first=first, origins=self._origins(columns[2:]))
+            bad = {line.row: line for text in texts for line in text.take_bad()}
+            yield Block(
+                src=columns[0],
+                tgt=columns[1],
+                first=first,
+                origins=self._origins(columns[2:]),
+                bad=tuple(bad[row] for row in sorted(bad)),
+            )
             first += len(columns[0])
 
     def _origins(self, tags: list[list[str]]) -> list[str] | None:
@@ -55,44 +65,3 @@ def _unequal(texts: list[Lines]) -> str:
     other, count = next((text, count) for text, count in others if count != counts[0])
     what = f"has {counts[0]} lines, but {other.name} has {count}"
     return f"{texts[0].name}: {what}; both must have one sentence a line, in the same order."
-
-
-@dataclass(frozen=True)
-class TsvPairs:
-    """Reads a TSV file; the columns trade places where its name gives the opposite direction."""
-
-    path: Path
-    task: str
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The one file."""
-        return (self.path,)
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield blocks of pairs; every line is a pair, there is no header.
-
-        Raises:
-            DataError: If the file is missing, broken or not UTF-8, or a line has no tab.
-        """
-        lines, first = Lines(File(self.path), overlong="\t"), 0
-        swapped = is_reversed(self.path.name, self.task)
-        while columns := lines.take(BLOCK_PAIRS):
-            left, right = self._columns(columns, first)
-            src, tgt = (right, left) if swapped else (left, right)
-            yield Block(src=src, tgt=tgt, first=first)
-            first += len(columns)
-
-    def _columns(self, lines: list[str], first: int) -> tuple[list[str], list[str]]:
-        left: list[str] = []
-        right: list[str] = []
-        try:
-            for line in lines:
-                columns = line.split("\t", 2)
-                right.append(columns[1])
-                left.append(columns[0])
-        except IndexError:
-            number = first + len(left) + 1
-            what = "has no tab; give source, tab, target on every line"
-            raise DataError(f"{self.path}:{number}: {what}.") from None
-        return left, right

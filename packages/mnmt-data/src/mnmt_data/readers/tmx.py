@@ -129,8 +129,8 @@ class TmxPairs:
         """The one file."""
         return (self.source.path,)
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield blocks of pairs.
+    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
+        """Yield blocks of pairs; `skip_bad` changes nothing, as XML that is broken ends there.
 
         Raises:
             DataError: If the file is missing, truncated or not well-formed, or declares entities.

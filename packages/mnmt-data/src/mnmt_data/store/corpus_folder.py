@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.store.atomic_file import atomic_file
 
 DESCRIPTION = "corpus.json"
@@ -78,7 +78,7 @@ def read_lines(path: Path) -> list[str]:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file; a task needs both sides.") from None
+        raise DataError(f"{path}: no such file; a task needs both sides; {folder_holds(path)}.") from None
     try:
         text = content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

@@ -1,0 +1,244 @@
+"""Sentence pairs in the columns of Arrow tables: Parquet files, and data sets as Hugging Face saves them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mnmt_data.errors import DataError
+from mnmt_data.readers.byte_sources import check_is_file, one_line
+from mnmt_data.readers.columns import STRUCT, Place, find_sides, no_sides, sentence_of
+from mnmt_data.readers.language_codes import origin_code
+from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block
+
+ORIGIN = "origin"
+_EXCERPT = 200
+"""Bytes of a bad row that are shown."""
+
+Batches = Callable[[list[str]], Iterable[pa.RecordBatch]]
+"""Gives the rows of a table, in the columns with these names."""
+
+
+@dataclass(frozen=True)
+class ParquetPairs:
+    """Reads a Parquet file batch by batch; `find_sides` says which columns.
+
+    A column `origin` says which language a pair was written in.
+    """
+
+    path: Path
+    task: str
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The one file."""
+        return (self.path,)
+
+    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
+        """Yield blocks of pairs; a null is an empty sentence.
+
+        Args:
+            skip_bad: Whether rows that are not UTF-8 are listed in the blocks and not refused.
+
+        Raises:
+            DataError: If the file is missing or damaged, or has no columns for the task.
+        """
+        check_is_file(self.path)
+        try:
+            with pq.ParquetFile(self.path) as table:
+
+                def batches(names: list[str]) -> Iterable[pa.RecordBatch]:
+                    yield from table.iter_batches(batch_size=BLOCK_PAIRS, columns=names)
+
+                yield from TableBlocks(self.path, self.task, table.schema_arrow, skip_bad).of(batches)
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(_unreadable(self.path, "Parquet", error)) from None
+
+
+@dataclass(frozen=True)
+class DatasetPairs:
+    """Reads a data set that Hugging Face's `save_to_disk` wrote, or that its library keeps: Arrow streams."""
+
+    path: Path
+    """The folder, or the name, for messages and for the direction of unnamed columns."""
+
+    task: str
+    paths: tuple[Path, ...]
+    """The files, in order."""
+
+    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
+        """Yield blocks of pairs; a null is an empty sentence.
+
+        Args:
+            skip_bad: Whether rows that are not UTF-8 are listed in the blocks and not refused.
+
+        Raises:
+            DataError: If a file is missing or damaged, or the data set has no columns for the task.
+        """
+        if not self.paths:
+            return
+        blocks = TableBlocks(self.path, self.task, self._schema(self.paths[0]), skip_bad)
+        yield from blocks.of(lambda names: (batch for path in self.paths for batch in self._batches(path)))
+
+    def _schema(self, path: Path) -> pa.Schema:
+        check_is_file(path)
+        try:
+            with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+                return stream.schema
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(_unreadable(path, "a data set", error)) from None
+
+    def _batches(self, path: Path) -> Iterator[pa.RecordBatch]:
+        check_is_file(path)
+        try:
+            with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+                yield from stream
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(_unreadable(path, "a data set", error)) from None
+
+
+def open_dataset(folder: Path, task: str) -> DatasetPairs:
+    """Open a folder that Hugging Face's `Dataset.save_to_disk` wrote.
+
+    Raises:
+        DataError: If it is no such folder, or holds several splits, which are then named.
+    """
+    if (splits := folder / "dataset_dict.json").is_file():
+        names = ", ".join(_read_json(splits).get("splits", ()))
+        raise DataError(f"{folder}: holds the splits {names}; name one of these folders in it.")
+    state = folder / "state.json"
+    files = _read_json(state).get("_data_files", ())
+    return DatasetPairs(folder, task, tuple(folder / file["filename"] for file in files))
+
+
+def is_dataset(folder: Path) -> bool:
+    """Return whether a folder is one that `save_to_disk` wrote."""
+    return any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))
+
+
+@dataclass(frozen=True)
+class TableBlocks:
+    """Turns the rows of a table into blocks."""
+
+    path: Path
+    task: str
+    schema: pa.Schema
+    skip_bad: bool
+
+    def of(self, batches: Batches) -> Iterator[Block]:
+        """Yield blocks of the rows that `batches` gives.
+
+        Raises:
+            DataError: If there are no columns for the task, or these hold no strings, or a row is not UTF-8.
+        """
+        places, first = self._places(), 0
+        rows = batches([".".join(place) for place in places])
+        columns_of = ([_column_at(batch, place) for place in places] for batch in rows)
+        for columns in _whole_blocks(columns_of):
+            yield self._block(columns, first)
+            first += len(columns[0])
+
+    def _places(self) -> list[Place]:
+        names, fields = self.schema.names, _fields(self.schema)
+        sides = find_sides(self.path, self.task, names, fields)
+        if sides is None:
+            raise DataError(f"{self.path}: {no_sides(self.task, names, fields)}")
+        places = [*sides, *([(ORIGIN,)] if ORIGIN in names else [])]
+        for place in places:
+            kind = _type_at(self.schema, place)
+            if not _is_text(kind):
+                raise DataError(
+                    f"{self.path}: the column {'.'.join(place)} holds {kind}; it must hold strings."
+                )
+        return places
+
+    def _block(self, columns: list[pa.Array], first: int) -> Block:
+        bad: dict[int, BadLine] = {}
+        src, tgt = (self._sentences(column, first, bad) for column in columns[:2])
+        origins = [origin_code(tag, self.task) for column in columns[2:] for tag in column.to_pylist()]
+        return Block(
+            src=src,
+            tgt=tgt,
+            first=first,
+            origins=origins if len(columns) > 2 else None,
+            bad=tuple(bad[row] for row in sorted(bad)),
+        )
+
+    def _sentences(self, column: pa.Array, first: int, bad: dict[int, BadLine]) -> list[str]:
+        try:
+            values = column.to_pylist()
+        except UnicodeDecodeError:
+            values = [self._value(value, row, bad) for row, value in enumerate(column, first)]
+        return [sentence_of(value) for value in values]
+
+    def _value(self, value: pa.Scalar, row: int, bad: dict[int, BadLine]) -> str | None:
+        try:
+            text: str | None = value.as_py()
+        except UnicodeDecodeError as error:
+            what = f"{self.path}: row {row + 1}: not valid UTF-8; write the file anew."
+            if not self.skip_bad:
+                raise DataError(what) from None
+            excerpt = bytes(error.object)[:_EXCERPT].decode("utf-8", errors="backslashreplace")
+            bad[row] = BadLine(row=row, what=what, text=excerpt)
+            return ""
+        return text
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        raise DataError(f"{path}: does not describe a saved data set; save it again.") from None
+
+
+def _unreadable(path: Path, kind: str, error: Exception) -> str:
+    return (
+        f"{path}: cannot be read as {kind} ({one_line(error)}); it is truncated or damaged, fetch it again."
+    )
+
+
+def _fields(schema: pa.Schema) -> list[str]:
+    place = schema.get_field_index(STRUCT)
+    kind = schema.field(place).type if place >= 0 else None
+    return [field.name for field in kind] if kind is not None and pa.types.is_struct(kind) else []
+
+
+def _type_at(schema: pa.Schema, place: Place) -> Any:
+    kind = schema.field(place[0]).type
+    return kind.field(place[1]).type if len(place) > 1 else kind
+
+
+def _is_text(kind: Any) -> bool:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return any(
+        test(value) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    )
+
+
+def _column_at(batch: pa.RecordBatch, place: Place) -> pa.Array:
+    column = batch.column(place[0])
+    return pc.struct_field(column, place[1]) if len(place) > 1 else column
+
+
+def _whole_blocks(batches: Iterable[list[pa.Array]]) -> Iterator[list[pa.Array]]:
+    """Yield the rows of the batches, however many each has, in blocks of `BLOCK_PAIRS`."""
+    pending: list[list[pa.Array]] = []
+    rows = 0
+    for batch in batches:
+        pending.append(batch)
+        rows += len(batch[0])
+        if rows >= BLOCK_PAIRS:
+            joined = [pa.concat_arrays(column) for column in zip(*pending, strict=True)]
+            whole = rows - rows % BLOCK_PAIRS
+            for start in range(0, whole, BLOCK_PAIRS):
+                yield [column.slice(start, BLOCK_PAIRS) for column in joined]
+            pending, rows = [[column.slice(whole) for column in joined]], rows - whole
+    if rows:
+        yield [pa.concat_arrays(column) for column in zip(*pending, strict=True)]

@@ -1,0 +1,57 @@
+"""The columns of a table that hold the two sides of a task, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mnmt_data.readers.language_codes import best_tag, is_reversed, languages
+from mnmt_data.readers.reader import LONGEST_SENTENCE
+
+ORIGIN = "origin"
+NAMED_SIDES = (("src", "tgt"), ("source", "target"))
+STRUCT = "translation"
+
+Place = tuple[str, ...]
+"""The name of a column, and that of a field of it if it is a struct."""
+
+
+def find_sides(
+    path: Path, task: str, names: Sequence[str], fields: Sequence[str] = ()
+) -> tuple[Place, Place] | None:
+    """Return the places of source and target, in this order of preference, or None.
+
+    Two columns named by the language codes; two `fields` of the column `translation` so named; `src` and
+    `tgt`; `source` and `target`. The latter two are in the direction that the file's name gives, else in the
+    task's.
+
+    Args:
+        path: The file.
+        task: The language pair.
+        names: The columns.
+        fields: The fields of `translation`, if there is such a column and it has some.
+    """
+    for options, parents in ((names, ()), (fields, (STRUCT,))):
+        src, tgt = (best_tag(tuple(options), code) for code in languages(task))
+        if src is not None and tgt is not None:
+            return (*parents, src), (*parents, tgt)
+    exact = {name.strip().lower(): name for name in names}
+    for src, tgt in NAMED_SIDES:
+        if src in exact and tgt in exact:
+            sides = (exact[src],), (exact[tgt],)
+            return (sides[1], sides[0]) if is_reversed(path.name, task) else sides
+    return None
+
+
+def no_sides(task: str, names: Sequence[str], fields: Sequence[str] = ()) -> str:
+    """Return what is wrong with a table of which `find_sides` knows no sides."""
+    listed = ", ".join([*names, *(f"{STRUCT}.{field}" for field in fields)]) or "none"
+    remedy = "name two after the languages, or src and tgt, or source and target"
+    return f"no columns for {task} among {listed}; {remedy}."
+
+
+def sentence_of(value: str | None) -> str:
+    """Return a cell as a sentence: on one line, and empty where it is null or longer than any sentence."""
+    if value is None or len(value) > LONGEST_SENTENCE:
+        return ""
+    return value.replace("\n", " ") if "\n" in value else value

@@ -1,0 +1,46 @@
+"""Data sets that Hugging Face's library fetches by their names, and keeps."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mnmt_data.errors import DataError
+from mnmt_data.readers.arrow_tables import DatasetPairs
+from mnmt_data.readers.byte_sources import one_line
+
+HUB = "hf:"
+"""Begins the name of a data set, as against that of a file."""
+
+_NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:/([\w.-]+))?:(\w+)")
+
+
+def open_hub_dataset(source: str, task: str) -> DatasetPairs:
+    """Open a reader of a data set `hf:OWNER/NAME/CONFIG:SPLIT`, which is fetched unless it was before.
+
+    Args:
+        source: Its name, such as `hf:Helsinki-NLP/opus-100/de-en:train`; `/CONFIG` may be left out.
+        task: The language pair.
+
+    Raises:
+        DataError: If the name is of another form, the library `datasets` is missing, or it cannot give the
+            data set.
+    """
+    match = _NAME.fullmatch(source)
+    if match is None:
+        raise DataError(f"{source}: must be hf:OWNER/NAME/CONFIG:SPLIT, or hf:OWNER/NAME:SPLIT.")
+    try:
+        from datasets import load_dataset
+        from datasets.exceptions import DatasetsError
+    except ImportError:
+        raise DataError(
+            f"{source}: needs the extra `huggingface`: pip install 'mnmt-data[huggingface]'."
+        ) from None
+    name, config, split = match.groups()
+    try:
+        dataset = load_dataset(name, config, split=split)
+    except (OSError, ValueError, DatasetsError) as error:
+        raise DataError(
+            f"{source}: cannot be had ({one_line(error)}); see to its name and the network."
+        ) from None
+    return DatasetPairs(Path(source), task, tuple(Path(file["filename"]) for file in dataset.cache_files))
