@@ -332,6 +332,18 @@ def test_a_changed_byte_is_found_by_verifying(prepare):
         open_prepared(data.folder).verify()
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_damaged_segment_is_one_line_when_it_is_first_read(prepare, seed):
+    data, _ = prepare()
+    path = data.folder / "shards/train.en-fr/00000.arrow"
+    content, draw = bytearray(path.read_bytes()), random.Random(seed)
+    content[draw.randrange(len(content))] ^= draw.randrange(1, 256)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"train\.en-fr/00000\.arrow: "):
+        tokens(open_prepared(data.folder), "train", "en-fr")
+    assert len(tokens(open_prepared(data.folder), "train", "en-de")[0])
+
+
 def test_made_languages_are_made_once(folder, prepare):
     prepare(SYNTHETIC)
     before = {path: path.stat().st_mtime_ns for path in (folder / "out/corpus").iterdir()}

@@ -73,14 +73,15 @@ class PreparedData:
         return tuple(split for split in counts if split not in ("train", "dev") and task in counts[split])
 
     def shard(self, split: str, task: str) -> Shard:
-        """Open the token ids of a split.
+        """Open the token ids of a split; a segment is compared with its checksum when it is first read.
 
         Raises:
             DataError: If it is missing or broken, or the training pairs of a zero-shot task are asked for.
         """
         if split == "train":
             self.check_trainable([task])
-        return Shard.open(shard_path(self.folder, split, task))
+        checksums = {self.folder / name: file.sha256 for name, file in self.description.files.items()}
+        return Shard.open(shard_path(self.folder, split, task), checksums=checksums)
 
     def text(self, split: str, task: str) -> tuple[list[str], list[str]]:
         """Read the source and target lines of a split other than train.

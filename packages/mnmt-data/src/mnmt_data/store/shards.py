@@ -13,9 +13,11 @@ are let go of. So streaming takes the same memory for any corpus.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -25,11 +27,13 @@ from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segment_file import Segment, SegmentFile, Stretch, let_go
-from mnmt_data.store.segments import total
+from mnmt_data.store.segments import check_segment, total
 
 Rows = NDArray[np.int64]
 Piece = tuple[Segment | Stretch, Rows, Rows]
 """(where some rows are, their positions among those that were asked for, their numbers in the segment)."""
+
+NO_CHECKSUMS: Mapping[Path, str] = MappingProxyType({})
 
 WEIGHTS = "weights.npy"
 """File beside the segments with the factor of each pair's loss, where they differ."""
@@ -56,9 +60,12 @@ class Shard:
     Args:
         path: The folder.
         segments: Its segments, in order.
+        checksums: {segment: its SHA-256}; those are compared when a row of theirs is first read.
     """
 
-    def __init__(self, path: Path, segments: Sequence[SegmentFile]) -> None:
+    def __init__(
+        self, path: Path, segments: Sequence[SegmentFile], *, checksums: Mapping[Path, str] = NO_CHECKSUMS
+    ) -> None:
         self.path = path
         self.info = total(file.info for file in segments)
         self.block_rows = min(file.block_rows for file in segments)
@@ -66,13 +73,18 @@ class Shard:
         self._files = tuple(segments)
         self._starts = offsets_of([file.info.pairs for file in segments])
         self._is_small = sum(file.size for file in segments) <= SMALL
+        self._checksums = dict(checksums)
         self._touched: set[SegmentFile] = set()
         self._rows_mapped = 0
         weakref.finalize(self, let_go, self._files)
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: Path, *, checksums: Mapping[Path, str] = NO_CHECKSUMS) -> Self:
         """Read the counts of the segments; token ids are read only where they are used.
+
+        Args:
+            path: The folder.
+            checksums: {segment: its SHA-256}, as far as they are known.
 
         Raises:
             DataError: If the folder has no segments, one is missing, truncated or not a segment.
@@ -83,7 +95,7 @@ class Shard:
         expected = [segment_path(path, number) for number in range(len(files))]
         if missing := [file for file in expected if file not in files]:
             raise DataError(f"{missing[0]}: this segment of the shard is missing; prepare it again.")
-        return cls(path, [SegmentFile.open(file) for file in expected])
+        return cls(path, [SegmentFile.open(file) for file in expected], checksums=checksums)
 
     def __len__(self) -> int:
         return self.info.pairs
@@ -137,11 +149,13 @@ class Shard:
     def _pieces(self, rows: Rows) -> Iterator[Piece]:
         """Yield where the rows are, piece by piece, until all are covered."""
         if not len(rows) or (self._is_small and len(self._files) == 1):
+            self._verify(self._files[:1])
             yield self._files[0].map(), np.arange(len(rows)), rows
             return
         order = np.argsort(rows, kind="stable")
         ordered = rows[order]
         numbers = np.searchsorted(self._starts, ordered, side="right") - 1
+        self._verify([self._files[number] for number in np.unique(numbers)])
         local = ordered - self._starts[numbers]
         borders = np.diff(numbers) != 0
         stretches = borders | (np.diff(local // STRETCH_ROWS) != 0)
@@ -151,6 +165,16 @@ class Shard:
             yield from self._stretches(order, local, numbers, stretches)
         else:
             yield from self._mapped_pieces(order, local, numbers, borders, step=ROWS_MAPPED)
+
+    def _verify(self, files: Sequence[SegmentFile]) -> None:
+        """Compare segments with their checksums, each once in this process.
+
+        Raises:
+            DataError: If one has changed.
+        """
+        for file in files:
+            if (sha256 := self._checksums.get(file.path)) is not None:
+                verify_once(file.path, file.size, file.modified, sha256)
 
     def _mapped_pieces(
         self, order: Rows, local: Rows, numbers: Rows, borders: NDArray[np.bool_], *, step: int
@@ -180,6 +204,16 @@ class Shard:
             if self._rows_mapped >= ROWS_MAPPED:
                 touched, self._touched, self._rows_mapped = self._touched, set(), 0
                 let_go(touched)
+
+
+@cache
+def verify_once(path: Path, size: int, modified: int, sha256: str) -> None:
+    """Compare a segment with its checksum, unless this process has; what has changed on disk is read again.
+
+    Raises:
+        DataError: If it has changed since it was written.
+    """
+    check_segment(path, sha256=sha256)
 
 
 def write_loss_weights(shard: Path, weights: NDArray[np.float64]) -> None:
