@@ -73,7 +73,7 @@ class PreparedData:
         return tuple(split for split in counts if split not in ("train", "dev") and task in counts[split])
 
     def shard(self, split: str, task: str) -> Shard:
-        """Open the token ids of a split; a segment is compared with its checksum when it is first read.
+        """Open the token ids of a split; those of a small shard are compared with checksums when first read.
 
         Raises:
             DataError: If it is missing or broken, or the training pairs of a zero-shot task are asked for.
