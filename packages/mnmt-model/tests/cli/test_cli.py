@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 import time
@@ -32,6 +33,19 @@ def test_a_mistake_is_one_line_and_status_2(
     assert result.stderr.startswith("mnmt-model: ")
     assert result.stderr.count("\n") == 1
     assert message in result.stderr
+
+
+def test_a_batch_too_small_is_refused_before_a_run_begins(
+    command: Callable[..., Any], study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    study, data = tmp_path / "study.toml", tmp_path / "results" / "data"
+    study.write_text(re.sub(r"batch_tokens = \d+", "batch_tokens = 3", study_file.read_text()))
+    data.parent.mkdir()
+    data.symlink_to(results / "data")
+    result = command("sweep", study, "--out", data.parent)
+    assert result.status == 2
+    assert "must have at most `batch_tokens` (3)." in result.stderr.splitlines()[-1]
+    assert not list(data.parent.glob("runs/*/run.json"))
 
 
 def test_sweep_trains_everything_and_says_so_in_json(

@@ -8,6 +8,7 @@ import pytest
 
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, run_configs
+from mnmt_model.checkpoints import CHECKPOINTS, checkpoint_name
 from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.run_config import new_record
 from mnmt_model.runs.run_record import Status, write_run
@@ -33,7 +34,8 @@ def test_status_tells_running_dead_failed_and_finished_runs_apart(
     runs = run_configs(read_study(study_file), out / "data")
     record(runs[0], out, "finished", wall_seconds=3.0)
     folder = record(runs[1], out, "running")
-    record(runs[2], out, "running", resumed_step=5)
+    dead = record(runs[2], out, "running")
+    (dead / CHECKPOINTS / checkpoint_name(5)).mkdir(parents=True)
     record(runs[3], out, "failed", attempts=2, error="the gradient norm is nan at step 3")
     heartbeat = HeartbeatWriter(folder, step=4, steps=12)
     heartbeat.announce("compiling the layers, about a minute")

@@ -45,6 +45,7 @@ def check_locks(
             raise RunError(f"{name} must be at least 1, but is {number:g}")
     if not folder.is_dir():
         raise RunError(f"{folder}: is no folder; give one that all machines see")
+    print(f"{processes} processes of this machine claim items for {seconds:g} s", file=sys.stderr, flush=True)
     waited = 0
 
     def wait(missing: int) -> None:

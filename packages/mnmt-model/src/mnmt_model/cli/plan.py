@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -58,6 +59,8 @@ def _plan_preset(name: str, options: PlanConfig, *, as_json: bool) -> None:
 def _plan_study(
     path: Path, out: Path | None, options: PlanConfig, machines: Machines, *, measure: bool, as_json: bool
 ) -> None:
+    if measure:
+        print("measuring steps on this machine, some seconds", file=sys.stderr, flush=True)
     from mnmt_model.sweep.study_plan import plan_study, study_json
     from mnmt_model.sweep.study_plan_text import study_text
 

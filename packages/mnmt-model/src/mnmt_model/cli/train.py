@@ -83,7 +83,7 @@ def sweep(
         as_json: Print JSON.
     """
     from mnmt_model.cli.sweep_progress import SweepProgress
-    from mnmt_model.sweep.claims import allow_retries, check_records, units_of
+    from mnmt_model.sweep.claims import allow_retries, check_batches, check_records, units_of
     from mnmt_model.sweep.run_queue import RunQueue
 
     if cluster == "local" and (detach or config != ClusterConfig()):
@@ -92,6 +92,7 @@ def sweep(
     jobs = _jobs(jobs, cluster)
     units = units_of(runs, folder, jobs=jobs, packs=config.nodes * config.tasks_per_node == 1)
     check_records(units, folder)
+    check_batches(units, folder)
     if retry_failed:
         allow_retries(units, folder)
     workers = _workers(units, folder, cluster, jobs, name=runs[0].study, config=config)
@@ -173,6 +174,8 @@ def _report(outcomes: Sequence[Outcome], folder: Path, *, as_json: bool) -> None
     for outcome in outcomes:
         if outcome.status == "failed":
             print(f"failed: {outcome.run.name}: {outcome.error}")
+    if any(outcome.status == "failed" for outcome in outcomes):
+        print("once the cause is mended, the same command with --retry-failed tries them again")
     finished = sum(outcome.status == "finished" for outcome in outcomes)
     print(f"{finished} of {len(outcomes)} runs finished: {folder}")
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mnmt_data.store import file_lock, is_locked, open_prepared
+from mnmt_data.stream import Mixture, open_stream
 from mnmt_model.errors import RunInUseError, SharedRunError
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.runs.attempts import is_given_up
@@ -165,6 +166,25 @@ def give_up_dead(run: RunConfig, folder: Path) -> None:
                 write_run(folder, replace(record, status="failed", error=error, finished=utc_now()))
     except RunInUseError:
         pass
+
+
+def check_batches(units: Sequence[Unit], folder: Path) -> None:
+    """Check that there are batches for every run that is left, before the first of them is begun.
+
+    Args:
+        units: The runs.
+        folder: Folder of the runs' folders.
+
+    Raises:
+        DataError: If data are missing or broken, or the longest pair does not fit into a batch.
+    """
+    left = [run for unit in units for run in unit if not has_ended(read_if_begun(folder / run.name))]
+    streams = {repr((run.data, run.mixture, run.train.mixing, run.train.batch_tokens)): run for run in left}
+    for run in streams.values():
+        data, train = open_prepared(run.data), run.train
+        open_stream(
+            data, Mixture(dict(run.mixture)), train.mixing, batch_tokens=train.batch_tokens, seed=run.seed
+        )
 
 
 def check_records(units: Sequence[Unit], folder: Path) -> None:

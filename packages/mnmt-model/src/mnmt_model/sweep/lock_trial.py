@@ -93,7 +93,10 @@ def try_locks(
     (trial / "items").mkdir(parents=True, exist_ok=True)
     member = trial / f"{machine}.machine"
     if member.exists():
-        raise RunError(f"{trial}: {machine} takes part already, or was stopped half-way; remove the folder")
+        raise RunError(
+            f"{trial}: {machine} takes part already; give the command on another machine, or --nodes 1 for "
+            "this one alone; if a trial was stopped half-way, remove the folder"
+        )
     member.touch()
     try:
         _wait_for_machines(trial, nodes, on_wait)

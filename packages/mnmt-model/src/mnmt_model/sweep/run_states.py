@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
 from mnmt_model.runs.attempts import is_given_up
-from mnmt_model.runs.heartbeat import Heartbeat, is_alive, read_heartbeat
+from mnmt_model.runs.heartbeat import is_alive, read_heartbeat
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_record import RUN, RunRecord, read_run
 from mnmt_model.sweep.claims import training_cost
@@ -74,7 +75,7 @@ def run_state(run: RunConfig, folder: Path) -> RunState:
     beat = read_heartbeat(folder) if record is not None and state != "finished" else None
     live = beat if state == "running" else None
     seconds_left = live.seconds_left if live else None
-    step = _step(run, record, beat)
+    step = live.step if live else _kept_steps(run, record, folder)
     return RunState(
         run=run.name,
         state=state,
@@ -138,11 +139,12 @@ def seconds_left(states: Sequence[RunState], *, jobs: int | None = None) -> floa
     return max([total / at_a_time, *(state.seconds_left or 0.0 for state in running)])
 
 
-def _step(run: RunConfig, record: RunRecord | None, beat: Heartbeat | None) -> int:
-    """Return how many steps are done, as far as is known."""
+def _kept_steps(run: RunConfig, record: RunRecord | None, folder: Path) -> int:
+    """Return the step from which a run that nobody trains goes on."""
     if record is not None and record.status == "finished":
         return run.train.steps
-    return beat.step if beat else record.resumed_step if record else 0
+    checkpoints = find_checkpoints(folder / CHECKPOINTS)
+    return step_of(checkpoints[-1]) if checkpoints else 0
 
 
 def _state(record: RunRecord | None, folder: Path) -> State:
