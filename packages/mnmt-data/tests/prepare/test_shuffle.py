@@ -141,3 +141,17 @@ def test_a_stream_reads_every_pair_once_an_epoch(data):
     stream = BatchStream({"en-de": shard}, Mixture({"en-de": 1.0}), batch_tokens=200, seed=3)
     rows = stream.sampler.window(0).rows["en-de"][: len(shard)]
     assert sorted(rows.tolist()) == list(range(len(shard)))
+
+
+def test_one_shard_at_a_time_lies_on_disk_twice(prepare, tmp_path, monkeypatch):
+    work, tasks_on_disk = shuffle.run_shuffle_job, []
+
+    def run(job):
+        tasks_on_disk.append({path.name.split(".")[1] for path in job.parts[0].parent.glob("*.arrow")})
+        work(job)
+
+    monkeypatch.setattr(encode, "SHUFFLED_PAIRS", 20)
+    monkeypatch.setattr(shuffle, "run_shuffle_job", run)
+    data = prepare(tmp_path / "both")
+    assert [set(one) for one in dict.fromkeys(map(tuple, tasks_on_disk))] == [{"en-de"}, {"en-fr"}]
+    assert not (data.folder / "work").exists()

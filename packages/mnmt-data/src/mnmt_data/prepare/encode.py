@@ -41,36 +41,58 @@ def tasks_to_shuffle(config: DataConfig, space: Workspace) -> frozenset[str]:
 def encode(config: DataConfig, parts: CleanedSplits, space: Workspace, workers: Workers) -> EncodedSplits:
     """Write the segments that are missing, and the text of dev and test sets; shuffle large training shards.
 
+    A large shard is shuffled before the next one is encoded, so that one at a time lies on disk twice.
+
     Raises:
         DataError: If `max_length` leaves no training pairs of a task.
     """
-    segments: dict[tuple[str, str], int] = {}
-    jobs = _jobs(config, parts, space, segments)
-    for _ in workers.run("encode", run_segment_job, jobs):
-        pass
+    every, large = _splits_and_tasks(config, space), tasks_to_shuffle(config, space)
+    to_shuffle = [("train", task) for task in config.tasks if task in large]
+    encoded = _encode(config, parts, space, workers, [both for both in every if both not in to_shuffle])
+    for split, task in to_shuffle:
+        encoded |= _encode(config, parts, space, workers, [(split, task)], shuffle_seed=config.seed)
+        shuffle(config.seed, task, [one.info.pairs for one in encoded[split, task]], space, workers)
     splits: EncodedSplits = {}
-    for (split, task), number in segments.items():
-        marks = [space.mark(f"encoded/{split}.{task}.{segment:05}") for segment in range(number)]
-        splits.setdefault(split, {})[task] = [EncodedSegment.from_dict(mark) for mark in marks]
-    for task, encoded in splits["train"].items():
-        if not any(segment.info.pairs for segment in encoded):
-            raise DataError(
-                f"[data] leaves no training pairs of {task}; make `max_length` ({config.max_length}) larger."
-            )
-    large = tasks_to_shuffle(config, space)
-    pairs = {
-        task: [one.info.pairs for one in splits["train"][task]] for task in config.tasks if task in large
-    }
-    shuffle(config.seed, pairs, space, workers)
+    for split, task in every:
+        splits.setdefault(split, {})[task] = encoded[split, task]
     return splits
 
 
+def _encode(
+    config: DataConfig,
+    parts: CleanedSplits,
+    space: Workspace,
+    workers: Workers,
+    splits_and_tasks: list[tuple[str, str]],
+    *,
+    shuffle_seed: int | None = None,
+) -> dict[tuple[str, str], list[EncodedSegment]]:
+    """Write the segments of some splits and tasks that are missing; return the counts of all of them."""
+    segments: dict[tuple[str, str], int] = {}
+    jobs = _jobs(config, parts, space, splits_and_tasks, shuffle_seed, segments)
+    for _ in workers.run("encode", run_segment_job, jobs):
+        pass
+    encoded = {}
+    for (split, task), number in segments.items():
+        marks = [space.mark(f"encoded/{split}.{task}.{segment:05}") for segment in range(number)]
+        encoded[split, task] = [EncodedSegment.from_dict(mark) for mark in marks]
+        if split == "train" and not any(segment.info.pairs for segment in encoded[split, task]):
+            raise DataError(
+                f"[data] leaves no training pairs of {task}; make `max_length` ({config.max_length}) larger."
+            )
+    return encoded
+
+
 def _jobs(
-    config: DataConfig, parts: CleanedSplits, space: Workspace, segments: dict[tuple[str, str], int]
+    config: DataConfig,
+    parts: CleanedSplits,
+    space: Workspace,
+    splits_and_tasks: list[tuple[str, str]],
+    shuffle_seed: int | None,
+    segments: dict[tuple[str, str], int],
 ) -> Iterator[SegmentJob]:
     """Yield the segments that are missing; count the segments of each split and task."""
-    large = tasks_to_shuffle(config, space)
-    for split, task in _splits_and_tasks(config, space):
+    for split, task in splits_and_tasks:
         for number, rows in enumerate(_segment_rows(parts, space, split, task)):
             segments[split, task] = number + 1
             job = SegmentJob(
@@ -81,7 +103,7 @@ def _jobs(
                 rows=rows,
                 max_length=config.max_length,
                 target_tag=config.target_tag,
-                shuffle_seed=config.seed if split == "train" and task in large else None,
+                shuffle_seed=shuffle_seed,
             )
             if space.mark(job.mark) is None:
                 yield job

@@ -7,7 +7,7 @@ are read and written once more, a segment's worth in memory at a time, whatever 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,18 +56,21 @@ class ShuffleJob:
         return self.pairs
 
 
-def shuffle(seed: int, pairs: Mapping[str, list[int]], space: Workspace, workers: Workers) -> None:
-    """Write the segments of shuffled shards that are missing.
+def shuffle(seed: int, task: str, pairs: list[int], space: Workspace, workers: Workers) -> None:
+    """Write the segments of a shuffled shard that are missing; remove those that they are made of.
 
     Args:
         seed: Seed of the order.
-        pairs: {task: pairs of each of its segments}, of the tasks to shuffle.
+        task: The task.
+        pairs: (segments,) pairs of each of its segments in the order of the text.
         space: The folder of the segments to read and to write.
         workers: The processes.
     """
-    if pairs:
-        for _ in workers.run("shuffle", run_shuffle_job, _jobs(seed, pairs, space)):
-            pass
+    parts = tuple(space.unshuffled(task, number) for number in range(len(pairs)))
+    for _ in workers.run("shuffle", run_shuffle_job, _jobs(seed, task, parts, sum(pairs), space)):
+        pass
+    for part in parts:
+        part.unlink(missing_ok=True)
 
 
 def run_shuffle_job(job: ShuffleJob) -> None:
@@ -90,20 +93,20 @@ def reorder(rows: Ragged, order: NDArray[np.int64]) -> Ragged:
     return Ragged.concatenate([rows.take(order[start : start + _COPIED_ROWS]) for start in starts])
 
 
-def _jobs(seed: int, pairs: Mapping[str, list[int]], space: Workspace) -> Iterator[ShuffleJob]:
-    for task, counts in pairs.items():
-        parts = tuple(space.unshuffled(task, number) for number in range(len(counts)))
-        for number in range(len(parts)):
-            path = segment_path(shard_path(space.folder, "train", task), number)
-            if not path.exists():
-                yield ShuffleJob(
-                    parts=parts,
-                    number=number,
-                    path=path,
-                    seed=seed,
-                    block_rows=BLOCK_ROWS,
-                    pairs=sum(counts) // len(counts),
-                )
+def _jobs(
+    seed: int, task: str, parts: tuple[Path, ...], pairs: int, space: Workspace
+) -> Iterator[ShuffleJob]:
+    for number in range(len(parts)):
+        path = segment_path(shard_path(space.folder, "train", task), number)
+        if not path.exists():
+            yield ShuffleJob(
+                parts=parts,
+                number=number,
+                path=path,
+                seed=seed,
+                block_rows=BLOCK_ROWS,
+                pairs=pairs // len(parts),
+            )
 
 
 def _slice(file: SegmentFile, number: int, slices: int) -> tuple[Ragged, Ragged]:
