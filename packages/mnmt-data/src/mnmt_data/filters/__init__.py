@@ -5,6 +5,8 @@ from mnmt_data.filters.duplicates import first_occurrences, is_held_out
 from mnmt_data.filters.keys import Keys
 from mnmt_data.filters.leaks import LeakConfig, LeakFinder
 from mnmt_data.filters.normalise import normalise
+from mnmt_data.filters.pair_filters import PairFilter
+from mnmt_data.filters.plugins import filter_plugin
 from mnmt_data.filters.report import DEV_OR_TEST, DUPLICATE, NEAR_DUPLICATE, FilterReport
 
 __all__ = [
@@ -18,7 +20,9 @@ __all__ = [
     "Keys",
     "LeakConfig",
     "LeakFinder",
+    "PairFilter",
     "clean_block",
+    "filter_plugin",
     "first_occurrences",
     "is_held_out",
     "normalise",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from mnmt_data.filters.keys import Keys, pair_keys
 from mnmt_data.filters.language_id import WrongLanguage
 from mnmt_data.filters.normalise import Form, normalise
 from mnmt_data.filters.pair_filters import PairFilter, Ratio, TooLong, empty, identical
+from mnmt_data.filters.plugins import PluginFilter
 from mnmt_data.filters.report import BAD_LINE, EMPTY, IDENTICAL, RATIO, TOO_LONG, WRONG_LANGUAGE, FilterReport
 from mnmt_data.readers.reader import Block
 
@@ -50,6 +52,9 @@ class CleanConfig:
 
     near_duplicates: bool = False
     """Whether to drop pairs that differ from an earlier one in case, digits, punctuation and spaces only."""
+
+    plugins: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """{filter of another distribution: its settings}, applied last, in this order."""
 
     def __post_init__(self) -> None:
         if self.max_characters < 1:
@@ -97,7 +102,8 @@ class Cleaner:
             languages: Others that text may be in by mistake, beside those of the task and English.
 
         Raises:
-            DataError: If a language of the task cannot be recognised, or nothing that could is installed.
+            DataError: If a language of the task cannot be recognised, or nothing that could is installed; or
+                if a filter of another distribution is missing, broken or refuses its settings.
         """
         self.config = config
         self.task = task
@@ -112,6 +118,8 @@ def _filters(config: CleanConfig, task: str, languages: Iterable[str]) -> dict[s
     filters[RATIO] = Ratio(config.max_ratio)
     if config.language_id:
         filters[WRONG_LANGUAGE] = WrongLanguage.of(task, languages, odds=config.language_odds)
+    for name, settings in config.plugins.items():
+        filters[name] = PluginFilter.of(name, settings, task, languages)
     return filters
 
 

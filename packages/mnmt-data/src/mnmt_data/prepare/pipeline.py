@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_data.errors import DataError
+from mnmt_data.filters import filter_plugin
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.describe import describe
@@ -22,6 +23,7 @@ from mnmt_data.prepare.splits import split_pairs
 from mnmt_data.prepare.vocabulary_sample import check_tags, prepare_vocabulary
 from mnmt_data.prepare.workers import Progress, Report, Workers
 from mnmt_data.prepare.workspace import Workspace
+from mnmt_data.readers import PluginReader
 from mnmt_data.readers.reader import BLOCK_PAIRS
 from mnmt_data.store.description import SCHEMA, SHUFFLED_SCHEMA, PreparedDescription
 from mnmt_data.store.lock import file_lock
@@ -30,6 +32,9 @@ from mnmt_data.study import StudyFile
 
 NEWER = {"kind": "lexicon", "exact_test": False}
 """Settings of synthetic languages that came after this format of prepared data, where they change nothing."""
+
+NEWER_FILTERS: dict[str, Any] = {"plugins": {}}
+"""Settings of `[data.clean]` that came after this format of prepared data, where they change nothing."""
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -139,7 +144,18 @@ def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -
     if config.vocab.path is not None:
         check_tags(config.vocab.path, config.target_languages)
         total.update(checksums.of(config.vocab.path).encode())
+    for plugin in _plugins(config, inputs):
+        total.update(f" {plugin}".encode())
     return total.hexdigest()
+
+
+def _plugins(config: DataConfig, inputs: Inputs) -> Iterator[str]:
+    """Yield the name and version of each distribution whose readers or filters are in use."""
+    for source in inputs.sources:
+        if isinstance(source.reader, PluginReader):
+            yield f"{source.name} {source.reader.origin}"
+    for name in config.clean.plugins:
+        yield f"{name} {filter_plugin(name).origin}"
 
 
 def _shuffled(fingerprint: str) -> str:
@@ -150,6 +166,9 @@ def _shuffled(fingerprint: str) -> str:
 def _settings(config: DataConfig) -> dict[str, Any]:
     """Return the settings without those that are newer than the format and change nothing."""
     settings = asdict(config)
+    for name, neutral in NEWER_FILTERS.items():
+        if settings["clean"][name] == neutral:
+            del settings["clean"][name]
     if config.synthetic is not None:
         for name, neutral in NEWER.items():
             if settings["synthetic"][name] == neutral:

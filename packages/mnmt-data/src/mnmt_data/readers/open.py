@@ -13,6 +13,7 @@ from mnmt_data.readers.hub import HUB, open_hub_dataset
 from mnmt_data.readers.language_codes import languages, opposite, spellings, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
 from mnmt_data.readers.opus_zip import open_zip
+from mnmt_data.readers.plugins import READERS, PluginReader, find_plugin, plugin_names
 from mnmt_data.readers.reader import Reader
 from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
 from mnmt_data.readers.text_pairs import TextPairs
@@ -44,7 +45,7 @@ FORMATS: Mapping[str, Callable[[Path, str], Reader]] = MappingProxyType(
         ".parquet": ParquetPairs,
     }
 )
-"""Formats that hold both sides in one file, by the ending of the file's name."""
+"""Formats that hold both sides in one file, by the ending of the file's name; plugins add to them."""
 
 
 def find_readers(folder: Path, testset: str, task: str) -> tuple[Reader, ...]:
@@ -72,10 +73,20 @@ def _readers_named(folder: Path, testset: str, pair_name: str, task: str) -> tup
         *named_texts(folder, testset, pair_name, task),
         *sacrebleu_texts(folder, testset, pair_name, task),
     )
-    paths = ((folder / f"{testset}.{pair_name}{ending}", make) for ending, make in FORMATS.items())
+    paths = ((folder / f"{testset}.{pair_name}{ending}", ending) for ending in _endings())
     dataset = folder / f"{testset}.{pair_name}"
     datasets = (open_dataset(dataset, task),) if is_dataset(dataset) else ()
-    return (*texts, *datasets, *(make(path, task) for path, make in paths if path.is_file()))
+    return (*texts, *datasets, *(_open_file(path, task, ending) for path, ending in paths if path.is_file()))
+
+
+def _endings() -> tuple[str, ...]:
+    """Return the endings of `FORMATS`, then those that plugins add."""
+    return tuple(dict.fromkeys((*FORMATS, *(name for name in plugin_names(READERS) if name.startswith(".")))))
+
+
+def _open_file(path: Path, task: str, ending: str) -> Reader:
+    plugin = find_plugin(READERS, ending, built_in=ending in FORMATS)
+    return FORMATS[ending](path, task) if plugin is None else PluginReader.open(plugin, path, task)
 
 
 def open_reader(source: str, task: str) -> Reader:
@@ -84,12 +95,17 @@ def open_reader(source: str, task: str) -> Reader:
     Args:
         source: The path of a file whose name ends as one of `FORMATS`; or of two texts, plain, `.gz` or
             `.zst`, with `{lang}` for the language codes: `raw/europarl.{lang}.gz`; or the folder of a saved
-            data set; or the name of one, as `open_hub_dataset` takes. `~` is the home folder.
+            data set; or the name of one, as `open_hub_dataset` takes. `~` is the home folder. Plugins add
+            endings, and sources that begin with their name and a colon.
         task: The language pair, `SRC-TGT`.
 
     Raises:
         DataError: If a file is missing or the ending of its name is none that is known.
     """
+    scheme, colon, _ = source.partition(":")
+    if colon and (plugin := find_plugin(READERS, scheme, built_in=scheme == HUB.rstrip(":"))):
+        languages(task)
+        return PluginReader.open(plugin, source, task)
     if LANG in source:
         src, tgt = (_side(source, code) for code in languages(task))
         return TextPairs(task=task, src=src, tgt=tgt)
@@ -100,10 +116,10 @@ def open_reader(source: str, task: str) -> Reader:
     if is_dataset(path):
         return open_dataset(path, task)
     check_is_file(path)
-    for ending, make in FORMATS.items():
-        if path.name.lower().endswith(ending):
-            return make(path, task)
-    endings = ", ".join(FORMATS)
+    matching = [ending for ending in _endings() if path.name.lower().endswith(ending.lower())]
+    if matching:
+        return _open_file(path, task, max(matching, key=len))
+    endings = ", ".join(_endings())
     raise DataError(
         f"{path}: unknown format; the name must end in one of {endings}, or have {LANG} for two texts."
     )
