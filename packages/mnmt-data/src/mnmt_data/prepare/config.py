@@ -10,7 +10,8 @@ from typing import Literal
 
 from mnmt_data.filters import CleanConfig, LeakConfig
 from mnmt_data.readers.language_codes import canonical_task
-from mnmt_data.store.vocabulary import Kind, TargetTag
+from mnmt_data.store.direction import TargetTag
+from mnmt_data.store.vocabulary import Kind
 from mnmt_data.synthetic import ContextsConfig, SyntheticConfig
 
 DEV_AND_TEST = ("dev", "test")

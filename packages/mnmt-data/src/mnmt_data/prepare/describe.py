@@ -47,9 +47,10 @@ def describe(
         zero_shot=config.zero_shot,
         vocabulary=_vocabulary(config, folder),
         counts={
-            split: {task: _counts(segments) for task, segments in tasks.items()}
+            split: {task: _counts(segments, task) for task, segments in tasks.items()}
             for split, tasks in splits.items()
         },
+        shards={split: {task: task for task in tasks} for split, tasks in splits.items()},
         filters={
             task: _filters(train[task], dropped[task].filters, segments)
             for task, segments in splits["train"].items()
@@ -81,10 +82,10 @@ def _filters(train: Parts, dropped: FilterReport, segments: Iterable[EncodedSegm
     return FilterInfo(read=train.read, counts=report.counts, samples=report.samples)
 
 
-def _counts(segments: list[EncodedSegment]) -> SplitInfo:
+def _counts(segments: list[EncodedSegment], task: str) -> SplitInfo:
     tgt = sum((segment.tgt for segment in segments), Coverage())
     return SplitInfo(
-        **asdict(total(segment.info for segment in segments)),
+        **asdict(total(segment.infos[task] for segment in segments)),
         byte_tokens=tgt.byte_tokens,
         unknown_tokens=tgt.unknown_tokens,
     )

@@ -51,7 +51,7 @@ def encode(config: DataConfig, parts: CleanedSplits, space: Workspace, workers: 
     encoded = _encode(config, parts, space, workers, [both for both in every if both not in to_shuffle])
     for split, task in to_shuffle:
         encoded |= _encode(config, parts, space, workers, [(split, task)], shuffle_seed=config.seed)
-        shuffle(config.seed, task, [one.info.pairs for one in encoded[split, task]], space, workers)
+        shuffle(config.seed, task, [segment.pairs for segment in encoded[split, task]], space, workers)
     splits: EncodedSplits = {}
     for split, task in every:
         splits.setdefault(split, {})[task] = encoded[split, task]
@@ -76,7 +76,7 @@ def _encode(
     for (split, task), number in segments.items():
         marks = [space.mark(f"encoded/{split}.{task}.{segment:05}") for segment in range(number)]
         encoded[split, task] = [EncodedSegment.from_dict(mark) for mark in marks]
-        if split == "train" and not any(segment.info.pairs for segment in encoded[split, task]):
+        if split == "train" and not any(segment.pairs for segment in encoded[split, task]):
             raise DataError(
                 f"[data] leaves no training pairs of {task}; make `max_length` ({config.max_length}) larger."
             )
@@ -101,6 +101,7 @@ def _jobs(
                 task=task,
                 number=number,
                 rows=rows,
+                tasks=(task,),
                 max_length=config.max_length,
                 target_tag=config.target_tag,
                 shuffle_seed=shuffle_seed,
@@ -147,7 +148,7 @@ def write_weights(inputs: Inputs, splits: EncodedSplits, space: Workspace) -> No
         DataError: If a file has anything else than a number for each pair.
     """
     for (testset, task), path in inputs.weights.items():
-        pairs = sum(segment.info.pairs for segment in splits[testset][task])
+        pairs = sum(segment.pairs for segment in splits[testset][task])
         try:
             weights = np.array(read_lines(path), dtype=np.float64)
         except ValueError:

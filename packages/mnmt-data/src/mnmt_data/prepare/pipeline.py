@@ -25,7 +25,7 @@ from mnmt_data.prepare.workers import Progress, Report, Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.readers import PluginReader
 from mnmt_data.readers.reader import BLOCK_PAIRS
-from mnmt_data.store.description import SCHEMA, SHUFFLED_SCHEMA, PreparedDescription
+from mnmt_data.store.description import PreparedDescription
 from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import PreparedData, open_prepared
 from mnmt_data.study import StudyFile
@@ -35,6 +35,9 @@ NEWER = {"kind": "lexicon", "exact_test": False}
 
 NEWER_FILTERS: dict[str, Any] = {"plugins": {}}
 """Settings of `[data.clean]` that came after this format of prepared data, where they change nothing."""
+
+PAIRS_VERSION = 3
+"""Version of the pairs that the same inputs give; a format that holds the same leaves it as it is."""
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -90,7 +93,7 @@ def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) 
         workers.report(f"continuing with {space.folder}")
     if not space.is_complete():
         described = _run_stages(config, inputs, checksums, space, workers)
-        if described.schema == SHUFFLED_SCHEMA:
+        if tasks_to_shuffle(config, space):
             fingerprint = _shuffled(fingerprint)
         description = replace(
             described,
@@ -127,8 +130,7 @@ def _run_stages(
     prepare_vocabulary(config, parts, space)
     splits = encode(config, parts, space, workers)
     write_weights(inputs, splits, space)
-    described = describe(config, space.folder, parts["train"], dropped, splits)
-    return replace(described, schema=SHUFFLED_SCHEMA if tasks_to_shuffle(config, space) else SCHEMA)
+    return describe(config, space.folder, parts["train"], dropped, splits)
 
 
 def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -> str:
@@ -138,7 +140,7 @@ def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -
         # None of these concerns made-up text, whose data are those of earlier versions.
         for name in ("leaks", "on_bad_line", "max_bad_share"):
             del settings[name]
-    total = sha256(f"{SCHEMA} {json.dumps(settings, default=str, sort_keys=True)}".encode())
+    total = sha256(f"{PAIRS_VERSION} {json.dumps(settings, default=str, sort_keys=True)}".encode())
     for name, path in inputs.paths:
         total.update(f" {name} {path.name} {checksums.of(path)}".encode())
     if config.vocab.path is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -17,12 +17,13 @@ from mnmt_data.prepare.shuffle import random_order, reorder
 from mnmt_data.prepare.workspace import Workspace, read_part
 from mnmt_data.store.corpus_folder import Bitext, write_bitext
 from mnmt_data.store.description import CoverageInfo
+from mnmt_data.store.direction import Direction, TargetTag
 from mnmt_data.store.groups import Groups, write_groups
 from mnmt_data.store.prepared import VOCABULARY, shard_path, text_folder
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segments import SegmentInfo, write_segment
 from mnmt_data.store.shards import segment_path
-from mnmt_data.store.vocabulary import UNK, TargetTag, Vocabulary
+from mnmt_data.store.vocabulary import UNK, Vocabulary
 
 TOO_MANY_TOKENS = "too many tokens"
 """Name of the filter by `max_length`, which comes after that of characters."""
@@ -35,12 +36,15 @@ class SegmentJob:
     space: Workspace
     split: str
     task: str
+    """The direction in which the pairs are stored."""
     number: int
     """The segment's number in its shard."""
     rows: tuple[tuple[Path, NDArray[np.int64]], ...]
     """(part, rows of it), in order."""
+    tasks: tuple[str, ...]
+    """The tasks that read the pairs: in this direction, the opposite, or both."""
     max_length: int
-    """Most tokens of a side of a training pair."""
+    """Most tokens of a side of a training pair, as each of these tasks reads it."""
     target_tag: TargetTag
     shuffle_seed: int | None = None
     """Seed of the order of the rows, where the shard is shuffled afterwards."""
@@ -60,27 +64,39 @@ class SegmentJob:
         """Name of the mark that says that the segment is complete."""
         return f"encoded/{self.split}.{self.task}.{self.number:05}"
 
+    def lengths(self, src: Ragged, tgt: Ragged) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Return {task: its source and target lengths, (pairs,) each}, tags included."""
+        directions = {
+            task: Direction(swapped=task != self.task, target_tag=self.target_tag) for task in self.tasks
+        }
+        return {task: direction.lengths(src.lengths, tgt.lengths) for task, direction in directions.items()}
+
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedSegment:
     """Counts of a segment that was written."""
 
-    info: SegmentInfo
+    infos: Mapping[str, SegmentInfo]
+    """{task that reads the pairs: counts as it reads them}."""
     filters: FilterReport
     """The training pairs that were dropped as too long."""
     src: Coverage
     tgt: Coverage
 
+    @property
+    def pairs(self) -> int:
+        """Number of pairs."""
+        return next(iter(self.infos.values())).pairs
+
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as JSON can hold them."""
-        sides = {"src": asdict(self.src), "tgt": asdict(self.tgt)}
-        return {"info": asdict(self.info), "filters": self.filters.to_dict(), **sides}
+        return asdict(self) | {"filters": self.filters.to_dict()}
 
     @classmethod
     def from_dict(cls, table: dict[str, Any]) -> Self:
         """Return the counts that `to_dict` gave."""
         return cls(
-            info=SegmentInfo(**table["info"]),
+            infos={task: SegmentInfo(**info) for task, info in table["infos"].items()},
             filters=FilterReport.from_dict(table["filters"]),
             src=Coverage(**table["src"]),
             tgt=Coverage(**table["tgt"]),
@@ -109,9 +125,9 @@ def run_segment_job(job: SegmentJob) -> None:
         order = random_order(len(src), job.shuffle_seed, "encoded", job.task, job.number)
         src, tgt = reorder(src, order), reorder(tgt, order)
     job.path.parent.mkdir(exist_ok=True)
-    info = write_segment(job.path, src, tgt)
+    write_segment(job.path, src, tgt)
     encoded = EncodedSegment(
-        info=info,
+        infos={task: SegmentInfo.of(*lengths) for task, lengths in job.lengths(src, tgt).items()},
         filters=sum((piece.filters for piece in pieces), FilterReport()),
         src=sum((piece.coverage[0] for piece in pieces), Coverage()),
         tgt=sum((piece.coverage[1] for piece in pieces), Coverage()),
@@ -128,20 +144,17 @@ def _read(path: Path, rows: NDArray[np.int64]) -> tuple[Bitext, list[str] | None
 
 def _encode(job: SegmentJob, text: Bitext, origins: list[str] | None) -> _Piece:
     path = job.space.folder / VOCABULARY
-    vocab, is_byte = _vocabulary(path, path.stat().st_mtime_ns, job.target_tag)
-    src = vocab.encode_sources(text.src, target=job.task.split("-")[1], num_threads=1)
-    tgt = vocab.encode_ragged(text.tgt, num_threads=1)
+    vocab, is_byte = _vocabulary(path, path.stat().st_mtime_ns)
+    src, tgt = (vocab.encode_ragged(side, num_threads=1) for side in (text.src, text.tgt))
     filters = FilterReport()
     if job.split == "train":
-        short = (src.lengths <= job.max_length) & (tgt.lengths <= job.max_length)
+        sides = [side for lengths in job.lengths(src, tgt).values() for side in lengths]
+        short = np.maximum.reduce(sides) <= job.max_length
         filters = _too_many_tokens(text, np.flatnonzero(~short))
         if not short.all():
             rows = np.flatnonzero(short)
             text, src, tgt = text.take(rows.tolist()), src.take(rows), tgt.take(rows)
-    coverage = (
-        measure(text.src, src.values, extra=1 if job.target_tag == "none" else 2, is_byte=is_byte),
-        measure(text.tgt, tgt.values, extra=1, is_byte=is_byte),
-    )
+    coverage = measure(text.src, src.values, is_byte=is_byte), measure(text.tgt, tgt.values, is_byte=is_byte)
     # The text of training pairs is not needed any more; it would take ten times the memory of its token ids.
     written_text = Bitext(src=[], tgt=[]) if job.split == "train" else text
     return _Piece(text=written_text, origins=origins, src=src, tgt=tgt, filters=filters, coverage=coverage)
@@ -166,15 +179,15 @@ def _write_text(job: SegmentJob, pieces: list[_Piece]) -> None:
 
 
 @lru_cache(maxsize=1)
-def _vocabulary(path: Path, modified: int, target_tag: TargetTag) -> tuple[Vocabulary, NDArray[np.bool_]]:
+def _vocabulary(path: Path, modified: int) -> tuple[Vocabulary, NDArray[np.bool_]]:
     """Load the vocabulary once; `modified` tells it from that of an earlier call in this process."""
-    vocab = Vocabulary.load(path, target_tag=target_tag)
+    vocab = Vocabulary.load(path)
     return vocab, vocab.byte_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Counts of some text and of its tokens, tags and `</s>` aside."""
+    """Counts of some text and of its tokens, `</s>` aside."""
 
     tokens: int = 0
     words: int = 0
@@ -199,19 +212,16 @@ class Coverage:
         )
 
 
-def measure(
-    lines: Sequence[str], tokens: NDArray[np.integer], *, extra: int, is_byte: NDArray[np.bool_]
-) -> Coverage:
+def measure(lines: Sequence[str], tokens: NDArray[np.integer], *, is_byte: NDArray[np.bool_]) -> Coverage:
     """Count lines and their tokens.
 
     Args:
         lines: Text.
-        tokens: (all tokens of all lines,).
-        extra: Tokens of each line that are not of its text: the tag, `</s>`.
+        tokens: (all tokens of all lines,), a `</s>` of each among them.
         is_byte: (vocabulary size,) which ids stand for bytes.
     """
     return Coverage(
-        tokens=tokens.size - extra * len(lines),
+        tokens=tokens.size - len(lines),
         words=sum(len(line.split()) for line in lines),
         characters=sum(map(len, lines)),
         byte_tokens=int(np.count_nonzero(is_byte[tokens])),

@@ -10,15 +10,16 @@ from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.direction import TargetTag
 from mnmt_data.store.segments import SegmentInfo
-from mnmt_data.store.vocabulary import EOS, PAD, UNK, TargetTag
+from mnmt_data.store.vocabulary import EOS, PAD, UNK
 from mnmt_data.study import StructureError, structure
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the format."""
 
-SHUFFLED_SCHEMA = 4
-"""Version of the format where a training shard is shuffled, which versions before cannot read in order."""
+TAGGED_SCHEMA = 3
+"""Version before, which is read as well: each task has shards of its own, whose sources hold their tags."""
 
 DESCRIPTION = "prepared.json"
 
@@ -109,6 +110,10 @@ class PreparedDescription:
     counts: Mapping[str, Mapping[str, SplitInfo]] = field(default_factory=dict)
     """{split: {task: its counts}}."""
 
+    shards: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """{split: {task: the direction in which its shard is named and stored, its own or the opposite}}; empty
+    where sources hold their tags."""
+
     filters: Mapping[str, FilterInfo] = field(default_factory=dict)
     """{task: what was dropped of its training pairs}."""
 
@@ -149,20 +154,17 @@ class PreparedDescription:
             raise DataError(f"{path}: no prepared data here; run `mnmt-data prepare` first.")
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            if (schema := table["schema"]) in (SCHEMA, SHUFFLED_SCHEMA):
+            if (schema := table["schema"]) in (TAGGED_SCHEMA, SCHEMA):
                 return structure(table, cls, where="prepared")
         except (ValueError, KeyError, TypeError, StructureError):
             raise DataError(
                 f"{path}: does not describe prepared data; run `mnmt-data prepare` again."
             ) from None
-        versions = f"{SCHEMA} or {SHUFFLED_SCHEMA}"
+        versions = f"{TAGGED_SCHEMA} or {SCHEMA}"
         raise DataError(
             f"{path}: must have schema {versions}, but has {schema}; run `mnmt-data prepare` again."
         )
 
     def write(self, folder: Path) -> None:
         """Write the description into a folder."""
-        table = asdict(self)
-        if not self.power_law_limit:
-            del table["power_law_limit"]  # version 0.4 knows no such key
-        write_json(folder / DESCRIPTION, table)
+        write_json(folder / DESCRIPTION, asdict(self))

@@ -10,6 +10,7 @@ from pathlib import Path
 from mnmt_data.errors import DataError
 from mnmt_data.store.corpus_folder import read_bitext
 from mnmt_data.store.description import PreparedDescription, SplitInfo
+from mnmt_data.store.direction import Direction
 from mnmt_data.store.groups import Groups, read_groups
 from mnmt_data.store.segments import check_segment
 from mnmt_data.store.shards import Shard
@@ -73,7 +74,9 @@ class PreparedData:
         return tuple(split for split in counts if split not in ("train", "dev") and task in counts[split])
 
     def shard(self, split: str, task: str) -> Shard:
-        """Open the token ids of a split; those of a small shard are compared with checksums when first read.
+        """Open the token ids of a split as the task reads them, with target tags in their place.
+
+        Those of a small shard are compared with checksums when they are first read.
 
         Raises:
             DataError: If it is missing or broken, or the training pairs of a zero-shot task are asked for.
@@ -81,7 +84,15 @@ class PreparedData:
         if split == "train":
             self.check_trainable([task])
         checksums = {self.folder / name: file.sha256 for name, file in self.description.files.items()}
-        return Shard.open(shard_path(self.folder, split, task), checksums=checksums)
+        stored = self.description.shards.get(split, {}).get(task)
+        if stored is None:  # its sources hold their tags
+            return Shard.open(shard_path(self.folder, split, task), checksums=checksums)
+        vocabulary = self.description.vocabulary
+        tag = vocabulary.tags[task.split("-")[1]]
+        direction = Direction(swapped=stored != task, target_tag=vocabulary.target_tag, tag=tag)
+        info = self.description.counts[split][task]
+        path = shard_path(self.folder, split, stored)
+        return Shard.open(path, checksums=checksums, direction=direction, info=info)
 
     def text(self, split: str, task: str) -> tuple[list[str], list[str]]:
         """Read the source and target lines of a split other than train.
@@ -149,7 +160,7 @@ def open_prepared(folder: Path) -> PreparedData:
 
 
 def shard_path(folder: Path, split: str, task: str) -> Path:
-    """Return the folder of the segments of a split."""
+    """Return the folder of the segments of a split, stored in the direction of a task."""
     return folder / "shards" / f"{split}.{task}"
 
 

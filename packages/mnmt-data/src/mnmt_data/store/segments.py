@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ class SegmentInfo:
     """Sentence pairs."""
 
     src_tokens: int
-    """Source tokens, tag and `</s>` included."""
+    """Source tokens, `</s>` included, and the tag where sources have it."""
 
     tgt_tokens: int
     """Target tokens, `</s>` included."""
@@ -46,6 +47,17 @@ class SegmentInfo:
 
     longest_side: int
     """Tokens of the longest sentence of either side."""
+
+    @classmethod
+    def of(cls, src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64]) -> Self:
+        """Count pairs with these lengths, (pairs,) each."""
+        return cls(
+            pairs=len(src_lengths),
+            src_tokens=int(src_lengths.sum()),
+            tgt_tokens=int(tgt_lengths.sum()),
+            longest=int((src_lengths + tgt_lengths).max(initial=0)),
+            longest_side=int(np.maximum(src_lengths, tgt_lengths).max(initial=0)),
+        )
 
 
 def total(infos: Iterable[SegmentInfo]) -> SegmentInfo:
@@ -78,7 +90,7 @@ def write_segment(path: Path, src: Ragged, tgt: Ragged, *, block_rows: int = 1) 
     """
     if len(src) != len(tgt):
         raise ValueError(f"`tgt` must have as many rows as `src` ({len(src)}), but has {len(tgt)}.")
-    info = _info(src, tgt)
+    info = SegmentInfo.of(src.lengths, tgt.lengths)
     columns, metadata = {"src": _as_arrow(src), "tgt": _as_arrow(tgt)}, {INFO: json.dumps(asdict(info))}
     if block_rows > 1:
         columns |= dict(zip(LENGTHS, map(_narrow, (src.lengths, tgt.lengths)), strict=True))
@@ -97,17 +109,6 @@ def check_segment(path: Path, *, sha256: str) -> None:
     """
     if checksum(path) != sha256:
         raise DataError(f"{path}: has changed since it was written; prepare the data again.")
-
-
-def _info(src: Ragged, tgt: Ragged) -> SegmentInfo:
-    src_lengths, tgt_lengths = src.lengths, tgt.lengths
-    return SegmentInfo(
-        pairs=len(src),
-        src_tokens=int(src_lengths.sum()),
-        tgt_tokens=int(tgt_lengths.sum()),
-        longest=int((src_lengths + tgt_lengths).max(initial=0)),
-        longest_side=int(np.maximum(src_lengths, tgt_lengths).max(initial=0)),
-    )
 
 
 def _narrow(lengths: NDArray[np.int64]) -> pa.Array:

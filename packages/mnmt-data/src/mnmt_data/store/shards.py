@@ -1,7 +1,8 @@
-"""Token shards: the sentence pairs of one task and split as token ids, on disk and mapped into memory.
+"""Token shards: the sentence pairs of a split as token ids, on disk and mapped into memory.
 
 A shard is a folder of segments, 00000.arrow and so on, each an Arrow IPC file of one record batch. Rows are
-numbered through all segments. A segment is mapped when a row of it is asked for.
+numbered through all segments. A segment is mapped when a row of it is asked for. Both directions of two
+languages may read the same shard; sources get their target tag when they are read (`Direction`).
 
 A large shard never has more than a few rows in memory. Where many rows of one stretch are asked for, as from
 a shuffled shard, whose rows are drawn a block at a time, the stretch is read and nothing else. Where rows lie
@@ -25,15 +26,17 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import atomic_file
+from mnmt_data.store.direction import Direction
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segment_file import Segment, SegmentFile, Stretch, let_go
-from mnmt_data.store.segments import check_segment, total
+from mnmt_data.store.segments import SegmentInfo, check_segment, total
 
 Rows = NDArray[np.int64]
 Piece = tuple[Segment | Stretch, Rows, Rows]
 """(where some rows are, their positions among those that were asked for, their numbers in the segment)."""
 
 NO_CHECKSUMS: Mapping[Path, str] = MappingProxyType({})
+AS_STORED = Direction()
 
 WEIGHTS = "weights.npy"
 """File beside the segments with the factor of each pair's loss, where they differ."""
@@ -61,30 +64,48 @@ class Shard:
         path: The folder.
         segments: Its segments, in order.
         checksums: {segment: its SHA-256}; those of a small shard are compared when a row is first read.
+        direction: How the task reads the pairs.
+        info: The counts of its pairs and tokens as the task reads them, if the segments have others.
     """
 
     def __init__(
-        self, path: Path, segments: Sequence[SegmentFile], *, checksums: Mapping[Path, str] = NO_CHECKSUMS
+        self,
+        path: Path,
+        segments: Sequence[SegmentFile],
+        *,
+        checksums: Mapping[Path, str] = NO_CHECKSUMS,
+        direction: Direction = AS_STORED,
+        info: SegmentInfo | None = None,
     ) -> None:
         self.path = path
-        self.info = total(file.info for file in segments)
+        self.info = info or total(file.info for file in segments)
         self.block_rows = min(file.block_rows for file in segments)
         """Rows that are drawn one after the other, where the shard was shuffled; else 1."""
         self._files = tuple(segments)
         self._starts = offsets_of([file.info.pairs for file in segments])
         self._is_small = sum(file.size for file in segments) <= SMALL
         self._checksums = dict(checksums)
+        self._direction = direction
         self._touched: set[SegmentFile] = set()
         self._rows_mapped = 0
         weakref.finalize(self, let_go, self._files)
 
     @classmethod
-    def open(cls, path: Path, *, checksums: Mapping[Path, str] = NO_CHECKSUMS) -> Self:
+    def open(
+        cls,
+        path: Path,
+        *,
+        checksums: Mapping[Path, str] = NO_CHECKSUMS,
+        direction: Direction = AS_STORED,
+        info: SegmentInfo | None = None,
+    ) -> Self:
         """Read the counts of the segments; token ids are read only where they are used.
 
         Args:
             path: The folder.
             checksums: {segment: its SHA-256}, as far as they are known.
+            direction: How the task reads the pairs.
+            info: The counts of its pairs and tokens as the task reads them, if the segments have others.
 
         Raises:
             DataError: If the folder has no segments, one is missing, truncated or not a segment.
@@ -95,7 +116,8 @@ class Shard:
         expected = [segment_path(path, number) for number in range(len(files))]
         if missing := [file for file in expected if file not in files]:
             raise DataError(f"{missing[0]}: this segment of the shard is missing; prepare it again.")
-        return cls(path, [SegmentFile.open(file) for file in expected], checksums=checksums)
+        segments = [SegmentFile.open(file) for file in expected]
+        return cls(path, segments, checksums=checksums, direction=direction, info=info)
 
     def __len__(self) -> int:
         return self.info.pairs
@@ -111,7 +133,7 @@ class Shard:
             src[positions], tgt[positions] = piece.lengths_of(local)
         if min(src.min(initial=0), tgt.min(initial=0)) < 0:
             raise DataError(f"{self.path}: a segment is damaged; prepare it again.")
-        return src, tgt
+        return self._direction.lengths(src, tgt)
 
     def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
         """Return source and target token ids of the given rows, copied, in the same order."""
@@ -119,10 +141,10 @@ class Shard:
         src = Ragged.concatenate([piece for _, piece, _ in pieces])
         tgt = Ragged.concatenate([piece for _, _, piece in pieces])
         positions = np.concatenate([positions for positions, _, _ in pieces])
-        if (np.diff(positions) > 0).all():
-            return src, tgt
-        back = np.argsort(positions, kind="stable")
-        return src.take(back), tgt.take(back)
+        if (np.diff(positions) < 0).any():
+            back = np.argsort(positions, kind="stable")
+            src, tgt = src.take(back), tgt.take(back)
+        return self._direction.tokens(src, tgt)
 
     def loss_weights(self) -> NDArray[np.float32]:
         """Return the factor of each pair's loss, (pairs,): 1, but where pairs stand for a whole distribution.

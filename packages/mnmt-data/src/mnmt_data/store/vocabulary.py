@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import atomic_file
+from mnmt_data.store.direction import TargetTag, insert_tag
 from mnmt_data.store.ragged import Ragged, offsets_of
 
 PAD, EOS, UNK = 0, 1, 2
@@ -22,9 +23,6 @@ BLOCK_LINES = 50_000
 """Lines encoded at a time, so that Python's lists of token ids stay small beside the arrays."""
 
 Kind = Literal["unigram", "bpe", "word"]
-
-TargetTag = Literal["prepended", "appended", "none"]
-"""Place of the target tag in a source: first, before its `</s>`, or nowhere."""
 
 
 class Vocabulary:
@@ -112,29 +110,21 @@ class Vocabulary:
             DataError: If the vocabulary has no tag of the language, even where sources have none.
         """
         tag = self.tag(target)
-        before = [tag] if self.target_tag == "prepended" else []
-        after = [tag, EOS] if self.target_tag == "appended" else [EOS]
-        return self._encode_between(before, lines, after, num_threads)
+        return insert_tag(self.encode_ragged(lines, num_threads=num_threads), tag, self.target_tag)
 
     def encode_ragged(self, lines: Sequence[str], *, num_threads: int = -1) -> Ragged:
-        """Encode targets as a model reads them: token ids and `</s>`.
+        """Encode lines as shards hold them, and as a model reads targets: token ids and `</s>`.
 
         Args:
             lines: Text.
             num_threads: Threads to encode with; -1: as many as there are processors.
         """
-        return self._encode_between([], lines, [EOS], num_threads)
-
-    def _encode_between(
-        self, before: list[int], lines: Sequence[str], after: list[int], num_threads: int
-    ) -> Ragged:
-        """Encode each line between the same ids, block by block."""
         blocks = []
         for start in range(0, max(len(lines), 1), BLOCK_LINES):
             block = list(lines[start : start + BLOCK_LINES])
             rows = self._processor.encode(block, num_threads=num_threads)
-            offsets = offsets_of([len(before) + len(row) + len(after) for row in rows])
-            tokens = chain.from_iterable(chain(before, row, after) for row in rows)
+            offsets = offsets_of([len(row) + 1 for row in rows])
+            tokens = chain.from_iterable(chain(row, (EOS,)) for row in rows)
             blocks.append(Ragged(np.fromiter(tokens, self.dtype, count=int(offsets[-1])), offsets))
         return blocks[0] if len(blocks) == 1 else Ragged.concatenate(blocks)
 

@@ -1,0 +1,56 @@
+"""Pairs on disk read as those of a task: which side is the source, and where it gets the target tag.
+
+Shards hold text once, without tags: what a task reads differs from that by its direction alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.store.ragged import Ragged
+
+TargetTag = Literal["prepended", "appended", "none"]
+"""Place of the target tag in a source: first, before its `</s>`, or nowhere."""
+
+Lengths = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direction:
+    """The direction in which a task reads the pairs of a shard; by default as they are on disk."""
+
+    swapped: bool = False
+    """Whether the task's sources are the targets on disk."""
+
+    target_tag: TargetTag = "none"
+    """The place of the tag that sources get."""
+
+    tag: int = 0
+    """The id of that tag, if they get one."""
+
+    def lengths(self, src: Lengths, tgt: Lengths) -> tuple[Lengths, Lengths]:
+        """Return the task's source and target lengths, (pairs,) each, given those on disk."""
+        if self.swapped:
+            src, tgt = tgt, src
+        return src + (self.target_tag != "none"), tgt
+
+    def tokens(self, src: Ragged, tgt: Ragged) -> tuple[Ragged, Ragged]:
+        """Return the task's source and target token ids, given those on disk."""
+        if self.swapped:
+            src, tgt = tgt, src
+        return insert_tag(src, self.tag, self.target_tag), tgt
+
+
+def insert_tag(sources: Ragged, tag: int, target_tag: TargetTag) -> Ragged:
+    """Return sources with their target tag in its place; each ends with `</s>`."""
+    if target_tag == "none":
+        return sources
+    start, end = sources.offsets[0], sources.offsets[-1]
+    offsets = sources.offsets - start
+    places = offsets[:-1] if target_tag == "prepended" else offsets[1:] - 1
+    values = np.insert(sources.values[start:end], places, tag)
+    return Ragged(values, offsets + np.arange(len(offsets)))
