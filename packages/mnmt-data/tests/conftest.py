@@ -1,3 +1,4 @@
+import random
 import struct
 import sys
 
@@ -65,3 +66,28 @@ def install(tmp_path, monkeypatch):
     yield run
     for name in modules:
         sys.modules.pop(name, None)
+
+
+WORDS = {
+    "eng_Latn": "the of and house was weather nobody left",
+    "deu_Latn": "der die das und haus war wetter niemand",
+    "fra_Latn": "le la et maison était temps personne quitté",
+}
+
+
+@pytest.fixture(scope="session")
+def fasttext_model(tmp_path_factory):
+    """A model of three languages with a few words each, and the library."""
+    fasttext = pytest.importorskip("fasttext")
+    folder, draw = tmp_path_factory.mktemp("fasttext"), random.Random(1)
+    lines = [
+        f"__label__{label} {' '.join(draw.choices(words.split(), k=6))}\n"
+        for label, words in WORDS.items()
+        for _ in range(300)
+    ]
+    (folder / "text.txt").write_text("".join(lines), encoding="utf-8")
+    model = fasttext.train_supervised(
+        str(folder / "text.txt"), dim=8, epoch=5, minn=2, maxn=4, bucket=1000, thread=1, verbose=0
+    )
+    model.save_model(str(folder / "model.bin"))
+    return folder / "model.bin"

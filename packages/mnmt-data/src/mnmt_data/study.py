@@ -180,8 +180,10 @@ def _is_literal(target: Any) -> bool:
 
 
 def _literal(value: Any, target: Any) -> Any:
-    if value not in get_args(target):
-        raise ValueError(f"must be one of {', '.join(map(repr, get_args(target)))}, but is {value!r}.")
+    valid = get_args(target)
+    if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in valid):
+        names = ", ".join(str(one).lower() if isinstance(one, bool) else repr(one) for one in valid)
+        raise ValueError(f"must be one of {names}, but is {value!r}.")
     return value
 
 

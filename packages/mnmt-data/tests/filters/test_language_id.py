@@ -1,32 +1,43 @@
 from __future__ import annotations
 
 import pickle
-import sys
-from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.filters import CleanConfig, Cleaner, clean_block, language_id
+from mnmt_data.filters import CleanConfig, Cleaner, clean_block
+from mnmt_data.filters.language_id import WrongLanguage, labels_of
 from mnmt_data.readers.reader import Block
-
-pytest.importorskip("py3langid")
+from mnmt_data.study import StructureError, structure
 
 ENGLISH = "The weather was so bad that nobody left the house."
 GERMAN = "Das Wetter war so schlecht, dass niemand das Haus verließ."
 FRENCH = "Il faisait si mauvais que personne n'est sorti de la maison."
 CHINESE = "天气太差了，没有人出门。"
+NLLB = (
+    "deu_Latn",
+    "eng_Latn",
+    "zho_Hans",
+    "zho_Hant",
+    "nob_Latn",
+    "nno_Latn",
+    "arb_Arab",
+    "ary_Arab",
+    "srp_Cyrl",
+)
 
 
-@pytest.fixture
-def fresh_model() -> Iterator[None]:
-    language_id._labels.cache_clear()
-    yield
-    language_id._labels.cache_clear()
+@pytest.fixture(params=["py3langid", "lingua"])
+def library(request: pytest.FixtureRequest) -> Any:
+    pytest.importorskip(request.param)
+    return request.param
 
 
-def dropped(task: str, src: str, tgt: str, languages: tuple[str, ...] = ()) -> bool:
-    filters = Cleaner(CleanConfig(language_id=True), task, languages=languages)
+def dropped(library: Any, task: str, src: str, tgt: str, languages: tuple[str, ...] = ()) -> bool:
+    filters = Cleaner(CleanConfig(language_id=library), task, languages=languages)
     return not len(clean_block(Block(src=[src], tgt=[tgt], first=0), filters))
 
 
@@ -43,43 +54,117 @@ def dropped(task: str, src: str, tgt: str, languages: tuple[str, ...] = ()) -> b
         ("fr-de", ENGLISH, GERMAN, True),
         ("en-de", "OK", "Ok", False),
         ("en-de", "1 + 1", "1+1", False),
-        ("en-de", "LibreOffice Writer", "LibreOffice Writer:", False),
     ],
 )
 def test_pairs_with_a_side_in_another_language_are_dropped(
-    task: str, src: str, tgt: str, wrong: bool
+    library: str, task: str, src: str, tgt: str, wrong: bool
 ) -> None:
-    assert dropped(task, src, tgt) is wrong
+    assert dropped(library, task, src, tgt) is wrong
 
 
-def test_other_languages_of_the_study_are_candidates_too() -> None:
-    assert not dropped("en-de", ENGLISH, GERMAN, languages=("fr", "zh"))
-    assert dropped("en-de", ENGLISH, FRENCH, languages=("fr", "xx"))
+def test_names_of_programs_are_left_to_themselves() -> None:
+    pytest.importorskip("py3langid")
+    assert not dropped(True, "en-de", "LibreOffice Writer", "LibreOffice Writer:")
+
+
+def test_other_languages_of_the_study_are_candidates_too(library: str) -> None:
+    assert not dropped(library, "en-de", ENGLISH, GERMAN, languages=("fr", "zh"))
+    assert dropped(library, "en-de", ENGLISH, FRENCH, languages=("fr", "xx"))
 
 
 @pytest.mark.parametrize(
-    ("code", "name"),
+    ("code", "label"),
     [("de", "de"), ("pt_BR", "pt"), ("zh_CN", "zh"), ("cmn", "zh"), ("nb", "no"), ("nn", "nn"), ("deu", "de"),
-     ("fil", "tl"), ("iw", "he"), ("sr_Latn", "sr"), ("swh", "sw")],
+     ("fil", "tl"), ("iw", "he"), ("sr_Latn", "sr"), ("swh", "sw"), ("id", "id"), ("ind", "id")],
 )  # fmt: skip
-def test_codes_of_tasks_are_found_under_the_models_labels(code: str, name: str) -> None:
-    assert language_id.label(code, f"en-{code}") == name
+def test_codes_of_tasks_are_found_under_the_labels_of_py3langid(code: str, label: str) -> None:
+    pytest.importorskip("py3langid")
+    identifier = Cleaner(CleanConfig(language_id=True), "en-de").filters["wrong language"].identifier  # type: ignore[attr-defined]
+    assert labels_of(code, identifier.labels) == (label,)
 
 
-def test_a_language_that_cannot_be_recognised_is_told_in_one_line() -> None:
+@pytest.mark.parametrize(
+    ("code", "labels"),
+    [
+        ("de", ("deu_Latn",)),
+        ("zh", ("zho_Hans", "zho_Hant")),
+        ("zh_Hant", ("zho_Hant",)),
+        ("zh_CN", ("zho_Hans", "zho_Hant")),
+        ("no", ("nob_Latn",)),
+        ("nn", ("nno_Latn",)),
+        ("ar", ("arb_Arab",)),
+        ("ary", ("ary_Arab",)),
+        ("sr_Latn", ("srp_Cyrl",)),
+        ("fr", ()),
+        ("not a code", ()),
+    ],
+)
+def test_codes_of_tasks_are_found_under_labels_with_scripts(code: str, labels: tuple[str, ...]) -> None:
+    assert labels_of(code, NLLB) == labels
+
+
+def test_a_label_that_is_no_code_serves_itself() -> None:
+    assert labels_of("my language", ("de", "my language")) == ("my language",)
+    assert labels_of("zh_Hans", ("cmn_Hani", "yue_Hani")) == ("cmn_Hani",)
+
+
+class Fixed:
+    """Gives the same probabilities to every text."""
+
+    labels = ("deu_Latn", "eng_Latn", "zho_Hans", "zho_Hant")
+
+    def __init__(self, **values: float) -> None:
+        self.values = values
+
+    def probabilities(self, texts: Any, labels: tuple[str, ...]) -> Any:
+        return np.array([[self.values.get(label, 0.0) for label in labels]] * len(texts))
+
+
+def test_a_language_is_as_likely_as_its_labels_together() -> None:
+    chinese = {"zho_Hans": 0.2, "zho_Hant": 0.3}
+    for english, wrong in ((9.9, False), (10.1, True)):
+        identifier = Fixed(eng_Latn=english, **chinese)
+        filters = WrongLanguage.of("de-zh", (), identifier=identifier, odds=20)  # type: ignore[arg-type]
+        assert filters._are_other(["any"], 1).tolist() == [wrong]
+
+
+def test_where_there_is_one_language_nothing_can_be_wrong() -> None:
+    identifier = Fixed(eng_Latn=1.0)
+    filters = WrongLanguage.of("en-en_GB", (), identifier=identifier, odds=20)  # type: ignore[arg-type]
+    assert not filters(["a"], ["b"]).any()
+
+
+def test_fasttext_drops_with_a_model_of_the_users(fasttext_model: Path) -> None:
+    config = CleanConfig(language_id="fasttext", language_id_model=fasttext_model)
+    filters = Cleaner(config, "en-de", languages=("fr",))
+    src = ["the weather was", "the house", "nobody left the house"]
+    tgt = ["das wetter war", "la maison et le temps", "niemand"]
+    clean = clean_block(Block(src=src, tgt=tgt, first=0), filters)
+    assert clean.rows.tolist() == [0, 2]
+    with pytest.raises(DataError, match=r"cannot recognise 'ja'; .* such as deu_Latn, eng_Latn, fra_Latn\.$"):
+        Cleaner(config, "en-ja")
+
+
+def test_a_language_that_cannot_be_recognised_is_told_in_one_line(library: Any) -> None:
     message = (
         r"^task en-xx: `language_id` cannot recognise 'xx'; set it to false, or name a language .*\bxh\b.*$"
     )
     with pytest.raises(DataError, match=message):
-        Cleaner(CleanConfig(language_id=True), "en-xx")
+        Cleaner(CleanConfig(language_id=library), "en-xx")
 
 
-@pytest.mark.usefixtures("fresh_model")
-def test_a_missing_package_is_told_by_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    with pytest.raises(DataError, match=r"^`language_id` needs py3langid; install mnmt-data\[langid\]\.$"):
-        Cleaner(CleanConfig(language_id=True), "en-de")
+def test_the_filter_travels_without_the_model(library: Any) -> None:
+    assert len(pickle.dumps(Cleaner(CleanConfig(language_id=library), "en-de"))) < 2000
 
 
-def test_the_filter_travels_without_the_model() -> None:
-    assert len(pickle.dumps(Cleaner(CleanConfig(language_id=True), "en-de"))) < 2000
+def test_settings_say_which_library() -> None:
+    assert structure({"language_id": True}, CleanConfig, where="clean").language_id == "py3langid"
+    table = {"language_id": "fasttext", "language_id_model": "lid.bin"}
+    assert structure(table, CleanConfig, where="clean").language_id_model == Path("lid.bin")
+    for wrong in ({"language_id": "fasttext"}, {"language_id": "lingua", "language_id_model": "lid.bin"}):
+        with pytest.raises(StructureError, match="`language_id_model` must be given for"):
+            structure(wrong, CleanConfig, where="clean")
+    for value in ("langid", 1):
+        message = "`clean.language_id` must be one of 'py3langid', 'lingua', 'fasttext', true, false, but is"
+        with pytest.raises(StructureError, match=message):
+            structure({"language_id": value}, CleanConfig, where="clean")

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.filters.keys import Keys, pair_keys
 from mnmt_data.filters.language_id import WrongLanguage
+from mnmt_data.filters.language_identifiers import Library, open_identifier
 from mnmt_data.filters.normalise import Form, normalise
 from mnmt_data.filters.pair_filters import PairFilter, Ratio, TooLong, empty, identical
 from mnmt_data.filters.plugins import PluginFilter
@@ -40,14 +42,19 @@ class CleanConfig:
     wrong; of sentences put together at random, a third.
     """
 
-    language_id: bool = False
-    """Whether to drop pairs with a side that looks like another language of the study, or like English."""
+    language_id: Literal[Library, True, False] = False
+    """Library by which to drop pairs with a side that looks like another language of the study, or like
+    English; `true` is py3langid."""
+
+    language_id_model: Path | None = None
+    """The model for fastText."""
 
     language_odds: float = 20.0
     """How many times likelier than its own another language must be for a side to be dropped.
 
-    20 takes 6 in 10,000 published translations for another language, mostly names, code and what was left
-    untranslated; of sides that are in another language it finds 63 to 99%, fewest where they are short.
+    With py3langid 20 takes 6 in 10,000 published translations for another language, mostly names, code and
+    what was left untranslated; of sides that are in another language it finds 63 to 99%, fewest where they
+    are short.
     """
 
     near_duplicates: bool = False
@@ -62,6 +69,12 @@ class CleanConfig:
         for name in ("max_ratio", "language_odds"):
             if not getattr(self, name) >= 1:
                 raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
+        if self.language_id is True:
+            object.__setattr__(self, "language_id", "py3langid")
+        if (self.language_id == "fasttext") != (self.language_id_model is not None):
+            raise ValueError(
+                '`language_id_model` must be given for `language_id = "fasttext"`, and only for it.'
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +129,11 @@ def _filters(config: CleanConfig, task: str, languages: Iterable[str]) -> dict[s
         filters[IDENTICAL] = identical
     filters[TOO_LONG] = TooLong(config.max_characters)
     filters[RATIO] = Ratio(config.max_ratio)
-    if config.language_id:
-        filters[WRONG_LANGUAGE] = WrongLanguage.of(task, languages, odds=config.language_odds)
+    if not isinstance(config.language_id, bool):
+        identifier = open_identifier(config.language_id, config.language_id_model)
+        filters[WRONG_LANGUAGE] = WrongLanguage.of(
+            task, languages, identifier=identifier, odds=config.language_odds
+        )
     for name, settings in config.plugins.items():
         filters[name] = PluginFilter.of(name, settings, task, languages)
     return filters

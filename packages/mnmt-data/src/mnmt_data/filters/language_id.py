@@ -5,111 +5,104 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
-from typing import Any, Self
+from functools import lru_cache
+from typing import Self
 
 import numpy as np
-from langcodes import Language, tag_is_valid
+from langcodes import Language
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
+from mnmt_data.filters.language_identifiers import Identifier
 
 CHARACTERS = 150
 """Characters of a side that are classified: more of them change nothing but the time it takes."""
 
-_LABELS = {"nb": "no", "fil": "tl"}
-"""{code: the model's name for it}, where they differ."""
+Labels = tuple[str, ...]
+"""A model's names of one language: `("zho_Hans", "zho_Hant")` of Chinese."""
+
+_SAME = {"nb": "no"}
+"""Codes that models use for each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WrongLanguage:
     """Drops pairs with a side that is far likelier to be in another of the candidates than in its language.
 
-    py3langid, a naive Bayes model over n-grams of bytes, gives each candidate a probability, tempered by the
-    length of the sentence. Where a short sentence could be in either of two languages their odds stay near
-    1, so it is kept: no least length is needed.
+    A language is as likely as its labels are together. Where a short sentence could be in either of two
+    languages their odds stay near 1, so it is kept: no least length is needed.
     """
 
-    src: str
-    """The model's label of the source language."""
-
-    tgt: str
-    """The model's label of the target language."""
-
-    candidates: frozenset[str]
-    """Labels between which to tell, `src` and `tgt` among them."""
+    identifier: Identifier
+    candidates: tuple[Labels, ...]
+    """The languages between which to tell, those of the source and of the target first."""
 
     odds: float
     """How many times likelier than a side's own language another must be."""
 
     @classmethod
-    def of(cls, task: str, languages: Iterable[str], *, odds: float) -> Self:
+    def of(cls, task: str, languages: Iterable[str], *, identifier: Identifier, odds: float) -> Self:
         """Return the filter of a task `SRC-TGT`.
 
         Args:
             task: Its two languages are candidates, and English.
             languages: More candidates, as far as the model knows them.
+            identifier: The library and its model.
             odds: How many times likelier another candidate must be.
 
         Raises:
-            DataError: If the model does not know a language of the task, or is not installed.
+            DataError: If the model does not know a language of the task, or cannot be loaded.
         """
-        src, tgt = (label(code, task) for code in task.split("-"))
-        others = {name for code in languages if (name := _known_label(code)) is not None}
-        return cls(src=src, tgt=tgt, candidates=frozenset({src, tgt, "en"} | others), odds=odds)
+        known = identifier.labels
+        sides = [labels_of(code, known) for code in task.split("-")]
+        for code, labels in zip(task.split("-"), sides, strict=True):
+            if not labels:
+                raise _unknown(task, code, known)
+        others = dict.fromkeys(labels_of(code, known) for code in ("en", *languages))
+        candidates = (*sides, *(labels for labels in others if labels and labels not in sides))
+        return cls(identifier=identifier, candidates=candidates, odds=odds)
 
     def __call__(self, src: Sequence[str], tgt: Sequence[str]) -> NDArray[np.bool_]:
         """Return which pairs to drop."""
-        return self._are_other(src, self.src) | self._are_other(tgt, self.tgt)
+        return self._are_other(src, 0) | self._are_other(tgt, 1)
 
-    def _are_other(self, texts: Sequence[str], expected: str) -> NDArray[np.bool_]:
-        rank = _identifier(self.candidates).rank
-        return np.fromiter((self._is_other(rank(text[:CHARACTERS]), expected) for text in texts), np.bool_)
+    def _are_other(self, texts: Sequence[str], expected: int) -> NDArray[np.bool_]:
+        """Return which texts are in another language than the candidate with the number `expected`."""
+        labels = tuple(sorted({label for one in self.candidates for label in one}))
+        if len(labels) == 1:
+            return np.zeros(len(texts), dtype=np.bool_)
+        heads = [text[:CHARACTERS] for text in texts]
+        membership = np.array([[label in one for one in self.candidates] for label in labels])
+        likelihood = self.identifier.probabilities(heads, labels) @ membership
+        return np.asarray(likelihood.max(axis=1) > self.odds * likelihood[:, expected])
 
-    def _is_other(self, ranking: list[tuple[str, float]], expected: str) -> bool:
-        """Return whether a ranking, likeliest first, speaks against the expected language."""
-        return ranking[0][1] > self.odds * dict(ranking)[expected]
 
+def labels_of(code: str, labels: Labels) -> Labels:
+    """Return a model's labels of a language, in its script where `code` names one that the model tells apart.
 
-def label(code: str, task: str) -> str:
-    """Return the model's name for a language: `pt` for `pt_BR`, `zh` for `cmn`, `no` for `nb`.
-
-    Raises:
-        DataError: If it has none; or if py3langid is not installed.
+    `de` is `deu_Latn`, `pt_BR` is `pt`, `nb` is `no`; `zh` is `zho_Hans` and `zho_Hant`, `zh_Hant` the latter
+    alone, or `zh` of a model that has no other. None if there are no labels.
     """
-    if (name := _known_label(code)) is not None:
-        return name
-    near = ", ".join(sorted(get_close_matches(code, _labels(), n=8, cutoff=0.0)))
-    raise DataError(
-        f"task {task}: `language_id` cannot recognise {code!r}; set it to false, or name a language "
-        f"that py3langid knows, such as {near}."
-    )
+    language, macrolanguage, script = _parts(code)
+    parts = {label: _parts(label) for label in labels}
+    same = [label for label in labels if parts[label][0] == language]
+    same = same or [label for label in labels if parts[label][1] == macrolanguage]
+    in_script = [label for label in same if script and parts[label][2] == script]
+    return tuple(in_script or same)
 
 
-def _known_label(code: str) -> str | None:
-    if not tag_is_valid(code):
-        return code if code in _labels() else None
-    language = Language.get(code)
-    names = (str(language.language), str(language.prefer_macrolanguage().language))
-    return next((_LABELS.get(name, name) for name in names if _LABELS.get(name, name) in _labels()), None)
-
-
-@cache
-def _labels() -> frozenset[str]:
-    return frozenset(_load().labels) - {"zxx"}
-
-
-@cache
-def _identifier(candidates: frozenset[str]) -> Any:
-    identifier = _load()
-    identifier.set_languages(candidates)
-    return identifier
-
-
-def _load() -> Any:
-    """Load the model that py3langid ships; it takes half a second, so each process does it once."""
+@lru_cache(maxsize=4096)
+def _parts(code: str) -> tuple[str, str, str | None]:
+    """Return language, macrolanguage and script of a code; of what is none, the code itself."""
     try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ImportError as error:
-        raise DataError("`language_id` needs py3langid; install mnmt-data[langid].") from error
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        parsed = Language.get(code)
+    except ValueError:
+        return code, code, None
+    language, macrolanguage = (str(one.language) for one in (parsed, parsed.prefer_macrolanguage()))
+    return _SAME.get(language, language), _SAME.get(macrolanguage, macrolanguage), parsed.script
+
+
+def _unknown(task: str, code: str, labels: Labels) -> DataError:
+    near = ", ".join(sorted(get_close_matches(code, labels, n=8, cutoff=0.0)))
+    remedy = f"set it to false, or name a language that its model knows, such as {near}"
+    return DataError(f"task {task}: `language_id` cannot recognise {code!r}; {remedy}.")

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.filters import filter_plugin
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
@@ -33,7 +33,7 @@ from mnmt_data.study import StudyFile
 NEWER = {"kind": "lexicon", "exact_test": False}
 """Settings of synthetic languages that came after this format of prepared data, where they change nothing."""
 
-NEWER_FILTERS: dict[str, Any] = {"plugins": {}}
+NEWER_FILTERS: dict[str, Any] = {"plugins": {}, "language_id_model": None}
 """Settings of `[data.clean]` that came after this format of prepared data, where they change nothing."""
 
 PAIRS_VERSION = 3
@@ -146,6 +146,12 @@ def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -
     if config.vocab.path is not None:
         check_tags(config.vocab.path, config.target_languages)
         total.update(checksums.of(config.vocab.path).encode())
+    if (model := config.clean.language_id_model) is not None:
+        if not model.is_file():
+            raise DataError(
+                f"[data.clean] `language_id_model`: {model}: no such file; {folder_holds(model)}."
+            )
+        total.update(checksums.of(model).encode())
     for plugin in _plugins(config, inputs):
         total.update(f" {plugin}".encode())
     return total.hexdigest()
