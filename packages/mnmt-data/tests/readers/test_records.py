@@ -102,6 +102,12 @@ MISTAKES = [
         ":1: not JSON (Expecting ',' delimiter); give an object on every line.",
         '{"en": "a"',
     ),
+    (
+        "x.csv",
+        'en,de\n"a,A\nb,B\n',
+        ":2: not CSV (unexpected end of data); mend the quotes of this row.",
+        '"a,A',
+    ),
     ("x.jsonl", "[1]\n", ":1: is no JSON object; give one on every line.", "[1]"),
     ("x.jsonl", '{"en": "a", "ed": "A"}\n', ":1: no columns for en-de among en, ed; name two after", '{"en"'),
     ("x.jsonl", '{"en": "a", "de": 3}\n', ":1: `de` must be a string, but is 3.", '{"en"'),
@@ -154,3 +160,41 @@ def test_csv_without_rows_has_no_pairs(tmp_path, text):
 def test_a_csv_header_without_the_languages_is_named(tmp_path):
     with pytest.raises(DataError, match=r"x\.csv:1: the header has no columns for en-de among en, fr"):
         read(write(tmp_path / "x.csv", "en,fr\na,A\n"))
+
+
+QUOTED = 'en,de\na,A\n"b,B\nc,C\n"d\ne",E\nf"f,F\ng,"G\n'
+
+
+def test_a_quote_that_nothing_closes_costs_one_row(tmp_path):
+    path = write(tmp_path / "x.csv", QUOTED)
+    assert [line.what.split(":")[1] for line in bad_lines(path)] == ["3", "8"]
+    pairs = read(path, skip_bad=True)
+    assert pairs == [("a", "A"), ("", ""), ("c", "C"), ("d e", "E"), ('f"f', "F"), ("", "")]
+
+
+@pytest.mark.parametrize(
+    ("cell", "bad"), [(b'"a\n\xff\n\xfe",A', 3), (b'"a\n\xff\n\xfe\nb",A', 1), (b"\xff,A\n\xfe", 2)]
+)
+def test_bad_lines_of_csv_leave_the_next_row_alone(tmp_path, cell, bad):
+    path = write(tmp_path / "x.csv", b"en,de\n" + cell + b"\nc,C\n")
+    assert len(bad_lines(path)) == bad
+    assert read(path, skip_bad=True)[bad:] == [("c", "C")]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "line"),
+    [
+        ("x.tsv", "id\tnote\ten\tde\n", "1\t\t{0}\t{0}"),
+        ("x.csv", "en,de\n", "{0},{0}"),
+        ("x.jsonl", "", '{{"en": "{0}", "de": "{0}"}}'),
+    ],
+)
+def test_an_overlong_record_is_an_empty_pair(tmp_path, name, head, line):
+    texts = ["a", "b" * 70_000, "c"]
+    path = write(tmp_path / name, head + "".join(line.format(text) + "\n" for text in texts))
+    assert read(path) == [("a", "a"), ("", ""), ("c", "c")]
+
+
+def test_blank_lines_between_objects_hold_nothing(tmp_path):
+    path = write(tmp_path / "x.jsonl", '{"en": "a", "de": "A"}\n\n{"en": "b", "de": "B"}\n\n')
+    assert read(path) == [("a", "A"), ("b", "B")]

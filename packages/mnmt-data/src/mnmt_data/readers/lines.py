@@ -46,20 +46,22 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 logger = logging.getLogger(__name__)
 
+Line = str | BadLine | None
+"""A line; or what is wrong with it; None where it has more than `LONGEST_SENTENCE` characters."""
+
 
 class Lines:
     """The lines of a source, taken some at a time."""
 
-    def __init__(self, source: ByteSource, *, overlong: str = "", skip_bad: bool = False) -> None:
+    def __init__(self, source: ByteSource, *, skip_bad: bool = False) -> None:
         """Start at the first line.
 
         Args:
             source: The bytes.
-            overlong: Stands for a line of more than `LONGEST_SENTENCE` characters.
-            skip_bad: Whether a line that is not UTF-8 is given as `overlong` and listed in `bad`.
+            skip_bad: Whether a line that is not UTF-8 is given as empty and listed by `take_bad`.
         """
         self.name = source.name
-        self._splitter = LineSplitter(source.name, overlong=overlong, skip_bad=skip_bad)
+        self._splitter = LineSplitter(source.name, skip_bad=skip_bad)
         self._batches = _batches(source, self._splitter)
         self._ready: list[str] = []
         self._count = 0
@@ -72,12 +74,13 @@ class Lines:
         self._count += len(lines)
         return lines
 
-    def each(self) -> Iterator[str | BadLine]:
-        """Yield the remaining lines, and in place of those that are not UTF-8 what is wrong."""
+    def each(self) -> Iterator[Line]:
+        """Yield the remaining lines, and what stands for those that are no text or too long."""
         number = self._count
         while lines := self.take(_BATCH):
-            bad = {line.row: line for line in self.take_bad()}
-            yield from (bad.get(row, line) for row, line in enumerate(lines, number)) if bad else lines
+            others: dict[int, Line] = {line.row: line for line in self.take_bad()}
+            others |= dict.fromkeys(self._take_overlong())
+            yield from (others.get(row, line) for row, line in enumerate(lines, number)) if others else lines
             number += len(lines)
 
     def take_bad(self) -> list[BadLine]:
@@ -85,6 +88,12 @@ class Lines:
         bad = [line for line in self._splitter.bad if line.row < self._count]
         del self._splitter.bad[: len(bad)]
         return bad
+
+    def _take_overlong(self) -> list[int]:
+        """Return the rows of those of the lines taken since the last call that are too long."""
+        rows = [row for row in self._splitter.overlong if row < self._count]
+        del self._splitter.overlong[: len(rows)]
+        return rows
 
     def count(self) -> int:
         """Count the lines of the whole source; the remaining ones are read and forgotten."""
@@ -102,10 +111,10 @@ def _batches(source: ByteSource, splitter: LineSplitter) -> Iterator[list[str]]:
 class LineSplitter:
     """Cuts chunks of bytes, however they fall, into decoded lines."""
 
-    def __init__(self, name: str, *, overlong: str = "", skip_bad: bool = False) -> None:
+    def __init__(self, name: str, *, skip_bad: bool = False) -> None:
         self.bad: list[BadLine] = []
+        self.overlong: list[int] = []
         self._name = name
-        self._overlong = overlong
         self._skip_bad = skip_bad
         self._tail: bytes | None = None
         self._dropped = 0
@@ -165,7 +174,7 @@ class LineSplitter:
                 what = self._not_utf8(line, error, before=number)
                 text = line[:_EXCERPT].decode("utf-8", errors="backslashreplace")
                 self.bad.append(BadLine(row=self._lines + number, what=what, text=text))
-                lines[number] = self._overlong.encode()
+                lines[number] = b""
         return b"\n".join(lines).decode("utf-8")
 
     def _not_utf8(self, data: bytes, error: UnicodeDecodeError, *, before: int = 0) -> str:
@@ -180,4 +189,5 @@ class LineSplitter:
             limit = f"longer than {LONGEST_SENTENCE} characters"
             logger.warning("%s:%d: %s, taken as empty; so are others like it", self._name, number, limit)
             self._warned = True
-        return self._overlong
+        self.overlong.append(number - 1)
+        return ""

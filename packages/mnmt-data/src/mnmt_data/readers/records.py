@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import File
 from mnmt_data.readers.columns import STRUCT, Place, find_sides, no_sides, sentence_of
+from mnmt_data.readers.csv_rows import CsvRows, Row
 from mnmt_data.readers.language_codes import is_reversed
 from mnmt_data.readers.lines import Lines
 from mnmt_data.readers.reader import BadLine, Block, blocks_of
@@ -54,9 +55,9 @@ class TsvPairs:
     def _records(self, skip_bad: bool) -> Iterator[Record]:
         src, tgt = (1, 0) if is_reversed(self.path.name, self.task) else (0, 1)
         what = "has no tab; give source, tab, target on every line"
-        for number, line in enumerate(Lines(File(self.path), overlong="\t", skip_bad=skip_bad).each(), 1):
-            if isinstance(line, BadLine):
-                yield line
+        for number, line in enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1):
+            if not isinstance(line, str):
+                yield line or ("", "")
                 continue
             columns = line.split("\t")
             if number == 1 and (sides := find_sides(self.path, self.task, columns)):
@@ -93,41 +94,28 @@ class CsvPairs:
         yield from blocks_of(self._records(skip_bad), skip_bad=skip_bad)
 
     def _records(self, skip_bad: bool) -> Iterator[Record]:
-        rows = self._rows(skip_bad)
-        header = next(rows, None)
-        if header is None:
-            return
-        names = header[1]
-        sides = None if isinstance(names, BadLine) else find_sides(self.path, self.task, names)
-        if sides is None or isinstance(names, BadLine):
-            wrong = no_sides(self.task, [] if isinstance(names, BadLine) else names)
-            raise DataError(f"{self.path}:1: the header has {wrong}")
-        src, tgt = (names.index(place[0]) for place in sides)
-        for number, row in rows:
-            if isinstance(row, BadLine):
-                yield row
-            elif len(row) == len(names):
-                yield sentence_of(row[src]), sentence_of(row[tgt])
+        rows = iter(CsvRows(Lines(File(self.path), skip_bad=skip_bad).each()))
+        header = list(islice(rows, 1))
+        width, src, tgt = self._columns(*header) if header else (0, 0, 0)
+        for row in rows:
+            if not isinstance(row, Row):
+                yield row or ("", "")
+            elif row.wrong or len(row.cells) != width:
+                counts = f"has {len(row.cells)} columns, but the header has {width}"
+                yield _bad(self.path, row.number, row.wrong or f"{counts}; quote cells with commas", row.line)
             else:
-                what = f"has {len(row)} columns, but the header has {len(names)}"
-                yield _bad(self.path, number, f"{what}; quote cells with commas", ",".join(row))
+                yield sentence_of(row.cells[src]), sentence_of(row.cells[tgt])
 
-    def _rows(self, skip_bad: bool) -> Iterator[tuple[int, list[str] | BadLine]]:
-        """Yield (number of the last line, cells) of each row, or what is wrong with it."""
-        bad: list[BadLine] = []
-        rows = csv.reader(_with_newlines(Lines(File(self.path), skip_bad=skip_bad), bad), strict=True)
-        while True:
-            try:
-                row = next(rows)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                yield rows.line_num, _bad(self.path, rows.line_num, f"not CSV ({error}); mend the row", "")
-                continue
-            if bad and bad[0].row < rows.line_num:
-                yield rows.line_num, bad.pop(0)
-            elif row:
-                yield rows.line_num, row
+    def _columns(self, header: Row | BadLine | None) -> tuple[int, int, int]:
+        """Return the number of columns, and those of source and target."""
+        if not isinstance(header, Row) or header.wrong:
+            what = f"{self.path}:1: the header cannot be read"
+            raise DataError(header.what if isinstance(header, BadLine) else f"{what}; name the columns.")
+        names = header.cells
+        if (sides := find_sides(self.path, self.task, names)) is None:
+            raise DataError(f"{self.path}:{header.number}: the header has {no_sides(self.task, names)}")
+        src, tgt = (names.index(place[0]) for place in sides)
+        return len(names), src, tgt
 
 
 @dataclass(frozen=True)
@@ -143,7 +131,7 @@ class JsonPairs:
         return (self.path,)
 
     def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
-        """Yield blocks of pairs; a null is an empty sentence.
+        """Yield blocks of pairs; a null is an empty sentence, and a blank line nothing.
 
         Args:
             skip_bad: Whether lines that cannot be read are listed in the blocks and not refused.
@@ -156,8 +144,10 @@ class JsonPairs:
 
     def _records(self, skip_bad: bool) -> Iterator[Record]:
         for number, line in enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1):
-            if isinstance(line, BadLine):
-                yield line
+            if not isinstance(line, str):
+                yield line or ("", "")
+                continue
+            if not line:
                 continue
             try:
                 yield self._pair(json.loads(line))
@@ -184,17 +174,11 @@ def _text_at(table: dict[str, Any], place: Place) -> str:
     if not isinstance(value, str | None):
         raise ValueError(f"`{'.'.join(place)}` must be a string, but is {json.dumps(value)[:40]}")
     text = sentence_of(value)
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError(f"`{'.'.join(place)}` holds half a surrogate pair; write the file anew")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"`{'.'.join(place)}` holds half a surrogate pair; write the file anew") from None
     return text
-
-
-def _with_newlines(lines: Lines, bad: list[BadLine]) -> Iterator[str]:
-    """Yield lines with a newline; those that cannot be read are empty and put into `bad`."""
-    for line in lines.each():
-        if isinstance(line, BadLine):
-            bad.append(line)
-        yield "\n" if isinstance(line, BadLine) else line.replace("\r", " ") + "\n"
 
 
 def _bad(path: Path, number: int, what: str, text: str) -> BadLine:
