@@ -67,9 +67,26 @@ def test_mistakes_are_one_line(tmp_path):
     (folder / "data-00001-of-00002.arrow").unlink()
     with pytest.raises(DataError, match=r"00001-of-00002\.arrow: no such file"):
         pairs(open_reader(str(folder), "en-fr"))
-    (folder / "state.json").write_text("[")
-    with pytest.raises(DataError, match=r"state\.json: does not describe a saved data set; save it again"):
+
+
+@pytest.mark.parametrize(
+    "state", ["[", "{}", "[]", "5", '{"_data_files": []}', '{"_data_files": [{"name": 1}]}']
+)
+@pytest.mark.parametrize("name", ["state.json", "dataset_dict.json"])
+def test_what_does_not_list_files_is_one_line(tmp_path, name, state):
+    folder = save(tmp_path / "x")
+    (folder / name).write_text(state)
+    with pytest.raises(DataError, match=rf"{name}: does not describe a saved data set; save it again"):
         open_reader(str(folder), "en-fr")
+
+
+def test_all_files_have_the_same_columns(tmp_path):
+    folder = save(tmp_path / "x")
+    save(tmp_path / "y", names=("text", "en", "de"))
+    name = "data-00001-of-00002.arrow"
+    (tmp_path / "y" / name).replace(folder / name)
+    with pytest.raises(DataError, match=rf"{name}: has other columns than the first file"):
+        pairs(open_reader(str(folder), "en-de"))
 
 
 @pytest.fixture

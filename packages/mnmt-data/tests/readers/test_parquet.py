@@ -104,6 +104,21 @@ def test_invalid_text_names_the_row(tmp_path, monkeypatch):
     assert str(error.value) == f"{path}: row 4: not valid UTF-8; write the file anew."
 
 
+def test_an_origin_that_is_no_text_is_a_bad_row(tmp_path):
+    origins = pa.Array.from_buffers(pa.string(), 2, pa.array([b"en", b"\xff"], pa.binary()).buffers())
+    path = write(tmp_path, {"en": ["a", "b"], "de": ["A", "B"], "origin": origins})
+    with pytest.raises(DataError, match=r"row 2: not valid UTF-8"):
+        list(open_reader(str(path), "en-de").blocks())
+    (block,) = open_reader(str(path), "en-de").blocks(skip_bad=True)
+    assert (block.origins, [line.row for line in block.bad]) == (["en", ""], [1])
+
+
+def test_a_column_that_is_there_twice_is_named(tmp_path):
+    table = pa.Table.from_arrays([pa.array(["a"])] * 3, names=["en", "de", "de"])
+    with pytest.raises(DataError, match=r"has several columns de; keep one"):
+        list(open_reader(str(write(tmp_path, table)), "en-de").blocks())
+
+
 @pytest.mark.parametrize("content", [b"", b"not a table at all", None])
 def test_what_is_not_parquet_is_one_line(tmp_path, content):
     path = write(tmp_path, {"en": ["a"] * 100, "de": ["A"] * 100})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,8 @@ from mnmt_data.readers.byte_sources import check_is_file, one_line
 from mnmt_data.readers.columns import STRUCT, Place, find_sides, no_sides, sentence_of
 from mnmt_data.readers.language_codes import origin_code
 from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block
+
+T = TypeVar("T")
 
 ORIGIN = "origin"
 _EXCERPT = 200
@@ -82,26 +85,27 @@ class DatasetPairs:
         Raises:
             DataError: If a file is missing or damaged, or the data set has no columns for the task.
         """
-        if not self.paths:
-            return
-        blocks = TableBlocks(self.path, self.task, self._schema(self.paths[0]), skip_bad)
-        yield from blocks.of(lambda names: (batch for path in self.paths for batch in self._batches(path)))
+        with _open_stream(self.paths[0]) as stream:
+            schema = stream.schema
+        blocks = TableBlocks(self.path, self.task, schema, skip_bad)
+        yield from blocks.of(lambda names: (batch for path in self.paths for batch in _batches(path, schema)))
 
-    def _schema(self, path: Path) -> pa.Schema:
-        check_is_file(path)
-        try:
-            with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
-                return stream.schema
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(_unreadable(path, "a data set", error)) from None
 
-    def _batches(self, path: Path) -> Iterator[pa.RecordBatch]:
-        check_is_file(path)
-        try:
-            with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
-                yield from stream
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(_unreadable(path, "a data set", error)) from None
+def _batches(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with _open_stream(path) as stream:
+        if not stream.schema.equals(schema):
+            raise DataError(f"{path}: has other columns than the first file of the data set; save it again.")
+        yield from stream
+
+
+@contextmanager
+def _open_stream(path: Path) -> Iterator[Any]:
+    check_is_file(path)
+    try:
+        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+            yield stream
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(_unreadable(path, "a data set", error)) from None
 
 
 def open_dataset(folder: Path, task: str) -> DatasetPairs:
@@ -111,11 +115,11 @@ def open_dataset(folder: Path, task: str) -> DatasetPairs:
         DataError: If it is no such folder, or holds several splits, which are then named.
     """
     if (splits := folder / "dataset_dict.json").is_file():
-        names = ", ".join(_read_json(splits).get("splits", ()))
+        names = ", ".join(_listed(splits, lambda table: map(str, table["splits"])))
         raise DataError(f"{folder}: holds the splits {names}; name one of these folders in it.")
     state = folder / "state.json"
-    files = _read_json(state).get("_data_files", ())
-    return DatasetPairs(folder, task, tuple(folder / file["filename"] for file in files))
+    files = _listed(state, lambda table: (folder / file["filename"] for file in table["_data_files"]))
+    return DatasetPairs(folder, task, tuple(files))
 
 
 def is_dataset(folder: Path) -> bool:
@@ -152,6 +156,8 @@ class TableBlocks:
             raise DataError(f"{self.path}: {no_sides(self.task, names, fields)}")
         places = [*sides, *([(ORIGIN,)] if ORIGIN in names else [])]
         for place in places:
+            if names.count(place[0]) > 1:
+                raise DataError(f"{self.path}: has several columns {place[0]}; keep one of them.")
             kind = _type_at(self.schema, place)
             if not _is_text(kind):
                 raise DataError(
@@ -161,22 +167,21 @@ class TableBlocks:
 
     def _block(self, columns: list[pa.Array], first: int) -> Block:
         bad: dict[int, BadLine] = {}
-        src, tgt = (self._sentences(column, first, bad) for column in columns[:2])
-        origins = [origin_code(tag, self.task) for column in columns[2:] for tag in column.to_pylist()]
+        src, tgt, *origins = (self._values(column, first, bad) for column in columns)
         return Block(
-            src=src,
-            tgt=tgt,
+            src=list(map(sentence_of, src)),
+            tgt=list(map(sentence_of, tgt)),
             first=first,
-            origins=origins if len(columns) > 2 else None,
+            origins=[origin_code(tag, self.task) for tag in origins[0]] if origins else None,
             bad=tuple(bad[row] for row in sorted(bad)),
         )
 
-    def _sentences(self, column: pa.Array, first: int, bad: dict[int, BadLine]) -> list[str]:
+    def _values(self, column: pa.Array, first: int, bad: dict[int, BadLine]) -> list[str | None]:
         try:
-            values = column.to_pylist()
+            values: list[str | None] = column.to_pylist()
         except UnicodeDecodeError:
             values = [self._value(value, row, bad) for row, value in enumerate(column, first)]
-        return [sentence_of(value) for value in values]
+        return values
 
     def _value(self, value: pa.Scalar, row: int, bad: dict[int, BadLine]) -> str | None:
         try:
@@ -191,11 +196,14 @@ class TableBlocks:
         return text
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _listed(path: Path, entries: Callable[[Any], Iterable[T]]) -> list[T]:
+    """Return what a file of a saved data set lists: something at least."""
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        raise DataError(f"{path}: does not describe a saved data set; save it again.") from None
+        if listed := list(entries(json.loads(path.read_text(encoding="utf-8")))):
+            return listed
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise DataError(f"{path}: does not describe a saved data set; save it again.")
 
 
 def _unreadable(path: Path, kind: str, error: Exception) -> str:

@@ -43,4 +43,6 @@ def open_hub_dataset(source: str, task: str) -> DatasetPairs:
         raise DataError(
             f"{source}: cannot be had ({one_line(error)}); see to its name and the network."
         ) from None
-    return DatasetPairs(Path(source), task, tuple(Path(file["filename"]) for file in dataset.cache_files))
+    if not (files := dataset.cache_files):
+        raise DataError(f"{source}: is held in memory; let the library keep it on disk.")
+    return DatasetPairs(Path(source), task, tuple(Path(file["filename"]) for file in files))
