@@ -140,6 +140,14 @@ def test_minhash_finds_what_is_similar():
     assert find(["Too short"], "Too short!", minhash=True) == [["normal form"]]
 
 
+@pytest.mark.parametrize("similarity", [0.01, 0.99, 1.0])
+def test_minhash_takes_any_similarity(similarity):
+    pytest.importorskip("datasketch")
+    texts = (SENTENCE, OTHER)
+    found = find([SENTENCE], *texts, normal_form=False, ngrams=False, minhash=True, similarity=similarity)
+    assert found[0] == ["exact", "MinHash"]
+
+
 def test_minhash_without_its_library_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "datasketch", None)
     with pytest.raises(DataError, match=r"\[data.leaks\] `minhash` needs the extra `minhash`: pip install"):

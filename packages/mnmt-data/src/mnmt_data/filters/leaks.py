@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.filters.keys import near_forms, text_keys
-from mnmt_data.filters.minhash import MinHashIndex
+from mnmt_data.filters.minhash import MinHashIndex, import_datasketch
 from mnmt_data.filters.ngrams import NgramIndex
 from mnmt_data.filters.words import fold, words_of
 
@@ -70,6 +70,15 @@ class LeakConfig:
         """The names of the rules in use, in the order in which they are applied."""
         use = {EXACT: True, NORMAL_FORM: self.normal_form, NGRAMS: self.ngrams, MINHASH: self.minhash}
         return tuple(rule for rule, is_used in use.items() if is_used)
+
+    def check_installed(self) -> None:
+        """Check that what the rules need is installed, before any work is done for nothing.
+
+        Raises:
+            DataError: If MinHash is asked for and its library is not installed.
+        """
+        if self.minhash:
+            import_datasketch()
 
 
 class LeakFinder:

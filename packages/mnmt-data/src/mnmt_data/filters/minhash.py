@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,26 @@ PERMUTATIONS = 128
 
 SHINGLE = 5
 """Letters of a shingle."""
+
+
+_HIGHEST_THRESHOLD = 0.95
+"""Of the tables, which need several bands of hashes; what they find is compared in any case."""
+
+
+def import_datasketch() -> ModuleType:
+    """Import the library.
+
+    Raises:
+        DataError: If it is not installed.
+    """
+    try:
+        import datasketch
+    except ImportError:
+        raise DataError(
+            "[data.leaks] `minhash` needs the extra `minhash`: pip install 'mnmt-data[minhash]'."
+        ) from None
+    library: ModuleType = datasketch
+    return library
 
 
 class MinHashIndex:
@@ -32,16 +53,12 @@ class MinHashIndex:
         Raises:
             DataError: If datasketch is not installed.
         """
-        try:
-            from datasketch import MinHashLSH
-        except ImportError:
-            raise DataError(
-                "[data.leaks] `minhash` needs the extra `minhash`: pip install 'mnmt-data[minhash]'."
-            ) from None
         self._sets = sets
         self._similarity = similarity
         # A candidate too many costs a comparison, one too few is a copy that stays.
-        self._tables = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS, weights=(0.1, 0.9))
+        self._tables = import_datasketch().MinHashLSH(
+            threshold=min(similarity, _HIGHEST_THRESHOLD), num_perm=PERMUTATIONS, weights=(0.1, 0.9)
+        )
         self._signatures = [_signature(form) for form in forms]
         for number, signature in enumerate(self._signatures):
             self._tables.insert(number, signature)

@@ -118,6 +118,7 @@ def _run_stages(
     config: DataConfig, inputs: Inputs, checksums: ChecksumCache, space: Workspace, workers: Workers
 ) -> PreparedDescription:
     """Run the stages in the workspace, and return the description of the data."""
+    config.leaks.check_installed()
     parts = clean(config, inputs, space, workers)
     try:
         checksums.check_unchanged()
