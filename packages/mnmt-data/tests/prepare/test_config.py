@@ -92,6 +92,10 @@ def test_no_tag_is_accepted_where_the_source_tells_the_target():
             },
             "`zero_shot` must be among those the languages make (aa-xx, xx-bb).",
         ),
+        (
+            {"tasks": ("en-zh_Hans",), "files": {"train": {"en-zh_Hans": ("a",), "en-zh-Hans": ("b",)}}},
+            "`files.train` names en-zh_Hans in two spellings; keep one.",
+        ),
     ],
 )
 def test_wrong_values_are_told(change, message):

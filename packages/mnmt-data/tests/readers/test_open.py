@@ -81,6 +81,12 @@ def test_an_unknown_format_lists_the_known_ones(tmp_path, name):
     )
 
 
+@pytest.mark.parametrize("name", ["x.tsv", "x.{lang}"])
+def test_the_home_of_nobody_is_one_line(name):
+    with pytest.raises(DataError, match=r"~nobody-of-this-name/x\.\S+: no such user; write the path in full"):
+        open_reader(f"~nobody-of-this-name/{name}", "en-de")
+
+
 def test_a_folder_is_no_source(tmp_path):
     with pytest.raises(DataError, match=r": is a folder; name a file in it\.$"):
         open_reader(str(tmp_path), "en-de")

@@ -118,11 +118,7 @@ class DataConfig:
     def __post_init__(self) -> None:
         for name in ("tasks", "zero_shot"):
             object.__setattr__(self, name, tuple(map(canonical_task, getattr(self, name))))
-        files = {
-            name: {canonical_task(task): sources for task, sources in tasks.items()}
-            for name, tasks in self.files.items()
-        }
-        object.__setattr__(self, "files", files)
+        object.__setattr__(self, "files", {name: _by_task(name, tasks) for name, tasks in self.files.items()})
         self._check_tasks()
         self._check_target_tag()
         if self.synthetic is None and self.corpus is None and not self.files:
@@ -195,3 +191,12 @@ class DataConfig:
     def target_languages(self) -> tuple[str, ...]:
         """Languages translated into, in the order of the tasks, those of zero-shot tasks last."""
         return tuple(dict.fromkeys(task.split("-")[1] for task in self.evaluated))
+
+
+def _by_task(name: str, sources: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return {task as it is written everywhere: its sources}, of a table of `files`."""
+    by_task = {canonical_task(task): of_task for task, of_task in sources.items()}
+    if len(by_task) < len(sources):
+        twice = next(task for task in sources if canonical_task(task) != task)
+        raise ValueError(f"`files.{name}` names {canonical_task(twice)} in two spellings; keep one.")
+    return by_task

@@ -101,6 +101,18 @@ class ZipMember:
             raise DataError(broken_zip(self.path, error)) from None
 
 
+def path_of(source: str) -> Path:
+    """Return the path that a study names; `~` is the home folder.
+
+    Raises:
+        DataError: If it is that of a user who is not known.
+    """
+    try:
+        return Path(source).expanduser()
+    except RuntimeError:
+        raise DataError(f"{source}: no such user; write the path in full.") from None
+
+
 def check_is_file(path: Path) -> None:
     """Refuse what is not there or is not a file.
 

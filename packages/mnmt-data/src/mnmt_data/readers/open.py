@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.arrow_tables import ParquetPairs, is_dataset, open_dataset
-from mnmt_data.readers.byte_sources import File, check_is_file
+from mnmt_data.readers.byte_sources import File, check_is_file, path_of
 from mnmt_data.readers.hub import HUB, open_hub_dataset
 from mnmt_data.readers.language_codes import languages, opposite, spellings, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
@@ -112,7 +112,7 @@ def open_reader(source: str, task: str) -> Reader:
     if source.startswith(HUB):
         languages(task)
         return open_hub_dataset(source, task)
-    path = Path(source).expanduser()
+    path = path_of(source)
     if is_dataset(path):
         return open_dataset(path, task)
     check_is_file(path)
@@ -127,7 +127,7 @@ def open_reader(source: str, task: str) -> Reader:
 
 def _side(source: str, code: str) -> File:
     """Return one of two texts; a code that no file has is tried in its other spellings, `deu` for `de`."""
-    paths = [Path(source.replace(LANG, spelling)).expanduser() for spelling in spellings(code)]
+    paths = [path_of(source.replace(LANG, spelling)) for spelling in spellings(code)]
     path = next((path for path in paths if path.is_file()), paths[0])
     check_is_file(path)
     return File(path)
