@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.counter_rng import epoch_rows, mix, permute, random_units, random_words, stream_key
+from mnmt_data.counter_rng import (
+    epoch_rows,
+    mix,
+    permute,
+    random_order,
+    random_units,
+    random_words,
+    stream_key,
+)
 
 
 @given(seed=st.integers(), start=st.integers(0, 2**40), skip=st.integers(0, 50), count=st.integers(0, 50))
@@ -36,6 +44,18 @@ def test_units_are_uniform():
     counts = np.histogram(units, bins=100, range=(0, 1))[0]
     assert counts.sum() == 100_000
     assert ((counts - 1000) ** 2 / 1000).sum() < 99 + 5 * np.sqrt(2 * 99)
+
+
+@given(seed=st.integers(), count=st.integers(0, 3000))
+def test_a_random_order_is_that_of_the_words(seed, count):
+    words = random_words(key := stream_key(seed, "order"), 0, count)
+    np.testing.assert_array_equal(random_order(key, count), np.argsort(words, kind="stable"))
+
+
+def test_equal_words_are_ordered_by_place(monkeypatch):
+    words = np.random.default_rng(0).integers(0, 50, 1000).astype(np.uint64)
+    monkeypatch.setattr("mnmt_data.counter_rng.random_words", lambda key, start, count: words)
+    np.testing.assert_array_equal(random_order(KEY, 1000), np.argsort(words, kind="stable"))
 
 
 def test_mix_is_the_splitmix64_finaliser():

@@ -37,6 +37,14 @@ def random_units(key: Words, start: int, count: int) -> NDArray[np.float64]:
     return np.ldexp((random_words(key, start, count) >> np.uint64(11)).astype(np.float64), -53)
 
 
+def random_order(key: Words, count: int) -> NDArray[np.int64]:
+    """Return range(`count`) in a random order: that of the first words of a stream, equal ones by place."""
+    words = random_words(key, 0, count)
+    order = words.argsort()  # a stable sort takes several times as long, and two words are hardly ever equal
+    ordered = words[order]
+    return words.argsort(kind="stable") if (ordered[1:] == ordered[:-1]).any() else order
+
+
 def mix(words: Words) -> Words:
     """Return a 64-bit hash of each word: the finaliser of SplitMix64 (Steele et al. 2014), a bijection."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -105,9 +113,17 @@ def _feistel(numbers: Words, size: int, tweaks: Words) -> Words:
     a = isqrt(size - 1) + 1
     b = -(-size // a)
     right_modulus, left_modulus = np.uint64(b), np.uint64(a)
-    left, right = np.divmod(numbers, right_modulus)
+    left = numbers // right_modulus
+    right = numbers - left * right_modulus
     for round_ in range(_ROUNDS):
         mixed = mix(right + tweaks + np.uint64(round_ << 32))
-        left, right = right, (left + mixed % left_modulus) % left_modulus
+        sums = left + _remainder(mixed, left_modulus)
+        # Of a sum below the modulus, what is left after subtraction wraps around to more than the sum.
+        left, right = right, np.minimum(sums, sums - left_modulus)
         left_modulus, right_modulus = right_modulus, left_modulus
     return left * right_modulus + right
+
+
+def _remainder(words: Words, modulus: np.uint64) -> Words:
+    """Return words % modulus, by numpy's division, which is some times faster than its remainder."""
+    return words - words // modulus * modulus

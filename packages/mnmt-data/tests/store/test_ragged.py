@@ -37,6 +37,31 @@ def test_padded_agrees_with_a_loop(rows, data):
     assert padded.tolist() == expected
 
 
+@given(row_lists, st.data())
+def test_a_slice_is_padded_as_its_rows_are(rows, data):
+    start, stop = (data.draw(st.integers(0, len(rows) + 2)) for _ in range(2))
+    of_slice = ragged(rows).padded(slice(start, stop), pad=7)
+    numbers = np.arange(len(rows))[start:stop]
+    np.testing.assert_array_equal(of_slice, ragged(rows).padded(numbers, pad=7), strict=True)
+
+
+@given(row_lists.filter(bool), st.sampled_from(["<u2", "<i4", "<i8"]), st.data())
+def test_taking_rows_of_part_of_an_array_agrees_with_lists(rows, dtype, data):
+    """In any order and more than once, whatever lies before, between and after them."""
+    start = data.draw(st.integers(0, len(rows) - 1))
+    whole = Ragged.from_rows([np.array(row).astype(dtype) for row in rows])
+    part = Ragged(whole.values, whole.offsets[start:])
+    chosen = data.draw(st.lists(st.integers(0, len(part) - 1), max_size=30))
+    taken = part.take(np.array(chosen, dtype=np.int64))
+    assert taken.values.dtype == dtype
+    assert contents(taken) == [whole[start + row].tolist() for row in chosen]
+
+
+def test_rows_are_taken_from_what_is_not_contiguous():
+    rows = Ragged(np.arange(20)[::2], offsets_of([2, 3, 5]))
+    assert contents(rows.take(np.array([2, 0]))) == [[10, 12, 14, 16, 18], [0, 2]]
+
+
 @given(row_lists.filter(bool), st.data())
 def test_taking_rows_agrees_with_lists(rows, data):
     chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=10))
@@ -86,6 +111,14 @@ def test_an_offset_that_falls_is_found_by_looking_at_all():
     rows = Ragged(np.arange(5), np.array([0, 2, 4, 3, 5]))
     with pytest.raises(ValueError, match=r"`offsets` must rise, but fall after row 2\."):
         rows.check()
+
+
+@pytest.mark.parametrize("offsets", [[0, 4, 2, 5], [0, 9, 9, 5], [0, -7, -3, 5]])
+def test_rows_that_leave_the_values_are_not_taken(offsets):
+    """As those of a damaged file might, which would be read from memory that is not theirs."""
+    rows = Ragged(np.arange(5), np.array(offsets))
+    with pytest.raises(ValueError, match=r"`offsets` of every row must rise, to at most 5\."):
+        rows.take(np.array([2, 1]))
 
 
 @given(st.lists(st.integers(0, 9), max_size=20))

@@ -91,6 +91,12 @@ def test_a_batch_holds_the_chosen_pairs_padded_with_zero():
     assert batch.tasks.tolist() == [1, 2]
     assert batch.loss_weights.tolist() == [2, 0.5]
     assert batch.ids.tolist() == [12, 10]
+    of_slice = pairs.batch(slice(1, 3))
+    assert of_slice.src.tolist() == [[5, 6, 1], [1, 0, 0]]
+    assert of_slice.ids.tolist() == [11, 12]
+    assert not any(
+        np.shares_memory(getattr(of_slice, name), getattr(pairs, name)) for name in ("tasks", "ids")
+    )
 
 
 def test_tokens_and_padding_of_a_batch():

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mnmt_data.counter_rng import random_order, stream_key
 from mnmt_data.filters import FilterReport
-from mnmt_data.prepare.shuffle import random_order, reorder
 from mnmt_data.prepare.workspace import Workspace, read_part
 from mnmt_data.store.corpus_folder import Bitext, write_bitext
 from mnmt_data.store.description import CoverageInfo
@@ -122,8 +122,8 @@ def run_segment_job(job: SegmentJob) -> None:
         _write_text(job, pieces)
     src, tgt = (Ragged.concatenate([getattr(piece, side) for piece in pieces]) for side in ("src", "tgt"))
     if job.shuffle_seed is not None:
-        order = random_order(len(src), job.shuffle_seed, "encoded", job.task, job.number)
-        src, tgt = reorder(src, order), reorder(tgt, order)
+        order = random_order(stream_key(job.shuffle_seed, "encoded", job.task, job.number), len(src))
+        src, tgt = src.take(order), tgt.take(order)
     job.path.parent.mkdir(exist_ok=True)
     write_segment(job.path, src, tgt)
     encoded = EncodedSegment(

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mnmt_data.counter_rng import random_words, stream_key
+from mnmt_data.counter_rng import random_order, stream_key
 from mnmt_data.prepare.workers import Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.store.prepared import shard_path
@@ -28,8 +27,6 @@ SHUFFLED_PAIRS = 2**22
 
 BLOCK_ROWS = 2**12
 """Rows of a shuffled shard that are drawn one after the other: some 400 KB."""
-
-_COPIED_ROWS = 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,20 +74,9 @@ def run_shuffle_job(job: ShuffleJob) -> None:
     """Write a segment."""
     slices = [_slice(SegmentFile.open(path), job.number, len(job.parts)) for path in job.parts]
     src, tgt = (Ragged.concatenate([both[side] for both in slices]) for side in (0, 1))
-    order = random_order(len(src), job.seed, "shuffle", job.path.parent.name, job.number)
+    order = random_order(stream_key(job.seed, "shuffle", job.path.parent.name, job.number), len(src))
     job.path.parent.mkdir(exist_ok=True)
-    write_segment(job.path, reorder(src, order), reorder(tgt, order), block_rows=job.block_rows)
-
-
-def random_order(size: int, seed: int, *labels: str | int) -> NDArray[np.int64]:
-    """Return the numbers below `size` in a random order: (size,), a pure function of seed and labels."""
-    return np.argsort(random_words(stream_key(seed, *labels), 0, size), kind="stable")
-
-
-def reorder(rows: Ragged, order: NDArray[np.int64]) -> Ragged:
-    """Return rows in another order, copied some at a time: `Ragged.take` needs much memory for each token."""
-    starts = range(0, max(len(order), 1), _COPIED_ROWS)
-    return Ragged.concatenate([rows.take(order[start : start + _COPIED_ROWS]) for start in starts])
+    write_segment(job.path, src.take(order), tgt.take(order), block_rows=job.block_rows)
 
 
 def _jobs(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 
@@ -65,26 +67,48 @@ class Ragged:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """(rows,) the length of each row."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the lengths of the given rows: (len(rows),)."""
         return self.offsets[rows + 1] - self.offsets[rows]
 
     def take(self, rows: NDArray[np.int64]) -> Ragged:
-        """Return the given rows, copied one after the other."""
-        starts, lengths = self.offsets[rows], self.lengths_of(rows)
-        offsets = offsets_of(lengths)
-        sources = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Ragged(self.values[sources], offsets)
+        """Return the given rows, copied one after the other.
 
-    def padded(self, rows: NDArray[np.int64], *, pad: int = 0) -> NDArray[np.int64]:
-        """Return the given rows, filled with `pad` to the longest: (len(rows), length of the longest)."""
-        lengths = self.lengths_of(rows)
+        Arrow copies each as a string of bytes, several times faster than numpy looks up token by token.
+
+        Raises:
+            ValueError: If the offsets of one do not rise, or leave `values`.
+        """
+        starts, ends = self.offsets[rows], self.offsets[rows + 1]
+        if len(rows) and (starts.min() < 0 or (ends < starts).any() or ends.max() > len(self.values)):
+            raise ValueError(f"`offsets` of every row must rise, to at most {len(self.values)}.")
+        # By turns a string that is wanted and one that is not, which may end before it begins: Arrow reads no
+        # bounds but those of what it takes.
+        bounds = np.zeros(2 * len(rows) + 2, dtype=np.int64)
+        bounds[1:-1:2], bounds[2:-1:2] = starts, ends
+        bounds *= self.values.itemsize
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(self.values))]
+        strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
+        taken = pc.take(strings, pa.array(np.arange(1, len(bounds) - 1, 2)), boundscheck=False)
+        offsets = offsets_of(ends - starts)
+        values = np.frombuffer(taken.buffers()[2], dtype=self.values.dtype, count=int(offsets[-1]))
+        return Ragged(values, offsets)
+
+    def padded(self, rows: NDArray[np.int64] | slice, *, pad: int = 0) -> NDArray[np.int64]:
+        """Return the given rows, filled with `pad` to the longest: (rows, length of the longest)."""
+        part = self._part(rows) if isinstance(rows, slice) else self.take(rows)
+        lengths = part.lengths
         width = int(lengths.max(initial=0))
-        table = np.full((len(rows), width), pad, dtype=np.int64)
-        table[np.arange(width) < lengths[:, None]] = self.take(rows).values
+        table = np.full((len(lengths), width), pad, dtype=np.int64)
+        table[np.arange(width) < lengths[:, None]] = part.values[part.offsets[0] : part.offsets[-1]]
         return table
+
+    def _part(self, rows: slice) -> Ragged:
+        """Return consecutive rows, as views."""
+        start, stop, _ = rows.indices(len(self))
+        return Ragged(self.values, self.offsets[start : max(start, stop) + 1])
 
 
 def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:

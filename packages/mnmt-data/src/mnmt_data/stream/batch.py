@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segments import SegmentInfo
+from mnmt_data.stream.sorting import order_by
 
 PAD = 0
 
@@ -84,14 +85,14 @@ class Pairs:
     ids: Rows
     """(pairs,) a number for each."""
 
-    def batch(self, rows: Rows) -> Batch:
-        """Return the given pairs, padded."""
+    def batch(self, rows: Rows | slice) -> Batch:
+        """Return the given pairs, padded and copied."""
         return Batch(
             src=self.src.padded(rows, pad=PAD),
             tgt=self.tgt.padded(rows, pad=PAD),
-            tasks=self.tasks[rows],
-            loss_weights=self.loss_weights[rows],
-            ids=self.ids[rows],
+            tasks=self.tasks[rows].copy(),
+            loss_weights=self.loss_weights[rows].copy(),
+            ids=self.ids[rows].copy(),
         )
 
 
@@ -131,13 +132,13 @@ class RowLocations:
         if not by_task:
             return Ragged.from_rows([]), Ragged.from_rows([])
         parts = [corpora[name].gather(selected.rows[positions]) for name, positions in by_task]
-        src, tgt = (Ragged.concatenate([part[side] for part in parts]) for side in (0, 1))
-        if len(by_task) == 1:
-            return src, tgt
-        back = np.argsort(np.concatenate([positions for _, positions in by_task]), kind="stable")
-        return src.take(back), tgt.take(back)
+        back = np.empty(len(positions), dtype=np.int64)
+        back[np.concatenate([positions for _, positions in by_task])] = np.arange(len(positions))
+        src, tgt = (Ragged.concatenate([part[side] for part in parts]).take(back) for side in (0, 1))
+        return src, tgt
 
     def _by_task(self) -> list[tuple[str, Rows]]:
-        """Return `(task, positions)` of every task that occurs."""
-        present = np.unique(self.tasks).tolist()
-        return [(self.names[index], np.flatnonzero(self.tasks == index)) for index in present]
+        """Return `(task, positions)` of every task that occurs, by row: memory is read fastest in order."""
+        order, ends = order_by(self.tasks, self.rows), np.cumsum(np.bincount(self.tasks))
+        positions = np.split(order, ends[:-1])
+        return [(name, part) for name, part in zip(self.names, positions, strict=False) if len(part)]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mnmt_data.errors import DataError
 from mnmt_data.store.shards import Shard
 from mnmt_data.stream.batch import Corpus
+from mnmt_data.stream.sorting import order_by
 
 Rows = NDArray[np.int64]
 
@@ -42,11 +43,11 @@ def split_evenly(src_lengths: Rows, tgt_lengths: Rows, parts: int) -> list[Rows]
 
 def _order_by_strips(src_lengths: Rows, tgt_lengths: Rows, *, strips: int) -> Rows:
     """Return the pairs ordered by strip, and in each by source length."""
-    by_target = np.lexsort((src_lengths, tgt_lengths))
+    by_target = order_by(tgt_lengths, src_lengths)
     ends = np.cumsum((src_lengths + tgt_lengths)[by_target])
     strip = np.empty_like(by_target)
     strip[by_target] = (ends - 1) * strips // max(1, int(ends[-1]))
-    return np.lexsort((tgt_lengths, src_lengths, strip))
+    return order_by(strip, src_lengths, tgt_lengths)
 
 
 def _separate_cuts(cuts: Rows, size: int) -> Rows:
@@ -98,7 +99,7 @@ def batch_by_tokens(src_lengths: Rows, tgt_lengths: Rows, *, batch_tokens: int) 
     Returns:
         The pairs' numbers, batch by batch, in ascending order of length.
     """
-    order = np.lexsort((src_lengths, tgt_lengths))
+    order = order_by(tgt_lengths, src_lengths)
     src_lengths, tgt_lengths = src_lengths[order], tgt_lengths[order]
     batches, start = [], 0
     while start < len(order):

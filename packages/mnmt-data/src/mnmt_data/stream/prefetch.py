@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.counter_rng import random_words, stream_key
+from mnmt_data.counter_rng import random_order, stream_key
+from mnmt_data.store.ragged import offsets_of
 from mnmt_data.stream.batch import Batch, Corpus, Pairs, RowLocations
 from mnmt_data.stream.batch_sampler import BatchSampler, Window
 from mnmt_data.stream.bucketing import split_evenly
@@ -61,6 +63,15 @@ class BatchedWindow:
     batches: list[Rows]
     """The positions in `locations` of the pairs of each batch."""
 
+    @property
+    def tokens(self) -> list[tuple[int, int]]:
+        """Source and target tokens of each batch."""
+        order = np.concatenate(self.batches)
+        starts = offsets_of([len(batch) for batch in self.batches])[:-1]
+        sides = self.src_lengths, self.tgt_lengths
+        src, tgt = (np.add.reduceat(lengths[order], starts).tolist() for lengths in sides)
+        return list(zip(src, tgt, strict=True))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrefetchedWindow:
@@ -71,7 +82,7 @@ class PrefetchedWindow:
     pairs: Pairs
     """The pairs of all pieces."""
 
-    pieces: list[list[Rows]]
+    pieces: list[list[slice]]
     """Rows of `pairs` by batch and piece."""
 
     tokens: list[tuple[int, int]]
@@ -93,7 +104,7 @@ def batch_window(sampler: BatchSampler, corpora: Mapping[str, Corpus], step: int
     locations = RowLocations.merged(sampler.schedule.tasks, window.tasks, window.rows)
     src_lengths, tgt_lengths = locations.lengths(corpora)
     batches = split_evenly(src_lengths, tgt_lengths, window.num_batches)
-    order = np.argsort(random_words(stream_key(sampler.seed, *window.key), 0, len(batches)), kind="stable")
+    order = random_order(stream_key(sampler.seed, *window.key), len(batches))
     return BatchedWindow(
         first_step=window.first_step,
         locations=locations,
@@ -119,14 +130,20 @@ def prefetch_window(
         loss_weights=window.loss_weights[positions],
         ids=positions,
     )
-    numbers = iter(
-        np.split(np.arange(len(positions)), np.cumsum([len(p) for batch in pieces for p in batch])[:-1])
-    )
-    read = [[next(numbers) for _ in batch] for batch in pieces]
-    tokens = [(int(window.src_lengths[b].sum()), int(window.tgt_lengths[b].sum())) for b in window.batches]
     return PrefetchedWindow(
-        share=share, first_step=window.first_step, pairs=pairs, pieces=read, tokens=tokens
+        share=share,
+        first_step=window.first_step,
+        pairs=pairs,
+        pieces=_consecutive(pieces),
+        tokens=window.tokens,
     )
+
+
+def _consecutive(pieces: list[list[Rows]]) -> list[list[slice]]:
+    """Return where pieces of as many rows lie when laid one after the other."""
+    ends = offsets_of([len(piece) for batch in pieces for piece in batch]).tolist()
+    parts = (slice(start, end) for start, end in pairwise(ends))
+    return [[next(parts) for _ in batch] for batch in pieces]
 
 
 def _pieces(window: BatchedWindow, batch: Rows, share: Share) -> list[Rows]:

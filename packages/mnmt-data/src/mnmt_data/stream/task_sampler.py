@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.counter_rng import random_words, stream_key
+from mnmt_data.counter_rng import random_order, stream_key
 from mnmt_data.stream.mixture import Mixture
 
 Counts = NDArray[np.int64]
@@ -61,9 +61,7 @@ class TaskSampler:
     def _leaf(self, number: int) -> NDArray[np.int64]:
         """Return the tasks of a leaf's positions: (LEAF,)."""
         _, counts = self._descend(number)
-        order = np.argsort(
-            random_words(stream_key(self.seed, *self.labels, "leaf", number), 0, LEAF), kind="stable"
-        )
+        order = random_order(stream_key(self.seed, *self.labels, "leaf", number), LEAF)
         return np.repeat(self._positive_tasks, counts)[order]
 
     def _descend(self, leaf: int) -> tuple[Counts, Counts]:
