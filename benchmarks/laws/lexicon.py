@@ -5,9 +5,9 @@ Claim: a model holds the most frequent concepts of a lexicon, and their number g
 u^(1/b), which is below u. No peer. Cited in docs/studies/synthetic.md.
 
 From each loss it computes how many concepts the model must hold. An unknown concept costs the logarithm of
-the inventory for each syllable, so the loss above the entropy is that cost times the probability of an
-unknown concept. With `--more`, the same for a table of longer runs, and f̂(0.5) of laws
-of training length fitted to both.
+the inventory for each syllable, less the entropy of its two spellings, so the loss above the entropy is that
+cost times the probability of an unknown concept. With `--more`, the same for a table of longer runs, and
+f̂(0.5) of laws of training length fitted to both.
 
     python -m benchmarks.laws.lexicon --out benchmarks/results/laws/lexicon.json
 """
@@ -128,10 +128,9 @@ def share_of(concepts: pd.Series, alone: pd.Series, weight: float, s: float) -> 
 
 def concepts_held(rows: pd.DataFrame, config: SyntheticConfig) -> Floats:
     """Return (n,) how many of the most frequent concepts leave each loss above the entropy."""
-    syllables, words = config.target_syllables, config.words_per_sentence
-    cost = words * syllables * np.log(config.syllable_inventory) / (words * syllables + 1)  # a token
+    cost = rows["task"].map(config.unknown_cost_of)
     unknown = 1 - np.cumsum(zipf_probabilities(config.concepts, config.zipf_exponent))
-    excess = (rows["value"] - rows["irreducible"]).to_numpy(float) / cost
+    excess = ((rows["value"] - rows["irreducible"]) / cost).to_numpy(float)
     held: Floats = np.interp(-excess, -unknown, np.arange(1, config.concepts + 1))
     return held
 

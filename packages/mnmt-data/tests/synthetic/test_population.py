@@ -193,3 +193,9 @@ def test_the_limit_of_the_committed_study_and_of_a_lexicon_without_one():
     larger = replace(study, concepts=16_000).power_law_limit_of("xx-aa")
     assert study.power_law_limit_of("xx-aa") < larger < study.irreducible_of("xx-aa")
     assert replace(study, zipf_exponent=1.0).power_law_limit_of("xx-aa") is None
+
+
+def test_a_model_that_knows_no_concept_guesses_every_syllable():
+    config = SyntheticConfig(words_per_sentence=2, syllable_inventory=128, synonym_rate=0.25)
+    loss = config.irreducible_of("xx-aa") + config.unknown_cost_of("xx-aa")
+    assert loss == pytest.approx(2 * 2 * np.log(128) / (2 * 2 + 1))

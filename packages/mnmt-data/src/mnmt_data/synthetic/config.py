@@ -233,19 +233,29 @@ class SyntheticConfig:
 
             Σ_{m<k≤K} k^-s / Z ≈ (m^-(s-1) - K^-(s-1)) / ((s - 1) Z)
 
-        and each of them costs it l ln V nats, its syllables being anything to it, in place of H(r). So its
-        loss is H + C (m^-(s-1) - K^-(s-1)): it reaches H with m = K, yet a power law through the losses of
-        smaller models goes on to less. With K = ∞ this is the law of Michaud et al. 2023, "The quantization
-        model of neural scaling".
+        and each of them costs it `unknown_cost_of`. So its loss is H + C (m^-(s-1) - K^-(s-1)): it reaches H
+        with m = K, yet a power law through the losses of smaller models goes on to less. With K = ∞ this is
+        the law of Michaud et al. 2023, "The quantization model of neural scaling".
         """
-        s, words = self.zipf_exponent, sum(self.lengths) / 2
+        s = self.zipf_exponent
         if s <= 1:
             return None
-        rate, syllables = self._choices(task)
-        cost = syllables * log(self.syllable_inventory) - _entropy(rate)
         total = float((np.arange(1, self.concepts + 1) ** -s).sum())
         unheld: float = self.concepts ** (1 - s) / ((s - 1) * total)
-        return self.irreducible_of(task) - words * cost * unheld / (words * syllables + 1)
+        return self.irreducible_of(task) - self.unknown_cost_of(task) * unheld
+
+    def unknown_cost_of(self, task: str) -> float:
+        """Return the loss above the irreducible one of a model that knows no concept, in nats a token.
+
+            n (l ln V - H(r)) / (n l + 1)
+
+        in the symbols of `power_law_limit_of`: any syllable is as likely to it as any other, which costs
+        l ln V nats a word in place of H(r). A model to which concepts of probability q in all are unknown
+        has q times this.
+        """
+        (rate, syllables), words = self._choices(task), sum(self.lengths) / 2
+        cost = syllables * log(self.syllable_inventory) - _entropy(rate)
+        return words * cost / (words * syllables + 1)
 
     def _choices(self, task: str) -> tuple[float, int]:
         """Return the rate of synonyms and the syllables of a word in the target language of a task."""
