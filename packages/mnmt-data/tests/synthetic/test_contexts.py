@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mnmt_data.study import StructureError, structure
 from mnmt_data.synthetic import ContextsConfig, SyntheticConfig, write_synthetic_corpus
+from mnmt_data.synthetic import context_pairs as context_pairs_module
 from mnmt_data.synthetic.context_pairs import context_pairs, contexts_of, weighted_context_pairs
 from mnmt_data.synthetic.lexicon import syllables, text_bytes
 
@@ -62,6 +63,13 @@ def test_tasks_are_parallel_and_splits_are_not():
 def test_blocks_differ():
     first, second = islice(context_pairs(SMALL, "train", "xx-aa"), 2)
     assert (first[0] != second[0]).any(axis=1).mean() > 0.9
+
+
+def test_pairs_do_not_depend_on_the_pieces_they_come_in(monkeypatch):
+    whole = next(context_pairs(SMALL, "train", "xx-aa"))
+    monkeypatch.setattr(context_pairs_module, "_MOST_CELLS", 1000)
+    for side, of_pieces in zip(whole, next(context_pairs(SMALL, "train", "xx-aa")), strict=True):
+        np.testing.assert_array_equal(side, of_pieces)
 
 
 def test_the_folder_is_a_corpus(tmp_path):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.synthetic import ContextsConfig
+from mnmt_data.synthetic import teacher as teacher_module
 from mnmt_data.synthetic.teacher import _features, _normals
 
 SMALL = ContextsConfig(words=5, context=2, words_per_sentence=3, features=40)
@@ -105,3 +106,12 @@ def test_what_languages_have_in_common_grows_with_the_dial():
 def test_languages_that_share_everything_have_one_teacher():
     teacher = replace(SMALL, shared_features=1.0).teacher
     np.testing.assert_array_equal(teacher.probabilities("aa"), teacher.probabilities("bb"))
+
+
+@pytest.mark.parametrize("context", [1, 2, 4])
+def test_probabilities_do_not_depend_on_the_pieces_they_come_in(monkeypatch, context):
+    config = ContextsConfig(words=3, context=context, words_per_sentence=4, features=20)
+    whole = config.teacher.probabilities("aa")
+    teacher_module._probabilities.cache_clear()
+    monkeypatch.setattr(teacher_module, "_MOST_ANGLES", 100)
+    np.testing.assert_allclose(config.teacher.probabilities("aa"), whole, rtol=1e-12)

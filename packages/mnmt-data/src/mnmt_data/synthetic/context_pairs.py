@@ -14,8 +14,11 @@ from mnmt_data.synthetic.population import WeightedPairs, couple
 
 Lines = NDArray[np.uint8]
 Rows = NDArray[np.int64]
+Shares = NDArray[np.float64]
 
 _BLOCK = 2**15
+_MOST_CELLS = 2**22
+"""Probabilities compared at once, at 8 bytes each."""
 
 
 def context_pairs(config: ContextsConfig, split: str, task: str) -> Iterator[tuple[Lines, Lines]]:
@@ -33,9 +36,23 @@ def context_pairs(config: ContextsConfig, split: str, task: str) -> Iterator[tup
         sources = _units(source_key, block, config.words_per_sentence) * config.words
         sentences = sources.astype(np.int64)
         units = _units(target_key, block, config.target_words)
-        targets = (units[:, :, None] >= cumulative[contexts_of(sentences, config)]).sum(axis=2)
-        yield _lines(config, sentences, np.minimum(targets, config.words - 1))
+        targets = _choose_words(units.ravel(), contexts_of(sentences, config).ravel(), cumulative)
+        yield _lines(config, sentences, targets.reshape(units.shape))
         block += 1
+
+
+def _choose_words(units: Shares, contexts: Rows, cumulative: Shares) -> Rows:
+    """Return the word that each number in [0, 1) chooses by the cumulative probabilities of its context.
+
+    Args:
+        units: (n,).
+        contexts: (n,) rows of `cumulative`.
+        cumulative: (contexts, words).
+    """
+    step = max(1, _MOST_CELLS // cumulative.shape[1])
+    pieces = [slice(start, start + step) for start in range(0, len(units), step)]
+    words = [(units[piece, None] >= cumulative[contexts[piece]]).sum(axis=1) for piece in pieces]
+    return np.asarray(np.minimum(np.concatenate(words), cumulative.shape[1] - 1))
 
 
 def weighted_context_pairs(config: ContextsConfig, task: str) -> WeightedPairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import pi, sqrt
@@ -14,6 +15,8 @@ from mnmt_data.counter_rng import random_units, stream_key
 Values = NDArray[np.float64]
 
 _COMMON = "*"  # no language is called so
+_MOST_ANGLES = 2**24
+"""Angles held at once, 128 MB, and their cosines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,21 +74,30 @@ def _probabilities(teacher: Teacher, language: str) -> Values:
     readout *= teacher.sharpness * sqrt(2 / features)
     # Plain sums in a fixed order: the bits of a BLAS's products depend on the number of its threads.
     of_words = [np.einsum("wd,fd->wf", points, directions[:, position]) for position in range(context)]
-    logits = np.concatenate([_logits(first + phases, of_words[1:], readout) for first in of_words[0]])
+    logits = np.concatenate(list(_logits(phases, of_words, readout)))
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities: Values = odds / odds.sum(axis=1, keepdims=True)
     probabilities.flags.writeable = False
     return probabilities
 
 
-def _logits(angles: Values, of_words: list[Values], readout: Values) -> Values:
-    """Return the logits of all contexts with one first word: (words^(context - 1), words).
+def _logits(angles: Values, of_words: list[Values], readout: Values) -> Iterator[Values]:
+    """Yield the logits of all contexts, piece by piece: (contexts, words) together.
 
     Args:
-        angles: (features,) what the first word makes of each angle, with the phase.
+        angles: (features,) what the words before make of each angle, with the phase.
         of_words: (words, features) what every word adds, at each further position.
         readout: (features, words).
     """
+    first, *later = of_words
+    for of_word in first:
+        if len(later) > 1 and len(first) ** len(later) * len(readout) > _MOST_ANGLES:
+            yield from _logits(angles + of_word, later, readout)
+        else:
+            yield _logits_of(angles + of_word, later, readout)
+
+
+def _logits_of(angles: Values, of_words: list[Values], readout: Values) -> Values:
     for of_word in of_words:
         angles = angles[..., None, :] + of_word
     logits: Values = np.einsum("cf,fw->cw", np.cos(angles).reshape(-1, len(readout)), readout)
