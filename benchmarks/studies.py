@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mnmt_data import prepare_study, read_study
@@ -52,6 +52,20 @@ def write_study(path: Path, *, widths: Sequence[int], data: str, train: str, mod
     )
     text = STUDY.format(name=path.stem, names=names, data=data, train=train, model=model)
     return write_text(path, text + sizes)
+
+
+def write_changed_study(path: Path, study: Path, changes: Mapping[str, str]) -> Path:
+    """Write a copy of a study with some of its text replaced; return its path.
+
+    Raises:
+        SystemExit: If the study does not hold a text that is to be replaced.
+    """
+    text = study.read_text(encoding="utf-8")
+    for old, new in changes.items():
+        if old not in text:
+            raise SystemExit(f"{study}: must hold the line `{old.strip()}`, which this benchmark replaces.")
+        text = text.replace(old, new)
+    return write_text(path, text)
 
 
 def write_text(path: Path, text: str) -> Path:

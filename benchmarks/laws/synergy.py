@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.measurement import Figures, Numbers, Out, print_table, provenance, run, write_report
-from benchmarks.studies import prepare, train_study, write_text
+from benchmarks.studies import prepare, train_study, write_changed_study
 from mnmt_data import read_study
 from mnmt_data.prepare import DataConfig
 from mnmt_data.synthetic import Languages, SyntheticConfig, shared_concepts, zipf_probabilities
@@ -86,12 +86,7 @@ def write_study(share: float, results: Path, steps: int, sentences: int) -> Path
         "cooldown_steps = 800": f"cooldown_steps = {steps // 2}",
         "train_sentences = 420_000": f"train_sentences = {sentences}",
     }
-    text = STUDY.read_text(encoding="utf-8")
-    for old, new in changes.items():
-        if old not in text:
-            raise SystemExit(f"{STUDY}: must hold the line `{old.strip()}`, which this benchmark replaces.")
-        text = text.replace(old, new)
-    return write_text(results / name / f"{name}.toml", text)
+    return write_changed_study(results / name / f"{name}.toml", STUDY, changes)
 
 
 def measure(share: float, languages: Languages | None, runs: Path) -> Figures:
