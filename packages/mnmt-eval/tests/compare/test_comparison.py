@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest as SacrebleuTest
 from sacrebleu.significance import Result
 
-from mnmt_eval.metrics import MetricConfig, metric
+from mnmt_eval.compare import length_thirds
+from mnmt_eval.metrics import MetricConfig, holm, metric
 
 
 def write(path: Path, lines: list[str]) -> Path:
@@ -101,15 +103,77 @@ def test_the_table_names_systems_intervals_and_signatures(command_line: CommandL
         ),
         *("--source", german / "src", "--baseline", "two.txt", "--metric", "chrf,ter", "--samples", "200"),
     )
-    head, _, columns, first, second, *rest = done.stdout.decode().splitlines()
-    assert head == "test en-de, 7 sentences"
-    assert columns.split("  ")[-1].strip() == "ter (lower is better)"
-    assert first.startswith("first ")
-    assert " p=0." in first
-    assert second.startswith("two.txt (baseline) ")
-    assert "p=" not in second
-    assert rest[1] == "[95% interval of 200 bootstrap samples, seed 12345]"
-    assert rest[3] == f"chrf: {metric('chrf', target='de').signature}"
+    table = done.stdout.decode().splitlines()
+    assert table[0] == "test en-de, 7 sentences"
+    tested = [line for line in table if " first " in line]
+    assert len(tested) == 2
+    assert all(re.search(r" [+-]\d+\.\d\d \[[+-].*, [+-].*\] +\d\.\d{4}", line) for line in tested)
+    assert [line.endswith("]") for line in table if " two.txt (baseline) " in line] == [True, True]
+    titles = [re.split(r"  +", line)[2] for line in table if line.startswith("rank  ")]
+    assert titles == ["chrf [95% interval]", "ter (lower is better) [95% interval]"]
+    assert "[95% interval] of 200 bootstrap samples, seed 12345" in table
+    assert f"chrf: {metric('chrf', target='de').signature}" in table
+
+
+def test_all_pairs_are_tested_corrected_and_ranked(command_line: CommandLine, german: Path) -> None:
+    write(german / "good.txt", GERMAN.references[0])
+    systems = [german / name for name in ("one.txt", "two.txt", "good.txt")]
+    arguments = (
+        *systems,
+        "--reference",
+        german / "ref",
+        "--source",
+        german / "src",
+        "--task",
+        "en-de",
+        "--metric",
+        "chrf",
+    )
+    (ours,) = compared(command_line, *arguments)
+    (each,) = ours["metrics"]
+    pairs = {tuple(pair["systems"]): pair for pair in each["pairs"]}
+    assert list(pairs) == [("one.txt", "two.txt"), ("one.txt", "good.txt"), ("two.txt", "good.txt")]
+    corrected = holm([pair["p_value"] for pair in pairs.values()])
+    assert [pair["corrected_p_value"] for pair in pairs.values()] == corrected
+    for system in each["systems"][1:]:
+        against, pair = system["against_baseline"], pairs["one.txt", system["system"]]
+        assert {key: against[key] for key in pair if key != "systems"} == {
+            key: value for key, value in pair.items() if key != "systems"
+        }
+        assert against["wins"] + against["ties"] + against["losses"] == 7
+    ranked = sorted(each["systems"], key=lambda system: -system["value"])
+    assert [system["rank"][0] for system in ranked] == sorted(system["rank"][0] for system in ranked)
+    table = command_line.run("compare", *arguments).stdout.decode()
+    assert "corrected for 3 pairs (Holm 1979)" in table
+    difference = f"{pairs['two.txt', 'good.txt']['difference']:+.2f}"
+    assert re.search(rf"1 good\.txt .*{re.escape(difference)}", table)
+
+
+def test_wins_are_sentences_with_a_better_score(command_line: CommandLine, german: Path) -> None:
+    write(german / "worse.txt", ["x", *GERMAN.hypotheses[1:]])
+    files = (german / "one.txt", german / "worse.txt", "--reference", german / "ref", "--task", "en-de")
+    (ours,) = compared(command_line, *files, "--metric", "chrf,ter")
+    for each in ours["metrics"]:
+        against = each["systems"][1]["against_baseline"]
+        assert (against["wins"], against["ties"], against["losses"]) == (0, 6, 1)
+
+
+def test_too_few_draws_for_so_many_pairs_are_told(command_line: CommandLine, german: Path) -> None:
+    systems = (german / "one.txt", german / "two.txt", f"three={german / 'ref2'}")
+    files = (
+        *systems,
+        "--reference",
+        german / "ref",
+        "--source",
+        german / "src",
+        "--task",
+        "en-de",
+        "--metric",
+        "chrf",
+    )
+    for permutations, told in ((59, True), (60, False)):
+        done = command_line.run("compare", *files, "--permutations", str(permutations))
+        assert ("no difference of 3 can be significant with so few draws" in done.stdout.decode()) == told
 
 
 def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Path) -> None:
@@ -122,9 +186,30 @@ def test_groups_by_length_are_scored_apart(command_line: CommandLine, german: Pa
         [GERMAN.hypotheses[row] for row in long], [[GERMAN.references[0][row] for row in long]]
     )
     assert groups[1]["value"] == alone.value
-    (thirds,) = compared(command_line, *files, "--by", "thirds", "--metric", "chrf")
-    sizes = [group["sentences"] for group in thirds["metrics"][0]["systems"][0]["groups"]]
-    assert sizes == [3, 2, 2]
+    for by, expected in (("thirds", [3, 2, 2]), ("eighths", [1] * 7)):
+        (parts,) = compared(command_line, *files, "--by", by, "--metric", "chrf")
+        sizes = [group["sentences"] for group in parts["metrics"][0]["systems"][0]["groups"]]
+        assert sizes == expected
+
+
+def test_groups_are_tested_as_test_sets_of_their_own(command_line: CommandLine, german: Path) -> None:
+    files = [german / name for name in ("one.txt", "two.txt", "ref", "src")]
+    options = ("--task", "en-de", "--metric", "chrf", "--samples", "200", "--permutations", "200")
+    named = ("--reference", files[2], "--source", files[3])
+    (ours,) = compared(command_line, *files[:2], *named, *options, "--by", "thirds")
+    of_group = ours["metrics"][0]["systems"][1]["groups"]
+    short = [row for row, name in enumerate(length_thirds([len(s.split()) for s in GERMAN.sources]))
+             if name == "short"]  # fmt: skip
+    for file in files:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        write(file, [lines[row] for row in short])
+    (alone,) = compared(command_line, *files[:2], *named, *options)
+    expected = alone["metrics"][0]["systems"][1]
+    assert (of_group[0]["value"], of_group[0]["interval"]) == (expected["value"], expected["interval"])
+    for key in ("difference", "interval", "p_value"):
+        assert of_group[0]["against_baseline"][key] == expected["against_baseline"][key]
+    corrected = holm([group["against_baseline"]["p_value"] for group in of_group])
+    assert [group["against_baseline"]["corrected_p_value"] for group in of_group] == corrected
 
 
 def test_runs_are_compared_on_all_tasks_with_what_they_keep(
@@ -195,7 +280,7 @@ def test_comet_scores_of_several_systems_are_told_apart(
     assert len({system["signature"] for system in systems}) == 1 + many_files
     assert systems[1]["signature"].endswith(systems[1]["against_baseline"]["signature"].rpartition("|")[2])
     table = command_line.run("compare", *arguments).stdout.decode().splitlines()
-    assert "0.7500 [0.7500, 0.7500] +0.5000 p=" in table[4]
+    assert "0.7500 [0.7500, 0.7500]  +0.5000 [+0.5000, +0.5000]  0." in table[3]
     legend = [line for line in table if line.startswith("comet")]
     assert legend == (
         [f"comet of {system['system']}: {system['signature']}" for system in systems]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_eval.compare import length_groups, length_thirds, origin_groups, score_groups
+from mnmt_eval.compare import group_rows, length_eighths, length_groups, length_thirds, origin_groups
 
 
 def test_origins_say_which_side_was_written_first() -> None:
@@ -30,29 +30,30 @@ def test_bounds_must_ascend(bounds: tuple[int, ...]) -> None:
 
 
 @given(st.lists(st.integers(0, 50)))
-def test_thirds_are_equally_large_and_ordered_by_length(lengths: list[int]) -> None:
-    thirds = length_thirds(lengths)
-    counts = [thirds.count(name) for name in ("short", "medium", "long")]
-    assert max(counts) - min(counts) <= 1
-    by_third = [[n for n, third in zip(lengths, thirds, strict=True) if third == name] for name in
-                ("short", "medium", "long")]  # fmt: skip
-    assert [n for part in by_third for n in sorted(part)] == sorted(lengths)
+def test_parts_are_equally_large_and_ordered_by_length(lengths: list[int]) -> None:
+    for part, count in ((length_thirds, 3), (length_eighths, 8)):
+        groups = part(lengths)
+        rows = group_rows(groups)
+        sizes = [int(mask.sum()) for mask in rows.values()]
+        assert len(sizes) == min(count, len(lengths))
+        assert max(sizes, default=0) - min(sizes, default=0) <= 1
+        in_order = [n for mask in rows.values() for n in sorted(np.array(lengths)[mask].tolist())]
+        assert in_order == sorted(lengths)
 
 
-def mean(statistics: np.ndarray) -> float:
-    return float(statistics[:, 0].mean())
+def test_eighths_are_named_as_in_the_paper() -> None:
+    eighths = length_eighths(range(3003))
+    assert [eighths.count(name) for name in ("1/8 short", "4/8 medium", "8/8 long")] == [376, 375, 375]
+    assert (eighths[0], eighths[1500], eighths[-1]) == ("1/8 short", "4/8 medium", "8/8 long")
 
 
-def test_each_group_is_scored_as_a_test_set_of_its_own() -> None:
-    statistics = np.array([[1.0], [2.0], [4.0], [9.0], [5.0]])
-    scores = score_groups(mean, statistics, ["20+", "0-9", "0-9", "10-19", "100-119"])
-    assert [(s.group, s.sentences, s.value) for s in scores] == [
-        ("0-9", 2, 3.0),
-        ("10-19", 1, 9.0),
-        ("20+", 1, 1.0),
-        ("100-119", 1, 5.0),
-    ]
-    origins = score_groups(mean, statistics[:3], ["unknown", "target-original", "source-original"])
-    assert [s.group for s in origins] == ["source-original", "target-original", "unknown"]
-    with pytest.raises(ValueError, match=r"`groups` must be as many as sentences \(5\), but are 1"):
-        score_groups(mean, statistics, ["0-9"])
+def test_groups_come_in_their_order() -> None:
+    rows = group_rows(["20+", "0-9", "0-9", "10-19", "100-119"])
+    assert {name: mask.tolist() for name, mask in rows.items()} == {
+        "0-9": [False, True, True, False, False],
+        "10-19": [False, False, False, True, False],
+        "20+": [True, False, False, False, False],
+        "100-119": [False, False, False, False, True],
+    }
+    origins = group_rows(["unknown", "target-original", "source-original"])
+    assert list(origins) == ["source-original", "target-original", "unknown"]

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from corpora import CORPORA
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sacrebleu.metrics.base import Metric as SacrebleuScorer
 from sacrebleu.metrics.bleu import BLEU
@@ -23,11 +25,13 @@ from mnmt_eval.metrics import (
     PairedTest,
     Score,
     bootstrap,
+    holm,
     metric,
     paired_bootstrap,
     paired_permutation,
 )
-from mnmt_eval.metrics.resampling import bootstrap_totals, permutation_totals
+from mnmt_eval.metrics.resampling import bootstrap_totals, exchange_totals
+from mnmt_eval.metrics.significance import BootstrapTests, PermutationTests
 
 Floats = NDArray[np.float64]
 SINGLE_PRECISION = 1e-5
@@ -149,12 +153,12 @@ def test_draws_do_not_depend_on_how_many_are_made_at_a_time(monkeypatch: pytest.
     _, baseline, system = measured("ter", 7)
     at_once = [
         *bootstrap_totals([baseline, system], samples=100, seed=3),
-        *permutation_totals(baseline, system, samples=100, seed=3),
+        *exchange_totals([baseline, system], samples=100, seed=3),
     ]
     monkeypatch.setattr("mnmt_eval.metrics.resampling._CHUNK_DRAWS", 1)
     in_chunks = [
         *bootstrap_totals([baseline, system], samples=100, seed=3),
-        *permutation_totals(baseline, system, samples=100, seed=3),
+        *exchange_totals([baseline, system], samples=100, seed=3),
     ]
     for expected, got in zip(at_once, in_chunks, strict=True):
         assert np.array_equal(expected, got)
@@ -169,11 +173,33 @@ def test_totals_are_of_sentences_drawn_with_replacement() -> None:
     }
 
 
-def test_exchanges_give_each_output_to_one_of_the_two() -> None:
+def test_every_system_exchanges_the_same_sentences() -> None:
     baseline, system = np.array([[1.0], [2.0], [4.0]]), np.array([[8.0], [16.0], [32.0]])
-    first, second = permutation_totals(baseline, system, samples=200, seed=1)
-    assert (first + second == 63).all()
-    assert len(set(first.ravel().tolist())) == 2**3
+    stays, also = exchange_totals([baseline, system], samples=200, seed=1)
+    assert (also == 8 * stays).all()
+    assert len(set(stays.ravel().tolist())) == 2**3
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "ter"])
+def test_any_two_of_many_systems_are_tested_as_if_they_were_alone(name: str) -> None:
+    measure, baseline, system = measured(name, 40)
+    systems = [baseline, system, baseline[::-1].copy()]
+    for tests, alone in ((BootstrapTests, paired_bootstrap), (PermutationTests, paired_permutation)):
+        together = tests(measure, systems, samples=200, seed=7)
+        for one, other in ((0, 1), (2, 0), (1, 2)):
+            expected = alone(measure, systems[one], systems[other], samples=200, seed=7)
+            assert together.test(one, other) == expected
+    value = BootstrapTests(measure, systems, samples=200, seed=7).value(1)
+    assert value == bootstrap(measure, system, samples=200, seed=7)
+
+
+@given(st.lists(st.floats(0, 1), max_size=8), st.floats(0.001, 0.999))
+def test_corrected_p_values_reject_what_holms_procedure_rejects(values: list[float], level: float) -> None:
+    rejected, left = set(), dict(enumerate(values))
+    while left and min(left.values()) * len(left) <= level:
+        rejected.add(smallest := min(left, key=left.__getitem__))
+        del left[smallest]
+    assert {i for i, value in enumerate(holm(values)) if value <= level} == rejected
 
 
 def test_a_system_does_not_differ_from_itself() -> None:

@@ -7,18 +7,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mnmt_eval.cli.comparison_tables import comparison_table
 from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, Json, MetricFlags, Paths, Systems
-from mnmt_eval.cli.tables import comparison_table
 from mnmt_eval.compare.comparison import (
-    CompareConfig,
     Comparison,
+    GroupScore,
     MetricComparison,
     SystemScore,
     compare_systems,
 )
+from mnmt_eval.compare.config import CompareConfig
+from mnmt_eval.compare.pairs import CorrectedTest, SystemPair
 from mnmt_eval.compare.systems import name_systems, open_systems
 from mnmt_eval.metrics.resampling import BOOTSTRAP_SAMPLES, SEED
-from mnmt_eval.metrics.significance import PERMUTATION_SAMPLES, PairedTest
+from mnmt_eval.metrics.significance import PERMUTATION_SAMPLES
 from mnmt_eval.runs.texts import text_files
 
 
@@ -39,7 +41,7 @@ def compare(
     seed: int = SEED,
     as_json: Json = False,
 ) -> None:
-    """Compare systems: every metric with its interval, and significance against a baseline.
+    """Compare systems: every metric with its interval, tests of all pairs, and ranks.
 
     Args:
         systems: Files with a translation a line, whatever made them; runs that `mnmt-eval score` has scored;
@@ -50,7 +52,8 @@ def compare(
         testset: The runs' test set.
         baseline: The system that others are tested against; by default the first.
         metrics: Metrics and their options.
-        by: Score groups of sentences apart: `origin` (which side was written first), `length`, or `thirds`.
+        by: Score and test groups of sentences apart: `origin` (which side was written first), `length`, or
+            `eighths` or `thirds` of the sentences by length.
         test: The paired test of significance: `permutation` or `bootstrap`.
         samples: Resamples of the bootstrap.
         permutations: Random exchanges of the permutation test.
@@ -96,25 +99,48 @@ def _metric_json(comparison: MetricComparison) -> dict[str, Any]:
         "metric": comparison.metric,
         "higher_is_better": comparison.higher_is_better,
         "systems": [_system_json(score) for score in comparison.scores],
+        "pairs": [_pair_json(pair) for pair in comparison.pairs],
     }
 
 
 def _system_json(score: SystemScore) -> dict[str, Any]:
+    against = _test_json(score.against_baseline)
+    if against is not None and score.sentences is not None:
+        against |= asdict(score.sentences)
     return {
         "system": score.system,
         "signature": score.signature,
         "value": score.value,
         "interval": [score.lower, score.upper],
-        "against_baseline": None if score.test is None else _test_json(score.test),
-        "groups": [asdict(group) for group in score.groups],
+        "rank": [score.rank.best, score.rank.worst],
+        "cluster": score.rank.cluster,
+        "against_baseline": against,
+        "groups": [_group_json(group) for group in score.groups],
     }
 
 
-def _test_json(test: PairedTest) -> dict[str, Any]:
-    interval = test.interval
+def _group_json(group: GroupScore) -> dict[str, Any]:
     return {
-        "difference": test.difference,
+        "group": group.group,
+        "sentences": group.sentences,
+        "value": group.value,
+        "interval": [group.lower, group.upper],
+        "against_baseline": _test_json(group.against_baseline),
+    }
+
+
+def _pair_json(pair: SystemPair) -> dict[str, Any]:
+    return {"systems": [pair.first, pair.second], **(_test_json(pair.result) or {})}
+
+
+def _test_json(result: CorrectedTest | None) -> dict[str, Any] | None:
+    if result is None:
+        return None
+    interval = result.test.interval
+    return {
+        "difference": result.test.difference,
         "interval": None if interval is None else [interval.lower, interval.upper],
-        "p_value": test.p_value,
-        "signature": test.signature,
+        "p_value": result.test.p_value,
+        "corrected_p_value": result.p_value,
+        "signature": result.test.signature,
     }

@@ -1,16 +1,12 @@
-"""Tables that commands print: a comparison, and analyses."""
+"""Tables that commands print, and those of analyses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from mnmt_eval.analysis.multilingual import ResourceScore
 from mnmt_eval.analysis.run_analysis import Analyses, RunAnalysis
-from mnmt_eval.compare.comparison import Comparison, MetricComparison, SystemScore, group_by_value
 from mnmt_eval.metrics.metric import column_title, format_value
-
-SIGNIFICANT = 0.05
-"""The p-value below which a difference has a star."""
 
 _RESOURCES = ("High", "Med", "Low", "All")
 
@@ -20,62 +16,6 @@ def align(columns: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in columns]
     for row in zip(*columns, strict=True):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def comparison_table(comparison: Comparison) -> str:
-    """Format a comparison with a row per system and a column per metric, and explain the numbers below."""
-    lines = [f"{comparison.testset} {comparison.task}, {comparison.sentences:,} sentences", ""]
-    names = [score.system for score in comparison.metrics[0].scores]
-    columns = [["", *_mark_baseline(names, comparison.baseline)]]
-    columns += [
-        [column_title(m.metric), *(_cell(score, m.metric) for score in m.scores)] for m in comparison.metrics
-    ]
-    lines += [*align(columns), ""]
-    for m in comparison.metrics:
-        if m.scores[0].groups:
-            lines += [*align(_group_columns(m, names)), ""]
-    return "\n".join([*lines, *_legend(comparison)])
-
-
-def _mark_baseline(names: Sequence[str], baseline: str | None) -> list[str]:
-    return [f"{name} (baseline)" if name == baseline else name for name in names]
-
-
-def _cell(score: SystemScore, metric: str) -> str:
-    lower, upper = format_value(score.lower, metric), format_value(score.upper, metric)
-    cell = f"{format_value(score.value, metric)} [{lower}, {upper}]"
-    if score.test is None:
-        return cell
-    difference = format_value(score.test.difference, metric, sign="+")
-    star = " *" if score.test.p_value < SIGNIFICANT else ""
-    return f"{cell} {difference} p={score.test.p_value:.4f}{star}"
-
-
-def _group_columns(m: MetricComparison, names: Sequence[str]) -> list[list[str]]:
-    """Return a column per group: its number of sentences, then the systems' values."""
-    heads = [f"{group.group} ({group.sentences:,})" for group in m.scores[0].groups]
-    values = [
-        [format_value(score.groups[place].value, m.metric) for score in m.scores]
-        for place in range(len(heads))
-    ]
-    return [[m.metric, *names], *([head, *column] for head, column in zip(heads, values, strict=True))]
-
-
-def _legend(comparison: Comparison) -> Iterator[str]:
-    config = comparison.config
-    yield f"[95% interval of {config.samples:,} bootstrap samples, seed {config.seed}]"
-    if comparison.baseline is not None:
-        yield f"difference from the baseline, with p of a paired {config.test} test; * p < {SIGNIFICANT}"
-    for m in comparison.metrics:
-        yield from _signature_lines(m.metric, m.signatures)
-    yield from _signature_lines("search", group_by_value(comparison.searches))
-
-
-def _signature_lines(what: str, signatures: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield a line per signature; if there are several, each names its systems."""
-    for signature, systems in signatures.items():
-        whose = f" of {', '.join(systems)}" if len(signatures) > 1 else ""
-        yield f"{what}{whose}: {signature}"
 
 
 def analyses_table(analyses: Analyses) -> str:

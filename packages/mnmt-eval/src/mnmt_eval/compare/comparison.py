@@ -1,69 +1,41 @@
-"""A comparison of systems on one text: metrics with intervals, and significance against a baseline."""
+"""A comparison of systems on one text: metrics with intervals, all pairs tested, and ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from mnmt_eval.compare.groups import GroupScore, group_sentences, score_groups
-from mnmt_eval.compare.systems import SystemOutput, TranslatedText
-from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.metric import Floats, Metric
-from mnmt_eval.metrics.registry import MetricSet
-from mnmt_eval.metrics.resampling import BOOTSTRAP_SAMPLES, SEED, ConfidenceInterval, bootstrap
-from mnmt_eval.metrics.significance import (
-    PERMUTATION_SAMPLES,
-    PairedTest,
-    paired_bootstrap,
-    paired_permutation,
+from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
+from mnmt_eval.compare.groups import group_rows, group_sentences
+from mnmt_eval.compare.measurements import Measurement, measure_systems
+from mnmt_eval.compare.pairs import (
+    CorrectedTest,
+    PairTests,
+    SentenceCounts,
+    SystemPair,
+    correct,
+    count_sentences,
 )
-from mnmt_eval.runs.run_files import read_scores, scores_path
-from mnmt_eval.runs.texts import ReferenceText
-from mnmt_eval.text import checksum
-
-TESTS = ("permutation", "bootstrap")
-"""Tests of significance: approximate randomisation (Riezler and Maxwell 2005), and Koehn 2004."""
+from mnmt_eval.compare.ranking import Rank, rank_systems
+from mnmt_eval.compare.systems import TranslatedText
+from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics.resampling import ConfidenceInterval
+from mnmt_eval.metrics.significance import PairedTest
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareConfig:
-    """The options of a comparison.
+class GroupScore:
+    """A metric of the sentences of one group, as if they were the test set."""
 
-    Raises:
-        EvalError: If a field is out of its range.
-    """
-
-    metrics: MetricSet = field(default_factory=MetricSet)
-    test: str = "permutation"
-    """The test of significance, one of `TESTS`; the bootstrap's p-values are too small for some metrics."""
-    samples: int = BOOTSTRAP_SAMPLES
-    """Resamples of the bootstrap, for intervals and test."""
-    permutations: int = PERMUTATION_SAMPLES
-    """Random exchanges of the permutation test."""
-    seed: int = SEED
-    """Seed of the bootstrap and of the permutation test."""
-    grouping: str | None = None
-    """How sentences are grouped to be scored apart, one of `GROUPINGS`; by default not at all."""
-
-    def __post_init__(self) -> None:
-        if self.test not in TESTS:
-            raise EvalError(f"`test` must be one of {', '.join(TESTS)}, but is {self.test!r}.")
-        for name, least in {"samples": 1, "permutations": 1, "seed": 0}.items():
-            if (value := getattr(self, name)) < least:
-                raise EvalError(f"`{name}` must be at least {least}, but is {value}.")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Measurement:
-    """A metric's statistics of one system's translations."""
-
-    metric: Metric
-    statistics: Floats
-    """(sentences, k)."""
-
-    def interval(self, *, samples: int = BOOTSTRAP_SAMPLES, seed: int = SEED) -> ConfidenceInterval:
-        """Return the value with its 95% bootstrap interval."""
-        return bootstrap(self.metric, self.statistics, samples=samples, seed=seed)
+    group: str
+    sentences: int
+    value: float
+    lower: float
+    """The lower end of the 95% bootstrap interval."""
+    upper: float
+    """The upper end of the 95% bootstrap interval."""
+    against_baseline: CorrectedTest | None
+    """The test against the baseline, corrected for all groups and systems; None for the baseline itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +50,18 @@ class SystemScore:
     """The lower end of the 95% bootstrap interval."""
     upper: float
     """The upper end of the 95% bootstrap interval."""
-    test: PairedTest | None
-    """The test against the baseline; None for the baseline itself, or without one."""
+    rank: Rank
+    against_baseline: CorrectedTest | None
+    """The test against the baseline, corrected for all pairs; None for the baseline itself."""
+    sentences: SentenceCounts | None
+    """Sentences that are better, as good and worse than the baseline's; None where there is no test."""
     groups: tuple[GroupScore, ...]
     """The metric of each group of sentences; empty if no grouping was requested."""
+
+    @property
+    def test(self) -> PairedTest | None:
+        """The test against the baseline, not corrected."""
+        return self.against_baseline.test if self.against_baseline else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +71,15 @@ class MetricComparison:
     metric: str
     higher_is_better: bool
     scores: tuple[SystemScore, ...]
+    """In the order in which the systems were named."""
+    pairs: tuple[SystemPair, ...]
+    """The tests of all pairs of systems."""
+
+    @property
+    def ranked(self) -> tuple[SystemScore, ...]:
+        """The scores, best first."""
+        sign = -1 if self.higher_is_better else 1
+        return tuple(sorted(self.scores, key=lambda score: sign * score.value))
 
     @property
     def signatures(self) -> dict[str, list[str]]:
@@ -128,39 +117,46 @@ def compare_systems(
     Raises:
         EvalError: If there is no such baseline, a metric is unknown, or it lacks what it needs.
     """
-    names = translated.names
-    if baseline is not None and baseline not in names:
-        raise EvalError(f"the baseline must be one of {', '.join(names)}, but is {baseline!r}.")
-    baseline = (baseline or names[0]) if len(names) > 1 else None
-    groups = None if config.grouping is None else group_sentences(translated.text, config.grouping)
+    check_baseline(translated, baseline)
     measurements = measure_systems(translated, config.metrics)
+    return compare_measurements(translated, measurements, config, baseline=baseline)
+
+
+def check_baseline(translated: TranslatedText, baseline: str | None) -> None:
+    """Refuse a baseline that is none of the systems.
+
+    Raises:
+        EvalError: If it is none of them.
+    """
+    if baseline is not None and baseline not in translated.names:
+        names = ", ".join(translated.names)
+        raise EvalError(f"the baseline must be one of {names}, but is {baseline!r}.")
+
+
+def compare_measurements(
+    translated: TranslatedText,
+    measurements: Sequence[Mapping[str, Measurement]],
+    config: CompareConfig,
+    *,
+    baseline: str | None = None,
+) -> Comparison:
+    """Compare systems whose statistics are there; for the arguments see `compare_systems`.
+
+    Raises:
+        EvalError: If sentences cannot be grouped as requested.
+    """
+    text, names = translated.text, translated.names
+    baseline = (baseline or names[0]) if len(names) > 1 else None
+    groups = None if config.grouping is None else group_sentences(text, config.grouping)
     return Comparison(
-        testset=translated.text.testset,
-        task=translated.text.task,
-        sentences=len(translated.text),
+        testset=text.testset,
+        task=text.task,
+        sentences=len(text),
         baseline=baseline,
         config=config,
         searches=translated.searches,
         metrics=tuple(_compare(systems, config, baseline, groups) for systems in measurements),
     )
-
-
-def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[dict[str, Measurement]]:
-    """Return {system: measurement} for each metric; runs may have stored the statistics.
-
-    Raises:
-        EvalError: If a metric lacks what it needs.
-    """
-    text, outputs = translated.text, translated.outputs
-    by_system = [_metrics_of(output, text, metrics) for output in outputs]
-    metrics.check_systems(translated.names, testset=text.testset, task=text.task)
-    return [
-        {
-            output.system.name: Measurement(metric=m, statistics=_statistics(m, output, text))
-            for m, output in zip(same_metric, outputs, strict=True)
-        }
-        for same_metric in zip(*by_system, strict=True)
-    ]
 
 
 def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
@@ -171,25 +167,6 @@ def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
     return groups
 
 
-def _metrics_of(output: SystemOutput, text: ReferenceText, metrics: MetricSet) -> list[Metric]:
-    return metrics.make(
-        system=output.system.name,
-        testset=text.testset,
-        task=text.task,
-        tasks=text.tasks,
-        num_references=len(text.references),
-    )
-
-
-def _statistics(metric: Metric, output: SystemOutput, text: ReferenceText) -> Floats:
-    if output.system.is_run:
-        stored = read_scores(scores_path(output.system.path, text.testset, text.task, metric.name))
-        settings = (metric.signature, checksum(output.lines), text.checksum)
-        if stored and (stored.metric, stored.translations, stored.text) == settings:
-            return stored.statistics
-    return metric.sentence_statistics(output.lines, text.references, text.src)
-
-
 def _compare(
     systems: Mapping[str, Measurement],
     config: CompareConfig,
@@ -197,43 +174,77 @@ def _compare(
     groups: Sequence[str] | None,
 ) -> MetricComparison:
     metric = next(iter(systems.values())).metric
+    tests = PairTests(systems, config)
+    pairs = tests.all_pairs()
+    intervals = {name: tests.value(name) for name in systems}
+    ranks = _rank(intervals, pairs, higher_is_better=metric.higher_is_better)
+    against = _against(baseline, tests, pairs)
+    counts = {name: count_sentences(systems[str(baseline)], systems[name]) for name in against}
+    by_group = {} if groups is None else _compare_groups(systems, config, baseline, groups)
+    scores = [
+        SystemScore(
+            system=name,
+            signature=systems[name].metric.signature,
+            value=interval.value,
+            lower=interval.lower,
+            upper=interval.upper,
+            rank=ranks[name],
+            against_baseline=against.get(name),
+            sentences=counts.get(name),
+            groups=by_group.get(name, ()),
+        )
+        for name, interval in intervals.items()
+    ]
     return MetricComparison(
-        metric=metric.name,
-        higher_is_better=metric.higher_is_better,
-        scores=tuple(_score(name, systems, config, baseline, groups) for name in systems),
+        metric=metric.name, higher_is_better=metric.higher_is_better, scores=tuple(scores), pairs=pairs
     )
 
 
-def _score(
-    name: str,
+def _rank(
+    intervals: Mapping[str, ConfidenceInterval], pairs: Sequence[SystemPair], *, higher_is_better: bool
+) -> dict[str, Rank]:
+    values = {name: interval.value for name, interval in intervals.items()}
+    differing = {pair.names for pair in pairs if pair.result.p_value < SIGNIFICANT}
+    return rank_systems(values, differing, higher_is_better=higher_is_better)
+
+
+def _against(baseline: str | None, tests: PairTests, pairs: Sequence[SystemPair]) -> dict[str, CorrectedTest]:
+    """Return {system: its test against the baseline, corrected for all pairs}."""
+    others = {name: pair for pair in pairs for name in pair.names if baseline in pair.names - {name}}
+    return {
+        name: CorrectedTest(test=tests.test(str(baseline), name), p_value=pair.result.p_value)
+        for name, pair in others.items()
+    }
+
+
+def _compare_groups(
     systems: Mapping[str, Measurement],
     config: CompareConfig,
     baseline: str | None,
-    groups: Sequence[str] | None,
-) -> SystemScore:
-    system, value = systems[name], systems[name].metric.corpus
-    test = None
-    if baseline is not None and baseline != name:
-        test = _test(system.metric, systems[baseline].statistics, system.statistics, config)
-    interval = system.interval(samples=config.samples, seed=config.seed)
-    group_scores: tuple[GroupScore, ...] = ()
-    if groups is not None:
-        group_scores = score_groups(lambda rows: value(rows).value, system.statistics, groups)
-    return SystemScore(
-        system=name,
-        signature=system.metric.signature,
+    groups: Sequence[str],
+) -> dict[str, tuple[GroupScore, ...]]:
+    """Return {system: its scores of each group}; the tests of all groups are corrected together."""
+    tests = {group: PairTests(systems, config, rows) for group, rows in group_rows(groups).items()}
+    tested = [(group, name) for group in tests for name in systems if baseline not in (None, name)]
+    results = correct([tests[group].test(str(baseline), name) for group, name in tested])
+    against = dict(zip(tested, results, strict=True))
+    return {
+        name: tuple(
+            _score_group(group, groups.count(group), in_group.value(name), against.get((group, name)))
+            for group, in_group in tests.items()
+        )
+        for name in systems
+    }
+
+
+def _score_group(
+    group: str, sentences: int, interval: ConfidenceInterval, against: CorrectedTest | None
+) -> GroupScore:
+    return GroupScore(
+        group=group,
+        sentences=sentences,
         value=interval.value,
         lower=interval.lower,
         upper=interval.upper,
-        test=test,
-        groups=group_scores,
+        against_baseline=against,
     )
-
-
-def _test(metric: Metric, baseline: Floats, system: Floats, config: CompareConfig) -> PairedTest:
-    """Return the requested test, with the bootstrap's interval of the difference."""
-    resampled = paired_bootstrap(metric, baseline, system, samples=config.samples, seed=config.seed)
-    if config.test == "bootstrap":
-        return resampled
-    permuted = paired_permutation(metric, baseline, system, samples=config.permutations, seed=config.seed)
-    return replace(permuted, interval=resampled.interval)

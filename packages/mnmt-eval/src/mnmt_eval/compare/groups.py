@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,8 +13,8 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
 from mnmt_eval.runs.texts import ReferenceText
 
-GROUPINGS = ("origin", "length", "thirds")
-"""Ways to group sentences: by the side written first, by ranges of source length, in thirds by length."""
+GROUPINGS = ("origin", "length", "eighths", "thirds")
+"""Ways to group sentences: by the side written first, by ranges of source length, in parts by length."""
 
 SOURCE_ORIGINAL = "source-original"
 TARGET_ORIGINAL = "target-original"
@@ -23,15 +22,7 @@ OTHER_ORIGINAL = "other-original"
 UNKNOWN = "unknown"
 _ORIGINS = (SOURCE_ORIGINAL, TARGET_ORIGINAL, OTHER_ORIGINAL, UNKNOWN)
 _THIRDS = ("short", "medium", "long")
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupScore:
-    """A metric of the sentences of one group."""
-
-    group: str
-    sentences: int
-    value: float
+_EIGHTHS = ("1/8 short", "2/8", "3/8", "4/8 medium", "5/8", "6/8", "7/8", "8/8 long")
 
 
 def group_sentences(text: ReferenceText, grouping: str) -> list[str]:
@@ -49,7 +40,9 @@ def group_sentences(text: ReferenceText, grouping: str) -> list[str]:
     if not text.src:
         raise EvalError(f"groups by {grouping} need the sources; name them with --source.")
     lengths, bounds = count_lengths(text.src, language=languages_of(text.task)[0])
-    return length_thirds(lengths) if grouping == "thirds" else length_groups(lengths, bounds=bounds)
+    if grouping == "length":
+        return length_groups(lengths, bounds=bounds)
+    return length_eighths(lengths) if grouping == "eighths" else length_thirds(lengths)
 
 
 def origin_groups(origins: Sequence[str], *, task: str) -> list[str]:
@@ -85,45 +78,46 @@ def length_groups(lengths: Sequence[int], *, bounds: Sequence[int]) -> list[str]
     return [names[place] for place in np.searchsorted(bounds, lengths, side="right") - 1]
 
 
+def length_eighths(lengths: Sequence[int]) -> list[str]:
+    """Name eighths of the test set by length, `1/8 short` to `8/8 long` (Zhang et al. 2022, figs. 3 and 8).
+
+    Of its eight disjoint groups the paper calls the shortest, one in the middle and the longest Short, Medium
+    and Long. It does not say which of the two in the middle; here `4/8 medium` ends at the median. Of
+    sentences of equal length the earlier one counts as shorter.
+    """
+    return _equal_parts(lengths, _EIGHTHS)
+
+
 def length_thirds(lengths: Sequence[int]) -> list[str]:
-    """Name thirds of the test set by length `short`, `medium` and `long` (Zhang et al. 2022, fig. 3).
+    """Name thirds of the test set by length `short`, `medium` and `long`.
 
     Of sentences of equal length the earlier one counts as shorter.
     """
+    return _equal_parts(lengths, _THIRDS)
+
+
+def _equal_parts(lengths: Sequence[int], names: Sequence[str]) -> list[str]:
     rank = np.empty(len(lengths), dtype=np.int64)
     rank[np.argsort(lengths, kind="stable")] = np.arange(len(lengths))
-    return [_THIRDS[third] for third in rank * 3 // max(len(lengths), 1)]
+    return [names[part] for part in (rank * len(names) // max(len(lengths), 1)).tolist()]
 
 
-def score_groups(
-    value: Callable[[NDArray[np.float64]], float], statistics: NDArray[np.float64], groups: Sequence[str]
-) -> tuple[GroupScore, ...]:
-    """Compute a metric of each group, as if the group's sentences were the test set.
+def group_rows(groups: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+    """Return {group: which sentences are in it, (sentences,)}.
 
     Args:
-        value: A function from statistics of sentences to the metric's value.
-        statistics: (sentences, k), the statistics of all sentences.
         groups: The group of each sentence.
 
     Returns:
         The groups that have sentences, origins from source to unknown, lengths ascending.
-
-    Raises:
-        ValueError: If there are not as many groups as sentences.
     """
-    if len(groups) != len(statistics):
-        raise ValueError(f"`groups` must be as many as sentences ({len(statistics)}), but are {len(groups)}.")
     labels = np.asarray(groups)
-    return tuple(
-        GroupScore(group=name, sentences=int(mask.sum()), value=value(statistics[mask]))
-        for name in sorted(set(groups), key=_order)
-        for mask in [labels == name]
-    )
+    return {name: labels == name for name in sorted(set(groups), key=_order)}
 
 
 def _order(group: str) -> tuple[int, int, str]:
-    """Return a sort key: origins and thirds in order, lengths by number, other names by the alphabet."""
-    for known in (_ORIGINS, _THIRDS):
+    """Return a sort key: origins and parts in order, lengths by number, other names by the alphabet."""
+    for known in (_ORIGINS, _THIRDS, _EIGHTHS):
         if group in known:
             return 0, known.index(group), group
     least = group.rstrip("+").partition("-")[0]

@@ -8,7 +8,7 @@ from mnmt_eval.metrics.metric import Floats, Metric, Score
 from mnmt_eval.metrics.registry import METRICS, metric
 from mnmt_eval.metrics.resampling import ConfidenceInterval, bootstrap
 from mnmt_eval.metrics.sacrebleu_metrics import Bleu, Chrf, Ter
-from mnmt_eval.metrics.significance import PairedTest, paired_bootstrap, paired_permutation
+from mnmt_eval.metrics.significance import PairedTest, holm, paired_bootstrap, paired_permutation
 
 __all__ = [
     "METRICS",
@@ -28,6 +28,7 @@ __all__ = [
     "Score",
     "Ter",
     "bootstrap",
+    "holm",
     "metric",
     "paired_bootstrap",
     "paired_permutation",

@@ -109,32 +109,31 @@ def bootstrap_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> l
     return np.split(np.concatenate(totals), len(systems), axis=1)
 
 
-def permutation_totals(baseline: Floats, system: Floats, *, samples: int, seed: int) -> tuple[Floats, Floats]:
-    """Sum statistics after exchanging the two systems' outputs of each sentence with probability ½.
+def exchange_totals(systems: Sequence[Floats], *, samples: int, seed: int) -> list[Floats]:
+    """Sum statistics over the sentences that are not exchanged, each with probability ½, for all systems.
 
-    The draws are those of sacreBLEU with the same seed.
+    Two systems that exchange all other sentences have `one + (other's sum over all sentences - other)`, so
+    every pair of systems is tested with the same draws. They are those of sacreBLEU with the same seed.
 
     Args:
-        baseline: The statistics of one system, (sentences, k).
-        system: The statistics of the other, (sentences, k).
+        systems: The statistics of each system, (sentences, k).
         samples: The number of random exchanges.
         seed: The seed of the draws.
 
     Returns:
-        The sums for the two systems, both (samples, k).
+        The sums for each system, (samples, k).
 
     Raises:
-        EvalError: If the two are not of the same sentences, or `samples` is not positive.
+        EvalError: If the systems' statistics are not of the same sentences, or `samples` is not positive.
     """
-    _side_by_side([baseline, system], samples)
-    sentences = len(baseline)
+    statistics = _side_by_side(systems, samples)
+    sentences = len(statistics)
     rng = np.random.default_rng(seed)
-    first, second = [], []
-    for rows in _chunks(samples, sentences):
-        stays = rng.integers(2, size=(rows, sentences), dtype=bool).astype(np.float64)
-        first.append(stays @ baseline + (1.0 - stays) @ system)
-        second.append((1.0 - stays) @ baseline + stays @ system)
-    return np.concatenate(first), np.concatenate(second)
+    totals = [
+        rng.integers(2, size=(rows, sentences), dtype=bool).astype(np.float64) @ statistics
+        for rows in _chunks(samples, sentences)
+    ]
+    return np.split(np.concatenate(totals), len(systems), axis=1)
 
 
 def _side_by_side(systems: Sequence[Floats], samples: int) -> Floats:

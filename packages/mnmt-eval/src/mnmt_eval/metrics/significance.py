@@ -1,8 +1,10 @@
-"""Paired tests of whether two systems differ by more than chance, on the same sentences."""
+"""Paired tests of whether systems differ by more than chance, on the same sentences."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,8 +14,8 @@ from mnmt_eval.metrics.resampling import (
     SEED,
     ConfidenceInterval,
     bootstrap_totals,
+    exchange_totals,
     interval_of,
-    permutation_totals,
     resampled_signature,
 )
 
@@ -61,11 +63,7 @@ def paired_bootstrap(
     Raises:
         EvalError: If the two are not of the same sentences, or `samples` is not positive.
     """
-    baseline_totals, system_totals = bootstrap_totals([baseline, system], samples=samples, seed=seed)
-    differences = metric.values(system_totals) - metric.values(baseline_totals)
-    sizes = np.abs(differences)
-    signature = resampled_signature(metric.signature, bs=samples, seed=seed)
-    return _test(metric, baseline, system, sizes - sizes.mean(), signature, differences)
+    return BootstrapTests(metric, [baseline, system], samples=samples, seed=seed).test(0, 1)
 
 
 def paired_permutation(
@@ -86,11 +84,70 @@ def paired_permutation(
     Raises:
         EvalError: If the two are not of the same sentences, or `samples` is not positive.
     """
-    first, second = permutation_totals(baseline, system, samples=samples, seed=seed)
-    sizes = np.abs(metric.values(first) - metric.values(second))
-    return _test(
-        metric, baseline, system, sizes, resampled_signature(metric.signature, ar=samples, seed=seed)
-    )
+    return PermutationTests(metric, [baseline, system], samples=samples, seed=seed).test(0, 1)
+
+
+class BootstrapTests:
+    """`paired_bootstrap` of any two of several systems, which are all resampled once."""
+
+    def __init__(self, metric: Metric, systems: Sequence[Floats], *, samples: int, seed: int) -> None:
+        """Take the systems' statistics, (sentences, k) each; see `paired_bootstrap`."""
+        self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
+        self._signature = resampled_signature(metric.signature, bs=samples, seed=seed)
+
+    def value(self, place: int) -> ConfidenceInterval:
+        """Return the value of the system in a place with its interval, as `bootstrap` does."""
+        value = self._metric.corpus(self._systems[place]).value
+        return interval_of(self._values[place], value=value, signature=self._signature)
+
+    def test(self, baseline: int, system: int) -> PairedTest:
+        """Test the systems in two places."""
+        differences = self._values[system] - self._values[baseline]
+        sizes = np.abs(differences)
+        pair = self._systems[baseline], self._systems[system]
+        return _test(self._metric, *pair, sizes - sizes.mean(), self._signature, differences)
+
+    @cached_property
+    def _values(self) -> list[Floats]:
+        """The resampled values of each system, (samples,)."""
+        totals = bootstrap_totals(self._systems, samples=self._samples, seed=self._seed)
+        return [self._metric.values(each) for each in totals]
+
+
+class PermutationTests:
+    """`paired_permutation` of any two of several systems, which all exchange the same sentences."""
+
+    def __init__(self, metric: Metric, systems: Sequence[Floats], *, samples: int, seed: int) -> None:
+        """Take the systems' statistics, (sentences, k) each; see `paired_permutation`."""
+        self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
+        self._signature = resampled_signature(metric.signature, ar=samples, seed=seed)
+
+    def test(self, baseline: int, system: int) -> PairedTest:
+        """Test the systems in two places."""
+        one, other = self._systems[baseline], self._systems[system]
+        first = self._stays[baseline] + (other.sum(axis=0) - self._stays[system])
+        second = self._stays[system] + (one.sum(axis=0) - self._stays[baseline])
+        sizes = np.abs(self._metric.values(first) - self._metric.values(second))
+        return _test(self._metric, one, other, sizes, self._signature)
+
+    @cached_property
+    def _stays(self) -> list[Floats]:
+        """The sums over the sentences that each system does not exchange, (samples, k)."""
+        return exchange_totals(self._systems, samples=self._samples, seed=self._seed)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct p-values for their number (Holm 1979), so that all together err with the chance of one.
+
+    The i-th smallest of m becomes max over j ≤ i of min(1, (m − j + 1) p_j). If those below 0.05 are called
+    significant, the chance that any of them is chance alone is at most 5%, whatever the tests have in common.
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    factors = np.arange(len(values), 0, -1)
+    corrected = np.empty_like(values)
+    corrected[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1.0)
+    return [float(value) for value in corrected]
 
 
 def _test(

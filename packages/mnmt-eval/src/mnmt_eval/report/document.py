@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_eval.compare.comparison import Measurement, measure_systems
+from mnmt_eval.compare.measurements import Measurement, measure_systems
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
 from mnmt_eval.metrics.metric import decimals
 from mnmt_eval.metrics.registry import MetricSet
+from mnmt_eval.metrics.resampling import bootstrap
 from mnmt_eval.report.symptoms import symptoms
 
 WRONG_LANGUAGE = "wrong language"
@@ -225,7 +226,7 @@ def _in_wrong_language(
 
 
 def _report_score(measurement: Measurement) -> ReportedScore:
-    interval = measurement.interval()
+    interval = bootstrap(measurement.metric, measurement.statistics)
     return ReportedScore(value=interval.value, lower=interval.lower, upper=interval.upper)
 
 

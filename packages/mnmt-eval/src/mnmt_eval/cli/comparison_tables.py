@@ -1,0 +1,159 @@
+"""Tables of a comparison: systems ranked by each metric, all pairs of them, and groups of sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from mnmt_eval.cli.tables import align
+from mnmt_eval.compare.comparison import (
+    Comparison,
+    GroupScore,
+    MetricComparison,
+    SystemScore,
+    group_by_value,
+)
+from mnmt_eval.compare.config import SIGNIFICANT
+from mnmt_eval.compare.pairs import CorrectedTest
+from mnmt_eval.metrics.metric import column_title, format_value
+
+_INTERVAL = "[95% interval]"
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """Format a comparison with a table for each metric, and explain the numbers below."""
+    lines = [f"{comparison.testset} {comparison.task}, {comparison.sentences:,} sentences", ""]
+    for metric in comparison.metrics:
+        lines += [*_ranking(metric, comparison.baseline), ""]
+        if len(metric.scores) > 2:
+            lines += [*_pairs(metric), ""]
+        if metric.scores[0].groups:
+            lines += [*_groups(metric), ""]
+    return "\n".join([*lines, *_legend(comparison)])
+
+
+def _ranking(metric: MetricComparison, baseline: str | None) -> Iterator[str]:
+    """Yield a line for each system, best first, and lines between clusters, as WMT prints them."""
+    scores = metric.ranked
+    names = [f"{s.system} (baseline)" if s.system == baseline else s.system for s in scores]
+    columns = [["system", *names]]
+    columns += [[f"{column_title(metric.metric)} {_INTERVAL}", *(_value(s, metric.metric) for s in scores)]]
+    if baseline is not None:
+        columns = [["rank", *(str(s.rank) for s in scores)], *columns, *_against(scores, metric.metric)]
+        columns += [["win/tie/loss", *(_counts(s) for s in scores)]]
+    head, *rows = align(columns)
+    yield head
+    clusters = [None, *(score.rank.cluster for score in scores)]
+    for row, score, last in zip(rows, scores, clusters, strict=False):
+        if last is not None and last != score.rank.cluster:
+            yield "-" * max(map(len, (head, *rows)))
+        yield row
+
+
+def _value(score: SystemScore | GroupScore, metric: str) -> str:
+    lower, upper = format_value(score.lower, metric), format_value(score.upper, metric)
+    return f"{format_value(score.value, metric)} [{lower}, {upper}]"
+
+
+def _against(scores: Sequence[SystemScore | GroupScore], metric: str) -> list[list[str]]:
+    """Return two columns: the difference from the baseline with its interval, and its p-value."""
+    results = [score.against_baseline for score in scores]
+    return [
+        [f"difference {_INTERVAL}", *("" if r is None else _difference(r, metric) for r in results)],
+        ["p", *("" if r is None else _p_value(r) for r in results)],
+    ]
+
+
+def _difference(result: CorrectedTest, metric: str) -> str:
+    interval = result.test.interval
+    assert interval is not None
+    ends = (format_value(end, metric, sign="+") for end in (interval.lower, interval.upper))
+    return f"{format_value(result.test.difference, metric, sign='+')} [{', '.join(ends)}]"
+
+
+def _p_value(result: CorrectedTest) -> str:
+    return f"{result.p_value:.4f}{_star(result)}"
+
+
+def _star(result: CorrectedTest) -> str:
+    return " *" if result.p_value < SIGNIFICANT else ""
+
+
+def _counts(score: SystemScore) -> str:
+    counts = score.sentences
+    return "" if counts is None else f"{counts.wins:,}/{counts.ties:,}/{counts.losses:,}"
+
+
+def _pairs(metric: MetricComparison) -> Iterator[str]:
+    """Yield a triangle with the difference of each pair, the better system's value less the other's."""
+    order = [score.system for score in metric.ranked]
+    results = {pair.names: pair for pair in metric.pairs}
+    yield f"{metric.metric} of the row less that of the column"
+    columns = [["", *(f"{number} {name}" for number, name in enumerate(order[:-1], start=1))]]
+    for place, column in enumerate(order[1:], start=1):
+        cells = [""] * (len(order) - 1)
+        for row in range(place):
+            pair = results[frozenset((order[row], column))]
+            gain = pair.result.test.difference * (1 if pair.second == order[row] else -1)
+            cells[row] = f"{format_value(gain, metric.metric, sign='+')}{_star(pair.result)}"
+        columns.append([str(place + 1), *cells])
+    columns[-1][0] += f" {order[-1]}"
+    yield from align(columns)
+
+
+def _groups(metric: MetricComparison) -> Iterator[str]:
+    """Yield a line for each group and system."""
+    rows = [
+        (score.system, group)
+        for place in range(len(metric.scores[0].groups))
+        for score in metric.scores
+        for group in [score.groups[place]]
+    ]
+    groups = [group for _, group in rows]
+    columns = [
+        ["sentences", *(f"{group.group} ({group.sentences:,})" for group in groups)],
+        ["system", *(system for system, _ in rows)],
+        [f"{column_title(metric.metric)} {_INTERVAL}", *(_value(group, metric.metric) for group in groups)],
+    ]
+    if any(group.against_baseline for group in groups):
+        columns += _against(groups, metric.metric)
+    yield from align(columns)
+
+
+def _legend(comparison: Comparison) -> Iterator[str]:
+    config = comparison.config
+    yield f"[95% interval] of {config.samples:,} bootstrap samples, seed {config.seed}"
+    if comparison.baseline is not None:
+        yield from _explanations(comparison)
+    for m in comparison.metrics:
+        yield from _signature_lines(m.metric, m.signatures)
+    yield from _signature_lines("search", group_by_value(comparison.searches))
+
+
+def _explanations(comparison: Comparison) -> Iterator[str]:
+    config, scores = comparison.config, comparison.metrics[0].scores
+    pairs, groups = len(comparison.metrics[0].pairs), len(scores[0].groups)
+    yield (
+        f"difference from the baseline, with p of a paired {config.test} test{_corrected(pairs, 'pairs')}; "
+        f"* p < {SIGNIFICANT}"
+    )
+    yield "win/tie/loss: sentences that are better than, as good as and worse than the baseline's, one by one"
+    if pairs > 1:
+        yield "rank: from 1 + systems significantly better, to systems − those significantly worse"
+        yield "line: every system above is significantly better than every one below"
+    if groups:
+        yield f"within groups, p is corrected for {groups * (len(scores) - 1)} tests"
+    if (tests := max(pairs, groups * (len(scores) - 1))) / (config.draws + 1) >= SIGNIFICANT:
+        option = "permutations" if config.test == "permutation" else "samples"
+        needed = int(tests / SIGNIFICANT) + 1
+        yield f"no difference of {tests} can be significant with so few draws; try --{option} {needed}"
+
+
+def _corrected(tests: int, what: str) -> str:
+    return f", corrected for {tests} {what} (Holm 1979)" if tests > 1 else ""
+
+
+def _signature_lines(what: str, signatures: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield a line per signature; if there are several, each names its systems."""
+    for signature, systems in signatures.items():
+        whose = f" of {', '.join(systems)}" if len(signatures) > 1 else ""
+        yield f"{what}{whose}: {signature}"

@@ -1,0 +1,109 @@
+"""Tests of pairs of systems on one metric, from draws that all pairs share, corrected for their number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_eval.compare.config import CompareConfig
+from mnmt_eval.compare.measurements import Measurement
+from mnmt_eval.metrics.resampling import ConfidenceInterval, resampled_signature
+from mnmt_eval.metrics.significance import BootstrapTests, PairedTest, PermutationTests, holm
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrectedTest:
+    """A paired test that is one of several."""
+
+    test: PairedTest
+    p_value: float
+    """The test's p-value after Holm's correction for the number of tests."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemPair:
+    """The test of one pair of systems, of all pairs on one metric."""
+
+    first: str
+    second: str
+    result: CorrectedTest
+    """The test of `second` against `first`, corrected for all pairs."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The two systems."""
+        return frozenset((self.first, self.second))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceCounts:
+    """On how many sentences a system is better than, as good as, and worse than another, one by one."""
+
+    wins: int
+    ties: int
+    losses: int
+
+
+class PairTests:
+    """Intervals and tests of several systems on the same sentences, by one metric."""
+
+    def __init__(
+        self,
+        systems: Mapping[str, Measurement],
+        config: CompareConfig,
+        rows: NDArray[np.bool_] | slice = slice(None),
+    ) -> None:
+        """Take the statistics of all sentences, or only of some `rows`."""
+        statistics = [system.statistics[rows] for system in systems.values()]
+        metric = next(iter(systems.values())).metric
+        self._systems, self._config = systems, config
+        self._places = {name: place for place, name in enumerate(systems)}
+        self._bootstrap = BootstrapTests(metric, statistics, samples=config.samples, seed=config.seed)
+        self._permutation = PermutationTests(
+            metric, statistics, samples=config.permutations, seed=config.seed
+        )
+
+    def value(self, name: str) -> ConfidenceInterval:
+        """Return a system's value with its 95% bootstrap interval."""
+        return self._bootstrap.value(self._places[name])
+
+    def test(self, baseline: str, name: str) -> PairedTest:
+        """Return the requested test, with the bootstrap's interval of the difference."""
+        places = self._places[baseline], self._places[name]
+        seed, signature = self._config.seed, self._systems[name].metric.signature
+        resampled = self._bootstrap.test(*places)
+        if self._config.test == "bootstrap":
+            with_seed = resampled_signature(signature, bs=self._config.samples, seed=seed)
+            return replace(resampled, signature=with_seed)
+        permuted = self._permutation.test(*places)
+        with_seed = resampled_signature(signature, ar=self._config.permutations, seed=seed)
+        return replace(permuted, interval=resampled.interval, signature=with_seed)
+
+    def all_pairs(self) -> tuple[SystemPair, ...]:
+        """Test every pair of systems, in their order."""
+        pairs = list(combinations(self._systems, 2))
+        results = correct([self.test(*pair) for pair in pairs])
+        return tuple(
+            SystemPair(first=first, second=second, result=result)
+            for (first, second), result in zip(pairs, results, strict=True)
+        )
+
+
+def correct(tests: Sequence[PairedTest]) -> list[CorrectedTest]:
+    """Correct tests for their number by Holm's procedure."""
+    corrected = holm([test.p_value for test in tests])
+    return [CorrectedTest(test=test, p_value=p) for test, p in zip(tests, corrected, strict=True)]
+
+
+def count_sentences(baseline: Measurement, system: Measurement) -> SentenceCounts:
+    """Count the sentences on which a system is better than the baseline, as good, and worse."""
+    metric = system.metric
+    gains = metric.sentence_scores(system.statistics) - metric.sentence_scores(baseline.statistics)
+    signs = np.sign(gains if metric.higher_is_better else -gains)
+    return SentenceCounts(
+        wins=int((signs > 0).sum()), ties=int((signs == 0).sum()), losses=int((signs < 0).sum())
+    )
