@@ -2,14 +2,17 @@
 
 import os
 import random
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepare import encode, prepare_study, shuffle, workers
+from mnmt_data.prepare import encode, prepare_study, shuffle
 from mnmt_data.readers import text_pairs
+from mnmt_data.store.prepared import open_prepared
 from mnmt_data.stream import BatchStream, Mixture
 from mnmt_data.study import read_study
 
@@ -26,6 +29,17 @@ size = 300
 [data.leaks]
 normal_form = false
 ngrams = false
+"""
+SCRIPT = """
+import sys
+from pathlib import Path
+from mnmt_data.prepare import encode, prepare_study, shuffle, workers
+from mnmt_data.readers import text_pairs
+from mnmt_data.study import read_study
+encode.SEGMENT_PAIRS, encode.SHUFFLED_PAIRS, shuffle.BLOCK_ROWS = 90, 150, 8
+text_pairs.BLOCK_PAIRS, workers.STARTING_PAIRS = 30, 0
+if __name__ == "__main__":
+    prepare_study(read_study("study.toml"), Path(sys.argv[1]), jobs=2)
 """
 PAIRS = {"en-de": 400, "en-fr": 60}
 
@@ -109,9 +123,12 @@ def test_the_fingerprint_says_that_a_shard_is_shuffled(data, in_order, prepare):
     assert {path: path.stat().st_mtime_ns for path in data.folder.rglob("*")} == before
 
 
-def test_the_processes_do_not_matter(data, prepare, tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "STARTING_PAIRS", 0)
-    assert contents(prepare(tmp_path / "two", jobs=2)) == contents(data)
+def test_the_processes_do_not_matter(data, folder, tmp_path):
+    """A script, as the processes that it starts have its settings too."""
+    (folder / "prepare.py").write_text(SCRIPT)
+    command = [sys.executable, "prepare.py", str(tmp_path / "two")]
+    subprocess.run(command, cwd=folder, check=True)
+    assert contents(open_prepared(tmp_path / "two/data")) == contents(data)
 
 
 def test_a_full_disk_does_not_matter(data, prepare, tmp_path, monkeypatch):

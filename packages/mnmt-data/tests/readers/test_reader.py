@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mnmt_data.readers import find_readers, open_reader
+from mnmt_data.readers.reader import Block, blocks_of
 
 COMPRESSIONS = {
     "": bytes,
@@ -72,6 +73,12 @@ def write_parquet(folder, pairs, compression):
 def read(reader):
     blocks = list(reader.blocks())
     assert [block.first for block in blocks] == [sum(map(len, blocks[:n])) for n in range(len(blocks))]
+    for residue in range(2):
+        some = list(reader.blocks(choice=lambda number, residue=residue: number % 2 == residue))
+        assert some == [
+            block if number % 2 == residue else Block(src=[], tgt=[], first=block.first)
+            for number, block in enumerate(blocks)
+        ]
     return [pair for block in blocks for pair in zip(block.src, block.tgt, strict=True)]
 
 
@@ -82,6 +89,7 @@ SMALL = settings(max_examples=12, suppress_health_check=[HealthCheck.function_sc
 def small_blocks(monkeypatch):
     for module in ("text_pairs", "arrow_tables"):
         monkeypatch.setattr(f"mnmt_data.readers.{module}.BLOCK_PAIRS", 4)
+    monkeypatch.setattr(blocks_of, "__kwdefaults__", blocks_of.__kwdefaults__ | {"size": 4})
     monkeypatch.setattr("mnmt_data.readers.byte_sources.CHUNK_BYTES", 50)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import takewhile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +14,20 @@ from mnmt_data.errors import DataError
 from mnmt_data.filters import CleanBlock, Cleaner, FilterReport, clean_block, normalise
 from mnmt_data.filters.keys import pair_keys
 from mnmt_data.filters.normalise import Form
+from mnmt_data.filters.report import BAD_LINE
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.inputs import Inputs, Source
 from mnmt_data.prepare.workers import Workers
-from mnmt_data.prepare.workspace import Parts, Workspace, write_part
+from mnmt_data.prepare.workspace import Parts, Workspace, read_header, write_part
 from mnmt_data.readers.reader import Block
 
 _LINE_BREAKS = re.compile("[\r\n\ufeff]")
+
+_SMALLEST_SHARE = 2**20
+"""Bytes of a source, below which it is not worth while to read it twice."""
+
+_PAIR_BYTES = 100
+"""Bytes of a pair in a file, roughly."""
 
 CleanedSplits = dict[str, dict[str, Parts]]
 """{split: {task: its parts}}."""
@@ -28,18 +35,30 @@ CleanedSplits = dict[str, dict[str, Parts]]
 
 @dataclass(frozen=True, kw_only=True)
 class CleanJob:
-    """A block to clean."""
+    """Some of the blocks of a source, to read and to clean."""
 
-    source: str
-    block: Block
-    path: Path
-    """The part file to write."""
+    source: Source
+    share: int
+    """The blocks whose number leaves this remainder."""
+    shares: int
+    """What block numbers are divided by: the source's jobs, which read it side by side."""
+    space: Workspace
     cleaner: Cleaner
     unfiltered: bool
     """Whether every pair stays unchanged, as those of test sets and of synthetic languages do."""
+    skip_bad: bool
 
     def __len__(self) -> int:
-        return len(self.block)
+        """Return about how many pairs there are to clean."""
+        return self.source.bytes // self.shares // _PAIR_BYTES
+
+    def wants(self, number: int) -> bool:
+        """Return whether to clean a block: whether it is of this share, and its part is missing."""
+        return number % self.shares == self.share and not self.path(number).exists()
+
+    def path(self, number: int) -> Path:
+        """Return the path of the part that a block becomes."""
+        return self.space.part(self.source.name, number)
 
 
 def clean(config: DataConfig, inputs: Inputs, space: Workspace, workers: Workers) -> CleanedSplits:
@@ -48,75 +67,102 @@ def clean(config: DataConfig, inputs: Inputs, space: Workspace, workers: Workers
     Raises:
         DataError: If a source is broken, or a split and task without a single pair.
     """
-    counts: dict[str, int] = {}
-    jobs = _jobs(config, inputs, space, counts)
-    for job, _ in workers.run("clean", run_clean_job, jobs):
-        _mark_done(space, counts, before=job.source)
-    _mark_done(space, counts)
+    jobs = list(_jobs(config, inputs, space, workers.count))
+    left = Counter(job.source.name for job in jobs)
+    done = PairsCleaned(space, {job.source.name for job in jobs})
+    for job, blocks in workers.run("clean", run_clean_job, jobs, pairs_done=done):
+        left[job.source.name] -= 1
+        if not left[job.source.name]:
+            if job.skip_bad:
+                _check_bad_share(config, job, blocks)
+            space.set_mark(f"parts/{job.source.name}", blocks)
     return _cleaned_splits(inputs, space)
 
 
-def run_clean_job(job: CleanJob) -> None:
-    """Clean a block, and write the pairs that are left."""
-    if job.unfiltered:
-        cleaned = _unfiltered(job.block, job.cleaner.config.normalisation)
-    else:
-        cleaned = clean_block(job.block, job.cleaner)
-    write_part(job.path, cleaned, read=len(job.block))
+def run_clean_job(job: CleanJob) -> int:
+    """Clean the blocks that the job wants, and write the pairs that are left.
 
-
-def _jobs(config: DataConfig, inputs: Inputs, space: Workspace, counts: dict[str, int]) -> Iterator[CleanJob]:
-    """Yield the blocks whose parts are missing; count the blocks of each source read to its end."""
-    for source in inputs.sources:
-        if space.mark(f"parts/{source.name}") is not None:
+    Returns:
+        The blocks of the source.
+    """
+    number = 0
+    blocks = job.source.reader.blocks(skip_bad=job.skip_bad, choice=job.wants)
+    for number, block in enumerate(blocks, start=1):
+        if not len(block):
             continue
-        unfiltered = source.split != "train" or bool(inputs.irreducible)
-        cleaner = Cleaner(config.clean, source.task, languages=config.languages)
-        number, bad = 0, BadShare(config)
-        skip_bad = config.on_bad_line == "skip" and source.split == "train"
-        for number, block in enumerate(source.reader.blocks(skip_bad=skip_bad), start=1):
-            bad.add(block)
-            path = space.part(source.name, number - 1)
-            if not path.exists():
-                yield CleanJob(
-                    source=source.name, block=block, path=path, cleaner=cleaner, unfiltered=unfiltered
-                )
-        bad.check(source)
-        counts[source.name] = number
+        if job.unfiltered:
+            cleaned = _unfiltered(block, job.cleaner.config.normalisation)
+        else:
+            cleaned = clean_block(block, job.cleaner)
+        write_part(job.path(number - 1), cleaned, read=len(block))
+    return number
+
+
+def _jobs(config: DataConfig, inputs: Inputs, space: Workspace, count: int) -> list[CleanJob]:
+    """Return the jobs of the sources that are not done, the largest first.
+
+    A source gets as many jobs as it has of all bytes, times the processes: each reads all of it, which costs
+    less than cleaning, and cleans its share of the blocks.
+    """
+    sources = [source for source in inputs.sources if space.mark(f"parts/{source.name}") is None]
+    total = sum(source.bytes for source in sources)
+    jobs = [
+        CleanJob(
+            source=source,
+            share=share,
+            shares=shares,
+            space=space,
+            cleaner=Cleaner(config.clean, source.task, languages=config.languages),
+            unfiltered=source.split != "train" or bool(inputs.irreducible),
+            skip_bad=config.on_bad_line == "skip" and source.split == "train",
+        )
+        for source in sources
+        for shares in [num_shares(source.bytes, total, count)]
+        for share in range(shares)
+    ]
+    return sorted(jobs, key=len, reverse=True)
+
+
+def num_shares(size: int, total: int, count: int) -> int:
+    """Return how many jobs read a source of `size` bytes, of `total` for `count` processes."""
+    return max(1, min(-(-count * size // max(total, 1)), size // _SMALLEST_SHARE))
 
 
 @dataclass
-class BadShare:
-    """Counts the lines of a source that could not be read."""
+class PairsCleaned:
+    """Counts the pairs of the blocks that have been cleaned since it was made, by whatever process."""
 
-    config: DataConfig
+    space: Workspace
+    sources: set[str]
     pairs: int = 0
-    bad: int = 0
-    first: str = ""
-    """What is wrong with the first."""
+    names: set[str] = field(default_factory=set)
 
-    def add(self, block: Block) -> None:
-        """Count the lines of a block."""
-        self.pairs += len(block)
-        self.bad += len(block.bad)
-        self.first = self.first or next((line.what for line in block.bad), "")
+    def __post_init__(self) -> None:
+        self()
+        self.pairs = 0
 
-    def check(self, source: Source) -> None:
-        """Check that no more lines than `max_bad_share` were bad.
-
-        Raises:
-            DataError: If more were; the message has the first.
-        """
-        if self.bad > self.config.max_bad_share * self.pairs:
-            counts = f"{self.bad:,} of {self.pairs:,} lines cannot be read"
-            limit = f"more than `max_bad_share` ({self.config.max_bad_share:g}) allows"
-            raise DataError(f"{source.reader.paths[0]}: {counts}, {limit}; the first: {self.first}")
+    def __call__(self) -> int:
+        """Return the number of pairs by now."""
+        for path in self.space.parts(self.sources):
+            if path.name not in self.names:
+                self.names.add(path.name)
+                self.pairs += read_header(path)["read"]
+        return self.pairs
 
 
-def _mark_done(space: Workspace, counts: dict[str, int], *, before: str | None = None) -> None:
-    """Mark the sources read to their end; results come in order, so those `before` a source are complete."""
-    for source in list(takewhile(lambda name: name != before, counts)):
-        space.set_mark(f"parts/{source}", counts.pop(source))
+def _check_bad_share(config: DataConfig, job: CleanJob, blocks: int) -> None:
+    """Check that no more lines of a source than `max_bad_share` were bad.
+
+    Raises:
+        DataError: If more were; the message has the first.
+    """
+    parts = Parts(map(job.path, range(blocks)))
+    bad = parts.filters.counts.get(BAD_LINE, 0)
+    if bad > config.max_bad_share * parts.read:
+        counts = f"{bad:,} of {parts.read:,} lines cannot be read"
+        limit = f"more than `max_bad_share` ({config.max_bad_share:g}) allows"
+        _, first = parts.filters.samples[BAD_LINE][0]
+        raise DataError(f"{job.source.reader.paths[0]}: {counts}, {limit}; the first: {first}")
 
 
 def _unfiltered(block: Block, form: Form) -> CleanBlock:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 
 from mnmt_data.errors import DataError, folder_holds
@@ -32,6 +33,11 @@ class Source:
     def name(self) -> str:
         """Name for files, such as `train.en-de.000`."""
         return f"{self.split}.{self.task}.{self.number:03}"
+
+    @cached_property
+    def bytes(self) -> int:
+        """Size of its files, or of those that they are members of."""
+        return sum(path.stat().st_size for path in self.reader.paths)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
-from threading import Thread
+from threading import Event, Thread
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
@@ -20,6 +20,7 @@ STARTING_PAIRS = BLOCK_PAIRS
 """Pairs that this process works on before it starts others: a small study is done before they are up."""
 
 _JOBS_PER_WORKER = 2
+_LOOK_SECONDS = 1.0
 
 Report = Callable[[str], None]
 """Takes a line about the work."""
@@ -65,7 +66,12 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
 
     def run(
-        self, stage: str, work: Callable[[AnyJob], Result], jobs: Iterable[AnyJob]
+        self,
+        stage: str,
+        work: Callable[[AnyJob], Result],
+        jobs: Iterable[AnyJob],
+        *,
+        pairs_done: Callable[[], int] | None = None,
     ) -> Iterator[tuple[AnyJob, Result]]:
         """Yield each job with its result, in order; at most two jobs per process are held.
 
@@ -73,21 +79,22 @@ class Workers:
             stage: Name of the stage, for reports of its progress.
             work: Does a job.
             jobs: The jobs.
+            pairs_done: Counts the pairs of the stage that are done by now, where jobs are long or of unknown
+                length; by default they are those of the jobs that are done.
 
         Raises:
             DataError: If a process was killed.
         """
-        pairs = 0
-        try:
-            for job, result in self._results(work, jobs):
-                pairs += len(job)
-                self.progress(stage, len(job))
-                yield job, result
-        except BrokenProcessPool:
-            raise DataError(
-                "a worker process was killed, perhaps for want of memory; try again with fewer `--jobs`."
-            ) from None
-        self.report(f"{stage}: {pairs:,} pairs done")
+        with StageProgress(stage, self, pairs_done) as counted:
+            try:
+                for job, result in self._results(work, jobs):
+                    counted.add(len(job))
+                    yield job, result
+            except BrokenProcessPool:
+                raise DataError(
+                    "a worker process was killed, perhaps for want of memory; try again with fewer `--jobs`."
+                ) from None
+        self.report(f"{stage}: {counted.pairs:,} pairs done")
 
     def _results(
         self, work: Callable[[AnyJob], Result], jobs: Iterable[AnyJob]
@@ -111,6 +118,51 @@ class Workers:
                 self.count, mp_context=get_context("spawn"), initializer=_start_worker
             )
         return self._pool.submit(work, job)
+
+
+class StageProgress:
+    """Counts the pairs that a stage has done, and tells `Workers.progress` of them.
+
+    Args:
+        stage: Name of the stage.
+        workers: Whose progress it is.
+        pairs_done: Counts them; it is asked every second. Without it, `add` is told of each job.
+    """
+
+    def __init__(self, stage: str, workers: Workers, pairs_done: Callable[[], int] | None) -> None:
+        self.pairs = 0
+        self._stage, self._workers, self._pairs_done = stage, workers, pairs_done
+        self._ended = Event()
+        self._thread = Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._pairs_done is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        if self._pairs_done is not None:
+            self._thread.join()
+
+    def add(self, pairs: int) -> None:
+        """Count the pairs of a job that is done."""
+        if self._pairs_done is None:
+            self._tell(pairs)
+
+    def _look(self) -> None:
+        assert self._pairs_done is not None
+        while True:
+            has_ended = self._ended.wait(_LOOK_SECONDS)
+            self._tell(self._pairs_done() - self.pairs)
+            if has_ended:
+                return
+
+    def _tell(self, pairs: int) -> None:
+        self.pairs += pairs
+        self._workers.progress(self._stage, pairs)
 
 
 def _next_result(queue: deque[tuple[AnyJob, Future[Result]]]) -> tuple[AnyJob, Result]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -69,6 +69,12 @@ class Workspace:
         """Return the path of a part of a source."""
         return self.work / "parts" / f"{source}.{number:06}.arrow"
 
+    def parts(self, sources: Collection[str]) -> Iterator[Path]:
+        """Yield the parts of some sources that have been written by now."""
+        for path in (self.work / "parts").glob("*.arrow"):
+            if path.stem.rpartition(".")[0] in sources:
+                yield path
+
     def unshuffled(self, task: str, number: int) -> Path:
         """Return the path of a segment of a training shard that is shuffled afterwards."""
         return self.work / "encoded" / f"train.{task}.{number:05}.arrow"
@@ -128,7 +134,7 @@ class Parts:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.paths = tuple(paths)
-        self._headers = [_read_header(path) for path in self.paths]
+        self._headers = [read_header(path) for path in self.paths]
         self.starts = offsets_of([header["pairs"] for header in self._headers])
 
     def __len__(self) -> int:
@@ -164,7 +170,8 @@ class Parts:
             yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
 
-def _read_header(path: Path) -> dict[str, Any]:
+def read_header(path: Path) -> dict[str, Any]:
+    """Return what a part says of itself: pairs `read` and `pairs` left, and the report of the `filters`."""
     with path.open("rb") as file:
         header: dict[str, Any] = json.loads(pa.ipc.open_file(file).schema.metadata[_REPORT])
     return header

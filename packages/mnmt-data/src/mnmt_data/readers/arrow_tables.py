@@ -17,7 +17,7 @@ from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import check_is_file, one_line
 from mnmt_data.readers.columns import STRUCT, Place, find_sides, no_sides, sentence_of
 from mnmt_data.readers.language_codes import origin_code
-from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block
+from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, every_block
 
 T = TypeVar("T")
 
@@ -44,11 +44,12 @@ class ParquetPairs:
         """The one file."""
         return (self.path,)
 
-    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a null is an empty sentence.
 
         Args:
             skip_bad: Whether rows that are not UTF-8 are listed in the blocks and not refused.
+            choice: Which blocks are wanted.
 
         Raises:
             DataError: If the file is missing or damaged, or has no columns for the task.
@@ -60,7 +61,7 @@ class ParquetPairs:
                 def batches(names: list[str]) -> Iterable[pa.RecordBatch]:
                     yield from table.iter_batches(batch_size=BLOCK_PAIRS, columns=names)
 
-                yield from TableBlocks(self.path, self.task, table.schema_arrow, skip_bad).of(batches)
+                yield from TableBlocks(self.path, self.task, table.schema_arrow, skip_bad, choice).of(batches)
         except (pa.ArrowException, OSError) as error:
             raise DataError(_unreadable(self.path, "Parquet", error)) from None
 
@@ -76,18 +77,19 @@ class DatasetPairs:
     paths: tuple[Path, ...]
     """The files, in order."""
 
-    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a null is an empty sentence.
 
         Args:
             skip_bad: Whether rows that are not UTF-8 are listed in the blocks and not refused.
+            choice: Which blocks are wanted.
 
         Raises:
             DataError: If a file is missing or damaged, or the data set has no columns for the task.
         """
         with _open_stream(self.paths[0]) as stream:
             schema = stream.schema
-        blocks = TableBlocks(self.path, self.task, schema, skip_bad)
+        blocks = TableBlocks(self.path, self.task, schema, skip_bad, choice)
         yield from blocks.of(lambda names: (batch for path in self.paths for batch in _batches(path, schema)))
 
 
@@ -135,6 +137,7 @@ class TableBlocks:
     task: str
     schema: pa.Schema
     skip_bad: bool
+    choice: Choice
 
     def of(self, batches: Batches) -> Iterator[Block]:
         """Yield blocks of the rows that `batches` gives.
@@ -146,7 +149,10 @@ class TableBlocks:
         rows = batches([".".join(place) for place in places])
         columns_of = ([_column_at(batch, place) for place in places] for batch in rows)
         for columns in _whole_blocks(columns_of):
-            yield self._block(columns, first)
+            if self.choice(first // BLOCK_PAIRS):
+                yield self._block(columns, first)
+            else:
+                yield Block(src=[], tgt=[], first=first)
             first += len(columns[0])
 
     def _places(self) -> list[Place]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import logging
 import re
+import sys
 from collections.abc import Iterator
 
 from mnmt_data.errors import DataError
@@ -62,17 +63,34 @@ class Lines:
         """
         self.name = source.name
         self._splitter = LineSplitter(source.name, skip_bad=skip_bad)
-        self._batches = _batches(source, self._splitter)
+        self._pieces = _pieces(source, self._splitter)
         self._ready: list[str] = []
         self._count = 0
 
     def take(self, number: int) -> list[str]:
         """Return the next `number` lines, fewer where the source ends."""
-        while len(self._ready) < number and (batch := next(self._batches, None)) is not None:
-            self._ready += batch
+        while len(self._ready) < number and (piece := next(self._pieces, None)) is not None:
+            self._ready += self._splitter.decode(piece)
         lines, self._ready = self._ready[:number], self._ready[number:]
         self._count += len(lines)
         return lines
+
+    def skip(self, number: int) -> int:
+        """Pass over `number` lines, fewer where the source ends, and return how many; few are decoded."""
+        skipped = min(number, len(self._ready))
+        del self._ready[:skipped]
+        while skipped < number and (piece := next(self._pieces, None)) is not None:
+            lines = piece.count(b"\n")
+            if lines > number - skipped:
+                self._ready = self._splitter.decode(piece)[number - skipped :]
+                lines = number - skipped
+            else:
+                self._splitter.skip(lines)
+            skipped += lines
+        self._count += skipped
+        self.take_bad()
+        self._take_overlong()
+        return skipped
 
     def each(self) -> Iterator[Line]:
         """Yield the remaining lines, and what stands for those that are no text or too long."""
@@ -96,13 +114,13 @@ class Lines:
         return rows
 
     def count(self) -> int:
-        """Count the lines of the whole source; the remaining ones are read and forgotten."""
-        remaining, self._ready = len(self._ready), []
-        self._count += remaining + sum(map(len, self._batches))
+        """Count the lines of the whole source; the remaining ones are passed over."""
+        self.skip(sys.maxsize)
         return self._count
 
 
-def _batches(source: ByteSource, splitter: LineSplitter) -> Iterator[list[str]]:
+def _pieces(source: ByteSource, splitter: LineSplitter) -> Iterator[bytes]:
+    """Yield the bytes of a source in pieces that end with a line."""
     for chunk in source.chunks():
         yield splitter.feed(chunk)
     yield splitter.finish()
@@ -121,22 +139,26 @@ class LineSplitter:
         self._lines = 0
         self._warned = False
 
-    def feed(self, chunk: bytes) -> list[str]:
-        """Return the lines that end in this chunk.
+    def feed(self, chunk: bytes) -> bytes:
+        """Return the bytes of the lines that end in this chunk.
 
         Raises:
-            DataError: If a line is not UTF-8 or longer than `LONGEST_LINE`.
+            DataError: If a line is longer than `LONGEST_LINE`.
         """
         data = without_mark(chunk, self._name) if self._tail is None else self._tail + chunk
         cut = data.rfind(b"\n") + 1
         if cut:
             self._dropped = 0
         self._tail = self._truncate_tail(data[cut:])
-        return self._decode_lines(data[:cut]) if cut else []
+        return data[:cut]
 
-    def finish(self) -> list[str]:
-        """Return the last line, if no newline ends it."""
-        return self._decode_lines(self._tail + b"\n") if self._tail else []
+    def finish(self) -> bytes:
+        """Return the bytes of the last line, if no newline ends it, with one."""
+        return self._tail + b"\n" if self._tail else b""
+
+    def skip(self, lines: int) -> None:
+        """Count lines that are not decoded."""
+        self._lines += lines
 
     def _truncate_tail(self, tail: bytes) -> bytes:
         """Return the start of an unfinished line, or a placeholder if it is already too long."""
@@ -148,7 +170,14 @@ class LineSplitter:
             raise DataError(f"{self._name}:{self._lines + 1}: {size}; give text, a sentence a line.")
         return _PLACEHOLDER + tail[-4:].lstrip(_CONTINUATION)  # it starts where a character does
 
-    def _decode_lines(self, data: bytes) -> list[str]:
+    def decode(self, data: bytes) -> list[str]:
+        """Return the lines of which these are the bytes.
+
+        Raises:
+            DataError: If a line is not UTF-8.
+        """
+        if not data:
+            return []
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.reader import Block, Reader
+from mnmt_data.readers.reader import Block, Choice, Reader, every_block
 
 READERS = "mnmt_data.readers"
 """Group of entry points that open readers. A name with a dot in front is the ending of a file's name, and its
@@ -107,20 +107,21 @@ class PluginReader:
         """The files that are read."""
         return self.reader.paths
 
-    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield the reader's blocks.
 
         Args:
             skip_bad: Whether lines that cannot be read are listed in the blocks and not refused.
+            choice: Which blocks are wanted; all are read.
 
         Raises:
             DataError: What the reader raises; or if a block has unequal sides, or does not follow the last.
         """
         first = 0
-        for block in self.reader.blocks(skip_bad=skip_bad):
+        for number, block in enumerate(filter(len, self.reader.blocks(skip_bad=skip_bad))):
             if len(block.src) != len(block.tgt) or block.first != first:
                 sides = f"{len(block.src)} and {len(block.tgt)} sentences from {block.first} on"
                 expected = f"must have as many of both, from {first} on"
                 raise DataError(f"{self.paths[0]}: {self.origin} gave a block of {sides}; it {expected}.")
             first += len(block)
-            yield block
+            yield block if choice(number) else Block(src=[], tgt=[], first=block.first)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from mnmt_data.errors import DataError
 
@@ -52,21 +52,50 @@ class Block:
         return len(self.src)
 
 
+Choice = Callable[[int], bool]
+"""Says of a block's number, from 0, whether it is wanted."""
+
+
+def every_block(number: int) -> bool:
+    """Want all blocks."""
+    return True
+
+
+Record = tuple[str, str] | BadLine
+"""Source and target, or what is wrong."""
+
+
+def _same(record: Any) -> Any:
+    return record
+
+
 def blocks_of(
-    pairs: Iterable[tuple[str, str] | BadLine], *, size: int = BLOCK_PAIRS, skip_bad: bool = False
+    rows: Iterable[Any],
+    *,
+    parse: Callable[[Any], Record] = _same,
+    size: int = BLOCK_PAIRS,
+    skip_bad: bool = False,
+    choice: Choice = every_block,
 ) -> Iterator[Block]:
-    """Cut pairs into blocks of `size`, the last one shorter; none if there are no pairs.
+    """Cut rows into blocks of `size` pairs, the last one shorter; none if there are no rows.
 
     Args:
-        pairs: The pairs, or lines that cannot be read in their place.
+        rows: The pairs, or lines that cannot be read in their place.
+        parse: Makes such of a row, where rows are something else; only of those in a block that is wanted.
         size: Pairs of a block.
-        skip_bad: Whether such lines are listed in the blocks and not refused.
+        skip_bad: Whether lines that cannot be read are listed in the blocks and not refused.
+        choice: Which blocks are wanted; the others are given empty.
 
     Raises:
         DataError: If a line cannot be read.
     """
-    remaining, first = iter(pairs), 0
-    while records := list(islice(remaining, size)):
+    remaining, first = iter(rows), 0
+    while chunk := list(islice(remaining, size)):
+        if not choice(first // size):
+            yield Block(src=[], tgt=[], first=first)
+            first += len(chunk)
+            continue
+        records = [parse(row) for row in chunk]
         bad = {row: record for row, record in enumerate(records, first) if isinstance(record, BadLine)}
         if bad and not skip_bad:
             raise DataError(next(iter(bad.values())).what)
@@ -93,6 +122,8 @@ class Reader(Protocol):
       sentence of more than `LONGEST_SENTENCE` characters. What exceeds `LONGEST_LINE` is a mistake.
     - What is not UTF-8, truncated or unequal in length is a mistake, never taken as shorter text. Pairs that
       stand before the mistake may have been given by then.
+    - A block that is not wanted is given empty, at less than the cost of reading it; mistakes in it may stay
+      unseen. So processes that want different blocks of a source share the work.
     """
 
     @property
@@ -100,12 +131,13 @@ class Reader(Protocol):
         """The files that are read, for checksums and messages."""
         ...
 
-    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of `BLOCK_PAIRS` pairs, the last one shorter; none if there are no pairs.
 
         Args:
             skip_bad: Whether a line that cannot be read is listed in `Block.bad` and not refused. Files
                 that are missing, truncated or of unequal length are mistakes in any case.
+            choice: Which blocks are wanted.
 
         Raises:
             DataError: If a file is missing or broken; the message names the file, and the line where it can.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,11 @@ from mnmt_data.readers.byte_sources import File
 from mnmt_data.readers.columns import STRUCT, Place, find_sides, no_sides, sentence_of
 from mnmt_data.readers.csv_rows import CsvRows, Row
 from mnmt_data.readers.language_codes import is_reversed
-from mnmt_data.readers.lines import Lines
-from mnmt_data.readers.reader import BadLine, Block, blocks_of
+from mnmt_data.readers.lines import Line, Lines
+from mnmt_data.readers.reader import BadLine, Block, Choice, Record, blocks_of, every_block
 
 _EXCERPT = 200
 """Characters of a bad line that are shown."""
-
-Record = tuple[str, str] | BadLine
-"""Source and target, or what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -41,32 +39,36 @@ class TsvPairs:
         """The one file."""
         return (self.path,)
 
-    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; every line but a header is a pair.
 
         Args:
             skip_bad: Whether lines without a tab or not UTF-8 are listed in the blocks and not refused.
+            choice: Which blocks are wanted.
 
         Raises:
             DataError: If the file is missing, broken or not UTF-8, or a line has too few columns.
         """
-        yield from blocks_of(self._records(skip_bad), skip_bad=skip_bad)
-
-    def _records(self, skip_bad: bool) -> Iterator[Record]:
         src, tgt = (1, 0) if is_reversed(self.path.name, self.task) else (0, 1)
         what = "has no tab; give source, tab, target on every line"
-        for number, line in enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1):
+        lines = enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1)
+        head = list(islice(lines, 1))
+        names = [name for _, line in head if isinstance(line, str) for name in line.split("\t")]
+        if sides := find_sides(self.path, self.task, names):
+            src, tgt = (names.index(place[0]) for place in sides)
+            what = f"must have the {len(names)} columns of the header"
+            head = []
+
+        def parse(row: tuple[int, Line]) -> Record:
+            number, line = row
             if not isinstance(line, str):
-                yield line or ("", "")
-                continue
+                return line or ("", "")
             columns = line.split("\t")
-            if number == 1 and (sides := find_sides(self.path, self.task, columns)):
-                src, tgt = (columns.index(place[0]) for place in sides)
-                what = f"must have the {len(columns)} columns of the header"
-            elif max(src, tgt) < len(columns):
-                yield columns[src], columns[tgt]
-            else:
-                yield _bad(self.path, number, what, line)
+            if max(src, tgt) < len(columns):
+                return columns[src], columns[tgt]
+            return _bad(self.path, number, what, line)
+
+        yield from blocks_of(chain(head, lines), parse=parse, skip_bad=skip_bad, choice=choice)
 
 
 @dataclass(frozen=True)
@@ -81,17 +83,18 @@ class CsvPairs:
         """The one file."""
         return (self.path,)
 
-    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a cell between quotes may have commas and several lines.
 
         Args:
             skip_bad: Whether rows that cannot be read are listed in the blocks and not refused.
+            choice: Which blocks are wanted.
 
         Raises:
             DataError: If the file is missing, broken or not UTF-8, has no columns for the task, or a row is
                 not as long as the header.
         """
-        yield from blocks_of(self._records(skip_bad), skip_bad=skip_bad)
+        yield from blocks_of(self._records(skip_bad), skip_bad=skip_bad, choice=choice)
 
     def _records(self, skip_bad: bool) -> Iterator[Record]:
         rows = iter(CsvRows(Lines(File(self.path), skip_bad=skip_bad).each()))
@@ -130,41 +133,45 @@ class JsonPairs:
         """The one file."""
         return (self.path,)
 
-    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a null is an empty sentence, and a blank line nothing.
 
         Args:
             skip_bad: Whether lines that cannot be read are listed in the blocks and not refused.
+            choice: Which blocks are wanted.
 
         Raises:
             DataError: If the file is missing, broken or not UTF-8, or a line is not an object with text in
                 the languages of the task.
         """
-        yield from blocks_of(self._records(skip_bad), skip_bad=skip_bad)
+        lines = (
+            row for row in enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1) if row[1] != ""
+        )
+        yield from blocks_of(lines, parse=self._record, skip_bad=skip_bad, choice=choice)
 
-    def _records(self, skip_bad: bool) -> Iterator[Record]:
-        for number, line in enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1):
-            if not isinstance(line, str):
-                yield line or ("", "")
-                continue
-            if not line:
-                continue
-            try:
-                yield self._pair(json.loads(line))
-            except json.JSONDecodeError as error:
-                yield _bad(self.path, number, f"not JSON ({error.msg}); give an object on every line", line)
-            except (ValueError, RecursionError) as error:
-                yield _bad(self.path, number, str(error), line)
+    def _record(self, row: tuple[int, Line]) -> Record:
+        number, line = row
+        if not isinstance(line, str):
+            return line or ("", "")
+        try:
+            return self._pair(json.loads(line))
+        except json.JSONDecodeError as error:
+            return _bad(self.path, number, f"not JSON ({error.msg}); give an object on every line", line)
+        except (ValueError, RecursionError) as error:
+            return _bad(self.path, number, str(error), line)
 
     def _pair(self, table: Any) -> tuple[str, str]:
         if not isinstance(table, dict):
             raise ValueError("is no JSON object; give one on every line")
         fields = table.get(STRUCT)
-        inner = list(fields) if isinstance(fields, dict) else []
-        sides = find_sides(self.path, self.task, list(table), inner)
+        names, inner = tuple(table), tuple(fields) if isinstance(fields, dict) else ()
+        sides = _find_sides_once(self.path, self.task, names, inner)
         if sides is None:
-            raise ValueError(no_sides(self.task, list(table), inner).rstrip("."))
+            raise ValueError(no_sides(self.task, names, inner).rstrip("."))
         return _text_at(table, sides[0]), _text_at(table, sides[1])
+
+
+_find_sides_once = lru_cache(maxsize=256)(find_sides)  # nearly all objects of a file have the same keys
 
 
 def _text_at(table: dict[str, Any], place: Place) -> str:

@@ -10,7 +10,7 @@ from xml.parsers import expat
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import ByteSource
 from mnmt_data.readers.language_codes import best_tag, languages
-from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE, Block, blocks_of
+from mnmt_data.readers.reader import LONGEST_LINE, LONGEST_SENTENCE, Block, Choice, blocks_of, every_block
 
 NATIVE_CODE = frozenset({"bpt", "ept", "it", "ph", "ut"})
 """Inline elements whose content is formatting code, not text (TMX 1.4b, section "Content Markup")."""
@@ -129,13 +129,17 @@ class TmxPairs:
         """The one file."""
         return (self.source.path,)
 
-    def blocks(self, *, skip_bad: bool = False) -> Iterator[Block]:
-        """Yield blocks of pairs; `skip_bad` changes nothing, as XML that is broken ends there.
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
+        """Yield blocks of pairs.
+
+        Args:
+            skip_bad: Changes nothing, as XML that is broken ends there.
+            choice: Which blocks are wanted.
 
         Raises:
             DataError: If the file is missing, truncated or not well-formed, or declares entities.
         """
-        yield from blocks_of(self._pairs())
+        yield from blocks_of(self._pairs(), choice=choice)
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
         parser = UnitParser(self.source.name, self.task)

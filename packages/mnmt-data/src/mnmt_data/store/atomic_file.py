@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-_TEMPORARY = ".{name}.{pid}.tmp"
+_TEMPORARY = ".{name}.{writer}.tmp"
 
 
 @contextmanager
@@ -21,7 +22,9 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: If `path`, which it names, cannot be written; what was there before then stays.
     """
-    temporary = path.with_name(_TEMPORARY.format(name=path.name, pid=os.getpid()))
+    # Processes of several machines may write the same file and have the same number.
+    writer = f"{os.getpid()}.{secrets.token_hex(4)}"
+    temporary = path.with_name(_TEMPORARY.format(name=path.name, writer=writer))
     try:
         with temporary.open("wb") as file:
             yield file
@@ -42,7 +45,7 @@ def write_json(path: Path, value: Any, *, end: str = "\n") -> None:
 
 def remove_temporaries(folder: Path) -> None:
     """Remove what killed writers left in a folder and below."""
-    for path in folder.rglob(_TEMPORARY.format(name="*", pid="*")):
+    for path in folder.rglob(_TEMPORARY.format(name="*", writer="*")):
         path.unlink(missing_ok=True)
 
 
