@@ -9,6 +9,7 @@ import pytest
 
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import leaks, prepare_study, workers
+from mnmt_data.readers import text_pairs
 from mnmt_data.study import read_study
 
 STUDY = """
@@ -72,15 +73,14 @@ def contents(folder):
 
 def test_copies_by_each_rule_are_left_out_and_counted(folder):
     data, without = run(folder), run(folder, OFF, out="without")
+    filters = data.description.filters["en-de"].counts
+    assert [filters[f"leak: {rule}"] for rule in PLANTED] == [2, 2, 2]
+    assert filters["dev or test pair"] == 20
+    assert data.description.leaks == {
+        "en-de": {"dev": dict.fromkeys(PLANTED, 0), "test": dict.fromkeys(PLANTED, 2)}
+    }
+    assert without.description.leaks["en-de"]["test"] == {"exact": 2}
     for task in data.tasks:
-        filters = data.description.filters[task].counts
-        assert [filters[f"leak: {rule}"] for rule in PLANTED] == [2, 2, 2]
-        assert filters["dev or test pair"] == 20
-        assert data.description.leaks[task] == {
-            "dev": dict.fromkeys(PLANTED, 0),
-            "test": dict.fromkeys(PLANTED, 2),
-        }
-        assert without.description.leaks[task]["test"] == {"exact": 2}
         assert without.train_counts[task].pairs - data.train_counts[task].pairs == 4
     assert train_sources(data, "en-de") < train_sources(without, "en-de")
     samples = data.description.filters["en-de"].samples["leak: normal form"]
@@ -100,6 +100,7 @@ def test_inspect_shows_copies_by_task_and_set(folder, cli):
 
 
 def test_processes_and_an_interruption_change_no_byte(folder, monkeypatch):
+    monkeypatch.setattr(text_pairs, "BLOCK_PAIRS", 200)
     whole = contents(run(folder, out="whole").folder)
     monkeypatch.setattr(workers, "STARTING_PAIRS", 0)
     assert contents(run(folder, out="many", jobs=2).folder) == whole

@@ -70,6 +70,7 @@ def describe(data: PreparedData, *, samples: int) -> dict[str, Any]:
             for task, report in data.description.filters.items()
         },
         "leaks": table["leaks"],
+        "shards": table["shards"],
         "irreducible": data.irreducible,
         "power_law_limit": dict(data.description.power_law_limit),
         "samples": {task: list(_samples(data, task, samples)) for task in data.evaluated},
@@ -85,8 +86,8 @@ def table(description: dict[str, Any]) -> str:
     if description["irreducible"]:
         lines += ["", *_known_losses(description)]
     for task, dropped in description["filters"].items():
-        lines += ["", *_filters(task, dropped)]
-    lines += _leaks(description["leaks"])
+        lines += ["", *_filters(_readers(description, task), dropped)]
+    lines += _leaks(description)
     for task, pairs in description["samples"].items():
         for pair in pairs:
             lines += ["", *_pair(f"{task}: ", pair["src"], pair["tgt"])]
@@ -135,18 +136,29 @@ def _known_losses(description: dict[str, Any]) -> Iterator[str]:
         yield f"irreducible loss of {task}: {loss:.4f} nats a token{also}"
 
 
-def _filters(task: str, report: dict[str, Any]) -> Iterator[str]:
+def _readers(description: dict[str, Any], stored: str) -> list[str]:
+    """Return the tasks that read the training pairs stored in a direction."""
+    shards = description["shards"].get("train", {})
+    return [task for task, first in shards.items() if first == stored] or [stored]
+
+
+def _filters(tasks: list[str], report: dict[str, Any]) -> Iterator[str]:
     dropped = sum(report["counts"].values())
-    yield f"left out of {task}: {dropped:,} of {report['read']:,} training pairs"
+    yield f"left out of {' and '.join(tasks)}: {dropped:,} of {report['read']:,} training pairs"
     for name, count in report["counts"].items():
         yield f"{count:>13,} {name}"
         for src, tgt in report["samples"].get(name, ()):
             yield from _pair(" " * 14, src, tgt)
 
 
-def _leaks(leaks: dict[str, dict[str, dict[str, int]]]) -> Iterator[str]:
+def _leaks(description: dict[str, Any]) -> Iterator[str]:
     """Yield the training pairs of each task that were copies of a sentence of each set, by rule."""
-    rows = [(name, task, counts) for task, sets in leaks.items() for name, counts in sets.items()]
+    rows = [
+        (name, task, counts)
+        for stored, sets in description["leaks"].items()
+        for task in _readers(description, stored)
+        for name, counts in sets.items()
+    ]
     if rows:
         rules = "".join(f"{rule:>13}" for rule in rows[0][2])
         yield from ("", f"{'copies from':<12}{'left out of':<12}{rules}")

@@ -33,7 +33,8 @@ class VocabConfig:
 
     temperature: float = 5.0
     """T: sentences are sampled from each language in proportion to (its training sentences)^(1/T). 1 keeps
-    the shares of the languages, larger values even them out (Arivazhagan et al. 2019)."""
+    the shares of the languages, larger values even them out (Arivazhagan et al. 2019). Text that both
+    directions share counts once."""
 
     sentences: int = 400_000
     """Sentences the vocabulary is learned from, at most as many as the training text has; several million for
@@ -89,7 +90,8 @@ class DataConfig:
     corpus."""
 
     max_length: int = 128
-    """Most tokens of a side, tag and `</s>` included; longer training pairs are left out."""
+    """Most tokens of a side, tag and `</s>` included; longer training pairs are left out. Pairs that are
+    trained on in both directions must fit in both."""
 
     target_tag: TargetTag = "prepended"
     """Whether the target tag begins the source or stands before its `</s>`; `none` is for source languages

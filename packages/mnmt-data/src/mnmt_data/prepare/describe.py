@@ -40,17 +40,18 @@ def describe(
         folder: Where the vocabulary, segments and texts are.
         train: {task: its cleaned training text}, at least of every task that is trained on.
         dropped: {task: training pairs that the split dropped}.
-        splits: The segments.
+        splits: The segments, by the directions in which they are stored.
     """
+    shards = {split: _shards(config, stored) for split, stored in splits.items()}
     return PreparedDescription(
         tasks=config.tasks,
         zero_shot=config.zero_shot,
         vocabulary=_vocabulary(config, folder),
         counts={
-            split: {task: _counts(segments, task) for task, segments in tasks.items()}
-            for split, tasks in splits.items()
+            split: {task: _counts(stored[first], task, first) for task, first in shards[split].items()}
+            for split, stored in splits.items()
         },
-        shards={split: {task: task for task in tasks} for split, tasks in splits.items()},
+        shards=shards,
         filters={
             task: _filters(train[task], dropped[task].filters, segments)
             for task, segments in splits["train"].items()
@@ -71,6 +72,12 @@ def _vocabulary(config: DataConfig, folder: Path) -> VocabularyInfo:
     return VocabularyInfo(size=vocab.size, tags=tags, target_tag=config.target_tag)
 
 
+def _shards(config: DataConfig, stored: Mapping[str, list[EncodedSegment]]) -> dict[str, str]:
+    """Return {task: the direction in which the shard that it reads is stored}, in the order of the study."""
+    readers = {task: first for first, segments in stored.items() for task in segments[0].infos}
+    return {task: readers[task] for task in config.evaluated if task in readers}
+
+
 def _files(folder: Path) -> Iterator[Path]:
     yield folder / VOCABULARY
     for name in ("shards", "text"):
@@ -82,8 +89,10 @@ def _filters(train: Parts, dropped: FilterReport, segments: Iterable[EncodedSegm
     return FilterInfo(read=train.read, counts=report.counts, samples=report.samples)
 
 
-def _counts(segments: list[EncodedSegment], task: str) -> SplitInfo:
-    tgt = sum((segment.tgt for segment in segments), Coverage())
+def _counts(segments: list[EncodedSegment], task: str, stored: str) -> SplitInfo:
+    """Count pairs and tokens as a task reads them from segments in the direction `stored`."""
+    sides = (segment.tgt if task == stored else segment.src for segment in segments)
+    tgt = sum(sides, Coverage())
     return SplitInfo(
         **asdict(total(segment.infos[task] for segment in segments)),
         byte_tokens=tgt.byte_tokens,

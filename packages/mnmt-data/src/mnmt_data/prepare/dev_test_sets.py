@@ -49,6 +49,8 @@ def dev_and_test_sets(
 ) -> HeldOutSets:
     """Return the dev and test sets of all tasks, zero-shot ones too; no dev set has a sentence of a test set.
 
+    Those that are the same in both directions come once, under the task that is named first.
+
     Args:
         config: The sizes of the sets.
         inputs: The origin of the text, for messages.
@@ -63,7 +65,8 @@ def dev_and_test_sets(
         for split in sets:
             if task in parts.get(split, {}):
                 sets[split][task] = _given_set(config, split, task, parts[split][task])
-        missing = [split for split in DEV_AND_TEST if task not in sets[split]]
+        absent = [split for split in DEV_AND_TEST if task not in sets[split]]
+        missing = [split for split in absent if (split, task) not in inputs.opposites]
         if missing:
             sets_from_train = _sample_from_train(
                 config, inputs, task, parts["train"][task], candidates[task], missing
@@ -71,7 +74,7 @@ def dev_and_test_sets(
             for split, pairs in sets_from_train.items():
                 sets[split][task] = pairs
     tests = sentence_keys(pairs for split in sets if split != "dev" for pairs in sets[split].values())
-    sets["dev"] = {task: _dev_set(task, sets["dev"][task], tests) for task in config.evaluated}
+    sets["dev"] = {task: _dev_set(task, dev, tests) for task, dev in sets["dev"].items()}
     return sets
 
 

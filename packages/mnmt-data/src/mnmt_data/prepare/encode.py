@@ -28,17 +28,23 @@ SEGMENT_PAIRS = 1_000_000
 LocalRows = tuple[tuple[Path, NDArray[np.int64]], ...]
 """((part, rows of it), …), in order."""
 
+Shards = dict[tuple[str, str], tuple[str, ...]]
+"""{(split, direction in which a shard is stored): the tasks that read it}."""
+
 EncodedSplits = dict[str, dict[str, list[EncodedSegment]]]
-"""{split: {task: its segments}}."""
+"""{split: {direction in which a shard is stored: its segments}}."""
 
 
 def tasks_to_shuffle(config: DataConfig, space: Workspace) -> frozenset[str]:
     """Return the tasks with so many training pairs that their shards are shuffled."""
-    rows = {task: split_rows(space, "train", task) for task in config.tasks}
+    stored = [task for task in config.tasks if space.split_path("train", task).exists()]
+    rows = {task: split_rows(space, "train", task) for task in stored}
     return frozenset(task for task, mask in rows.items() if np.count_nonzero(mask) > SHUFFLED_PAIRS)
 
 
-def encode(config: DataConfig, parts: CleanedSplits, space: Workspace, workers: Workers) -> EncodedSplits:
+def encode(
+    config: DataConfig, inputs: Inputs, parts: CleanedSplits, space: Workspace, workers: Workers
+) -> EncodedSplits:
     """Write the segments that are missing, and the text of dev and test sets; shuffle large training shards.
 
     A large shard is shuffled before the next one is encoded, so that one at a time lies on disk twice.
@@ -46,14 +52,15 @@ def encode(config: DataConfig, parts: CleanedSplits, space: Workspace, workers: 
     Raises:
         DataError: If `max_length` leaves no training pairs of a task.
     """
-    every, large = _splits_and_tasks(config, space), tasks_to_shuffle(config, space)
-    to_shuffle = [("train", task) for task in config.tasks if task in large]
-    encoded = _encode(config, parts, space, workers, [both for both in every if both not in to_shuffle])
-    for split, task in to_shuffle:
-        encoded |= _encode(config, parts, space, workers, [(split, task)], shuffle_seed=config.seed)
+    shards, large = _shards(config, inputs, space), tasks_to_shuffle(config, space)
+    to_shuffle = {("train", task): shards["train", task] for task in config.tasks if task in large}
+    in_order = {place: tasks for place, tasks in shards.items() if place not in to_shuffle}
+    encoded = _encode(config, parts, space, workers, in_order)
+    for (split, task), tasks in to_shuffle.items():
+        encoded |= _encode(config, parts, space, workers, {(split, task): tasks}, shuffle_seed=config.seed)
         shuffle(config.seed, task, [segment.pairs for segment in encoded[split, task]], space, workers)
     splits: EncodedSplits = {}
-    for split, task in every:
+    for split, task in shards:
         splits.setdefault(split, {})[task] = encoded[split, task]
     return splits
 
@@ -63,13 +70,13 @@ def _encode(
     parts: CleanedSplits,
     space: Workspace,
     workers: Workers,
-    splits_and_tasks: list[tuple[str, str]],
+    shards: Shards,
     *,
     shuffle_seed: int | None = None,
 ) -> dict[tuple[str, str], list[EncodedSegment]]:
-    """Write the segments of some splits and tasks that are missing; return the counts of all of them."""
+    """Write the segments of some shards that are missing; return the counts of all of them."""
     segments: dict[tuple[str, str], int] = {}
-    jobs = _jobs(config, parts, space, splits_and_tasks, shuffle_seed, segments)
+    jobs = _jobs(config, parts, space, shards, shuffle_seed, segments)
     for _ in workers.run("encode", run_segment_job, jobs):
         pass
     encoded = {}
@@ -87,12 +94,12 @@ def _jobs(
     config: DataConfig,
     parts: CleanedSplits,
     space: Workspace,
-    splits_and_tasks: list[tuple[str, str]],
+    shards: Shards,
     shuffle_seed: int | None,
     segments: dict[tuple[str, str], int],
 ) -> Iterator[SegmentJob]:
-    """Yield the segments that are missing; count the segments of each split and task."""
-    for split, task in splits_and_tasks:
+    """Yield the segments that are missing; count the segments of each shard."""
+    for (split, task), tasks in shards.items():
         for number, rows in enumerate(_segment_rows(parts, space, split, task)):
             segments[split, task] = number + 1
             job = SegmentJob(
@@ -101,7 +108,7 @@ def _jobs(
                 task=task,
                 number=number,
                 rows=rows,
-                tasks=(task,),
+                tasks=tasks,
                 max_length=config.max_length,
                 target_tag=config.target_tag,
                 shuffle_seed=shuffle_seed,
@@ -110,15 +117,16 @@ def _jobs(
                 yield job
 
 
-def _splits_and_tasks(config: DataConfig, space: Workspace) -> list[tuple[str, str]]:
-    """Return every split and task that has pairs; zero-shot tasks have none of train."""
-    splits = dict.fromkeys(("train", "dev", "test", *config.files, *config.test_corpora))
-    return [
-        (split, task)
-        for split in splits
-        for task in (config.tasks if split == "train" else config.evaluated)
-        if space.split_path(split, task).exists()
-    ]
+def _shards(config: DataConfig, inputs: Inputs, space: Workspace) -> Shards:
+    """Return every shard; zero-shot tasks have none of train, and read none."""
+    shards: Shards = {}
+    for split in dict.fromkeys(("train", "dev", "test", *config.files, *config.test_corpora)):
+        tasks = config.tasks if split == "train" else config.evaluated
+        for task in tasks:
+            if space.split_path(split, task).exists():
+                readers = inputs.readers_of(split, task)
+                shards[split, task] = tuple(reader for reader in readers if reader in tasks)
+    return shards
 
 
 def _segment_rows(parts: CleanedSplits, space: Workspace, split: str, task: str) -> Iterator[LocalRows]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -13,6 +13,7 @@ from pathlib import Path
 from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
 from mnmt_data.readers import Reader, find_readers, open_reader
+from mnmt_data.readers.language_codes import opposite
 from mnmt_data.store.atomic_file import checksum, write_json
 from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths, weights_path
 from mnmt_data.study import structure
@@ -51,10 +52,17 @@ class Inputs:
     """{task: nats per token} of synthetic languages whose losses follow a power law with another limit."""
     weights: Mapping[tuple[str, str], Path] = field(default_factory=dict)
     """{(test set, task): file with the weight of each pair} of synthetic languages."""
+    opposites: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """{(split, task): the opposite task, which has the same pairs}; `sources` has those once, under that."""
 
     def of(self, split: str, task: str) -> list[Source]:
         """Return the sources of a split and task; none if its dev or test set is taken from train."""
         return [source for source in self.sources if (source.split, source.task) == (split, task)]
+
+    def readers_of(self, split: str, task: str) -> tuple[str, ...]:
+        """Return the tasks that read the pairs of a split and task: it, and perhaps the opposite one."""
+        others = (other for (name, other), first in self.opposites.items() if (name, first) == (split, task))
+        return task, *others
 
     @property
     def paths(self) -> Iterator[tuple[str, Path]]:
@@ -81,15 +89,18 @@ def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
     for task in config.zero_shot:
         sources = _without_needless_train(config, corpus, task, sources)
     known = _known_losses(corpus, "irreducible", config.evaluated)
+    for task in config.tasks:
+        if not any((source.split, source.task) == ("train", task) for source in sources):
+            raise _missing_train(config, corpus, task)
+    weights = _weights(corpus, config.evaluated) if known else {}
+    opposites = _opposites(config, sources, weights)
     inputs = Inputs(
-        sources=tuple(sources),
+        sources=tuple(source for source in sources if (source.split, source.task) not in opposites),
         irreducible=known,
         power_law_limit=_known_losses(corpus, "power_law_limit", config.evaluated),
-        weights=_weights(corpus, config.evaluated) if known else {},
+        weights=weights,
+        opposites=opposites,
     )
-    for task in config.tasks:
-        if not inputs.of("train", task):
-            raise _missing_train(config, corpus, task)
     for name, folder in config.test_corpora.items():
         if not any(source.split == name for source in sources):
             expected = bitext_paths(folder, name, config.tasks[0])[0]
@@ -120,6 +131,35 @@ def _without_needless_train(
     expected = bitext_paths(corpus, missing[0], task)[0]
     what = "a zero-shot task needs it, or a train set to take it from"
     raise DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")
+
+
+def _opposites(
+    config: DataConfig, sources: Iterable[Source], weights: Mapping[tuple[str, str], Path]
+) -> dict[tuple[str, str], str]:
+    """Return {(split, task): the opposite task}, where that comes first and is read from the same sources.
+
+    Sets taken out of training text that both directions share are the same too. Where one direction takes
+    such a set and the other has one given, they do not share that text.
+    """
+    origins: dict[tuple[str, str], list[object]] = {}
+    for source in sources:
+        place = source.split, source.task
+        named = config.files.get(source.split, {}).get(source.task)
+        origins.setdefault(place, [named, weights.get(place)]).append(frozenset(source.reader.paths))
+    opposites: dict[tuple[str, str], str] = {}
+    for split, task in _splits_and_tasks(config):
+        first = opposite(task)
+        if first not in config.evaluated[: config.evaluated.index(task)]:
+            continue
+        text = origins.get((split, task))
+        if split == "train":
+            alike = all(((name, task) in origins) == ((name, first) in origins) for name in DEV_AND_TEST)
+            is_same = alike and text is not None
+        else:
+            is_same = text is not None or ("train", task) in opposites
+        if is_same and text == origins.get((split, first)):
+            opposites[split, task] = first
+    return opposites
 
 
 def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:

@@ -69,7 +69,7 @@ def find_leaks(
     """
     sentences = space.work / "leaks" / "sentences.json"
     write_json(sentences, {split: _sentences(config, tasks) for split, tasks in sets.items()})
-    jobs = {task: list(_jobs(config, task, train[task], sentences)) for task in config.tasks}
+    jobs = {task: list(_jobs(config, task, pairs, sentences)) for task, pairs in train.items()}
     missing = (job for of_task in jobs.values() for job in of_task if not job.path.exists())
     for _ in workers.run("leaks", run_leak_job, missing):
         pass

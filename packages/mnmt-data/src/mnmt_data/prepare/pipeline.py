@@ -129,7 +129,7 @@ def _run_stages(
     dropped = split_pairs(config, inputs, parts, space, workers)
     workers.report("vocabulary: training on a sample")
     prepare_vocabulary(config, parts, space)
-    splits = encode(config, parts, space, workers)
+    splits = encode(config, inputs, parts, space, workers)
     write_weights(inputs, splits, space)
     return describe(config, space.folder, parts["train"], dropped, splits)
 

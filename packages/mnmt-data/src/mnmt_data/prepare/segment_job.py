@@ -167,15 +167,17 @@ def _too_many_tokens(text: Bitext, rows: NDArray[np.int64]) -> FilterReport:
 
 def _write_text(job: SegmentJob, pieces: list[_Piece]) -> None:
     folder = text_folder(job.space.folder)
-    text = Bitext(
+    stored = Bitext(
         src=[line for piece in pieces for line in piece.text.src],
         tgt=[line for piece in pieces for line in piece.text.tgt],
     )
-    write_bitext(folder, job.split, job.task, text, replace_opposite=False)
-    if any(piece.origins is not None for piece in pieces):
-        origins = [origin for piece in pieces for origin in piece.origins or [""] * len(piece.text)]
-        groups = Groups.of(text.src, origins=origins, language=job.task.split("-")[0])
-        write_groups(folder, job.split, job.task, groups)
+    for task in job.tasks:
+        text = stored if task == job.task else Bitext(src=stored.tgt, tgt=stored.src)
+        write_bitext(folder, job.split, task, text, replace_opposite=False)
+        if any(piece.origins is not None for piece in pieces):
+            origins = [origin for piece in pieces for origin in piece.origins or [""] * len(piece.text)]
+            groups = Groups.of(text.src, origins=origins, language=task.split("-")[0])
+            write_groups(folder, job.split, task, groups)
 
 
 @lru_cache(maxsize=1)

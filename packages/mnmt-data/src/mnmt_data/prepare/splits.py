@@ -96,14 +96,14 @@ def _split(
         for task, pairs in parts["train"].items()
     }
     candidates = {task: split_rows(space, "train", task) for task in parts["train"]}
+    trained = {task: pairs for task, pairs in parts["train"].items() if task in config.tasks}
     sets = dev_and_test_sets(config, inputs, parts, candidates)
     for split, tasks in sets.items():
         for task, pairs_of_task in tasks.items():
             _save(space, split, task, pairs_of_task.rows)
-    leaks = find_leaks(config, parts["train"], sets, space, workers)
+    leaks = find_leaks(config, trained, sets, space, workers)
     dropped = {
-        task: _drop_leaks(config, task, parts["train"][task], sets, leaks[task], space)
-        for task in config.tasks
+        task: _drop_leaks(config, task, pairs, sets, leaks[task], space) for task, pairs in trained.items()
     }
     return {task: replace(report, filters=reports[task] + report.filters) for task, report in dropped.items()}
 

@@ -91,7 +91,7 @@ def sample_sizes(lines: Mapping[Side, int], settings: VocabConfig) -> dict[Side,
 
 def _sample(config: DataConfig, train: Mapping[str, Parts], space: Workspace) -> Iterator[str]:
     """Yield lines at even distances of each side of each task; some repeat where a share exceeds the text."""
-    masks = {task: split_rows(space, "train", task) for task in config.tasks}
+    masks = {task: split_rows(space, "train", task) for task in train if task in config.tasks}
     sides = {(task, side): int(np.count_nonzero(masks[task])) for task in masks for side in ("src", "tgt")}
     for (task, side), size in sample_sizes(sides, config.vocab).items():
         for (line,) in train[task].values(evenly_spaced_rows(masks[task], size), side):

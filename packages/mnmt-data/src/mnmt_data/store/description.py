@@ -115,11 +115,11 @@ class PreparedDescription:
     where sources hold their tags."""
 
     filters: Mapping[str, FilterInfo] = field(default_factory=dict)
-    """{task: what was dropped of its training pairs}."""
+    """{task: what was dropped of its training pairs}; what both directions share, under the first."""
 
     leaks: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
-    """{task: {set: {rule: training pairs left out as copies of a sentence of the set}}}; a pair counts for
-    every set, by the first rule that finds it there."""
+    """{task: {set: {rule: training pairs left out as copies of a sentence of the set}}}, of tasks as in
+    `filters`; a pair counts for every set, by the first rule that finds it there."""
 
     coverage: Mapping[str, CoverageInfo] = field(default_factory=dict)
     """{language: how well the vocabulary suits it}."""
