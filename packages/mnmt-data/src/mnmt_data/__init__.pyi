@@ -18,6 +18,7 @@ from .stream.mixture import Schedule as Schedule
 from .stream.mixture import explicit_scalarization as explicit_scalarization
 from .stream.mixture import linear_schedule as linear_schedule
 from .stream.prefetch import Share as Share
+from .stream.torch_dataset import BatchDataset as BatchDataset
 from .study import StudyFile as StudyFile
 from .study import read_study as read_study
 from .synthetic.config import SyntheticConfig as SyntheticConfig

@@ -1,0 +1,134 @@
+"""A stream of batches as a data set of torch, for other trainers: the one module that needs torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from mnmt_data.errors import DataError
+from mnmt_data.stream.batch import PAD, Batch
+from mnmt_data.stream.batch_stream import BatchStream
+from mnmt_data.stream.prefetch import Share
+
+try:
+    import torch
+    from torch.utils.data import IterableDataset, get_worker_info
+except ImportError as missing:
+    raise ImportError("BatchDataset needs torch; install mnmt-data[torch].") from missing
+
+IGNORED = -100
+"""Label of the padding, which losses leave out."""
+
+
+def model_inputs(batch: Batch) -> dict[str, torch.Tensor]:
+    """Return a batch as Hugging Face's sequence-to-sequence models take it; the inputs of decoders they make.
+
+    Returns:
+        `input_ids` and `attention_mask`, 1 where there is a token: (batch, src_len); `labels`, `IGNORED`
+        where there is padding: (batch, tgt_len). All of int64.
+
+    Raises:
+        ValueError: If pairs have loss weights, of which these models know nothing.
+    """
+    if (batch.loss_weights != 1).any():
+        raise ValueError(
+            "the loss weights of the pairs would be ignored; give a `convert` that passes them on."
+        )
+    return {
+        "input_ids": torch.from_numpy(batch.src),
+        "attention_mask": torch.from_numpy((batch.src != PAD).astype(np.int64)),
+        "labels": torch.from_numpy(np.where(batch.tgt == PAD, IGNORED, batch.tgt)),
+    }
+
+
+def share_of_this_process(*, accumulation: int = 1) -> Share:
+    """Return the share of this rank: by `torch.distributed` if it has begun, else by torchrun's environment.
+
+    Args:
+        accumulation: Pieces of each rank's part of a batch.
+    """
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        rank, num_ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    else:
+        rank, num_ranks = (int(os.environ.get(*name)) for name in (("RANK", "0"), ("WORLD_SIZE", "1")))
+    return Share(rank=rank, num_ranks=num_ranks, accumulation=accumulation)
+
+
+class BatchDataset(IterableDataset[Any]):
+    """One rank's pieces of consecutive batches, each an item, without end: for `DataLoader(batch_size=None)`.
+
+    Items come in the order of the stream, `share.accumulation` for each step, however many workers the loader
+    has: worker k of n gives every n-th item, from the k-th on. Each worker reads whole windows of batches, so
+    more than one or two do the same work again.
+
+    The data set holds the position: to iterate is to go on from there. `state_dict` and `load_state_dict`
+    are what torchdata's `StatefulDataLoader` asks for. A plain `DataLoader` with workers reads in other
+    processes, of which this one learns nothing: there `seek` to the step that the trainer has come to.
+
+    Args:
+        stream: The batches.
+        share: The rank's part of each; by default `share_of_this_process()`.
+        convert: Makes an item of a `Batch`.
+    """
+
+    def __init__(
+        self,
+        stream: BatchStream,
+        share: Share | None = None,
+        *,
+        convert: Callable[[Batch], Any] = model_inputs,
+    ) -> None:
+        self.stream = stream
+        self.share = share_of_this_process() if share is None else share
+        self.convert = convert
+        self._item = 0
+        self._reader = (0, 1)
+        """The worker that is at `_item`, and the number of workers; (0, 1) where it is all of them."""
+
+    def seek(self, step: int) -> None:
+        """Go on with the first item of a step, from 0."""
+        self._item, self._reader = step * self.share.accumulation, (0, 1)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the items from the position on.
+
+        Raises:
+            DataError: If the position is that of one of another number of workers, or a batch has fewer pairs
+                than it has pieces.
+        """
+        worker = get_worker_info()
+        number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
+        if self._reader == (0, 1):
+            self._item += number
+        elif self._reader != (number, workers):
+            raise DataError(f"the saved position is of {self._reader[1]} workers, but there are {workers}.")
+        self._reader = (number, workers)
+        while True:
+            step, piece = divmod(self._item, self.share.accumulation)
+            batch = self.stream.share(step, self.share)[piece]
+            if not len(batch.ids):
+                raise DataError(f"step {step}: has fewer pairs than pieces; make `batch_tokens` larger.")
+            self._item += workers
+            yield self.convert(batch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position, and what tells this stream from others, as plain values."""
+        share = {"num_ranks": self.share.num_ranks, "accumulation": self.share.accumulation}
+        return {"stream": self.stream.state(), "item": self._item, "reader": list(self._reader), **share}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to the position of a state, as long as its items are those of this data set.
+
+        Raises:
+            DataError: If the state is of another stream, or of batches that were divided in another way.
+        """
+        self.stream.restore(state["stream"])
+        for name in ("num_ranks", "accumulation"):
+            if state[name] != (value := getattr(self.share, name)):
+                what = f"`{name}` of the saved data set is {state[name]}, but of this one {value}"
+                raise DataError(f"{what}; `seek` to a step instead.")
+        number, workers = state["reader"]
+        self._item, self._reader = state["item"], (number, workers)
