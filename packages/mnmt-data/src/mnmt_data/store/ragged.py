@@ -48,8 +48,10 @@ class Ragged:
         return cls(values, offsets_of(lengths))
 
     @classmethod
-    def concatenate(cls, parts: Sequence[Ragged]) -> Self:
-        """Return the rows of all parts, in order; at least one part."""
+    def concatenate(cls, parts: Sequence[Ragged]) -> Ragged:
+        """Return the rows of all parts, of which there is at least one, in order; a single part as it is."""
+        if len(parts) == 1:
+            return parts[0]
         lengths = np.concatenate([part.lengths for part in parts])
         values = np.concatenate([part.values[part.offsets[0] : part.offsets[-1]] for part in parts])
         return cls(values, offsets_of(lengths))
@@ -86,13 +88,14 @@ class Ragged:
             raise ValueError(f"`offsets` of every row must rise, to at most {len(self.values)}.")
         # By turns a string that is wanted and one that is not, which may end before it begins: Arrow reads no
         # bounds but those of what it takes.
+        offsets = offsets_of(ends - starts)
         bounds = np.zeros(2 * len(rows) + 2, dtype=np.int64)
         bounds[1:-1:2], bounds[2:-1:2] = starts, ends
+        bounds[-1] = min(2 * offsets[-1], len(self.values))  # by which Arrow knows how much memory to reserve
         bounds *= self.values.itemsize
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(self.values))]
         strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
         taken = pc.take(strings, pa.array(np.arange(1, len(bounds) - 1, 2)), boundscheck=False)
-        offsets = offsets_of(ends - starts)
         values = np.frombuffer(taken.buffers()[2], dtype=self.values.dtype, count=int(offsets[-1]))
         return Ragged(values, offsets)
 
