@@ -152,7 +152,9 @@ class KeySets:
 
     def find(self, keys: NDArray[np.uint64]) -> Matches:
         """Return the sets that each key is in: (keys, sets)."""
-        if not len(self.keys):
-            return np.zeros((len(keys), self.sets.shape[1]), dtype=np.bool_)
-        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.asarray(self.sets[places] & (self.keys[places] == keys)[:, None])
+        matches = np.zeros((len(keys), self.sets.shape[1]), dtype=np.bool_)
+        if len(self.keys):
+            places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+            rows = np.flatnonzero(self.keys[places] == keys)
+            matches[rows] = self.sets[places[rows]]
+        return matches

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ def fold(texts: Sequence[str]) -> Points:
 
 def letters_of(points: Points) -> list[str]:
     """Return the letters of each folded text and the marks on them, and nothing else."""
-    return text_of(points[_letters()[points] | (points == ord(SEPARATOR))]).split(SEPARATOR)
+    return text_of(points[_letters().take(points) | (points == ord(SEPARATOR))]).split(SEPARATOR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,16 +68,34 @@ def words_of(points: Points) -> Words:
     Where a script puts no space between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan, also
     Korean syllables), every letter is a word.
     """
-    places = np.flatnonzero(_letters()[points])
+    places = np.flatnonzero(_letters().take(points))
     letters = points[places]
-    alone = _stand_alone()[letters]
+    alone = _stand_alone().take(letters)
     begins = alone | np.concatenate(([True], alone[:-1] | (np.diff(places) > 1)))[: len(letters)]
     starts = np.flatnonzero(begins)
-    position = np.arange(len(letters)) - np.repeat(starts, np.diff(starts, append=len(letters)))
-    powers = np.multiply.accumulate(np.full(int(position.max(initial=0)) + 1, _BASE))
-    terms = letters * powers[position]
-    keys = mix(np.add.reduceat(terms, starts)) if len(starts) else np.empty(0, dtype=np.uint64)
-    return Words(keys, np.searchsorted(np.flatnonzero(points == ord(SEPARATOR)), places[starts]))
+    ends = np.searchsorted(places[starts], np.flatnonzero(points == ord(SEPARATOR)))
+    texts = np.repeat(np.arange(len(ends) + 1), np.diff(ends, prepend=0, append=len(starts)))
+    return Words(_hashes(letters, starts), texts)
+
+
+def _hashes(letters: Points, starts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return the hash of each word, sum over its letters of letter · base^(1 + place in the word), mixed.
+
+    The powers run on through all words; the first one of each is divided out again.
+    """
+    if not len(starts):
+        return np.empty(0, dtype=np.uint64)
+    powers, inverses = _powers(len(letters).bit_length())
+    sums = np.add.reduceat(letters * powers[: len(letters)], starts)
+    return mix(sums * inverses[starts])
+
+
+@lru_cache(maxsize=4)
+def _powers(bits: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return base^(1 + i) and base^-i modulo 2^64 for i below 2^`bits`."""
+    inverse = np.uint64(pow(int(_BASE), -1, 2**64))
+    powers, inverses = (np.multiply.accumulate(np.full(2**bits, base)) for base in (_BASE, inverse))
+    return powers, inverses * _BASE
 
 
 @cache
