@@ -6,7 +6,7 @@ import pytest
 from identified import SENTENCES, STUDY
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.language import IDENTIFIERS, _load, base_language, load_identifier
+from mnmt_eval.language import IDENTIFIERS, _load, base_language, group_directions, load_identifier
 
 WITHOUT_LETTERS = ["", " ", "3.5", "— 12:30 —", "😀"]
 
@@ -48,3 +48,13 @@ def test_norwegian_has_one_code_for_both() -> None:
 )
 def test_the_base_language(code: str, language: str) -> None:
     assert base_language(code) == language
+
+
+def test_directions_are_told_apart_by_english() -> None:
+    tasks = ["en-de", "de-en", "fr-en_GB", "eng_Latn-fra_Latn", "de-fr"]
+    assert group_directions(tasks) == {
+        "En→XX": ["en-de", "eng_Latn-fra_Latn"],
+        "XX→En": ["de-en", "fr-en_GB"],
+        "XX→YY": ["de-fr"],
+    }
+    assert group_directions(["xx-aa", "xx-bb"]) == {"XX→YY": ["xx-aa", "xx-bb"]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Protocol
@@ -26,6 +26,22 @@ def languages_of(task: str) -> tuple[str, str]:
     if not (src and dash and tgt) or "-" in tgt:
         raise EvalError(f"a language pair must be SRC-TGT, such as en-de, but is {task!r}.")
     return src, tgt
+
+
+_ENGLISH = ("en", "eng")
+
+
+def group_directions(tasks: Iterable[str]) -> dict[str, list[str]]:
+    """Return `{"En→XX": tasks out of English, "XX→En": tasks into it, "XX→YY": others}`, those with tasks.
+
+    Raises:
+        EvalError: If a task is not a language pair.
+    """
+    directions: dict[str, list[str]] = {"En→XX": [], "XX→En": [], "XX→YY": []}
+    for task in tasks:
+        src, tgt = (base_language(code) in _ENGLISH for code in languages_of(task))
+        directions["XX→YY" if src == tgt else "En→XX" if src else "XX→En"].append(task)
+    return {name: members for name, members in directions.items() if members}
 
 
 NO_LANGUAGE = ""

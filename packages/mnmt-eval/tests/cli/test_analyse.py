@@ -74,6 +74,7 @@ def test_the_analyses_are_of_the_runs_newest_measurements(command_line: CommandL
     assert small["values"] == {"xx-aa": 20.0, "xx-bb": 11.0}
     assert [(s["group"], s["value"]) for s in small["resources"]] == [("Low", 15.5), ("All", 15.5)]
     assert [(t["task"], t["difference"]) for t in small["transfer"]] == [("xx-aa", -8.0), ("xx-bb", -19.0)]
+    assert small["resources_by_direction"] == {"XX→YY": small["resources"]}
     assert small["transfer_by_resource"][-1]["value"] == -13.5
     assert [(row["name"], row["difference"], row["cost"], row["efficient"]) for row in result["cost"]] == [
         ("small", -13.5, 100.0, True),

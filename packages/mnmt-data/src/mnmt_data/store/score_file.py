@@ -102,3 +102,8 @@ class ScoreFile:
             for batch in file.iter_batches(BLOCK_ROWS, columns=["nats", "tokens"]):
                 nats, tokens = (batch.column(name).to_numpy(zero_copy_only=False) for name in (0, 1))
                 yield -nats.astype(np.float64) / np.maximum(tokens, 1)
+
+    def nats_and_tokens(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return -log p(target | source) in nats, and the target's tokens, of every pair: (pairs,) each."""
+        table = pq.read_table(self.path, columns=["nats", "tokens"])
+        return table["nats"].to_numpy().astype(np.float64), table["tokens"].to_numpy().astype(np.int64)

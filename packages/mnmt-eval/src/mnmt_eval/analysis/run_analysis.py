@@ -16,6 +16,7 @@ from mnmt_eval.analysis.multilingual import (
     zero_shot,
 )
 from mnmt_eval.errors import EvalError
+from mnmt_eval.language import group_directions
 from mnmt_eval.metrics.metric import higher_is_better
 from mnmt_eval.runs.run_scores import LANGUAGE, RunScores
 
@@ -51,6 +52,8 @@ class RunAnalysis:
     """{task: metric}, zero-shot tasks included."""
     resources: tuple[ResourceScore, ...]
     """Means of the metric by amount of training data."""
+    resources_by_direction: Mapping[str, tuple[ResourceScore, ...]]
+    """{`En→XX`, `XX→En`, `XX→YY`: the same means over the tasks of that direction}."""
     zero_shot: ZeroShot | None
     """The zero-shot tasks; None if the run has none."""
     transfer: tuple[RelativeTransfer, ...]
@@ -137,6 +140,12 @@ def _analyse(
         run=run.name,
         values=values,
         resources=resource_scores(in_training, run.training_pairs, resources=config.resources),
+        resources_by_direction={
+            direction: resource_scores(
+                {task: in_training[task] for task in tasks}, run.training_pairs, resources=config.resources
+            )
+            for direction, tasks in group_directions(in_training).items()
+        },
         zero_shot=zero_shot(values, run.values(config.testset, LANGUAGE), tasks=run.zero_shot),
         transfer=transfer,
         transfer_by_resource=resource_scores(differences, run.training_pairs, resources=config.resources),

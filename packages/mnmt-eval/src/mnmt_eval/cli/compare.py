@@ -7,8 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mnmt_eval.cli.comparison_tables import comparison_table
-from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, Json, MetricFlags, Paths, Systems
+from mnmt_eval.cli.comparison_tables import averages_table, comparison_table
+from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, Flag, Json, MetricFlags, Paths, Systems
+from mnmt_eval.compare.averages import average_directions
 from mnmt_eval.compare.comparison import (
     Comparison,
     GroupScore,
@@ -35,6 +36,7 @@ def compare(
     baseline: str | None = None,
     metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
     by: str | None = None,
+    losses: Flag = False,
     test: str = CompareConfig.test,
     samples: int = BOOTSTRAP_SAMPLES,
     permutations: int = PERMUTATION_SAMPLES,
@@ -54,6 +56,7 @@ def compare(
         metrics: Metrics and their options.
         by: Score and test groups of sentences apart: `origin` (which side was written first), `length`, or
             `eighths` or `thirds` of the sentences by length.
+        losses: Compare the losses of runs too, on the references of their data; each loads its model.
         test: The paired test of significance: `permutation` or `bootstrap`.
         samples: Resamples of the bootstrap.
         permutations: Random exchanges of the permutation test.
@@ -67,15 +70,17 @@ def compare(
         permutations=permutations,
         seed=seed,
         grouping=by,
+        losses=losses,
     )
     files = text_files(references=reference or (), source=source, task=task)
     translated = open_systems(name_systems(systems), testset=testset, task=task, files=files)
     comparisons = [compare_systems(each, config, baseline=baseline) for each in translated]
     if as_json:
         documents = [_comparison_json(each) for each in comparisons]
-        print(json.dumps({"comparisons": documents}, ensure_ascii=False))
+        averages = [asdict(each) for each in average_directions(comparisons)]
+        print(json.dumps({"comparisons": documents, "averages": averages}, ensure_ascii=False))
     else:
-        print("\n\n".join(map(comparison_table, comparisons)))
+        print("\n\n".join([*map(comparison_table, comparisons), *averages_table(comparisons)]))
 
 
 def _comparison_json(comparison: Comparison) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from mnmt_eval.cli.tables import align
+from mnmt_eval.compare.averages import average_directions
 from mnmt_eval.compare.comparison import (
     Comparison,
     GroupScore,
@@ -29,6 +30,21 @@ def comparison_table(comparison: Comparison) -> str:
         if metric.scores[0].groups:
             lines += [*_groups(metric), ""]
     return "\n".join([*lines, *_legend(comparison)])
+
+
+def averages_table(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yield a table of means over tasks, out of English and into it apart, if there are several tasks."""
+    if len(comparisons) > 1:
+        averages = average_directions(comparisons)
+        columns = [["mean over tasks, each counting once", *averages[0].values]]
+        columns += [
+            [
+                f"{column_title(each.metric)} {each.direction} ({len(each.tasks)})",
+                *(format_value(value, each.metric) for value in each.values.values()),
+            ]
+            for each in averages
+        ]
+        yield "\n".join(align(columns))
 
 
 def _ranking(metric: MetricComparison, baseline: str | None) -> Iterator[str]:

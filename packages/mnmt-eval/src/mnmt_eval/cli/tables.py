@@ -29,6 +29,12 @@ def _resources(analyses: Analyses) -> Iterator[str]:
     metric = column_title(analyses.metric)
     yield f"{metric} on {analyses.testset}, means over tasks by training pairs (number of tasks)"
     yield from _resource_rows([(run.run, run.resources) for run in analyses.runs], analyses.metric)
+    directions = list(dict.fromkeys(name for run in analyses.runs for name in run.resources_by_direction))
+    for direction in directions if len(directions) > 1 else ():
+        yield ""
+        yield direction
+        rows = [(run.run, run.resources_by_direction.get(direction, ())) for run in analyses.runs]
+        yield from _resource_rows(rows, analyses.metric)
 
 
 def _transfer(analyses: Analyses) -> Iterator[str]:

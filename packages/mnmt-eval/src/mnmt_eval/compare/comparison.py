@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
 from mnmt_eval.compare.groups import group_rows, group_sentences
-from mnmt_eval.compare.measurements import Measurement, measure_systems
+from mnmt_eval.compare.measurements import Measurement, measure_losses, measure_systems
 from mnmt_eval.compare.pairs import (
     CorrectedTest,
     PairTests,
@@ -119,6 +119,8 @@ def compare_systems(
     """
     check_baseline(translated, baseline)
     measurements = measure_systems(translated, config.metrics)
+    if config.losses:
+        measurements = [*measurements, measure_losses(translated)]
     return compare_measurements(translated, measurements, config, baseline=baseline)
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mnmt_eval.compare.systems import SystemOutput, TranslatedText
+from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.metric import Floats, Metric
 from mnmt_eval.metrics.registry import MetricSet
+from mnmt_eval.runs.losses import Loss, sentence_losses
 from mnmt_eval.runs.run_files import read_scores, scores_path
 from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.text import checksum
@@ -37,6 +41,25 @@ def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[dict
         }
         for same_metric in zip(*by_system, strict=True)
     ]
+
+
+def measure_losses(translated: TranslatedText) -> dict[str, Measurement]:
+    """Return {run: its losses on the references}.
+
+    Raises:
+        EvalError: If a system is no run, the text is not of its data, or vocabularies differ.
+        RunError: If a run cannot be loaded.
+        DataError: If its data cannot be read.
+    """
+    for output in translated.outputs:
+        if not output.system.is_run:
+            raise EvalError(f"{output.system.name}: only runs have losses; leave out --losses.")
+    losses = {o.system.name: sentence_losses(o.system.path, translated.text) for o in translated.outputs}
+    first, *others = losses
+    for name in others:
+        if not np.array_equal(losses[first][:, 1], losses[name][:, 1]):
+            raise EvalError(f"{first} and {name}: have other vocabularies, so their losses do not compare.")
+    return {name: Measurement(metric=Loss(), statistics=each) for name, each in losses.items()}
 
 
 def _metrics_of(output: SystemOutput, text: ReferenceText, metrics: MetricSet) -> list[Metric]:
