@@ -72,7 +72,7 @@ def types(session: nox.Session) -> None:
 def tests(session: nox.Session, suite: str) -> None:
     """Run all tests, warnings as errors, an environment a package; pytest gets what follows `--`."""
     if suite == "integration":
-        install(session, PACKAGES, "--group=test")
+        install(session, PACKAGES, "--group=test", f"--group={folder('data')}/pyproject.toml:trainers")
         run_pytest(session, "tests/integration", report="integration")
     else:
         install(session, [suite, *WITH_EXPERTS.get(suite, ())], *test_groups(suite))
