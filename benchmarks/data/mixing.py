@@ -1,14 +1,17 @@
-"""Examples and tokens a second through weighted mixing and batching on one thread, and the time to resume.
+"""Pairs a second through weighted mixing, shuffling, cutting and padding on one thread, ours and others'.
 
-Claim: batches in exact proportion cost less than with other libraries, and resuming takes constant time.
-Peers: Hugging Face datasets and Grain. Cited in docs/data/mixing.md.
+Claim: batches in exact proportion cost less than with other libraries. Peers: Hugging Face datasets and
+Grain. Cited in docs/data/mixing.md.
 
 All read the same token ids, mix tasks by weight in shuffled order, and split windows of as many pairs with
-the same function into as many padded batches. Each peer mixes, shuffles and reads in its own way, the fastest
-that we know (mixing_readers.py). Map-style `datasets` mixes a whole pass before a pair of it is read: its
-rate counts that time, spread over the pass, and is reported again for reading alone. Then follows the time to
-resume: the first batch at example 10^9 of computed corpora of 1.2 billion pairs, and the peers' times at
-sizes that they can reach.
+the same function into as many padded batches. Each peer mixes, shuffles and reads in the fastest ways that we
+know (mixing_readers.py). Two things are measured of each: the whole work, and reading alone, which ends with
+the pairs in mixed order, in whatever form costs the library least. Map-style `datasets` lays out the order of
+a pass before it reads a pair, or even writes its pairs in that order. That is counted by the pair, as part of
+both; and both are reported again once it is done, which is what later passes in the very same order cost.
+
+Ours and a peer take turns, and a ratio is the median of those of the turns. Rates are of processor time,
+which does not count what other processes take.
 
     pip install datasets grain
     python -m benchmarks.data.mixing --out benchmarks/results/data/mixing.json
@@ -18,107 +21,163 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from benchmarks.data.mixing_readers import Reader, Work, grain_shares, pass_seconds, readers, window_work
-from benchmarks.data.mixing_resume import SIX_TASKS, TWO_TASKS, our_resume, peers_resume
-from benchmarks.measurement import Counts, Figures, Out, print_table, provenance, run, write_report
+from benchmarks.data.mixing_readers import Pass, Reader, Work, grain_shares, readers, window_work
+from benchmarks.data.mixing_resume import SIX_TASKS, TWO_TASKS
+from benchmarks.measurement import Figures, Out, print_table, provenance, ratios, run, write_report
 from mnmt_data.store import Ragged, offsets_of, segment_path, write_segment
-from mnmt_data.stream import Batch
 
 CASES = {"two tasks": TWO_TASKS, "six tasks": SIX_TASKS}
+WHOLE, ALONE = "whole", "reading alone"
+RATIOS = {"whole to whole": (WHOLE, WHOLE), "whole to reading": (WHOLE, ALONE), "reading": (ALONE, ALONE)}
+"""{name: what of ours is compared with what of the peer's}."""
 
 
-def main(
-    *,
-    pairs: int = 200_000,
-    seconds: float = 4.0,
-    repeats: int = 3,
-    resumed: Counts = (10_000, 100_000, 1_000_000),
-    resume_repeats: int = 20,
-    out: Out = None,
-) -> None:
-    """Print a table for each case, and the times to resume.
+def main(*, pairs: int = 200_000, seconds: float = 0.5, rounds: int = 5, out: Out = None) -> None:
+    """Print a table for each case.
 
     Args:
         pairs: Sentence pairs of each task.
-        seconds: Seconds for which each reader is read.
-        repeats: Number of repetitions, of which the median is reported.
-        resumed: Numbers of examples after which the peers resume.
-        resume_repeats: Number of streams that we resume.
+        seconds: Processor time of a turn, and at least one window of batches.
+        rounds: Turns of ours and of each peer.
         out: JSON file for the figures.
     """
     figures: Figures = {}
     for name, weights in CASES.items():
         with TemporaryDirectory() as folder:
-            figures[name] = compare(weights, Path(folder), pairs, seconds, repeats)
+            figures[name] = compare(weights, Path(folder), pairs, seconds, rounds)
         print(f"\n### {name}: {weights}\n")
-        print_table(figures[name])
+        print_table([{name: brief(figure) for name, figure in row.items()} for row in figures[name]])
     figures["weights_of_grain"] = {name: grain_shares(weights) for name, weights in CASES.items()}
-    figures["resume_seconds"] = {**our_resume(resume_repeats), **peers_resume(resumed)}
-    print(json.dumps({name: figures[name] for name in ("weights_of_grain", "resume_seconds")}, indent=1))
+    print(json.dumps(figures["weights_of_grain"], indent=1))
     description = provenance("mnmt-data", "datasets", "grain", "pyarrow", "numpy")
     write_report(out, "weighted mixing and batching on one thread", figures, description)
 
 
+def brief(figure: object) -> object:
+    """Return the median of ratios, and anything else as it is."""
+    return figure["ratio"] if isinstance(figure, dict) else figure
+
+
 def compare(
-    weights: Mapping[str, float], folder: Path, pairs: int, seconds: float, repeats: int
+    weights: Mapping[str, float], folder: Path, pairs: int, seconds: float, rounds: int
 ) -> list[Figures]:
     """Return a row for each reader, ours first."""
     for seed, task in enumerate(weights):
         write_random(folder / task, pairs, seed=seed)
     work = window_work(weights, folder)
-    rows = [measure(reader, work, seconds, repeats) for reader in readers()]
-    for row in rows:
-        for rate in ("examples_per_second", "examples_per_second_once_laid_out"):
-            row[f"ours_over_{rate}"] = round(rows[0][rate] / row[rate], 1)
-    return rows
+    ours, *peers = (Entrant.begin(reader, work) for reader in readers())
+    rows = []
+    for peer in peers:
+        turns = [(ours.turn(seconds), peer.turn(seconds)) for _ in range(rounds)]
+        rows.append(peer.row([theirs for _, theirs in turns]) | peer.compare(turns))
+    return [ours.row([ours.turn(seconds) for _ in range(rounds)]), *rows]
 
 
-def measure(reader: Reader, work: Work, seconds: float, repeats: int) -> Figures:
-    """Return the rates of a reader and the time to its first batch."""
-    repetitions = np.array([read_for(reader.read(work), seconds, work.batches) for _ in range(repeats)])
-    first, examples, tokens, padding = np.median(repetitions, axis=0).tolist()
-    pass_time, pass_examples = pass_seconds(work) if reader.lays_out else (0.0, 1)
-    rate = 1 / (1 / examples + pass_time / pass_examples)
-    return {
-        "way": reader.name,
-        "examples_per_second": round(rate),
-        "tokens_per_second": round(tokens * rate / examples),
-        "examples_per_second_once_laid_out": round(examples),
-        "slowest_and_fastest": [
-            round(float(end)) for end in (repetitions[:, 1].min(), repetitions[:, 1].max())
-        ],
-        "first_batch_seconds": round(first, 4),
-        "padding": round(padding, 4),
-        "weights": reader.weights,
-        "resume": reader.resume,
-    }
+Turn = dict[str, float]
+"""{whole or reading alone: seconds of processor time for a pair}."""
 
 
-def read_for(batches: Iterator[Batch], seconds: float, window: int) -> tuple[float, float, float, float]:
-    """Return seconds to the first batch, examples and tokens a second over whole windows, and padding."""
-    start = time.perf_counter()
-    next(batches)
-    first = time.perf_counter() - start
-    for _ in islice(batches, window - 1):
-        pass
-    elapsed, examples, tokens, cells = 0.0, 0, 0, 0
+@dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """A reader in the middle of its work."""
+
+    reader: Reader
+    counts: Mapping[str, Iterator[int]]
+    """{whole or reading alone: the pairs of one window after the other}."""
+
+    first_batch_seconds: float
+    layout_seconds: float
+    """Processor time for each pair whose order was laid out in advance."""
+
+    padding: float
+
+    @classmethod
+    def begin(cls, reader: Reader, work: Work) -> Entrant:
+        """Lay out a pass, if the reader does, and read its first window."""
+        start, processor = time.perf_counter(), time.process_time()
+        mixed = reader.begin(work)
+        processor = time.process_time() - processor
+        batches = reader.batches(work, mixed)
+        first = next(batches)
+        seconds = time.perf_counter() - start
+        window = [first, *islice(batches, work.batches - 1)]
+        cells = sum(batch.src.size + batch.tgt.size for batch in window)
+        tokens = sum(int(np.count_nonzero(batch.src)) + batch.num_tokens for batch in window)
+        return cls(
+            reader=reader,
+            counts={WHOLE: whole_windows(reader, work, mixed), ALONE: read_windows(mixed)},
+            first_batch_seconds=seconds,
+            layout_seconds=processor / mixed.pairs if mixed.pairs else 0.0,
+            padding=1 - tokens / cells,
+        )
+
+    def turn(self, seconds: float) -> Turn:
+        """Work for some time."""
+        return {what: seconds_per_pair(counts, seconds) for what, counts in self.counts.items()}
+
+    def row(self, turns: list[Turn]) -> Figures:
+        """Return the rates, and what else there is to know."""
+        medians = {what: median(turn[what] for turn in turns) for what in (WHOLE, ALONE)}
+        rates = {what: round(1 / (each + self.layout_seconds)) for what, each in medians.items()}
+        return {
+            "way": self.reader.name,
+            **{f"{what}, pairs/s": rate for what, rate in rates.items()},
+            **{f"{what} once laid out, pairs/s": round(1 / each) for what, each in medians.items()},
+            "first_batch_seconds": round(self.first_batch_seconds, 3),
+            "padding": round(self.padding, 4),
+            "weights": self.reader.weights,
+            "resume": self.reader.resume,
+        }
+
+    def compare(self, turns: list[tuple[Turn, Turn]]) -> Figures:
+        """Return how many times longer than ours this one takes, turn by turn."""
+        figures = {}
+        for name, (our_part, their_part) in RATIOS.items():
+            ours = [our[our_part] for our, _ in turns]
+            theirs = [their[their_part] for _, their in turns]
+            figures[name] = ratios([each + self.layout_seconds for each in theirs], ours)
+            figures[f"{name}, once laid out"] = ratios(theirs, ours)
+        return figures
+
+
+def seconds_per_pair(counts: Iterator[int], seconds: float) -> float:
+    """Return the processor time of a pair, over as many windows as take `seconds`."""
+    start, pairs, elapsed = time.process_time(), 0, 0.0
     while elapsed < seconds:
-        start = time.perf_counter()
-        batch_list = list(islice(batches, window))
-        elapsed += time.perf_counter() - start
-        if not batch_list:
-            break
-        examples += sum(len(batch.src) for batch in batch_list)
-        tokens += sum(int(np.count_nonzero(batch.src)) + batch.num_tokens for batch in batch_list)
-        cells += sum(batch.src.size + batch.tgt.size for batch in batch_list)
-    return first, examples / elapsed, tokens / elapsed, 1 - tokens / cells
+        pairs += next(counts)
+        elapsed = time.process_time() - start
+    return elapsed / pairs
+
+
+def whole_windows(reader: Reader, work: Work, mixed: Pass) -> Iterator[int]:
+    """Do the whole work pass after pass; yield the pairs of the batches of a window."""
+
+    def windows() -> Iterator[int]:
+        batches = reader.batches(work, mixed)
+        while window := list(islice(batches, work.batches)):
+            yield sum(len(batch.src) for batch in window)
+
+    return again_and_again(windows)
+
+
+def read_windows(mixed: Pass) -> Iterator[int]:
+    """Read pass after pass; yield the pairs of a window."""
+    return again_and_again(lambda: map(mixed.count, mixed.windows()))
+
+
+def again_and_again(windows: Callable[[], Iterator[int]]) -> Iterator[int]:
+    """Yield what each call yields."""
+    while True:
+        yield from windows()
 
 
 def write_random(folder: Path, pairs: int, *, seed: int) -> None:
@@ -133,5 +192,4 @@ def write_random(folder: Path, pairs: int, *, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    smoke = {"pairs": 20_000, "seconds": 0.05, "repeats": 1, "resumed": (2000,), "resume_repeats": 1}
-    run(main, smoke=smoke)
+    run(main, smoke={"pairs": 20_000, "seconds": 0.05, "rounds": 1})

@@ -1,12 +1,12 @@
-"""Readers of mixed, shuffled and batched pairs: ours, Hugging Face datasets and Grain, for mixing.py.
+"""Readers of mixed and shuffled pairs: ours, Hugging Face datasets and Grain, for mixing.py.
 
-`datasets` interleaves shuffled tables and is read in Arrow tables of a window or pair by pair, or streams
-through shuffle buffers. Grain reads views of the mapped files, or picks row numbers whose rows we then read.
+`datasets` lays out the order of a pass, shuffled and interleaved, and reads it in Arrow tables or pair by
+pair; or writes the pairs of the pass in that order and reads what it wrote; or streams through shuffle
+buffers. Grain reads views of the mapped files, or picks row numbers whose rows we then read.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -19,10 +19,15 @@ import pyarrow as pa
 from benchmarks.measurement import is_installed
 from mnmt_data.store import Ragged, SegmentFile, Shard, offsets_of, segment_path
 from mnmt_data.stream import Batch, BatchStream, Mixture, Pairs, split_evenly
+from mnmt_data.stream.batch import RowLocations
 
 BATCH_TOKENS = 4096
 SEED = 1
 BUFFER = 10_000
+TABLES = 16
+"""Tables of a window, of some thousand pairs each: `datasets` is slower with many more or fewer."""
+
+Sides = tuple[Ragged, Ragged]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,44 +44,69 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pass:
+    """Mixed and shuffled pairs, read as often as wanted."""
+
+    windows: Callable[[], Iterator[Any]]
+    """Reads them from the beginning, in windows of the form that costs the library least."""
+
+    sides: Callable[[Any], Sides]
+    """Makes the token ids of a window out of that form."""
+
+    count: Callable[[Any], int] = len
+    """Counts the pairs of a window."""
+
+    pairs: int | None = None
+    """The pairs whose order was laid out in advance; None where there is no end."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reader:
-    """One way to read batches."""
+    """One way to read mixed pairs."""
 
     name: str
-    read: Callable[[Work], Iterator[Batch]]
+    begin: Callable[[Work], Pass]
+    """Does what comes before the first pair of a pass."""
+
     weights: str
     """How it meets the weights."""
 
     resume: str
     """How it resumes."""
 
-    lays_out: bool = False
-    """Whether a whole pass is mixed before anything is read."""
+    def batches(self, work: Work, mixed: Pass) -> Iterator[Batch]:
+        """Yield the padded batches of all windows; each has as many as one of ours."""
+        for window in mixed.windows():
+            yield from split_window(*mixed.sides(window), work)
+
+
+class OurReader(Reader):
+    """Ours, whose stream cuts and pads what it has read."""
+
+    def batches(self, work: Work, mixed: Pass) -> Iterator[Batch]:
+        """Yield the batches of a new `BatchStream`."""
+        yield from our_stream(work.weights, work.folder)
 
 
 def readers() -> list[Reader]:
     """Return ours, and those of the peers that are installed."""
     exact, rounded = "drawn, exact", "dealt in turn, rounded to integers"
-    available = [Reader(name="mnmt-data", read=our_batches, weights=exact, resume="constant time")]
+    constant, relaid, replay = "constant time", "lays the pass out anew", "replays, or loses the buffer"
+    available: list[Reader] = [OurReader(name="mnmt-data", begin=ours, weights=exact, resume=constant)]
     if is_installed("datasets"):
         import datasets
 
         datasets.disable_progress_bars()
-        relaid, replay = "lays the pass out anew", "replays, or loses the buffer"
         available += [
-            Reader(
-                name="datasets, Arrow tables", read=table_batches, weights=exact, resume=relaid, lays_out=True
-            ),
-            Reader(
-                name="datasets, pair by pair", read=row_batches, weights=exact, resume=relaid, lays_out=True
-            ),
-            Reader(name="datasets, streaming", read=streaming_batches, weights=exact, resume=replay),
+            Reader(name="datasets, Arrow tables", begin=tables, weights=exact, resume=relaid),
+            Reader(name="datasets, written in order", begin=written_tables, weights=exact, resume=relaid),
+            Reader(name="datasets, pair by pair", begin=rows, weights=exact, resume=relaid),
+            Reader(name="datasets, streaming", begin=streamed_rows, weights=exact, resume=replay),
         ]
     if is_installed("grain"):
-        resume = "constant time"
         available += [
-            Reader(name="Grain, views", read=grain_batches, weights=rounded, resume=resume),
-            Reader(name="Grain picks, we read", read=grain_row_batches, weights=rounded, resume=resume),
+            Reader(name="Grain, views", begin=grain_views, weights=rounded, resume=constant),
+            Reader(name="Grain picks, we read", begin=grain_numbers, weights=rounded, resume=constant),
         ]
     return available
 
@@ -87,15 +117,37 @@ def window_work(weights: Mapping[str, float], folder: Path) -> Work:
     return Work(weights=weights, folder=folder, pairs=len(window.tasks), batches=window.num_batches)
 
 
+def split_window(src: Ragged, tgt: Ragged, work: Work) -> Iterator[Batch]:
+    """Yield the padded batches of a window, as many as ours has, cut and padded as ours are."""
+    parts = split_evenly(src.lengths, tgt.lengths, min(work.batches, len(src)))
+    order, ends = np.concatenate(parts), offsets_of(list(map(len, parts)))
+    zeros = np.zeros(len(src), dtype=np.int64)
+    ones = np.ones(len(src), dtype=np.float32)
+    pairs = Pairs(src=src.take(order), tgt=tgt.take(order), tasks=zeros, loss_weights=ones, ids=order)
+    for start, end in pairwise(ends.tolist()):
+        yield pairs.batch(slice(start, end))
+
+
 def our_stream(weights: Mapping[str, float], folder: Path) -> BatchStream:
     """Open the stream of the tasks' shards."""
     shards = {task: Shard.open(folder / task) for task in weights}
     return BatchStream(shards, Mixture(weights), batch_tokens=BATCH_TOKENS, seed=SEED)
 
 
-def our_batches(work: Work) -> Iterator[Batch]:
-    """Yield the batches of `BatchStream`, its construction included."""
-    yield from our_stream(work.weights, work.folder)
+def ours(work: Work) -> Pass:
+    """Read the pairs that our stream draws, in the order in which they are drawn."""
+    shards = {task: Shard.open(work.folder / task) for task in work.weights}
+    sampler = our_stream(work.weights, work.folder).sampler
+
+    def windows() -> Iterator[Sides]:
+        step = 0
+        while True:
+            window = sampler.window(step)
+            locations = RowLocations.merged(sampler.schedule.tasks, window.tasks, window.rows)
+            yield locations.read(shards, np.arange(len(window.tasks)))
+            step += window.num_batches
+
+    return Pass(windows=windows, sides=lambda sides: sides, count=lambda sides: len(sides[0]))
 
 
 def mapped_tasks(work: Work) -> list[Any]:
@@ -124,46 +176,56 @@ def stream(tasks: list[Any], weights: Mapping[str, float]) -> Any:
     return datasets.interleave_datasets(shuffled, probabilities=list(weights.values()), seed=SEED)
 
 
-def pass_seconds(work: Work) -> tuple[float, int]:
-    """Return the seconds to lay out the order of a pass of `datasets`, and the examples of the pass."""
-    start = time.perf_counter()
-    examples = len(interleave(mapped_tasks(work), work.weights))
-    return time.perf_counter() - start, examples
+def tables(work: Work) -> Pass:
+    """Lay out the order of a pass, and look the pairs up in it, in Arrow tables."""
+    return _tables(interleave(mapped_tasks(work), work.weights), work)
 
 
-def table_batches(work: Work) -> Iterator[Batch]:
-    """Yield batches of windows that are read as Arrow tables."""
-    tables = interleave(mapped_tasks(work), work.weights).with_format("arrow")
-    for table in tables.iter(batch_size=work.pairs):
-        columns = (table[side].combine_chunks() for side in ("src", "tgt"))
+def written_tables(work: Work) -> Pass:
+    """Write the pairs of a pass in their order, and read them from end to end."""
+    mixed = interleave(mapped_tasks(work), work.weights)
+    return _tables(mixed.flatten_indices(), work)
+
+
+def _tables(mixed: Any, work: Work) -> Pass:
+    arrow = mixed.with_format("arrow")
+
+    def windows() -> Iterator[list[pa.Table]]:
+        parts = arrow.iter(batch_size=-(-work.pairs // TABLES))
+        while window := list(islice(parts, TABLES)):
+            yield window
+
+    def sides(window: list[pa.Table]) -> Sides:
+        table = pa.concat_tables(window).combine_chunks()
+        columns = (table[side].chunk(0) for side in ("src", "tgt"))
         src, tgt = (Ragged(column.values.to_numpy(), column.offsets.to_numpy()) for column in columns)
-        yield from split_window(src, tgt, work)
+        return src, tgt
+
+    return Pass(windows=windows, sides=sides, count=lambda window: sum(map(len, window)), pairs=len(mixed))
 
 
-def row_batches(work: Work) -> Iterator[Batch]:
-    """Yield batches of windows that are filled pair by pair."""
-    yield from split_rows(iter(interleave(mapped_tasks(work), work.weights).with_format("numpy")), work)
+def rows(work: Work) -> Pass:
+    """Lay out the order of a pass, and look up one pair after the other."""
+    mixed = interleave(mapped_tasks(work), work.weights)
+    return _rows(mixed.with_format("numpy"), work, pairs=len(mixed))
 
 
-def streaming_batches(work: Work) -> Iterator[Batch]:
-    """Yield batches of windows that are filled pair by pair from shuffle buffers."""
-    yield from split_rows(iter(stream(mapped_tasks(work), work.weights).with_format("numpy")), work)
+def streamed_rows(work: Work) -> Pass:
+    """Read one pair after the other from shuffle buffers."""
+    return _rows(stream(mapped_tasks(work), work.weights).with_format("numpy"), work, pairs=None)
 
 
-def split_rows(rows: Iterator[Mapping[str, Any]], work: Work) -> Iterator[Batch]:
-    """Yield batches of windows of single pairs."""
-    while window := list(islice(rows, work.pairs)):
-        src, tgt = (Ragged.from_rows([row[side] for row in window]) for side in ("src", "tgt"))
-        yield from split_window(src, tgt, work)
+def _rows(mixed: Any, work: Work, *, pairs: int | None) -> Pass:
+    def windows() -> Iterator[list[Mapping[str, Any]]]:
+        single = iter(mixed)
+        while window := list(islice(single, work.pairs)):
+            yield window
+
+    return Pass(windows=windows, sides=lambda window: _from_rows(window, "src", "tgt"), pairs=pairs)
 
 
-def split_window(src: Ragged, tgt: Ragged, work: Work) -> Iterator[Batch]:
-    """Yield the padded batches of a window, as many as ours has."""
-    zeros = np.zeros(len(src), dtype=np.int64)
-    ones = np.ones(len(src), dtype=np.float32)
-    pairs = Pairs(src=src, tgt=tgt, tasks=zeros, loss_weights=ones, ids=np.arange(len(src)))
-    for rows in split_evenly(src.lengths, tgt.lengths, min(work.batches, len(src))):
-        yield pairs.batch(rows)
+def _from_rows(window: list[Any], src: Any, tgt: Any) -> Sides:
+    return Ragged.from_rows([pair[src] for pair in window]), Ragged.from_rows([pair[tgt] for pair in window])
 
 
 class Views:
@@ -201,27 +263,29 @@ def on_this_thread(batched: Any) -> Any:
     return iter(batched.to_iter_dataset(options))
 
 
-def grain_batches(work: Work) -> Iterator[Batch]:
-    """Yield batches of windows of views, which Grain reads and puts together."""
+def grain_views(work: Work) -> Pass:
+    """Let Grain read views and put them together."""
     sources = [Views(segment_path(work.folder / task, 0)) for task in work.weights]
-    windows = mix_with_grain(sources, work.weights).batch(work.pairs, batch_fn=list)
-    for window in on_this_thread(windows):
-        src, tgt = (Ragged.from_rows([pair[side] for pair in window]) for side in (0, 1))
-        yield from split_window(src, tgt, work)
+    mixed = mix_with_grain(sources, work.weights).batch(work.pairs, batch_fn=list)
+    return Pass(windows=lambda: on_this_thread(mixed), sides=lambda window: _from_rows(window, 0, 1))
 
 
-def grain_row_batches(work: Work) -> Iterator[Batch]:
-    """Yield batches of windows of row numbers from Grain, whose rows we read."""
+def grain_numbers(work: Work) -> Pass:
+    """Let Grain pick row numbers, whose rows we read."""
     shards = [Shard.open(work.folder / task) for task in work.weights]
     starts = offsets_of([len(shard) for shard in shards])
     numbers = [range(start, end) for start, end in pairwise(starts.tolist())]
-    windows = mix_with_grain(numbers, work.weights).batch(work.pairs, batch_fn=np.array)
-    for window in on_this_thread(windows):
-        tasks = np.searchsorted(starts, window, side="right") - 1
-        parts = [shard.gather(window[tasks == i] - starts[i]) for i, shard in enumerate(shards)]
-        order = np.argsort(np.argsort(tasks, kind="stable"))
-        src, tgt = (Ragged.concatenate(side).take(order) for side in zip(*parts, strict=True))
-        yield from split_window(src, tgt, work)
+    mixed = mix_with_grain(numbers, work.weights).batch(work.pairs, batch_fn=np.array)
+
+    def windows() -> Iterator[Sides]:
+        for window in on_this_thread(mixed):
+            tasks = np.searchsorted(starts, window, side="right") - 1
+            parts = [shard.gather(window[tasks == i] - starts[i]) for i, shard in enumerate(shards)]
+            order = np.argsort(np.argsort(tasks, kind="stable"))
+            src, tgt = (Ragged.concatenate(side).take(order) for side in zip(*parts, strict=True))
+            yield src, tgt
+
+    return Pass(windows=windows, sides=lambda sides: sides, count=lambda sides: len(sides[0]))
 
 
 def grain_shares(weights: Mapping[str, float], examples: int = 200_000) -> dict[str, float] | None:
