@@ -1,8 +1,7 @@
 """Losses above the entropy of models of languages of contexts, by size and weight.
 
 Claim: where target words depend smoothly on their context, and no word is rare, the reducible loss of a
-language alone follows a power law of the size, and at half of the examples training is the limit. No peer.
-Cited in docs/data/synthetic.md.
+language alone follows a power law of the size. No peer. Cited in docs/data/synthetic.md.
 
 It trains the runs of studies/contexts.toml and takes their exact losses. With `--results`, it goes on where
 it was interrupted.
@@ -19,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
-from benchmarks.measurement import Figures, Out, print_table, provenance, run, seconds_of, write_report
+from benchmarks.measurement import Figures, Out, print_table, provenance, run, write_report
 from benchmarks.studies import prepare, train_study, write_changed_study
 from mnmt_laws import collect, observe
 
@@ -48,8 +47,7 @@ def main(
     with TemporaryDirectory() as temporary:
         study = write_study((results or Path(temporary)).absolute(), steps, sentences, words)
         prepare(study, study.parent)
-        seconds = seconds_of(lambda: train_study(study, study.parent, jobs=jobs))
-        losses = losses_of(study.parent / "runs")
+        losses = losses_of(train_study(study, study.parent, jobs=jobs))
     rows = losses.reset_index().to_dict("records")
     print_table(
         [
@@ -59,7 +57,7 @@ def main(
     )
     law = power_law(losses["xx-aa, p = 1"])
     print(f"\nAlone: exponent {law['exponent']:.2f}, off by at most {law['largest_error']:.1%}")
-    figures = {"study": STUDY.name, "results": rows, "alone": law, "train_seconds": round(seconds)}
+    figures = {"study": STUDY.name, "results": rows, "alone": law}
     description = provenance("mnmt-data", "mnmt-model", "mnmt-laws", "torch", "numpy")
     write_report(out, "exact losses above the entropy, in nats a token", figures, description)
 
