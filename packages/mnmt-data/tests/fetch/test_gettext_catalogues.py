@@ -157,3 +157,19 @@ def test_language_that_no_catalogue_has_is_one_line(cli, catalogues):
     status, _, err = cli("fetch", "gettext", "--catalogues", "po", "--langs", "en,xx")
     assert status == 2
     assert err == "mnmt-data: --langs: no 'xx' in gettext catalogues; there are de, en, fr.\n"
+
+
+@pytest.mark.parametrize("langs", ["en,xx", "en,gr", "en,deutsch"])
+def test_what_is_no_language_is_told_before_anything_is_fetched(fetch, langs):
+    with pytest.raises(DataError, match=r"--langs: '\w+' is no language; write codes such as de or pt_BR"):
+        fetch(packages="app", langs=langs)
+
+
+def test_a_code_may_be_longer_or_shorter_than_that_of_the_catalogues(catalogues, fetch):
+    (catalogues / "fr.po").rename(catalogues / "zh_CN.po")
+    _, folder = fetch(catalogues=catalogues, langs="en,zh,de_DE", pairs="all", min_words=2)
+    assert {path.name for path in folder.glob("*.en-*")} == {
+        f"train.en-{code}.{side}" for code in ("zh", "de") for side in ("en", code)
+    }
+    with pytest.raises(DataError, match="--langs names zh-cn twice; take one of them"):
+        fetch(catalogues=catalogues, langs="en,zh,zh_CN")

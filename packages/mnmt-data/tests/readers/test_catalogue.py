@@ -1,6 +1,6 @@
 import pytest
 
-from mnmt_data.readers.catalogue import Catalogue, Header, Message
+from mnmt_data.readers.catalogue import Catalogue, Header, Message, charset_of
 
 ARABIC = "nplurals=6; plural=n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5;"
 RUSSIAN = (
@@ -19,6 +19,8 @@ SLOVENIAN = "nplurals=4; plural=n%100==1 ? 0 : n%100==2 ? 1 : n%100==3 || n%100=
         ("nplurals=2; plural=n > 1;", "ab", "a", "b"),
         ("nplurals=2; plural=(n != 1)", "ab", "a", "b"),
         ("nplurals=INTEGER; plural=EXPRESSION;", "ab", "a", "b"),
+        ("nplurals=2; plural=n%0;", "ab", "a", "b"),
+        ("nplurals=2; plural=0-1;", "ab", "a", "b"),
         ("", "ab", "a", "b"),
     ],
 )
@@ -45,3 +47,17 @@ def test_what_is_not_translated_is_left_out():
 def test_fields_of_the_header():
     header = Header(text="Language: pt_BR\nLanguage-Team: a: b\n")
     assert (header.language, header.value("language-team"), header.value("X")) == ("pt_BR", "a: b", "")
+
+
+@pytest.mark.parametrize(
+    ("header", "charset"),
+    [
+        ("Content-Type: text/plain; charset=ISO-8859-1", "iso8859-1"),
+        ("charset=CHARSET", "utf-8"),
+        ("charset=hex", "utf-8"),
+        ("charset=undefined", "utf-8"),
+        ("", "utf-8"),
+    ],
+)
+def test_what_is_no_charset_of_text_is_utf8(header, charset):
+    assert charset_of(header) == charset

@@ -19,6 +19,8 @@ GERMAN = b'msgid ""\nmsgstr ""\n"Language: de_DE\\n"\n'
         ("languages/admin-network-de_DE.mo", b"", "languages/admin-network", "de"),
         ("po/foo-bar.po", GERMAN, "po/foo-bar", "de"),
         ("l10n/de/messages/kate.po", GERMAN, "l10n/messages/kate", "de"),
+        ("de/gui.po", GERMAN, "gui", "de"),
+        ("gui/de.po", GERMAN, "gui", "de"),
         ("l10n/kate.po", b'"Language: German\\n"', None, None),
         ("l10n/kate.po", b'"Language: \\n"', None, None),
     ],
@@ -45,6 +47,12 @@ def test_languages_of_a_program_share_its_domain_and_a_po_file_goes_first(tmp_pa
         "de_AT": "de_AT.po",
         "fr": "fr.mo",
     }
+
+
+def test_catalogues_in_english_are_passed_over(tmp_path):
+    for name in ("en.po", "en_US.po", "en@quot.po", "en@boldquot.mo", "en_GB.po"):
+        (tmp_path / name).touch()
+    assert [catalogue.language for catalogue in find_catalogues(tmp_path, report=print)] == ["en_GB"]
 
 
 def test_missing_folder_is_one_line(tmp_path):

@@ -74,6 +74,18 @@ class FetchConfig:
         selected = find_languages(requested, available, corpus=corpus)
         return self._select(task_codes(selected))
 
+    def check_languages(self) -> None:
+        """Check that the languages are some, where only what is fetched tells which of them are there.
+
+        Raises:
+            DataError: If one is none that is known.
+        """
+        from mnmt_data.readers.language_codes import is_language
+
+        for language in self._languages() if self.langs != ALL else ():
+            if not is_language(plain(language).partition("-")[0]):
+                raise DataError(f"--langs: {language!r} is no language; write codes such as de or pt_BR.")
+
     def _languages(self) -> list[str]:
         return [language.strip() for language in self.langs.split(",")]
 
@@ -183,9 +195,16 @@ def find_languages(requested: Sequence[str], available: Sequence[str], *, corpus
     Raises:
         DataError: Naming a language that is not there, and those that are.
     """
+    from mnmt_data.readers.language_codes import gettext_language
+
     names = {plain(name): name for name in available}
-    for language in requested:
-        if plain(language) not in names:
+    keys = [plain(language) for language in requested]
+    # `zh` is there as zh_CN, and de_DE as `de`.
+    keys = [key if key in names else plain(gettext_language(key)) for key in keys]
+    for language, key in zip(requested, keys, strict=True):
+        if key not in names:
             choice = ", ".join(sorted(map(full_code, names)))
             raise DataError(f"--langs: no {language!r} in {corpus}; there are {choice}.")
-    return tuple(names[plain(language)] for language in requested)
+        if keys.count(key) > 1:
+            raise DataError(f"--langs names {key} twice; take one of them.")
+    return tuple(names[key] for key in keys)

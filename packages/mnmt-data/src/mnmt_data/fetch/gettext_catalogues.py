@@ -12,16 +12,14 @@ from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Apt, Progress, Report
 from mnmt_data.fetch.catalogue_packages import CataloguePackage, choose_packages, fetch_packages
 from mnmt_data.fetch.config import ENGLISH, CataloguesConfig
-from mnmt_data.fetch.interface_text import TextForm, accelerator_mark
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
+from mnmt_data.filters import normalise
 from mnmt_data.readers.catalogue_folder import CatalogueFile, find_catalogues
+from mnmt_data.readers.interface_text import TextForm, accelerator_mark
 
 SOURCE = "gettext catalogues"
 LICENCES = "licences.tsv"
 """Table of the packages' licences in the corpus folder; the copyright files themselves are beside it."""
-
-CREDITS = frozenset({"translator-credits", "NAME OF TRANSLATORS", "EMAIL OF TRANSLATORS"})
-"""English strings and contexts under which translators enter their names: no translations."""
 
 Key = tuple[str, str, str]
 """Domain, context and English string, which identify a string in all languages."""
@@ -39,9 +37,8 @@ class Strings:
         """Add `(context, English, translation)` of a domain; of two with one key the first counts."""
         translations = self.languages.setdefault(code, {})
         for context, english, translation in strings:
-            if english not in CREDITS and context not in CREDITS:
-                number = self.numbers.setdefault((domain, context, english), len(self.numbers))
-                translations.setdefault(number, translation)
+            number = self.numbers.setdefault((domain, context, english), len(self.numbers))
+            translations.setdefault(number, translation)
 
 
 def fetch_gettext(
@@ -91,6 +88,7 @@ def fetch_gettext(
 def _packages(
     config: CataloguesConfig, folder: Path, *, report: Report, progress: Progress
 ) -> list[CataloguePackage]:
+    config.check_languages()
     downloads = folder.parent / ".downloads"
     apt = Apt(downloads, report=report, progress=progress)
     report("looking for packages in apt's lists")
@@ -113,8 +111,7 @@ def _files(
 
 
 def _languages(files: Sequence[CatalogueFile]) -> list[str]:
-    """Return the languages of catalogues; English is what they translate, so its own are of no use."""
-    return sorted({file.language for file in files} - {ENGLISH})
+    return sorted({file.language for file in files})
 
 
 def _read(file: CatalogueFile, *, report: Report) -> list[tuple[str, str, str]]:
@@ -128,11 +125,11 @@ def _read(file: CatalogueFile, *, report: Report) -> list[tuple[str, str, str]]:
 def parallel_text(strings: Strings, config: CataloguesConfig, *, report: Report) -> ParallelText:
     """Return the text of all strings whose English has enough words, by number."""
     forms = dict(zip(strings.numbers.values(), _forms(strings, config), strict=True))
-    english = {number: forms[number].text(key[2]) for key, number in strings.numbers.items()}
+    english = {number: normalise(forms[number].text(key[2])) for key, number in strings.numbers.items()}
     english = {number: text for number, text in english.items() if len(text.split()) >= config.min_words}
     text = ParallelText(english)
     for code, translations in strings.languages.items():
-        units = {number: forms[number].text(string) for number, string in translations.items()}
+        units = {number: normalise(forms[number].text(string)) for number, string in translations.items()}
         report(f"{code}: {text.add(code, units):,} strings translated")
     return text
 

@@ -14,6 +14,9 @@ SEVERAL = 5
 Languages with more than two forms keep some of them for 2, 3 and 4 (Slavic) or for 2 (Slovenian, Arabic).
 """
 
+CREDITS = frozenset({"translator-credits", "NAME OF TRANSLATORS", "EMAIL OF TRANSLATORS"})
+"""English strings and contexts under which translators enter their names: no translations."""
+
 _CHARSET = re.compile(r"charset\s*=\s*([\w.:-]+)", re.IGNORECASE)
 _PLURAL = re.compile(r"plural\s*=\s*([^;\n]+)")
 
@@ -52,9 +55,11 @@ class Header:
         """Return the function from a number to its plural form: English's if no other one works."""
         match = _PLURAL.search(self.value("Plural-Forms").partition(";")[2])
         try:
-            return gettext.c2py(match[1].strip()) if match else _germanic
-        except ValueError:
-            return _germanic
+            rule: Callable[[int], int] = gettext.c2py(match[1].strip()) if match else _germanic
+            works = rule(1) >= 0 and rule(SEVERAL) >= 0
+        except (ValueError, ZeroDivisionError):
+            works = False
+        return rule if works else _germanic
 
 
 def _germanic(number: int) -> int:
@@ -78,7 +83,7 @@ class Catalogue:
             yield from _string(message, 0, rule(1))
 
     def strings(self) -> Iterator[tuple[str, str, str]]:
-        """Yield `(context, English, translation)` of all translated strings.
+        """Yield `(context, English, translation)` of all translated strings, but for names of translators.
 
         A message with a plural has two: the singular with the form for 1, and the plural with the form for
         `SEVERAL`.
@@ -93,6 +98,8 @@ def _string(message: Message, number: int, form: int) -> Iterator[tuple[str, str
     """Yield the singular (0) or plural (1) of a message with a form of its translation, if both are there."""
     has_plural = len(message.english) > 1
     form = form if has_plural else 0
+    if message.context in CREDITS or message.english[0] in CREDITS:
+        return
     if number < len(message.english) and form < len(message.translations) and message.translations[form]:
         yield message.context, message.english[number], message.translations[form]
 
@@ -100,7 +107,9 @@ def _string(message: Message, number: int, form: int) -> Iterator[tuple[str, str
 def charset_of(header: str) -> str:
     """Return the character set that a header names; UTF-8 if it names none that is known."""
     match = _CHARSET.search(header)
+    name = match[1] if match else "utf-8"
     try:
-        return codecs.lookup(match[1]).name if match else "utf-8"
-    except LookupError:
+        bytes(4).decode(name)  # some codecs, such as hex, are not of text
+        return codecs.lookup(name).name
+    except (LookupError, UnicodeError):
         return "utf-8"

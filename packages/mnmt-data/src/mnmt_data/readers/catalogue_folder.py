@@ -18,6 +18,10 @@ READERS: Mapping[str, Callable[[bytes, str], Catalogue]] = {".po": read_po, ".mo
 
 MESSAGES = "LC_MESSAGES"
 
+ENGLISH = "en"
+_ENGLISH_AGAIN = frozenset({ENGLISH, "en@quot", "en@boldquot"})
+"""Languages of catalogues that have the English strings again, or with other quotes."""
+
 _TAG = r"[a-z]{2,3}(?:[_-](?:[A-Z]{2}|[A-Z][a-z]{3}|[0-9]{3}))*(?:\.[\w-]+)?(?:@\w+)?"
 _LANGUAGE = re.compile(_TAG)
 _ENDING = re.compile(rf"(?P<domain>.+?)[._-](?P<language>{_TAG})")
@@ -46,8 +50,9 @@ class CatalogueFile:
 def find_catalogues(folder: Path, *, report: Callable[[str], None]) -> list[CatalogueFile]:
     """Find the catalogues in a folder and below, one for each domain and language.
 
-    The language is the folder above `LC_MESSAGES`; or the file's name; or what the header says, or else the
-    end of the name, as in `gimp-de.po`.
+    The language is the folder above `LC_MESSAGES`; or the file's name, unless the header says that it is
+    that of a folder, as of `gui` in `de/gui.po`; or what the header says, or else the end of the name, as in
+    `gimp-de.po`. Catalogues in English, the language that all translate, are passed over.
 
     Args:
         folder: The folder.
@@ -67,7 +72,8 @@ def find_catalogues(folder: Path, *, report: Callable[[str], None]) -> list[Cata
             report(f"{path}: neither its name nor its header names its language, left out")
             continue
         domain, language = place
-        catalogues.setdefault(place, CatalogueFile(path=path, domain=domain, language=language))
+        if language not in _ENGLISH_AGAIN:
+            catalogues.setdefault(place, CatalogueFile(path=path, domain=domain, language=language))
     return list(catalogues.values())
 
 
@@ -82,7 +88,7 @@ def _place(path: Path, folder: Path) -> tuple[str, str] | None:
     stem = path.stem
     if folders[-1:] == [MESSAGES] and len(folders) > 1:
         return _domain([*folders[:-2], stem]), gettext_language(folders[-2])
-    if _LANGUAGE.fullmatch(stem):
+    if _LANGUAGE.fullmatch(stem) and not _is_in_folder_of_language(path, folders):
         return _domain(folders), gettext_language(stem)
     ending = _ENDING.fullmatch(stem)
     ending_language = gettext_language(ending["language"]) if ending else ""
@@ -92,6 +98,12 @@ def _place(path: Path, folder: Path) -> tuple[str, str] | None:
     if ending and ending_language == language:
         stem = ending["domain"]
     return _domain([*(part for part in folders if gettext_language(part) != language), stem]), language
+
+
+def _is_in_folder_of_language(path: Path, folders: list[str]) -> bool:
+    """Return whether the language that a file's header names is that of a folder above it."""
+    of_folders = {gettext_language(name) for name in folders if _LANGUAGE.fullmatch(name)}
+    return bool(of_folders) and _header_language(path) in of_folders
 
 
 def _header_language(path: Path) -> str:

@@ -102,6 +102,12 @@ def _parse_tag(tag: str) -> Language | None:
         return None
 
 
+def is_language(code: str) -> bool:
+    """Return whether a code is that of a language, or kept for private use."""
+    parsed = _parse_tag(code)
+    return parsed is not None and parsed.language is not None and parsed.is_valid()
+
+
 @lru_cache(maxsize=4096)
 def gettext_language(locale: str) -> str:
     """Return the shortest code of the language of a gettext locale.

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from mnmt_data.errors import DataError
 from mnmt_data.readers.arrow_tables import ParquetPairs, is_dataset, open_dataset
 from mnmt_data.readers.byte_sources import File, check_is_file, path_of
+from mnmt_data.readers.catalogue_pairs import open_catalogues
 from mnmt_data.readers.hub import HUB, open_hub_dataset
 from mnmt_data.readers.language_codes import languages, opposite, spellings, task_spellings
 from mnmt_data.readers.layouts import mtdata_texts, named_texts, sacrebleu_texts
@@ -95,8 +96,8 @@ def open_reader(source: str, task: str) -> Reader:
     Args:
         source: The path of a file whose name ends as one of `FORMATS`; or of two texts, plain, `.gz` or
             `.zst`, with `{lang}` for the language codes: `raw/europarl.{lang}.gz`; or the folder of a saved
-            data set; or the name of one, as `open_hub_dataset` takes. `~` is the home folder. Plugins add
-            endings, and sources that begin with their name and a colon.
+            data set, or of gettext catalogues, `.po` and `.mo`; or the name of a data set, as
+            `open_hub_dataset` takes. `~` is the home folder. Plugins add endings, and names before a colon.
         task: The language pair, `SRC-TGT`.
 
     Raises:
@@ -115,6 +116,8 @@ def open_reader(source: str, task: str) -> Reader:
     path = path_of(source)
     if is_dataset(path):
         return open_dataset(path, task)
+    if path.is_dir() and (catalogues := open_catalogues(path, task)):
+        return catalogues
     check_is_file(path)
     matching = [ending for ending in _endings() if path.name.lower().endswith(ending.lower())]
     if matching:

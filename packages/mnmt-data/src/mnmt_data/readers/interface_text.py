@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from mnmt_data.filters import normalise
-
 MARKS = "_&"
 """Marks of keyboard accelerators: of GTK; of Qt and wxWidgets."""
 ACCELERATED = 0.01
 """Share of a catalogue's English strings with a mark before a word from which on they mean accelerators."""
+MIN_WORDS = 3
+"""Fewest words of an English string that is taken, unless others are asked for; shorter ones are labels."""
 LABEL_WORDS = 6
 """Words of the longest string in which a mark inside a word is one, as in `E_xit`, and no part of a name."""
 
@@ -65,7 +65,7 @@ class TextForm:
             string = without_markup(without_accelerator(string, self.mark))
         if not self.keep_placeholders:
             string = plain_placeholders(string)
-        return normalise(string)
+        return " ".join(string.split())
 
 
 def without_accelerator(string: str, mark: str) -> str:

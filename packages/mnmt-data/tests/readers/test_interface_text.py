@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_data.fetch.interface_text import (
+from mnmt_data.readers.interface_text import (
     TextForm,
     accelerator_mark,
     plain_placeholders,
