@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from benchmarks.measurement import is_installed
 from mnmt_data.store import Ragged, SegmentFile, Shard, offsets_of, segment_path
+from mnmt_data.store.mapped_segment import map_segment
 from mnmt_data.stream import Batch, BatchStream, Mixture, Pairs, split_evenly
 from mnmt_data.stream.batch import RowLocations
 
@@ -232,7 +233,7 @@ class Views:
     """A source for Grain: each pair as two views into the mapped file."""
 
     def __init__(self, path: Path) -> None:
-        self._segment = SegmentFile.open(path).map()
+        self._segment = map_segment(SegmentFile.open(path))
 
     def __len__(self) -> int:
         return len(self._segment)

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.store import segment_file
+from mnmt_data.store import mapped_segment
+from mnmt_data.store.mapped_segment import let_go, map_segment
 from mnmt_data.store.ragged import Ragged
-from mnmt_data.store.segment_file import SegmentFile, Stretch, let_go
+from mnmt_data.store.segment_file import SegmentFile, Stretch
 from mnmt_data.store.segments import SegmentInfo, check_segment, checksum, total, write_segment
 
 ids = st.lists(st.integers(0, 2**31 - 1), max_size=9)
@@ -24,7 +25,7 @@ IDS = pa.array([[1]], pa.large_list(pa.uint16()))
 
 
 def open_segment(path):
-    return SegmentFile.open(path).map()
+    return map_segment(SegmentFile.open(path))
 
 
 def ragged(rows):
@@ -102,7 +103,7 @@ def test_opening_copies_nothing(tmp_path):
 def test_a_segment_that_is_let_go_of_keeps_no_file_open(tmp_path):
     write_segment(tmp_path / "a.arrow", ragged([[1, 2]]), ragged([[3]]))
     file = SegmentFile.open(tmp_path / "a.arrow")
-    assert contents(file.map().src) == [[1, 2]]
+    assert contents(map_segment(file).src) == [[1, 2]]
     let_go([file])
     gc.collect()
     open_files = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
@@ -112,16 +113,16 @@ def test_a_segment_that_is_let_go_of_keeps_no_file_open(tmp_path):
 @given(st.lists(st.integers(0, 5), max_size=30))
 def test_the_segments_used_last_stay_mapped(uses):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segment_file, "MOST_MAPPED", 3)
-        patch.setattr(segment_file, "_mapped", {})
+        patch.setattr(mapped_segment, "MOST_MAPPED", 3)
+        patch.setattr(mapped_segment, "_mapped", {})
         patch.setattr("os.fsync", lambda fd: None)
         for number in range(6):
             write_segment(Path(folder) / str(number), ragged([[number]]), ragged([[1]]))
         files = [SegmentFile.open(Path(folder) / str(number)) for number in range(6)]
         for number in uses:
-            assert contents(files[number].map().src) == [[number]]
+            assert contents(map_segment(files[number]).src) == [[number]]
         last = list(dict.fromkeys(uses[::-1]))[:3]
-        assert list(segment_file._mapped) == [files[number] for number in last[::-1]]
+        assert list(mapped_segment._mapped) == [files[number] for number in last[::-1]]
 
 
 def test_a_file_written_again_is_not_read_as_the_old_one(tmp_path):
@@ -129,7 +130,7 @@ def test_a_file_written_again_is_not_read_as_the_old_one(tmp_path):
     file = SegmentFile.open(tmp_path / "a.arrow")
     write_segment(tmp_path / "a.arrow", ragged([[1, 2], [4]]), ragged([[3], [5]]))
     with pytest.raises(DataError, match=r"a\.arrow: was written again while it was read; start again"):
-        file.map()
+        map_segment(file)
 
 
 DAMAGES = {
@@ -168,15 +169,102 @@ def test_whatever_byte_changes_the_checksum_finds_it(where, what, tmp_path_facto
             check_segment(path, sha256=expected)
 
 
+def read_both_ways(path, rows):
+    """Lengths and tokens of all rows, from a stretch and from a mapped segment; the counts too."""
+    file, again = SegmentFile.open(path), SegmentFile.open(path)
+    parts = (Stretch(file=file, start=0, stop=rows), map_segment(again))
+    every = np.arange(rows)
+    lengths = [[side.tolist() for side in part.lengths_of(every)] for part in parts]
+    return (
+        file.info,
+        file.block_rows,
+        lengths,
+        [[contents(side) for side in part.take(every)] for part in parts],
+    )
+
+
 @given(where=st.floats(0, 1, exclude_max=True), what=st.binary(min_size=1, max_size=16))
-def test_no_damage_is_told_in_any_other_way(where, what, tmp_path_factory):
+def test_damage_is_one_line_or_changes_nothing(where, what, tmp_path_factory):
     path = tmp_path_factory.mktemp("shard") / "00000.arrow"
-    write_segment(path, ragged([[1, 2, 3]] * 20), ragged([[4]] * 20))
+    write_segment(path, ragged([[1, 2, 3], [7]] * 50), ragged([[4]] * 100), block_rows=8)
+    expected, whole = read_both_ways(path, 100), path.read_bytes()
+    place = int(where * len(whole))
+    path.write_bytes(whole[:place] + what + whole[place + len(what) :])
+    found = None
+    try:
+        read = read_both_ways(path, 100)
+    except DataError as error:
+        found = str(error)
+    if found is None:
+        assert read == expected
+    else:
+        assert found.startswith(f"{path}: ")
+        assert "\n" not in found
+
+
+@pytest.mark.parametrize("part", ["tokens", "lengths", "offsets"])
+def test_damage_matters_to_the_rows_of_its_block_alone(part, tmp_path):
+    path = tmp_path / "00000.arrow"
+    write_segment(path, ragged([[5, 6]] * 300), ragged([[7]] * 300))
+    file, row = SegmentFile.open(path), 130
+    place, element = {
+        "tokens": (file.src.values, 2 * row),
+        "lengths": (file.blocks.tgt, row),
+        "offsets": (file.tgt.offsets, row),
+    }[part]
+    damaged = bytearray(path.read_bytes())
+    damaged[place.start + place.dtype.itemsize * element] ^= 1
+    path.write_bytes(damaged)
+    file = SegmentFile.open(path)
+
+    def read(reader, rows):
+        return (reader.lengths_of if part == "lengths" else reader.take)(np.array(rows))
+
+    read(map_segment(file), [0, 127, 192, 299])
+    read(Stretch(file=file, start=0, stop=128), [0, 127])
+    for reader in (map_segment(file), Stretch(file=file, start=180, stop=200)):
+        with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; prepare the"):
+            read(reader, [191])
+
+
+@pytest.mark.parametrize("name", ["00001.arrow", "../other/00000.arrow"])
+def test_a_segment_in_the_place_of_another_is_refused(name, tmp_path):
+    path = tmp_path / "shard/00000.arrow"
+    for folder in ("shard", "other"):
+        (tmp_path / folder).mkdir()
+    write_segment(path, ragged([[1]]), ragged([[2]]))
+    path.rename(path.parent / name)
+    with pytest.raises(DataError, match=r"token shard \(it is the segment shard/00000\.arrow\); prep"):
+        SegmentFile.open(path.parent / name)
+
+
+def write_as_version_0_4(path, src, tgt):
+    """A segment without lengths and checksums."""
+    write_segment(path, src, tgt)
+    table = pa.ipc.open_file(path.read_bytes()).read_all()
+    metadata = {"mnmt": table.schema.metadata[b"mnmt"]}
+    write_table(path, table.select(["src", "tgt"]).replace_schema_metadata(metadata))
+
+
+@given(pairs=pair_lists.filter(bool))
+def test_segments_of_version_0_4_are_read(pairs, tmp_path_factory):
+    path = tmp_path_factory.mktemp("shard") / "00000.arrow"
+    write_as_version_0_4(path, *sides(pairs))
+    info, block_rows, lengths, tokens = read_both_ways(path, len(pairs))
+    assert (info, block_rows) == (info_of(pairs), 1)
+    assert tokens == [[[row[side] for row in pairs] for side in (0, 1)]] * 2
+    assert lengths == [[[len(row[side]) for row in pairs] for side in (0, 1)]] * 2
+
+
+@given(where=st.floats(0, 1, exclude_max=True), what=st.binary(min_size=1, max_size=16))
+def test_damage_of_version_0_4_is_one_line_or_other_tokens(where, what, tmp_path_factory):
+    path = tmp_path_factory.mktemp("shard") / "00000.arrow"
+    write_as_version_0_4(path, ragged([[1, 2, 3]] * 20), ragged([[4]] * 20))
     whole = path.read_bytes()
     place = int(where * len(whole))
     path.write_bytes(whole[:place] + what + whole[place + len(what) :])
     with suppress(DataError):
-        open_segment(path)
+        read_both_ways(path, 20)
 
 
 def write_table(path, table):
@@ -269,7 +357,7 @@ def test_a_stretch_is_what_mapping_gives(pairs, data, tmp_path_factory):
     start = data.draw(st.integers(0, len(pairs) - 1))
     stop = data.draw(st.integers(start + 1, len(pairs)))
     rows = np.array(data.draw(st.lists(st.integers(start, stop - 1), max_size=9)), dtype=np.int64)
-    for part in (Stretch(file=file, start=start, stop=stop), file.map()):
+    for part in (Stretch(file=file, start=start, stop=stop), map_segment(file)):
         assert [contents(side) for side in part.take(rows)] == [
             [pairs[row][side] for row in rows] for side in (0, 1)
         ]
@@ -285,19 +373,22 @@ def test_lengths_of_a_shuffled_shard_take_as_few_bytes_as_they_can(longest, dtyp
     assert pa.ipc.open_file(tmp_path / "a.arrow").schema.field("src_length").type == dtype
     file = SegmentFile.open(tmp_path / "a.arrow")
     assert file.block_rows == 8
-    assert file.map().lengths_of(np.array([1, 0]))[0].tolist() == [longest, 1]
+    assert map_segment(file).lengths_of(np.array([1, 0]))[0].tolist() == [longest, 1]
 
 
-def test_a_stretch_reads_its_bytes_and_no_others(tmp_path, monkeypatch):
+def test_a_stretch_reads_its_blocks_and_no_others(tmp_path, monkeypatch):
     rows = ragged([[1, 2, 3]] * 1000)
     write_segment(tmp_path / "a.arrow", rows, rows, block_rows=8)
     stretch = Stretch(file=SegmentFile.open(tmp_path / "a.arrow"), start=100, stop=200)
     read, pread = [], os.pread
     monkeypatch.setattr(os, "pread", lambda *request: read.append(request[1]) or pread(*request))
+    rows, checksums = 256 - 64, 3 * 2 * 8
     stretch.lengths_of(np.arange(100, 200))
-    assert read == [100, 100]
+    assert read == [rows, rows, checksums]
     stretch.take(np.arange(100, 200))
-    assert read[2:] == [8 * 101, 2 * 300] * 2
+    assert read[3:] == [8 * (rows + 1), 2 * 3 * rows] * 2 + [checksums]
+    stretch.lengths_of(np.arange(100, 200))
+    assert read[8:] == [rows, rows]
 
 
 @pytest.mark.parametrize("rows", ["0", "-3", "many"])

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
-from mnmt_data.store import segment_file, shards
+from mnmt_data.store import mapped_segment, shards
+from mnmt_data.store.atomic_file import checksum
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segment_file import SegmentFile
 from mnmt_data.store.segments import write_segment
@@ -81,13 +82,13 @@ def test_what_is_read_is_the_readers_own(tmp_path):
 
 def record_mapped(monkeypatch):
     """The names of the files that are mapped from here on."""
-    mapped, map_file = [], SegmentFile._map
+    mapped, map_file = [], SegmentFile.mapping
 
     def map_and_tell(file, *, sparse):
         mapped.append(file.path.name)
         return map_file(file, sparse=sparse)
 
-    monkeypatch.setattr(SegmentFile, "_map", map_and_tell)
+    monkeypatch.setattr(SegmentFile, "mapping", map_and_tell)
     return mapped
 
 
@@ -144,7 +145,7 @@ def few_descriptors():
 @pytest.mark.parametrize("small", [0, 2**28])
 def test_descriptors_do_not_grow_with_the_segments(small, tmp_path, monkeypatch, few_descriptors):
     monkeypatch.setattr(shards, "SMALL", small)
-    monkeypatch.setattr(segment_file, "MOST_MAPPED", 4)
+    monkeypatch.setattr(mapped_segment, "MOST_MAPPED", 4)
     monkeypatch.setattr("os.fsync", lambda fd: None)
     segments = [numbered(2, first=2 * number) for number in range(50)]
     tasks = [write_shard(tmp_path / str(task), *segments) for task in range(3)]
@@ -166,13 +167,13 @@ def test_many_rows_of_a_stretch_are_read_without_mapping(tmp_path, monkeypatch):
 
 
 def test_a_shard_that_is_no_longer_held_keeps_no_segment_mapped(tmp_path):
-    before = set(segment_file._mapped)
+    before = set(mapped_segment._mapped)
     shard = write_shard(tmp_path, numbered(4), numbered(4, first=4))
     assert pairs_of(*shard.gather(np.arange(8))) == numbered(8)
-    assert len(set(segment_file._mapped) - before) == 2
+    assert len(set(mapped_segment._mapped) - before) == 2
     del shard
     gc.collect()
-    assert not set(segment_file._mapped) - before
+    assert not set(mapped_segment._mapped) - before
 
 
 def test_opening_reads_no_tokens(tmp_path, monkeypatch):
@@ -251,3 +252,47 @@ def test_broken_weights_are_named(content, tmp_path):
     with pytest.raises(DataError) as error:
         shard.loss_weights()
     assert str(error.value) == f"{path}: must hold 3 float32 weights; prepare the data again."
+
+
+@pytest.mark.parametrize("sizes", [(0, 2**32), (2**28, 2**32), (0, 0)], ids=["large", "small", "very large"])
+@pytest.mark.parametrize("step", [1, 100], ids=["dense", "sparse"])
+@pytest.mark.parametrize("part", ["src", "blocks"])
+def test_a_damaged_row_is_one_line_however_it_is_read(sizes, step, part, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "SMALL", sizes[0])
+    monkeypatch.setattr(shards, "READ_WHOLE", sizes[1])
+    shard = write_shard(tmp_path, numbered(300), numbered(300, first=300))
+    path, places = segment_path(tmp_path, 1), shard._files[1]
+    damaged = bytearray(path.read_bytes())
+    damaged[(places.src.values if part == "src" else places.blocks.src).start + 20] ^= 8
+    path.write_bytes(damaged)
+    shard = Shard.open(tmp_path)
+    shard.gather(np.arange(0, 300, step))
+    with pytest.raises(DataError, match=r"00001\.arrow: has changed since it was written; prepare the data"):
+        (shard.gather if part == "src" else shard.lengths)(np.arange(0, 600, step))
+
+
+def write_as_version_0_4(folder, pairs):
+    """A shard of one segment without lengths and checksums, and its SHA-256."""
+    write_shard(folder, pairs)
+    path = segment_path(folder, 0)
+    table = pa.ipc.open_file(path.read_bytes()).read_all().select(["src", "tgt"])
+    table = table.replace_schema_metadata({"mnmt": table.schema.metadata[b"mnmt"]})
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+    return {path: checksum(path)}
+
+
+@pytest.mark.parametrize("sizes", [(0, 2**32), (2**28, 2**32)], ids=["large", "small"])
+@pytest.mark.parametrize("step", [1, 100], ids=["dense", "sparse"])
+def test_a_segment_of_version_0_4_is_compared_with_its_checksum(sizes, step, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "SMALL", sizes[0])
+    checksums = write_as_version_0_4(tmp_path, numbered(300))
+    shard = Shard.open(tmp_path, checksums=checksums)
+    rows = np.arange(0, 300, step)
+    assert pairs_of(*shard.gather(rows)) == [numbered(1, first=row)[0] for row in rows]
+    path = segment_path(tmp_path, 0)
+    damaged = bytearray(path.read_bytes())
+    damaged[shard._files[0].tgt.values.start + 9] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; prepare the data"):
+        Shard.open(tmp_path, checksums=checksums).gather(rows)

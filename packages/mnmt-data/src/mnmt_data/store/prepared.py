@@ -76,21 +76,22 @@ class PreparedData:
     def shard(self, split: str, task: str) -> Shard:
         """Open the token ids of a split as the task reads them, with target tags in their place.
 
-        Those of a small shard are compared with checksums when they are first read.
+        They are compared with their checksums when they are read.
 
         Raises:
-            DataError: If it is missing or broken, or the training pairs of a zero-shot task are asked for.
+            DataError: If it is missing, broken or of other pairs than prepared.json says, or the training
+                pairs of a zero-shot task are asked for.
         """
         if split == "train":
             self.check_trainable([task])
         checksums = {self.folder / name: file.sha256 for name, file in self.description.files.items()}
+        info = self.description.counts.get(split, {}).get(task)
         stored = self.description.shards.get(split, {}).get(task)
         if stored is None:  # its sources hold their tags
-            return Shard.open(shard_path(self.folder, split, task), checksums=checksums)
+            return Shard.open(shard_path(self.folder, split, task), checksums=checksums, info=info)
         vocabulary = self.description.vocabulary
         tag = vocabulary.tags[task.split("-")[1]]
         direction = Direction(swapped=stored != task, target_tag=vocabulary.target_tag, tag=tag)
-        info = self.description.counts[split][task]
         path = shard_path(self.folder, split, stored)
         return Shard.open(path, checksums=checksums, direction=direction, info=info)
 

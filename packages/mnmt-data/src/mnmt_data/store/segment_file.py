@@ -1,9 +1,7 @@
-"""Segments read: each file is parsed once, and its arrays are then mapped into memory and let go of at will.
+"""Segments on disk: each is parsed once, and its arrays are then read, and verified, wherever they lie.
 
-Python keeps a file open as long as it is mapped. So at most `MOST_MAPPED` segments are mapped at once, those
-of all shards of the process together. What a file holds and where is remembered, so that it is mapped again
-in some microseconds, and consecutive rows are read without mapping it. Arrow's own mappings keep no file
-open, but ask the system to read all of it.
+Consecutive rows are read without mapping the file into memory. What was read is compared with the checksums
+of its blocks, so that of a segment of any size exactly what is used is verified, when it is used.
 """
 
 from __future__ import annotations
@@ -11,52 +9,46 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
+from mnmt_data.store.block_checksums import (
+    CHECKED_ROWS,
+    Checksums,
+    Lengths,
+    length_checksums,
+    token_checksums,
+)
+from mnmt_data.store.places import Place, RaggedPlace, Source
 from mnmt_data.store.ragged import Ragged
-from mnmt_data.store.segments import BLOCK_ROWS, INFO, LENGTHS, TOKEN_TYPES, SegmentInfo
+from mnmt_data.store.segments import (
+    BLOCK_ROWS,
+    CHECKSUM,
+    CHECKSUMS,
+    INFO,
+    LENGTHS,
+    NAME,
+    TOKEN_TYPES,
+    SegmentInfo,
+    changed,
+    check_segment,
+    metadata_checksum,
+    segment_name,
+)
 
 Rows = NDArray[np.int64]
-Lengths = tuple[NDArray[np.integer], NDArray[np.integer]]
-"""Source and target lengths, (rows,) each."""
 
-MOST_MAPPED = 64
-"""The most segments that are mapped at once in a process."""
-
-_mapped: dict[SegmentFile, Segment] = {}
-"""The mapped segments, the one used last at the end; with no lock, which a fork could leave locked."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Segment:
-    """Some sentence pairs of a shard, as views into a file that stays mapped as long as there is one."""
-
-    src: Ragged
-    tgt: Ragged
-    lengths: Lengths | None
-    """Those of all rows, if the file has them in columns of their own."""
-
-    def __len__(self) -> int:
-        return len(self.src)
-
-    def lengths_of(self, rows: Rows) -> Lengths:
-        """Return the lengths of the given rows."""
-        if self.lengths is None:
-            return self.src.lengths_of(rows), self.tgt.lengths_of(rows)
-        return self.lengths[0][rows], self.lengths[1][rows]
-
-    def take(self, rows: Rows) -> tuple[Ragged, Ragged]:
-        """Return the given rows, copied."""
-        return self.src.take(rows), self.tgt.take(rows)
+VERIFIED_ROWS = 64 * CHECKED_ROWS
+"""Rows read at a time to verify a whole segment: some 400 KB."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,33 +68,40 @@ class SegmentFile:
     block_rows: int
     """Rows that are drawn one after the other, where the whole shard was shuffled; else 1."""
 
-    src: _RaggedPlace
-    tgt: _RaggedPlace
-    lengths: tuple[_Place, _Place] | None
+    src: RaggedPlace
+    tgt: RaggedPlace
+    blocks: BlockPlaces | None
+    """Lengths and checksums; none in a segment that was written by version 0.4 or before."""
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Read the counts and places of a segment; of its tokens none is read.
 
         Raises:
-            DataError: If the file is missing, truncated or not a segment.
+            DataError: If the file is missing, truncated or not a segment, or not the one of its name.
         """
-        try:
+        with _explain(path):
             status, mapping = _map(path, sparse=True)
             whole = pa.py_buffer(mapping)
             reader = pa.ipc.open_file(whole)
-            batch = _read_batch(reader)
-            src, tgt = (_RaggedPlace.of(batch.column(side), whole) for side in ("src", "tgt"))
-            metadata = reader.schema.metadata or {}
-            info, block_rows = SegmentInfo(**json.loads(metadata[INFO])), _block_rows(metadata)
-            lengths = _length_places(batch, whole) if block_rows > 1 else None
-        except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
-            raise _unreadable(path, error) from error
-        stamp = {"size": status.st_size, "modified": status.st_mtime_ns}
-        return cls(path=path, info=info, **stamp, block_rows=block_rows, src=src, tgt=tgt, lengths=lengths)
+            batch, metadata = _read_batch(reader), reader.schema.metadata or {}
+            src, tgt = (_token_places(batch, side, whole) for side in ("src", "tgt"))
+            has_checksums = CHECKSUM in metadata or CHECKSUMS in batch.schema.names
+            if has_checksums:
+                _check_metadata(metadata, path)
+            return cls(
+                path=path,
+                info=_info(metadata, batch),
+                size=status.st_size,
+                modified=status.st_mtime_ns,
+                block_rows=_block_rows(metadata),
+                src=src,
+                tgt=tgt,
+                blocks=BlockPlaces.of(batch, whole) if has_checksums else None,
+            )
 
-    def map(self, *, sparse: bool = False) -> Segment:
-        """Map the segment into memory, unless it is; another one may be let go of for it.
+    def mapping(self, *, sparse: bool) -> pa.Buffer:
+        """Map the whole file into memory, as long as anything refers to it.
 
         Args:
             sparse: Whether few rows are read, far apart; the system then reads no others ahead of them.
@@ -110,22 +109,10 @@ class SegmentFile:
         Raises:
             DataError: If the file is not there any more, or was written again since it was opened.
         """
-        segment = _mapped.pop(self, None)
-        if segment is None:
-            let_go(list(_mapped)[: max(0, len(_mapped) + 1 - MOST_MAPPED)])
-            segment = self._map(sparse=sparse)
-        _mapped[self] = segment
-        return segment
-
-    def _map(self, *, sparse: bool) -> Segment:
-        try:
+        with _explain(self.path):
             status, mapping = _map(self.path, sparse=sparse)
             self._check(status)
-            whole = pa.py_buffer(mapping)
-            lengths = self.lengths and (self.lengths[0].view(whole), self.lengths[1].view(whole))
-            return Segment(src=self.src.view(whole), tgt=self.tgt.view(whole), lengths=lengths)
-        except (OSError, ValueError) as error:
-            raise _unreadable(self.path, error) from error
+            return pa.py_buffer(mapping)
 
     @contextmanager
     def descriptor(self) -> Iterator[int]:
@@ -134,18 +121,121 @@ class SegmentFile:
         Raises:
             DataError: If the file is not there any more, or was written again since it was opened.
         """
-        try:
-            with self.path.open("rb", buffering=0) as file:
-                self._check(os.fstat(file.fileno()))
-                if hasattr(os, "posix_fadvise"):
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-                yield file.fileno()
-        except (OSError, ValueError) as error:
-            raise _unreadable(self.path, error) from error
+        with _explain(self.path), self.path.open("rb", buffering=0) as file:
+            self._check(os.fstat(file.fileno()))
+            if hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+            yield file.fileno()
+
+    def views(self, whole: pa.Buffer) -> tuple[Ragged, Ragged, Lengths | None]:
+        """Return sources, targets and lengths as views of the mapped file, none of them verified.
+
+        Raises:
+            DataError: If they do not lie in the file.
+        """
+        with _explain(self.path):
+            lengths = None if self.blocks is None else self.blocks.lengths(whole, 0, self.info.pairs)
+            return self.src.view(whole), self.tgt.view(whole), lengths
+
+    def read_lengths(self, source: Source, start: int, stop: int) -> Lengths:
+        """Read the lengths of consecutive rows, whole blocks of them, and verify them the first time.
+
+        Raises:
+            DataError: If they are not those that were written.
+        """
+        with _explain(self.path):
+            if self.blocks is None:
+                src, tgt = (side.read_lengths(source, start, stop) for side in (self.src, self.tgt))
+                return src, tgt
+            lengths = self.blocks.lengths(source, start, stop)
+            self._verify_once(0, source, start, stop, lambda: length_checksums(lengths))
+            return lengths
+
+    def read_tokens(self, source: Source, start: int, stop: int) -> tuple[Ragged, Ragged]:
+        """Read the token ids of consecutive rows, whole blocks of them, and verify them the first time.
+
+        Raises:
+            DataError: If they are not those that were written.
+        """
+        with _explain(self.path):
+            src, tgt = (side.read(source, start, stop) for side in (self.src, self.tgt))
+            self._verify_once(1, source, start, stop, lambda: token_checksums(src, tgt))
+            return src, tgt
+
+    def _verify_once(
+        self, kind: int, source: Source, start: int, stop: int, compute: Callable[[], Checksums]
+    ) -> None:
+        """Compare some blocks with their checksums, unless this was done before."""
+        is_verified = self.is_verified[kind, start // CHECKED_ROWS : -(stop // -CHECKED_ROWS)]
+        if self.blocks is not None and not is_verified.all():
+            if not np.array_equal(compute(), self.blocks.checksums(source, start, stop)[:, kind]):
+                raise changed(self.path)
+            is_verified[:] = True
+
+    @cached_property
+    def is_verified(self) -> NDArray[np.bool_]:
+        """(2, blocks) whether this process has verified the lengths, and the token ids, of a block."""
+        return np.zeros((2, -(self.info.pairs // -CHECKED_ROWS)), dtype=np.bool_)
+
+    def verify(self, sha256: str | None) -> None:
+        """Read the whole segment and verify it, unless this was done before.
+
+        Args:
+            sha256: Its checksum, for a segment that has none of its blocks.
+
+        Raises:
+            DataError: If it is not what was written.
+        """
+        if self.is_verified.all():
+            return
+        if self.blocks is not None:
+            self._verify_blocks()
+        elif sha256 is not None:
+            check_segment(self.path, sha256=sha256)
+            self.is_verified[:] = True
+
+    def _verify_blocks(self) -> None:
+        with self.descriptor() as descriptor:
+            for start in range(0, self.info.pairs, VERIFIED_ROWS):
+                rows = (start, min(start + VERIFIED_ROWS, self.info.pairs))
+                self.read_lengths(descriptor, *rows)
+                self.read_tokens(descriptor, *rows)
 
     def _check(self, status: os.stat_result) -> None:
         if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
             raise DataError(f"{self.path}: was written again while it was read; start again.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockPlaces:
+    """The places of the lengths of a segment, and of the checksums of its blocks."""
+
+    src: Place
+    tgt: Place
+    sums: Place
+    """(2 · blocks,)"""
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, whole: pa.Buffer) -> Self:
+        """Return the places of the columns in a mapped file.
+
+        Raises:
+            ValueError: If they are not of these pairs.
+        """
+        src, tgt = (Place.of(batch.column(name), whole) for name in LENGTHS)
+        sums = batch.column(CHECKSUMS)
+        if sums.type != pa.list_(pa.uint64()) or {src.dtype.kind, tgt.dtype.kind} != {"u"}:
+            raise ValueError(f"its lengths and checksums are {src.dtype}, {tgt.dtype} and {sums.type}")
+        return cls(src=src, tgt=tgt, sums=Place.of(sums.values, whole))
+
+    def lengths(self, source: Source, start: int, stop: int) -> Lengths:
+        """Read the lengths of some consecutive rows."""
+        return self.src.read(source, start, stop), self.tgt.read(source, start, stop)
+
+    def checksums(self, source: Source, start: int, stop: int) -> Checksums:
+        """Read the checksums of whole blocks, of lengths and of tokens: (blocks, 2)."""
+        first, end = start // CHECKED_ROWS, -(stop // -CHECKED_ROWS)
+        return self.sums.read(source, 2 * first, 2 * end).reshape(-1, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,91 +245,34 @@ class Stretch:
     file: SegmentFile
     start: int
     stop: int
+    """Rows asked for lie between these; their blocks are read as a whole."""
 
     def lengths_of(self, rows: Rows) -> Lengths:
-        """Read the lengths, and return those of the given rows of the segment."""
+        """Read the lengths, and return those of the given rows of the segment.
+
+        Raises:
+            DataError: If the lengths are not those that were written.
+        """
+        first, end = self._bounds()
         with self.file.descriptor() as descriptor:
-            if self.file.lengths is None:
-                ends = self.stop + 1
-                places = (self.file.src.offsets, self.file.tgt.offsets)
-                src, tgt = (np.diff(place.read(descriptor, self.start, ends)) for place in places)
-            else:
-                src, tgt = (place.read(descriptor, self.start, self.stop) for place in self.file.lengths)
-        return src[rows - self.start], tgt[rows - self.start]
+            src, tgt = self.file.read_lengths(descriptor, first, end)
+        return src[rows - first], tgt[rows - first]
 
     def take(self, rows: Rows) -> tuple[Ragged, Ragged]:
-        """Read the token ids, and return those of the given rows of the segment."""
+        """Read the token ids, and return those of the given rows of the segment.
+
+        Raises:
+            DataError: If the token ids are not those that were written.
+        """
+        first, end = self._bounds()
         with self.file.descriptor() as descriptor:
-            places = (self.file.src, self.file.tgt)
-            src, tgt = (place.read(descriptor, self.start, self.stop) for place in places)
-        return src.take(rows - self.start), tgt.take(rows - self.start)
+            src, tgt = self.file.read_tokens(descriptor, first, end)
+        return src.take(rows - first), tgt.take(rows - first)
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Place:
-    """The place of an array in a file."""
-
-    start: int
-    """Bytes before it."""
-
-    count: int
-    dtype: np.dtype[Any]
-
-    @classmethod
-    def of(cls, array: NDArray[Any], whole: pa.Buffer) -> Self:
-        """Return the place of an array that is a view of a mapped file."""
-        start = array.ctypes.data - whole.address if array.size else 0
-        if not 0 <= start <= whole.size - array.nbytes:
-            raise ValueError("its arrays are compressed")
-        return cls(start=start, count=array.size, dtype=array.dtype)
-
-    def view(self, whole: pa.Buffer) -> NDArray[Any]:
-        if not self.count:
-            return np.empty(0, dtype=self.dtype)
-        return np.frombuffer(whole, dtype=self.dtype, count=self.count, offset=self.start)
-
-    def read(self, descriptor: int, start: int, stop: int) -> NDArray[Any]:
-        """Read some elements of the array."""
-        width = self.dtype.itemsize
-        data = os.pread(descriptor, width * (stop - start), self.start + width * start)
-        return np.frombuffer(data, dtype=self.dtype, count=stop - start) if data else np.empty(0, self.dtype)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _RaggedPlace:
-    """The places of the values and the offsets of one side."""
-
-    values: _Place
-    offsets: _Place
-
-    @classmethod
-    def of(cls, column: pa.Array, whole: pa.Buffer) -> Self:
-        """Return the places of a column of token ids in a mapped file."""
-        if column.type not in TOKEN_TYPES:
-            raise ValueError(f"its columns are {column.type}, not large_list<uint16> or large_list<int32>")
-        arrays = (column.values, column.offsets)
-        rows = Ragged(*(array.to_numpy(zero_copy_only=True) for array in arrays))
-        offsets = rows.offsets if len(rows) else rows.offsets[:0]
-        return cls(values=_Place.of(rows.values, whole), offsets=_Place.of(offsets, whole))
-
-    def view(self, whole: pa.Buffer) -> Ragged:
-        """Return the rows, as views of the mapped file."""
-        offsets = self.offsets.view(whole) if self.offsets.count else np.zeros(1, dtype=np.int64)
-        return Ragged(self.values.view(whole), offsets)
-
-    def read(self, descriptor: int, start: int, stop: int) -> Ragged:
-        """Read some consecutive rows."""
-        if start == stop:
-            return Ragged(np.empty(0, dtype=self.values.dtype), np.zeros(1, dtype=np.int64))
-        offsets = self.offsets.read(descriptor, start, stop + 1)
-        values = self.values.read(descriptor, int(offsets[0]), int(offsets[-1]))
-        return Ragged(values, offsets - offsets[0])
-
-
-def let_go(files: Iterable[SegmentFile]) -> None:
-    """Map some segments no longer, except where rows of them are still held."""
-    for file in list(files):
-        _mapped.pop(file, None)
+    def _bounds(self) -> tuple[int, int]:
+        """Return the bounds of the blocks that the rows are in."""
+        first, end = self.start // CHECKED_ROWS, -(self.stop // -CHECKED_ROWS)
+        return first * CHECKED_ROWS, min(end * CHECKED_ROWS, self.file.info.pairs)
 
 
 def _map(path: Path, *, sparse: bool) -> tuple[os.stat_result, mmap.mmap]:
@@ -261,19 +294,40 @@ def _read_batch(reader: pa.RecordBatchFileReader) -> pa.RecordBatch:
     return batch
 
 
+def _check_metadata(metadata: Mapping[bytes, bytes], path: Path) -> None:
+    if metadata.get(CHECKSUM) != metadata_checksum(metadata):
+        raise ValueError("its description has changed")
+    if (name := metadata[NAME].decode()) != segment_name(path):
+        raise ValueError(f"it is the segment {name}")
+
+
+def _info(metadata: Mapping[bytes, bytes], batch: pa.RecordBatch) -> SegmentInfo:
+    info = SegmentInfo(**json.loads(metadata[INFO]))
+    if info.pairs != len(batch):
+        raise ValueError(f"it holds {len(batch)} pairs, not {info.pairs}")
+    return info
+
+
 def _block_rows(metadata: Mapping[bytes, bytes]) -> int:
     if (rows := int(metadata.get(BLOCK_ROWS, b"1"))) < 1:
         raise ValueError(f"its blocks have {rows} rows")
     return rows
 
 
-def _length_places(batch: pa.RecordBatch, whole: pa.Buffer) -> tuple[_Place, _Place]:
-    src, tgt = (batch.column(name).to_numpy(zero_copy_only=True) for name in LENGTHS)
-    return _Place.of(src, whole), _Place.of(tgt, whole)
+def _token_places(batch: pa.RecordBatch, side: str, whole: pa.Buffer) -> RaggedPlace:
+    column = batch.column(side)
+    if column.type not in TOKEN_TYPES:
+        raise ValueError(f"its columns are {column.type}, not large_list<uint16> or large_list<int32>")
+    return RaggedPlace.of(column, whole)
 
 
-def _unreadable(path: Path, error: Exception) -> DataError:
-    if isinstance(error, FileNotFoundError):
-        return DataError(f"{path}: no such segment of a token shard; prepare it again.")
-    reason = str(error).partition("\n")[0]
-    return DataError(f"{path}: not a readable token shard ({reason}); prepare it again.")
+@contextmanager
+def _explain(path: Path) -> Iterator[None]:
+    """Turn whatever a damaged file leads to into a line that names it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such segment of a token shard; prepare it again.") from error
+    except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{path}: not a readable token shard ({reason}); prepare it again.") from error

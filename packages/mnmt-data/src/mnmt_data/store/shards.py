@@ -14,8 +14,7 @@ are let go of. So streaming takes the same memory for any corpus.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -27,9 +26,10 @@ from numpy.typing import NDArray
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import atomic_file
 from mnmt_data.store.direction import Direction
+from mnmt_data.store.mapped_segment import Segment, let_go, map_segment
 from mnmt_data.store.ragged import Ragged, offsets_of
-from mnmt_data.store.segment_file import Segment, SegmentFile, Stretch, let_go
-from mnmt_data.store.segments import SegmentInfo, check_segment, total
+from mnmt_data.store.segment_file import SegmentFile, Stretch
+from mnmt_data.store.segments import SegmentInfo, total
 
 Rows = NDArray[np.int64]
 Piece = tuple[Segment | Stretch, Rows, Rows]
@@ -56,6 +56,9 @@ With about 64 tokens a pair, no page of a stretch would be left out anyway.
 SMALL = 2**28
 """Bytes of a shard that may stay in memory as a whole."""
 
+READ_WHOLE = 2**32
+"""Most bytes of a shard whose segments are verified as a whole before rows are read one by one."""
+
 
 class Shard:
     """The sentence pairs of one task and split.
@@ -63,9 +66,9 @@ class Shard:
     Args:
         path: The folder.
         segments: Its segments, in order.
-        checksums: {segment: its SHA-256}; those of a small shard are compared when a row is first read.
+        checksums: {segment: its SHA-256}, of segments without checksums of their own.
         direction: How the task reads the pairs.
-        info: The counts of its pairs and tokens as the task reads them, if the segments have others.
+        info: The counts of its pairs and tokens as the task reads them, if they are known.
     """
 
     def __init__(
@@ -83,11 +86,16 @@ class Shard:
         """Rows that are drawn one after the other, where the shard was shuffled; else 1."""
         self._files = tuple(segments)
         self._starts = offsets_of([file.info.pairs for file in segments])
-        self._is_small = sum(file.size for file in segments) <= SMALL
+        self._size = sum(file.size for file in segments)
+        self._is_small = self._size <= SMALL
         self._checksums = dict(checksums)
         self._direction = direction
         self._touched: set[SegmentFile] = set()
         self._rows_mapped = 0
+        if (pairs := int(self._starts[-1])) != self.info.pairs:
+            raise DataError(
+                f"{path}: must have {self.info.pairs:,} pairs, but has {pairs:,}; prepare it again."
+            )
         weakref.finalize(self, let_go, self._files)
 
     @classmethod
@@ -103,12 +111,13 @@ class Shard:
 
         Args:
             path: The folder.
-            checksums: {segment: its SHA-256}, as far as they are known.
+            checksums: {segment: its SHA-256}, of segments without checksums of their own.
             direction: How the task reads the pairs.
-            info: The counts of its pairs and tokens as the task reads them, if the segments have others.
+            info: The counts of its pairs and tokens as the task reads them, if they are known.
 
         Raises:
-            DataError: If the folder has no segments, one is missing, truncated or not a segment.
+            DataError: If the folder has no segments, one is missing, truncated or not a segment, or they have
+                other pairs than `info`.
         """
         files = set(path.glob("*.arrow"))
         if not files:
@@ -126,17 +135,19 @@ class Shard:
         """Return source and target lengths of the given rows: (rows,) each.
 
         Raises:
-            DataError: If a length is negative, which no offsets that were written are.
+            DataError: If they are not those that were written.
         """
         src, tgt = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
         for piece, positions, local in self._pieces(rows):
             src[positions], tgt[positions] = piece.lengths_of(local)
-        if min(src.min(initial=0), tgt.min(initial=0)) < 0:
-            raise DataError(f"{self.path}: a segment is damaged; prepare it again.")
         return self._direction.lengths(src, tgt)
 
     def gather(self, rows: Rows) -> tuple[Ragged, Ragged]:
-        """Return source and target token ids of the given rows, copied, in the same order."""
+        """Return source and target token ids of the given rows, copied, in the same order.
+
+        Raises:
+            DataError: If they are not those that were written.
+        """
         pieces = [(positions, *piece.take(local)) for piece, positions, local in self._pieces(rows)]
         src = Ragged.concatenate([piece for _, piece, _ in pieces])
         tgt = Ragged.concatenate([piece for _, _, piece in pieces])
@@ -172,34 +183,36 @@ class Shard:
         """Yield where the rows are, piece by piece, until all are covered."""
         if not len(rows) or (self._is_small and len(self._files) == 1):
             self._verify(self._files[:1])
-            yield self._files[0].map(), np.arange(len(rows)), rows
+            yield map_segment(self._files[0]), np.arange(len(rows)), rows
             return
         order = np.argsort(rows, kind="stable")
         ordered = rows[order]
         numbers = np.searchsorted(self._starts, ordered, side="right") - 1
-        self._verify([self._files[number] for number in np.unique(numbers)])
         local = ordered - self._starts[numbers]
         borders = np.diff(numbers) != 0
         stretches = borders | (np.diff(local // STRETCH_ROWS) != 0)
+        is_dense = DENSE_ROWS * (1 + np.count_nonzero(stretches)) <= len(rows) and not self._is_small
+        files = (self._files[number] for number in np.unique(numbers))
+        self._verify(file for file in files if file.blocks is None or not is_dense)
         if self._is_small:
             yield from self._mapped_pieces(order, local, numbers, borders, step=len(rows))
-        elif DENSE_ROWS * (1 + np.count_nonzero(stretches)) <= len(rows):
+        elif is_dense:
             yield from self._stretches(order, local, numbers, stretches)
         else:
             yield from self._mapped_pieces(order, local, numbers, borders, step=ROWS_MAPPED)
 
-    def _verify(self, files: Sequence[SegmentFile]) -> None:
-        """Compare segments of a small shard with their checksums, each once in this process.
+    def _verify(self, files: Iterable[SegmentFile]) -> None:
+        """Read segments as a whole, each once, and compare them with their checksums.
 
-        Each process would otherwise read all of a large shard, of which it trains on a part;
-        `mnmt-data inspect --verify` compares those.
+        Of a very large shard each process would read all of it, where it trains on a part. There the blocks
+        of the rows that are asked for are verified alone; segments that version 0.4 wrote have none, and
+        `mnmt-data inspect --verify` verifies those.
 
         Raises:
             DataError: If one has changed.
         """
-        for file in files if self._is_small else ():
-            if (sha256 := self._checksums.get(file.path)) is not None:
-                verify_once(file.path, file.size, file.modified, sha256)
+        for file in files if self._size <= READ_WHOLE else ():
+            file.verify(self._checksums.get(file.path))
 
     def _mapped_pieces(
         self, order: Rows, local: Rows, numbers: Rows, borders: NDArray[np.bool_], *, step: int
@@ -209,7 +222,7 @@ class Shard:
             for first in range(start, stop, step):
                 rows = slice(first, min(first + step, stop))
                 file = self._files[numbers[first]]
-                yield file.map(sparse=not self._is_small), order[rows], local[rows]
+                yield map_segment(file, sparse=not self._is_small), order[rows], local[rows]
                 self._let_go_after(file, rows.stop - first)
 
     def _stretches(
@@ -229,16 +242,6 @@ class Shard:
             if self._rows_mapped >= ROWS_MAPPED:
                 touched, self._touched, self._rows_mapped = self._touched, set(), 0
                 let_go(touched)
-
-
-@cache
-def verify_once(path: Path, size: int, modified: int, sha256: str) -> None:
-    """Compare a segment with its checksum, unless this process has; what has changed on disk is read again.
-
-    Raises:
-        DataError: If it has changed since it was written.
-    """
-    check_segment(path, sha256=sha256)
 
 
 def write_loss_weights(shard: Path, weights: NDArray[np.float64]) -> None:

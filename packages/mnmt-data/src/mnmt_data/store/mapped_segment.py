@@ -1,0 +1,106 @@
+"""Segments mapped into memory and let go of at will, whose rows are read in any order.
+
+Python keeps a file open as long as it is mapped. So at most `MOST_MAPPED` segments are mapped at once, those
+of all shards of the process together. What a file holds and where is remembered, so that it is mapped again
+in some microseconds. Arrow's own mappings keep no file open, but ask the system to read all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mnmt_data.store.block_checksums import CHECKED_ROWS, Lengths
+from mnmt_data.store.places import Source
+from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.segment_file import SegmentFile
+
+Rows = NDArray[np.int64]
+
+MOST_MAPPED = 64
+"""The most segments that are mapped at once in a process."""
+
+_mapped: dict[SegmentFile, Segment] = {}
+"""The mapped segments, the one used last at the end; with no lock, which a fork could leave locked."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Segment:
+    """Some sentence pairs of a shard, as views into a file that stays mapped as long as there is one.
+
+    The block of a row is verified when this process first asks for the row.
+    """
+
+    file: SegmentFile
+    whole: pa.Buffer
+    """All of the file."""
+
+    src: Ragged
+    tgt: Ragged
+    lengths: Lengths | None
+    """Those of all rows, if the file has them in columns of their own."""
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def lengths_of(self, rows: Rows) -> Lengths:
+        """Return the lengths of the given rows.
+
+        Raises:
+            DataError: If they are not those that were written.
+        """
+        self._verify(rows, self.file.is_verified[0], self.file.read_lengths)
+        if self.lengths is None:
+            return self.src.lengths_of(rows), self.tgt.lengths_of(rows)
+        return self.lengths[0][rows], self.lengths[1][rows]
+
+    def take(self, rows: Rows) -> tuple[Ragged, Ragged]:
+        """Return the given rows, copied.
+
+        Raises:
+            DataError: If they are not those that were written.
+        """
+        self._verify(rows, self.file.is_verified[1], self.file.read_tokens)
+        return self.src.take(rows), self.tgt.take(rows)
+
+    def _verify(
+        self, rows: Rows, is_verified: NDArray[np.bool_], read: Callable[[Source, int, int], object]
+    ) -> None:
+        """Read the blocks of the rows that are not verified yet, those that follow each other at once."""
+        blocks = rows // CHECKED_ROWS
+        if is_verified[blocks].all():
+            return
+        fresh = np.unique(blocks[~is_verified[blocks]])
+        for run in np.split(fresh, np.flatnonzero(np.diff(fresh) > 1) + 1):
+            stop = min((int(run[-1]) + 1) * CHECKED_ROWS, len(self))
+            read(self.whole, int(run[0]) * CHECKED_ROWS, stop)
+
+
+def map_segment(file: SegmentFile, *, sparse: bool = False) -> Segment:
+    """Map a segment into memory, unless it is; another one may be let go of for it.
+
+    Args:
+        file: The segment.
+        sparse: Whether few rows are read, far apart; the system then reads no others ahead of them.
+
+    Raises:
+        DataError: If the file is not there any more, or was written again since it was opened.
+    """
+    segment = _mapped.pop(file, None)
+    if segment is None:
+        let_go(list(_mapped)[: max(0, len(_mapped) + 1 - MOST_MAPPED)])
+        whole = file.mapping(sparse=sparse)
+        src, tgt, lengths = file.views(whole)
+        segment = Segment(file=file, whole=whole, src=src, tgt=tgt, lengths=lengths)
+    _mapped[file] = segment
+    return segment
+
+
+def let_go(files: Iterable[SegmentFile]) -> None:
+    """Map some segments no longer, except where rows of them are still held."""
+    for file in list(files):
+        _mapped.pop(file, None)
