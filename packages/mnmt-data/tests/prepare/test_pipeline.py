@@ -1,5 +1,6 @@
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import prepare_study
 from mnmt_data.store.prepared import open_prepared
+from mnmt_data.store.segments import write_segment
+from mnmt_data.store.shards import segment_path
 from mnmt_data.store.vocabulary import EOS, UNK
 from mnmt_data.stream import eval_batches
 from mnmt_data.study import read_study
@@ -349,12 +352,28 @@ def test_a_damaged_segment_is_one_line_or_reads_the_same(prepare, seed):
     assert len(tokens(open_prepared(data.folder), "train", "en-de")[0])
 
 
-def test_counts_that_are_not_those_of_the_segments_are_refused(prepare):
+def test_a_segment_too_many_is_refused(prepare):
     data, _ = prepare()
-    path, pairs = data.folder / "prepared.json", data.train_counts["en-fr"].pairs
-    path.write_text(path.read_text().replace(f'"pairs": {pairs},', f'"pairs": {pairs + 1},'))
-    with pytest.raises(DataError, match=rf"en-fr: must have {pairs + 1} pairs, but has {pairs}; prepare it"):
+    shard = data.shard("train", "en-fr")
+    write_segment(segment_path(shard.path, 1), *shard.gather(np.arange(2)))
+    expected = f"{len(shard)} pairs, but has {len(shard) + 2}"
+    with pytest.raises(DataError, match=rf"train\.en-fr: must have {expected}; prepare it again"):
         open_prepared(data.folder).shard("train", "en-fr")
+
+
+def read_small_files(folder):
+    data = open_prepared(folder)
+    return data.vocab, [data.text(split, task) for split in ("dev", "test") for task in data.tasks]
+
+
+@pytest.mark.parametrize("name", ["vocab.model", "text/test.en-de.en", "text/dev.en-fr.fr", "prepared.json"])
+def test_a_changed_file_is_one_line_when_it_is_read(prepare, name):
+    data, _ = prepare()
+    path = data.folder / name
+    old, new = (b"small", b"large") if name.endswith("json") else (b"e", b"f")
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
+    with pytest.raises(DataError, match=rf"{re.escape(name)}: has changed since it was written; prepare the"):
+        read_small_files(data.folder)
 
 
 def test_made_languages_are_made_once(folder, prepare):

@@ -17,7 +17,7 @@ from mnmt_data.store import mapped_segment
 from mnmt_data.store.mapped_segment import let_go, map_segment
 from mnmt_data.store.ragged import Ragged
 from mnmt_data.store.segment_file import SegmentFile, Stretch
-from mnmt_data.store.segments import SegmentInfo, check_segment, checksum, total, write_segment
+from mnmt_data.store.segments import SegmentInfo, check_file, checksum, total, write_segment
 
 ids = st.lists(st.integers(0, 2**31 - 1), max_size=9)
 pair_lists = st.lists(st.tuples(ids, ids), max_size=20)
@@ -163,10 +163,10 @@ def test_whatever_byte_changes_the_checksum_finds_it(where, what, tmp_path_facto
     place = int(where * len(whole))
     path.write_bytes(changed := whole[:place] + what + whole[place + len(what) :])
     if changed == whole:
-        check_segment(path, sha256=expected)
+        check_file(path, sha256=expected)
     else:
         with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; prepare"):
-            check_segment(path, sha256=expected)
+            check_file(path, sha256=expected)
 
 
 def read_both_ways(path, rows):

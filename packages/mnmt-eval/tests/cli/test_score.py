@@ -5,12 +5,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from command_line import CommandLine
 
+from mnmt_data.store import checksum
+from mnmt_data.store.description import FileInfo, PreparedDescription
 from mnmt_eval.cli import score
 from mnmt_eval.cli.score import _default_jobs
 from mnmt_eval.metrics import metric
@@ -177,18 +180,17 @@ def test_a_run_that_cannot_be_scored_ends_the_command_but_loses_nothing(
     assert [each.metric for each in read_evals(tiny_run)][-4:] == ["bleu", "chrf"] * 2
 
 
-def state_size(data: Path, name: str) -> None:
-    """Lets prepared.json say how large a file is now, so that its size is not what is found wrong."""
-    path = data / "prepared.json"
-    description = json.loads(path.read_text(encoding="utf-8"))
-    description["files"][name]["bytes"] = (data / name).stat().st_size
-    path.write_text(json.dumps(description), encoding="utf-8")
+def describe_again(data: Path, name: str) -> None:
+    """Lets prepared.json describe a file as it is now, so that no change is what is found wrong."""
+    description = PreparedDescription.read(data)
+    file = FileInfo(bytes=(data / name).stat().st_size, sha256=checksum(data / name))
+    replace(description, files={**description.files, name: file}).write(data)
 
 
 def unequal(results: Path) -> None:
     path = results / "data" / "text" / "test.xx-aa.aa"
     path.write_text("one\n", encoding="utf-8")
-    state_size(results / "data", "text/test.xx-aa.aa")
+    describe_again(results / "data", "text/test.xx-aa.aa")
 
 
 def without_references(results: Path) -> None:
@@ -208,7 +210,7 @@ def with_another_vocabulary(results: Path) -> None:
 
     path = results / "data" / "vocab.model"
     train_vocabulary(["p q r s"] * 9, path, kind="word", size=10, languages=["aa", "bb"])
-    state_size(results / "data", "vocab.model")
+    describe_again(results / "data", "vocab.model")
 
 
 def unchanged(results: Path) -> None:

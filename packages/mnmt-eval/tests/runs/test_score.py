@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 from command_line import CommandLine
 
 from mnmt_data.store import file_lock
+from mnmt_data.store.description import PreparedDescription
 from mnmt_eval.metrics import metric
 from mnmt_eval.runs import score
 from mnmt_eval.runs.run_files import read_scores, scores_path
@@ -170,8 +171,6 @@ def test_scores_that_cannot_be_read_are_made_again(command_line: CommandLine, sc
 
 def test_zero_shot_tasks_are_scored(command_line: CommandLine, results: Path, tiny_run: Path) -> None:
     """A task that is moved out of the training data is measured all the same."""
-    path = results / "data" / "prepared.json"
-    description = json.loads(path.read_text(encoding="utf-8"))
-    description |= {"tasks": ["xx-aa"], "zero_shot": ["xx-bb"]}
-    path.write_text(json.dumps(description), encoding="utf-8")
+    description = PreparedDescription.read(results / "data")
+    replace(description, tasks=("xx-aa",), zero_shot=("xx-bb",)).write(results / "data")
     assert {row["task"] for row in command_line.scored(tiny_run)} == {"xx-aa", "xx-bb"}

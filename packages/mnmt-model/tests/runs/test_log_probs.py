@@ -12,7 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mnmt_data.store import VOCABULARY, ScoreFile, open_prepared
+from mnmt_data.store import VOCABULARY, ScoreFile, checksum, open_prepared
+from mnmt_data.store.description import PreparedDescription
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
@@ -44,12 +45,16 @@ def nats(path: Path) -> np.ndarray:
 
 
 def other_vocabulary(data: Path, folder: Path) -> Path:
-    """A copy of prepared data whose vocabulary is as large, but has two tags exchanged."""
+    """A copy of prepared data that were made with a vocabulary as large, but with two tags exchanged."""
     shutil.copytree(data, folder)
     vocabulary = folder / VOCABULARY
     one, other, neither = b"<2aa>", b"<2bb>", b"<2zz>"
     content = vocabulary.read_bytes()
     vocabulary.write_bytes(content.replace(one, neither).replace(other, one).replace(neither, other))
+    description = PreparedDescription.read(folder)
+    file = dataclasses.replace(description.files[VOCABULARY], sha256=checksum(vocabulary))
+    files = {**description.files, VOCABULARY: file}
+    dataclasses.replace(description, files=files).write(folder)
     return folder
 
 

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from filelock import FileLock
 from run_equality import logged
 from safetensors.torch import load_file
 
+from mnmt_data.store.description import PreparedDescription
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, load_run, run_configs, train
 from mnmt_model.checkpoints import find_checkpoints
@@ -157,9 +157,8 @@ def test_data_prepared_anew_in_another_way_are_refused(run: RunConfig, results: 
     with pytest.raises(Killed):
         train(run, tmp_path / "run", watchers=[KillAt(7)])
     shutil.copytree(results / "data", tmp_path / "data")
-    description = json.loads((tmp_path / "data" / "prepared.json").read_text())
-    description["fingerprint"] = "another"
-    (tmp_path / "data" / "prepared.json").write_text(json.dumps(description))
+    description = PreparedDescription.read(tmp_path / "data")
+    dataclasses.replace(description, fingerprint="another").write(tmp_path / "data")
     with pytest.raises(RunError, match=r"was trained with another data_fingerprint \(\w+, now another\)"):
         train(dataclasses.replace(run, data=tmp_path / "data"), tmp_path / "run")
 

@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from xxhash import xxh3_64_hexdigest
+
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import write_json
 from mnmt_data.store.direction import TargetTag
-from mnmt_data.store.segments import SegmentInfo
+from mnmt_data.store.segments import SegmentInfo, changed
 from mnmt_data.store.vocabulary import EOS, PAD, UNK
 from mnmt_data.study import StructureError, structure
 
@@ -22,6 +24,9 @@ TAGGED_SCHEMA = 3
 """Version before, which is read as well: each task has shards of its own, whose sources hold their tags."""
 
 DESCRIPTION = "prepared.json"
+
+CHECKSUM = "checksum"
+"""The key of the checksum of all that the others hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,14 +152,16 @@ class PreparedDescription:
         """Read the description of a folder.
 
         Raises:
-            DataError: If there is none, or it was not written by this version.
+            DataError: If there is none, it was not written by this version, or has changed since.
         """
         path = folder / DESCRIPTION
         if not path.is_file():
             raise DataError(f"{path}: no prepared data here; run `mnmt-data prepare` first.")
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            if (schema := table["schema"]) in (TAGGED_SCHEMA, SCHEMA):
+            if (schema := table["schema"]) == SCHEMA and table.pop(CHECKSUM, None) != _checksum(table):
+                raise changed(path)
+            if schema in (TAGGED_SCHEMA, SCHEMA):
                 return structure(table, cls, where="prepared")
         except (ValueError, KeyError, TypeError, StructureError):
             raise DataError(
@@ -167,4 +174,10 @@ class PreparedDescription:
 
     def write(self, folder: Path) -> None:
         """Write the description into a folder."""
-        write_json(folder / DESCRIPTION, asdict(self))
+        table = asdict(self)
+        write_json(folder / DESCRIPTION, {**table, CHECKSUM: _checksum(table)})
+
+
+def _checksum(table: Mapping[str, Any]) -> str:
+    """Compute the checksum of a description, that checksum itself left out."""
+    return xxh3_64_hexdigest(json.dumps(table, sort_keys=True, default=str).encode())

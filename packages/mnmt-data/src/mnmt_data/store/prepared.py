@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.corpus_folder import read_bitext
+from mnmt_data.store.corpus_folder import bitext_paths, read_bitext
 from mnmt_data.store.description import PreparedDescription, SplitInfo
 from mnmt_data.store.direction import Direction
-from mnmt_data.store.groups import Groups, read_groups
-from mnmt_data.store.segments import check_segment
+from mnmt_data.store.groups import Groups, groups_path, read_groups
+from mnmt_data.store.segments import check_file
 from mnmt_data.store.shards import Shard
 from mnmt_data.store.vocabulary import Vocabulary
 
@@ -56,6 +56,7 @@ class PreparedData:
     def vocab(self) -> Vocabulary:
         """The shared vocabulary, which puts the target tag where these data have it."""
         target_tag = self.description.vocabulary.target_tag
+        self._verify(self.folder / VOCABULARY)
         return Vocabulary.load(self.folder / VOCABULARY, target_tag=target_tag)
 
     @property
@@ -99,8 +100,9 @@ class PreparedData:
         """Read the source and target lines of a split other than train.
 
         Raises:
-            DataError: If they are missing or broken.
+            DataError: If they are missing or broken, or have changed since they were written.
         """
+        self._verify(*bitext_paths(text_folder(self.folder), split, task))
         bitext = read_bitext(text_folder(self.folder), split, task)
         return bitext.src, bitext.tgt
 
@@ -108,8 +110,9 @@ class PreparedData:
         """Read the groups of the pairs of `text`, where the corpus knows in which language each was written.
 
         Raises:
-            DataError: If their file is broken.
+            DataError: If their file is broken, or has changed since it was written.
         """
+        self._verify(groups_path(text_folder(self.folder), split, task))
         return read_groups(text_folder(self.folder), split, task)
 
     def check_trainable(self, tasks: Iterable[str]) -> None:
@@ -132,7 +135,13 @@ class PreparedData:
         """
         self.check_sizes()
         for name, file in self.description.files.items():
-            check_segment(self.folder / name, sha256=file.sha256)
+            check_file(self.folder / name, sha256=file.sha256)
+
+    def _verify(self, *paths: Path) -> None:
+        """Compare small files with their checksums, where prepared.json knows them."""
+        for path in paths:
+            if (file := self.description.files.get(path.relative_to(self.folder).as_posix())) is not None:
+                check_file(path, sha256=file.sha256)
 
     def check_sizes(self) -> None:
         """Check that every file is there, and as large as it was when written.

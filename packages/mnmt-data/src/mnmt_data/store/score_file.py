@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -85,25 +86,43 @@ class ScoreFile:
         Raises:
             DataError: If it is missing or not a score file.
         """
-        try:
-            with pq.ParquetFile(path) as file:
-                schema, pairs = file.schema_arrow, file.metadata.num_rows
-            info = ScoresInfo(**json.loads(schema.metadata[_INFO]))
-        except FileNotFoundError:
-            raise DataError(f"{path}: no such score file; `mnmt-model log-probs` writes them.") from None
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            reason = str(error).partition("\n")[0]
-            raise DataError(f"{path}: not a score file ({reason}); score the pairs again.") from None
-        return cls(path=path, info=info, pairs=pairs)
+        with _explain(path), pq.ParquetFile(path) as file:
+            info = ScoresInfo(**json.loads(file.schema_arrow.metadata[_INFO]))
+            return cls(path=path, info=info, pairs=file.metadata.num_rows)
 
     def per_token(self) -> Iterator[NDArray[np.float64]]:
-        """Yield log-probabilities of the targets in nats per token, a block of pairs at a time."""
-        with pq.ParquetFile(self.path) as file:
+        """Yield log-probabilities of the targets in nats per token, a block of pairs at a time.
+
+        Raises:
+            DataError: If the file is damaged.
+        """
+        pairs = 0
+        with _explain(self.path), pq.ParquetFile(self.path, page_checksum_verification=True) as file:
             for batch in file.iter_batches(BLOCK_ROWS, columns=["nats", "tokens"]):
                 nats, tokens = (batch.column(name).to_numpy(zero_copy_only=False) for name in (0, 1))
+                pairs += len(batch)
                 yield -nats.astype(np.float64) / np.maximum(tokens, 1)
+        if pairs != self.pairs:
+            raise DataError(f"{self.path}: must score {self.pairs} pairs, not {pairs}; score them again.")
 
     def nats_and_tokens(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return -log p(target | source) in nats, and the target's tokens, of every pair: (pairs,) each."""
-        table = pq.read_table(self.path, columns=["nats", "tokens"])
-        return table["nats"].to_numpy().astype(np.float64), table["tokens"].to_numpy().astype(np.int64)
+        """Return -log p(target | source) in nats, and the target's tokens, of every pair: (pairs,) each.
+
+        Raises:
+            DataError: If the file is damaged.
+        """
+        with _explain(self.path):
+            table = pq.read_table(self.path, columns=["nats", "tokens"], page_checksum_verification=True)
+            return table["nats"].to_numpy().astype(np.float64), table["tokens"].to_numpy().astype(np.int64)
+
+
+@contextmanager
+def _explain(path: Path) -> Iterator[None]:
+    """Turn whatever a damaged file leads to into a line that names it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such score file; `mnmt-model log-probs` writes them.") from None
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{path}: not a score file ({reason}); score the pairs again.") from None

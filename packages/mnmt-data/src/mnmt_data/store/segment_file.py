@@ -40,7 +40,7 @@ from mnmt_data.store.segments import (
     TOKEN_TYPES,
     SegmentInfo,
     changed,
-    check_segment,
+    check_file,
     metadata_checksum,
     segment_name,
 )
@@ -191,7 +191,7 @@ class SegmentFile:
         if self.blocks is not None:
             self._verify_blocks()
         elif sha256 is not None:
-            check_segment(self.path, sha256=sha256)
+            check_file(self.path, sha256=sha256)
             self.is_verified[:] = True
 
     def _verify_blocks(self) -> None:

@@ -130,7 +130,7 @@ def metadata_checksum(metadata: Mapping[bytes, bytes]) -> bytes:
     return xxh3_64_hexdigest(b"\0".join(part for item in others for part in item)).encode()
 
 
-def check_segment(path: Path, *, sha256: str) -> None:
+def check_file(path: Path, *, sha256: str) -> None:
     """Read a whole file, and compare it with its checksum.
 
     Raises:

@@ -29,7 +29,7 @@ from mnmt_data.store.direction import Direction
 from mnmt_data.store.mapped_segment import Segment, let_go, map_segment
 from mnmt_data.store.ragged import Ragged, offsets_of
 from mnmt_data.store.segment_file import SegmentFile, Stretch
-from mnmt_data.store.segments import SegmentInfo, total
+from mnmt_data.store.segments import SegmentInfo, check_file, total
 
 Rows = NDArray[np.int64]
 Piece = tuple[Segment | Stretch, Rows, Rows]
@@ -66,7 +66,7 @@ class Shard:
     Args:
         path: The folder.
         segments: Its segments, in order.
-        checksums: {segment: its SHA-256}, of segments without checksums of their own.
+        checksums: {file: its SHA-256}, of weights and of segments without checksums of their own.
         direction: How the task reads the pairs.
         info: The counts of its pairs and tokens as the task reads them, if they are known.
     """
@@ -111,7 +111,7 @@ class Shard:
 
         Args:
             path: The folder.
-            checksums: {segment: its SHA-256}, of segments without checksums of their own.
+            checksums: {file: its SHA-256}, of weights and of segments without checksums of their own.
             direction: How the task reads the pairs.
             info: The counts of its pairs and tokens as the task reads them, if they are known.
 
@@ -166,6 +166,8 @@ class Shard:
         path = self.path / WEIGHTS
         if not path.exists():
             return np.ones(len(self), dtype=np.float32)
+        if path in self._checksums:
+            check_file(path, sha256=self._checksums[path])
         try:
             weights = np.load(path)
         except (OSError, ValueError, EOFError):

@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
+from mnmt_data.store.json_lines import read_json
 from mnmt_data.store.prepared import PreparedData
+from mnmt_data.store.segments import check_file
+from mnmt_data.store.shards import READ_WHOLE
 from mnmt_data.stream.batch_stream import BatchStream
 from mnmt_data.stream.mixture import Mixture, Phase, Schedule, annealed_shares, explicit_scalarization
 
@@ -149,7 +152,18 @@ def read_order(data: PreparedData, task: str) -> NDArray[np.int64]:
         raise DataError(
             f"{path}: must hold the {pairs} rows of the shard, but is {order.dtype}{order.shape}."
         )
+    if order.nbytes <= READ_WHOLE:
+        _verify(path, order)
     return order
+
+
+def _verify(path: Path, order: NDArray[np.int64]) -> None:
+    """Compare an order with its checksum; one that version 0.4 wrote has none."""
+    origin = path.with_suffix(".json")
+    if origin.exists() and (sha256 := read_json(origin).get("sha256")) is not None:
+        check_file(path, sha256=sha256)
+    elif len(order) and not 0 <= order.min() <= order.max() < len(order):
+        raise DataError(f"{path}: must hold the rows of the shard, but holds others; select again.")
 
 
 def _mixture_over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixture:

@@ -17,7 +17,7 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.store.atomic_file import write_json
+from mnmt_data.store.atomic_file import checksum, write_json
 from mnmt_data.store.prepared import PreparedData
 from mnmt_data.store.score_file import BLOCK_ROWS, ScoreFile
 
@@ -63,7 +63,7 @@ def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | No
 
     A pair's score is `(log p_tuned(y|x) - log p_base(y|x)) / |y|`, or `log p(y|x) / |y|` if one file is
     given. Beside `out`, an array of int64 rows that can be mapped, come the scores, `NAME.scores.npy`, and
-    where they are from, `NAME.json`.
+    where they are from and the checksum of the order, `NAME.json`.
 
     Args:
         data: The data that were scored.
@@ -83,7 +83,11 @@ def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | No
     scores = pair_scores(base=base, tuned=tuned, out=out.with_suffix(".scores.npy"))
     order = best_first(scores, out=out)
     origin = {"score": "contrast" if len(files) == 2 else "plain"}
-    described = {**origin, **{name: asdict(file.info) for name, file in files.items()}}
+    described = {
+        **origin,
+        **{name: asdict(file.info) for name, file in files.items()},
+        "sha256": checksum(out),
+    }
     write_json(out.with_suffix(".json"), described)
     return Selection(order=order, scores=scores)
 

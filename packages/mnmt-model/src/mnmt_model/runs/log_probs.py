@@ -140,6 +140,7 @@ def _is_current(path: Path, info: ScoresInfo, pairs: int) -> bool:
 def _write(path: Path, info: ScoresInfo, tables: Iterable[pa.Table]) -> None:
     """Write the tables one after the other."""
     schema = scores_schema(info)
-    with atomic_file(path) as file, pq.ParquetWriter(file, schema, use_dictionary=["tokens"]) as writer:
+    options = {"use_dictionary": ["tokens"], "write_page_checksum": True}
+    with atomic_file(path) as file, pq.ParquetWriter(file, schema, **options) as writer:
         for table in tables:
             writer.write_table(table)
