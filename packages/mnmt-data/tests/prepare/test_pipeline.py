@@ -428,6 +428,24 @@ def test_limits_of_a_lexicon_are_described(folder, prepare):
     assert data.description.power_law_limit["xx-aa"] < data.irreducible["xx-aa"]
 
 
+@pytest.mark.parametrize(
+    ("vocabulary", "exact"),
+    [
+        ('kind = "word"\nsize = 100', True),
+        ('kind = "word"\nsize = 12', False),
+        ('kind = "bpe"\nsize = 272', False),
+    ],
+)
+def test_losses_per_word_are_kept_where_words_are_tokens(prepare, vocabulary, exact):
+    text = SYNTHETIC.replace('kind = "word"\nsize = 100', vocabulary)
+    data, said = prepare(text.replace("concepts = 50", "concepts = 50\nzipf_exponent = 1.5"))
+    assert list(data.irreducible) == list(data.description.power_law_limit) == ["xx-aa"] * exact
+    assert (
+        any("no irreducible loss of xx-aa: words are not one token each" in line for line in said)
+        is not exact
+    )
+
+
 def test_contexts_are_prepared(prepare):
     table = 'kind = "contexts"\nlanguages = ["aa"]\nwords = 5\nfeatures = 9\ntrain_sentences = 300\n'
     table += "exact_test = true\n"

@@ -66,6 +66,17 @@ def describe(
     )
 
 
+def losses_that_hold(losses: Mapping[str, float], coverage: Mapping[str, CoverageInfo]) -> dict[str, float]:
+    """Return those of the losses per token that synthetic languages have by themselves, {task: nats}.
+
+    They count a token a word, so they hold where the vocabulary makes one of each, and leaves none unknown.
+    """
+    exact = {
+        name for name, rates in coverage.items() if rates.tokens_per_word == 1 and not rates.unknown_share
+    }
+    return {task: loss for task, loss in losses.items() if exact.issuperset(task.split("-"))}
+
+
 def _vocabulary(config: DataConfig, folder: Path) -> VocabularyInfo:
     vocab = Vocabulary.load(folder / VOCABULARY)
     tags = {language: vocab.tag(language) for language in config.target_languages}

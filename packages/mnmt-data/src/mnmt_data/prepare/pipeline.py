@@ -16,7 +16,7 @@ from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.filters import filter_plugin
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
-from mnmt_data.prepare.describe import describe
+from mnmt_data.prepare.describe import describe, losses_that_hold
 from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode, tasks_to_shuffle, write_weights
 from mnmt_data.prepare.inputs import ChecksumCache, Inputs, find_inputs, synthetic_corpus
 from mnmt_data.prepare.splits import split_pairs
@@ -95,11 +95,20 @@ def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) 
         described = _run_stages(config, inputs, checksums, space, workers)
         if tasks_to_shuffle(config, space):
             fingerprint = _shuffled(fingerprint)
+        irreducible, limits = (
+            losses_that_hold(losses, described.coverage)
+            for losses in (inputs.irreducible, inputs.power_law_limit)
+        )
+        if unknown := sorted(inputs.irreducible.keys() - irreducible.keys()):
+            remedy = "give [data.vocab] kind = 'word', and a size for all words"
+            workers.report(
+                f"no irreducible loss of {', '.join(unknown)}: words are not one token each; {remedy}"
+            )
         description = replace(
             described,
             study=study.name,
-            irreducible=inputs.irreducible,
-            power_law_limit=inputs.power_law_limit,
+            irreducible=irreducible,
+            power_law_limit=limits,
             fingerprint=fingerprint,
         )
         description.write(space.folder)
