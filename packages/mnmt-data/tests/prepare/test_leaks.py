@@ -147,3 +147,11 @@ def test_a_missing_library_is_told_before_any_work(folder, monkeypatch):
     with pytest.raises(DataError, match=r"study\.toml: \[data\.leaks\] `minhash` needs the extra"):
         run(folder, "[data.leaks]\nminhash = true")
     assert not list((folder / "out").rglob("parts/*"))
+
+
+def test_filters_that_leave_nothing_are_told_from_leaks(folder):
+    same = sentences("en", 40)
+    write(folder / "corpus", "train", same, same)
+    write(folder / "corpus", "dev", sentences("en", 5, 2), sentences("de", 5, 2))
+    with pytest.raises(DataError, match=r"no training pairs of en-de; give text that passes \[data\.clean\]"):
+        run(folder)

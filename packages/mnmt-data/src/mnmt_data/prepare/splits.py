@@ -122,12 +122,14 @@ def _first_occurrences(pairs: Parts, column: str, space: Workspace) -> Iterator[
     """Yield part by part where a key occurs for the first time; keys and answers lie in files meanwhile."""
     with TemporaryDirectory(dir=space.work) as temporary:
         folder = Path(temporary)
-        with (folder / "keys").open("wb") as file:
+        # A map of a file with holes would end the process where the disk is full, so there are no holes.
+        with (folder / "keys").open("wb") as file, (folder / "first").open("wb") as answers:
             for _, (keys,) in pairs.columns(column):
                 file.write(keys.tobytes())
+                answers.write(bytes(len(keys)))
         if len(pairs):
             keys = np.memmap(folder / "keys", dtype=np.uint64, mode="r")
-            first = np.memmap(folder / "first", dtype=np.bool_, mode="w+", shape=keys.shape)
+            first = np.memmap(folder / "first", dtype=np.bool_, mode="r+")
             first_occurrences(keys, out=first, folder=folder)
         yield from (first[rows] if len(pairs) else np.empty(0, dtype=bool) for rows in pairs.slices)
 
@@ -136,18 +138,22 @@ def _drop_leaks(
     config: DataConfig, task: str, pairs: Parts, sets: HeldOutSets, leaks: Leaks, space: Workspace
 ) -> DroppedPairs:
     """Drop the pairs of the dev and test sets, and those that are copies of their sentences."""
+    _check_some_are_left(task, space, remedy="give text that passes [data.clean], or make it laxer")
     report = _drop_rows(DEV_OR_TEST, task, pairs, space, _rows_of_sets(task, pairs, sets))
     counts = leaks.counts(split_rows(space, "train", task)).tolist()
     rules = config.leaks.rules
     for number, rule in enumerate(rules):
         rows = leaks.rows[leaks.first_rules == number]
         report += _drop_rows(f"leak: {rule}", task, pairs, space, rows)
-    if not split_rows(space, "train", task).any():
-        remedy = "make the test sets smaller or [data.leaks] laxer"
-        raise DataError(f"[data] leaves no training pairs of {task}; {remedy}.")
+    _check_some_are_left(task, space, remedy="make the test sets smaller or [data.leaks] laxer")
     named = zip(sets, counts, strict=True)
     by_set = {name: dict(zip(rules, numbers, strict=True)) for name, numbers in named}
     return DroppedPairs(filters=report, leaks=by_set)
+
+
+def _check_some_are_left(task: str, space: Workspace, *, remedy: str) -> None:
+    if not split_rows(space, "train", task).any():
+        raise DataError(f"[data] leaves no training pairs of {task}; {remedy}.")
 
 
 def _rows_of_sets(task: str, pairs: Parts, sets: HeldOutSets) -> Rows:
