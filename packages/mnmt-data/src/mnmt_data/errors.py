@@ -6,7 +6,11 @@ from difflib import get_close_matches
 from pathlib import Path
 
 
-class DataError(Exception):
+class UserError(Exception):
+    """A user's mistake, which commands print as one line, without a traceback."""
+
+
+class DataError(UserError):
     """A file or its content is not what it must be.
 
     The message is one line, ``FILE[:LINE]: what is wrong; what would be right``.

@@ -2,8 +2,10 @@
 
 from signal import Signals
 
+from mnmt_data.errors import UserError
 
-class RunError(Exception):
+
+class RunError(UserError):
     """A run, checkpoint or study that cannot be used; the message names it and the remedy in one line."""
 
 

@@ -7,11 +7,10 @@ from typing import NoReturn
 from mnmt_data.cli import fetch, inspect, prepare, replay, select  # noqa: F401 - each adds its commands
 from mnmt_data.cli.app import app
 from mnmt_data.console import run_app
-from mnmt_data.errors import DataError
 
 __all__ = ["app", "main"]
 
 
 def main() -> NoReturn:
     """Run the command line."""
-    run_app(app, prog="mnmt-data", errors=(DataError,))
+    run_app(app, prog="mnmt-data")

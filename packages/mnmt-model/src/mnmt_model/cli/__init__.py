@@ -7,14 +7,12 @@ from typing import NoReturn
 from cyclopts import App
 
 from mnmt_data.console import run_app
-from mnmt_data.errors import DataError
 from mnmt_model.cli.check_locks import check_locks
 from mnmt_model.cli.plan import plan
 from mnmt_model.cli.run import average, export, import_run, log_probs
 from mnmt_model.cli.status import status
 from mnmt_model.cli.train import sweep, train
 from mnmt_model.cli.tune import tune
-from mnmt_model.errors import RunError
 
 app = App(name="mnmt-model", help="Train Transformers for multilingual translation over sizes and mixtures.")
 for command in (plan, tune, train, sweep, status, check_locks, average, log_probs, export):
@@ -24,4 +22,4 @@ app.command(import_run, name="import")
 
 def main() -> NoReturn:
     """Run the command line."""
-    run_app(app, prog="mnmt-model", errors=(RunError, DataError))
+    run_app(app, prog="mnmt-model")
