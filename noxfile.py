@@ -26,7 +26,7 @@ PIPELINE = ("data", "model", "eval", "laws")
 PACKAGES = (*PIPELINE, "moe-ext")
 SUITES = (*PACKAGES, "integration")
 # Extras of ours that a suite tests too.
-WITH_EXPERTS = {"model": ["moe-ext"], "eval": ["moe-ext"]}
+OUR_EXTRAS = {"model": ["moe-ext"], "eval": ["model", "moe-ext"]}
 SOURCES = [f"packages/mnmt-{package}/src" for package in PACKAGES]
 BUILD_REQUIREMENTS = ("torch", "scikit-build-core", "pybind11", "cmake", "ninja")
 
@@ -75,7 +75,7 @@ def tests(session: nox.Session, suite: str) -> None:
         install(session, PACKAGES, "--group=test", f"--group={folder('data')}/pyproject.toml:trainers")
         run_pytest(session, "tests/integration", report="integration")
     else:
-        install(session, [suite, *WITH_EXPERTS.get(suite, ())], *test_groups(suite))
+        install(session, [suite, *OUR_EXTRAS.get(suite, ())], *test_groups(suite))
         session.chdir(folder(suite))
         run_pytest(session, report=suite)
 
@@ -89,7 +89,7 @@ def integration(session: nox.Session) -> None:
 @nox.session
 def emulated(session: nox.Session) -> None:
     """Test models against their oracles, and resumed runs, as on a processor with SSE4.1 and no AVX."""
-    install(session, ["model", *WITH_EXPERTS["model"]], *test_groups("model"))
+    install(session, ["model", *OUR_EXTRAS["model"]], *test_groups("model"))
     session.chdir(folder("model"))
     run_pytest(session, *EMULATED, report="emulated", env=SSE41)
 
@@ -106,7 +106,7 @@ def browser(session: nox.Session) -> None:
 @nox.session
 def slurm(session: nox.Session) -> None:
     """Train through a real Slurm on this machine, of Debian's packages, installed where that is possible."""
-    install(session, ["model", *WITH_EXPERTS["model"]], *test_groups("model"))
+    install(session, ["model", *OUR_EXTRAS["model"]], *test_groups("model"))
     install_packages(session, "slurm-wlm", "munge", programs=("slurmctld", "munged"))
     session.chdir(folder("model"))
     run_pytest(session, "-m", "slurm", "tests/sweep/test_cluster.py", report="slurm")
@@ -115,7 +115,7 @@ def slurm(session: nox.Session) -> None:
 @nox.session
 def nfs(session: nox.Session) -> None:
     """Try locks and sweeps on machines that share a folder over NFS, which are Linux kernels in user mode."""
-    install(session, ["model", *WITH_EXPERTS["model"]], *test_groups("model"))
+    install(session, ["model", *OUR_EXTRAS["model"]], *test_groups("model"))
     packages = ("user-mode-linux", "nfs-kernel-server", "iproute2", "kmod")
     install_packages(session, *packages, programs=("linux.uml",))
     session.chdir(folder("model"))
@@ -124,11 +124,11 @@ def nfs(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=False)
 def purity(session: nox.Session) -> None:
-    """Test that the laws wheel works alone, and mnmt_data and mnmt_eval.metrics without torch."""
+    """Test that the laws wheel works alone, and mnmt-data and mnmt-eval without torch and mnmt-model."""
     session.install("--group=test", make_wheel(session, "laws"))
     run_pytest(session, "tests/purity/test_laws_alone.py", report="purity-laws")
-    install_without_torch(session, ["data", "eval"])
-    run_pytest(session, "tests/purity/test_torch_free_imports.py", report="purity-imports")
+    install(session, ["eval"])
+    run_pytest(session, "tests/purity/test_data_and_eval_without_torch.py", report="purity-data-eval")
 
 
 @nox.session

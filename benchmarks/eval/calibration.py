@@ -25,7 +25,7 @@ from mnmt_eval.compare import CompareConfig
 from mnmt_eval.compare.measurements import Measurement
 from mnmt_eval.compare.pairs import PairTests
 from mnmt_eval.metrics import Metric, metric
-from mnmt_eval.metrics.metric import Floats
+from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.text import read_lines
 
 ERROR_RATES = (0.20, 0.22, 0.24, 0.26, 0.28)

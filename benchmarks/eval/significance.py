@@ -23,7 +23,7 @@ from scipy.stats import binomtest
 
 from benchmarks.measurement import Figures, Names, Out, print_table, provenance, run, write_report
 from mnmt_eval.metrics import Metric, metric, paired_bootstrap, paired_permutation
-from mnmt_eval.metrics.metric import Floats
+from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.text import read_lines
 
 TESTS = {"bootstrap": paired_bootstrap, "permutation": paired_permutation}

@@ -1,8 +1,14 @@
 """Search, translation and metrics for translation models; the metrics need no torch."""
 
-from importlib.metadata import version
-
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__version__ = version("mnmt-eval")
+_load_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used; the version too, which is slow to find."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("mnmt-eval")
+    return _load_name(name)

@@ -3,8 +3,8 @@ from .metrics.config import BleurtConfig as BleurtConfig
 from .metrics.config import CometConfig as CometConfig
 from .metrics.config import LanguageConfig as LanguageConfig
 from .metrics.config import MetricConfig as MetricConfig
-from .metrics.metric import Metric as Metric
-from .metrics.metric import Score as Score
+from .metrics.protocol import Metric as Metric
+from .metrics.protocol import Score as Score
 from .metrics.registry import METRICS as METRICS
 from .metrics.registry import metric as metric
 from .metrics.resampling import ConfidenceInterval as ConfidenceInterval

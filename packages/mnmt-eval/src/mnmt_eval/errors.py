@@ -1,5 +1,21 @@
-"""The exception that mnmt-eval raises."""
+"""The exception that mnmt-eval raises, and the check of an extra."""
+
+from importlib.util import find_spec
 
 
 class EvalError(ValueError):
     """An argument, file or model that cannot be evaluated; the message is one line with the remedy."""
+
+
+def require_runs(what: str) -> None:
+    """Check that torch and mnmt-model are installed, which trained runs need and nothing else.
+
+    Raises:
+        EvalError: If one is missing; the message says what needs it.
+    """
+    for module in ("torch", "mnmt_model"):
+        if find_spec(module) is None:
+            raise EvalError(
+                f"{what} needs {module.replace('_', '-')}, which the extra `runs` installs: "
+                "`pip install ./packages/mnmt-model './packages/mnmt-eval[runs]'`."
+            )

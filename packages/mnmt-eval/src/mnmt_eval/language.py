@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from importlib.metadata import version
 from typing import Protocol
 
 from mnmt_eval.errors import EvalError
@@ -75,6 +74,8 @@ class Py3langidIdentifier:
         Raises:
             EvalError: If it does not know a candidate.
         """
+        from importlib.metadata import version
+
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
@@ -97,6 +98,8 @@ class LinguaIdentifier:
         Raises:
             EvalError: If it does not know a candidate.
         """
+        from importlib.metadata import version
+
         from lingua import Language, LanguageDetectorBuilder
 
         by_code = {language.iso_code_639_1.name.lower(): language for language in Language.all()}

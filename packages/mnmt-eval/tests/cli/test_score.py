@@ -14,8 +14,8 @@ from command_line import CommandLine
 
 from mnmt_data.store import checksum
 from mnmt_data.store.description import FileInfo, PreparedDescription
-from mnmt_eval.cli import score
-from mnmt_eval.cli.score import _default_jobs
+from mnmt_eval.cli import score_jobs
+from mnmt_eval.cli.score_jobs import default_jobs
 from mnmt_eval.metrics import metric
 from mnmt_model.checkpoints import find_checkpoints
 from mnmt_model.runs import read_evals
@@ -75,9 +75,9 @@ def test_by_default_runs_are_scored_side_by_side_only_if_that_takes_all_cores(
         (2, 2 * size, 2),
         (2, size // 2, 1),
     ]:
-        monkeypatch.setattr(score, "num_cores", lambda cores=cores: cores)
-        monkeypatch.setattr(score, "MEMORY", memory)
-        assert _default_jobs(folders, ("cpu",)) == jobs
+        monkeypatch.setattr(score_jobs, "num_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(score_jobs, "MEMORY", memory)
+        assert default_jobs(folders, ("cpu",)) == jobs
 
 
 def test_what_is_measured_is_not_measured_again(command_line: CommandLine, scored_run: Path) -> None:

@@ -53,7 +53,7 @@ def test_each_device_has_a_process(
             super().__init__(count, start)
 
     monkeypatch.setattr("mnmt_eval.runs.trained_run.Workers", CountedWorkers)
-    monkeypatch.setattr("mnmt_eval.cli.translate.find_devices", lambda name: ("cpu", "cpu", "cpu"))
+    monkeypatch.setattr("mnmt_eval.runs.trained_run.find_devices", lambda name: ("cpu", "cpu", "cpu"))
     assert command_line.run(*arguments, stdin=b"a\nb\nc\n").stdout == alone.stdout
     assert counts == [3]
 

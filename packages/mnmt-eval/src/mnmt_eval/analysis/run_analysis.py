@@ -17,7 +17,7 @@ from mnmt_eval.analysis.multilingual import (
 )
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import group_directions
-from mnmt_eval.metrics.metric import higher_is_better
+from mnmt_eval.metrics.protocol import higher_is_better
 from mnmt_eval.runs.run_scores import LANGUAGE, RunScores
 
 COSTS = ("flops", "seconds")

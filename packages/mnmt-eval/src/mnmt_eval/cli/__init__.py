@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 from typing import NoReturn
 
 from cyclopts import App
 
-from mnmt_data import DataError
+import mnmt_eval
 from mnmt_data.console import run_app
 from mnmt_eval.errors import EvalError
-from mnmt_model import RunError
 
 __all__ = ["app", "main"]
 
 app = App(
     name="mnmt-eval",
     help="Translate with trained runs, and score, compare and read translations.",
-    version=version("mnmt-eval"),
+    version=lambda: mnmt_eval.__version__,
+    help_format="plaintext",  # Markdown takes as long to import as all else that the page needs
 )
 _COMMANDS = {
     "analyse": "Analyse scored runs: by resource, zero-shot translation, transfer, quality against cost.",
@@ -37,7 +36,7 @@ _OLD_NAMES = {"--baselines": "--baseline", "--metrics": "--metric", "--output": 
 def main() -> NoReturn:
     """Run the command line."""
     sys.argv[1:] = [_current_name(argument) for argument in sys.argv[1:]]
-    run_app(app, prog="mnmt-eval", errors=(EvalError, RunError, DataError))
+    run_app(app, prog="mnmt-eval", errors=(EvalError,))
 
 
 def _current_name(argument: str) -> str:

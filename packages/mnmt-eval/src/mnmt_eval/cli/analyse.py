@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from mnmt_eval.analysis.multilingual import Resources
-from mnmt_eval.analysis.run_analysis import AnalysisConfig, analyse_runs
 from mnmt_eval.cli.options import Json, Systems
-from mnmt_eval.cli.tables import analyses_table
-from mnmt_eval.compare.systems import name_systems
-from mnmt_eval.errors import EvalError
-from mnmt_eval.runs.run_scores import RunScores, read_run_scores
+from mnmt_eval.errors import EvalError, require_runs
+
+if TYPE_CHECKING:
+    from mnmt_eval.runs import RunScores
 
 
 def analyse(
@@ -41,6 +40,10 @@ def analyse(
         low: Training pairs below which a task is Low; all other tasks are Med.
         as_json: Print the analyses as JSON.
     """
+    require_runs("analyse")
+    from mnmt_eval.analysis.run_analysis import AnalysisConfig, analyse_runs
+    from mnmt_eval.cli.tables import analyses_table
+
     try:
         resources = Resources(high=high, low=low)
     except ValueError as error:
@@ -54,4 +57,7 @@ def analyse(
 
 
 def _read(arguments: list[str]) -> list[RunScores]:
+    from mnmt_eval.compare import name_systems
+    from mnmt_eval.runs import read_run_scores
+
     return [read_run_scores(system.path, name=system.name) for system in name_systems(arguments)]

@@ -5,24 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mnmt_eval.cli.comparison_tables import averages_table, comparison_table
 from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, Flag, Json, MetricFlags, Paths, Systems
-from mnmt_eval.compare.averages import average_directions
-from mnmt_eval.compare.comparison import (
-    Comparison,
-    GroupScore,
-    MetricComparison,
-    SystemScore,
-    compare_systems,
-)
 from mnmt_eval.compare.config import CompareConfig
-from mnmt_eval.compare.pairs import CorrectedTest, SystemPair
-from mnmt_eval.compare.systems import name_systems, open_systems
-from mnmt_eval.metrics.resampling import BOOTSTRAP_SAMPLES, SEED
-from mnmt_eval.metrics.significance import PERMUTATION_SAMPLES
-from mnmt_eval.runs.texts import text_files
+from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES, SEED
+
+if TYPE_CHECKING:
+    from mnmt_eval.compare.comparison import Comparison, GroupScore, MetricComparison, SystemScore
+    from mnmt_eval.compare.pairs import CorrectedTest, SystemPair
 
 
 def compare(
@@ -63,6 +54,12 @@ def compare(
         seed: Seed of the bootstrap and of the permutation test.
         as_json: Print the comparisons as JSON.
     """
+    # Imported here, since `--help` needs no numbers.
+    from mnmt_eval.cli.comparison_tables import averages_table, comparison_table
+    from mnmt_eval.compare import compare_systems, name_systems, open_systems
+    from mnmt_eval.compare.averages import average_directions
+    from mnmt_eval.runs.texts import text_files
+
     config = CompareConfig(
         metrics=metrics.metric_set,
         test=test,

@@ -15,7 +15,7 @@ from mnmt_eval.compare.comparison import (
 )
 from mnmt_eval.compare.config import SIGNIFICANT
 from mnmt_eval.compare.pairs import CorrectedTest
-from mnmt_eval.metrics.metric import column_title, format_value
+from mnmt_eval.metrics.protocol import column_title, format_value
 
 _INTERVAL = "[95% interval]"
 

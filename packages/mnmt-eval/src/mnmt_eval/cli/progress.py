@@ -7,12 +7,14 @@ import stat
 import sys
 import time
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from tqdm import tqdm
 
-from mnmt_eval.metrics.metric import format_value
-from mnmt_eval.runs.score import TextScores
+from mnmt_eval.metrics.protocol import format_value
+
+if TYPE_CHECKING:
+    from mnmt_eval.runs import TextScores
 
 LINE_SECONDS = 60
 """Seconds between two lines in a log."""

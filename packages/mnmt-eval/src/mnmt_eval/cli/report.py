@@ -8,10 +8,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, MetricFlags, Paths, Systems
-from mnmt_eval.compare.systems import name_systems, open_systems
-from mnmt_eval.report.document import ReportConfig, make_report
-from mnmt_eval.report.page import write_report
-from mnmt_eval.runs.texts import text_files
 
 
 def report(
@@ -41,6 +37,11 @@ def report(
         worst_by: The metric that sentences are sorted by.
         sentences: Sentences of each text: those that some system translated worst.
     """
+    # Imported here, since `--help` needs no numbers.
+    from mnmt_eval.compare import name_systems, open_systems
+    from mnmt_eval.report import ReportConfig, make_report, write_report
+    from mnmt_eval.runs.texts import text_files
+
     files = text_files(references=reference or (), source=source, task=task)
     translated = open_systems(name_systems(systems), testset=testset, task=task, files=files)
     config = ReportConfig(metrics=metrics.metric_set, worst_by=worst_by, sentences=sentences)

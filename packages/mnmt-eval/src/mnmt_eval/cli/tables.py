@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from mnmt_eval.analysis.multilingual import ResourceScore
-from mnmt_eval.analysis.run_analysis import Analyses, RunAnalysis
-from mnmt_eval.metrics.metric import column_title, format_value
+from mnmt_eval.metrics.protocol import column_title, format_value
+
+if TYPE_CHECKING:
+    from mnmt_eval.analysis.multilingual import ResourceScore
+    from mnmt_eval.analysis.run_analysis import Analyses, RunAnalysis
 
 _RESOURCES = ("High", "Med", "Low", "All")
 

@@ -8,22 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
-import torch
 from cyclopts import Parameter
 
 from mnmt_eval.cli.options import Flag, Json, Names
 from mnmt_eval.cli.progress import TranslateProgress
 from mnmt_eval.cli.search_options import TranslationFlags
-from mnmt_eval.errors import EvalError
-from mnmt_eval.runs.trained_run import RunTranslator, find_devices, open_translator, search_in_parallel
+from mnmt_eval.errors import EvalError, require_runs
 from mnmt_eval.translate.inputs import TranslationJob, plan_jobs
 from mnmt_eval.translate.lines import Line, source_lines, tagged_source_lines
 from mnmt_eval.translate.outputs import Output, StreamOutput, open_file_output
 from mnmt_eval.translate.translation import Format
-from mnmt_eval.translate.translator import WINDOW_LINES, SearchBatches
-from mnmt_eval.translate.window import BATCH_TOKENS
+from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES
+
+if TYPE_CHECKING:
+    from mnmt_eval.runs import RunTranslator
+    from mnmt_eval.translate.translator import SearchBatches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,11 @@ def translate(
         search: Options of the search.
         work: Options that change the speed, but no translation.
     """
+    require_runs("translate")
+    import torch
+
+    from mnmt_eval.runs.trained_run import find_devices, open_translator, search_in_parallel
+
     config, devices = search.config, find_devices(work.device)
     jobs = plan_jobs(task, tagged=tagged, source=source, out=out)
     num_processes = len(devices) if work.jobs is None else work.jobs

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES, SEED
 from mnmt_eval.metrics.registry import MetricSet
-from mnmt_eval.metrics.resampling import BOOTSTRAP_SAMPLES, SEED
-from mnmt_eval.metrics.significance import PERMUTATION_SAMPLES
 
 TESTS = ("permutation", "bootstrap")
 """Tests of significance: approximate randomisation (Riezler and Maxwell 2005), and Koehn 2004."""

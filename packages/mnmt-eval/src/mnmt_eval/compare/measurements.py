@@ -8,7 +8,7 @@ import numpy as np
 
 from mnmt_eval.compare.systems import SystemOutput, TranslatedText
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.metric import Floats, Metric
+from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.runs.losses import Loss, sentence_losses
 from mnmt_eval.runs.run_files import read_scores, scores_path

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mnmt_eval.errors import EvalError
-from mnmt_eval.runs.run_files import read_description, scored_sentences, translations_path
+from mnmt_eval.errors import EvalError, require_runs
+from mnmt_eval.runs.run_files import RUN, read_description, scored_sentences, translations_path
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
 from mnmt_eval.text import read_lines
-from mnmt_model.runs import RUN, find_runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +175,9 @@ def _systems_at(path: Path, *, named: bool) -> list[Path]:
         raise EvalError(f"{path}: no such file or run.")
     if not path.is_dir():
         return [path]
+    require_runs(f"{path}: a trained run")
+    from mnmt_model.runs import find_runs
+
     runs = find_runs([path])
     if named and len(runs) > 1:
         raise EvalError(f"{path}: holds {len(runs)} runs, so one name is not enough for them.")

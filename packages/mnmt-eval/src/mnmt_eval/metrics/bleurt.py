@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import BleurtConfig
-from mnmt_eval.metrics.metric import MeanMetric, make_signature
+from mnmt_eval.metrics.protocol import MeanMetric, make_signature
 
 if TYPE_CHECKING:
     from mnmt_eval.metrics.bleurt_model import BleurtModel

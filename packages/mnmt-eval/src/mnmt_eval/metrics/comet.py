@@ -13,7 +13,7 @@ from typing import Any
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import CometConfig
-from mnmt_eval.metrics.metric import MeanMetric, make_signature
+from mnmt_eval.metrics.protocol import MeanMetric, make_signature
 
 _DEFAULT_MODEL = "Unbabel/wmt22-comet-da"
 _PRINT_VERSION = "from importlib.metadata import version; print(version('unbabel-comet'))"

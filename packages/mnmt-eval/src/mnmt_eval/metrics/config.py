@@ -1,4 +1,4 @@
-"""Options of metrics, beyond the target language."""
+"""Options of metrics, beyond the target language, and of resampling."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mnmt_eval.errors import EvalError
+
+BOOTSTRAP_SAMPLES = 1000
+"""The default number of resamples, as in sacreBLEU."""
+
+PERMUTATION_SAMPLES = 10_000
+"""The default number of random exchanges, as in sacreBLEU."""
+
+SEED = 12345
+"""The default seed, as in sacreBLEU."""
 
 
 @dataclass(frozen=True, kw_only=True)

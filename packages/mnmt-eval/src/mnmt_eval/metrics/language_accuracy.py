@@ -9,7 +9,7 @@ import numpy as np
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import NO_LANGUAGE, base_language, has_letters, load_identifier
 from mnmt_eval.metrics.config import LanguageConfig
-from mnmt_eval.metrics.metric import Floats, Metric, check_alignment, make_signature
+from mnmt_eval.metrics.protocol import Floats, Metric, check_alignment, make_signature
 
 
 class LanguageAccuracy(Metric):

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mnmt_eval import metrics  # whose classes are imported when they are first used
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
-from mnmt_eval.metrics.bleurt import Bleurt
-from mnmt_eval.metrics.comet import Comet, contains_outputs
 from mnmt_eval.metrics.config import MetricConfig
-from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
-from mnmt_eval.metrics.metric import Metric
-from mnmt_eval.metrics.sacrebleu_metrics import Bleu, Chrf, Ter
+
+if TYPE_CHECKING:
+    from mnmt_eval.metrics import Metric
 
 _DEFAULT_CONFIG = MetricConfig()
 
 _CONSTRUCTORS: dict[str, Callable[[str, MetricConfig], Metric]] = {
-    "bleu": lambda target, config: Bleu(
+    "bleu": lambda target, config: metrics.Bleu(
         target, tokenizer=config.tokenizer, num_references=config.num_references
     ),
-    "chrf": lambda target, config: Chrf(num_references=config.num_references),
-    "chrf++": lambda target, config: Chrf(word_order=2, num_references=config.num_references),
-    "ter": lambda target, config: Ter(num_references=config.num_references),
-    "bleurt": lambda target, config: Bleurt(config.bleurt),
-    "comet": lambda target, config: Comet(config.comet, num_references=config.num_references),
-    "language": lambda target, config: LanguageAccuracy(target, config.language),
+    "chrf": lambda target, config: metrics.Chrf(num_references=config.num_references),
+    "chrf++": lambda target, config: metrics.Chrf(word_order=2, num_references=config.num_references),
+    "ter": lambda target, config: metrics.Ter(num_references=config.num_references),
+    "bleurt": lambda target, config: metrics.Bleurt(config.bleurt),
+    "comet": lambda target, config: metrics.Comet(config.comet, num_references=config.num_references),
+    "language": lambda target, config: metrics.LanguageAccuracy(target, config.language),
 }
 
 METRICS = tuple(_CONSTRUCTORS)
@@ -100,9 +100,13 @@ class MetricSet:
         Raises:
             EvalError: If COMET's scores would be the same for all.
         """
+        if "comet" not in self.names:
+            return
+        from mnmt_eval.metrics.comet import contains_outputs
+
         paths = [self._comet_scores(system, testset, task) for system in systems]
         shared = next((path for path in paths if path and paths.count(path) > 1), None)
-        if "comet" in self.names and shared is not None and not contains_outputs(shared):
+        if shared is not None and not contains_outputs(shared):
             raise EvalError(
                 f"{shared}: a score a line is of one system, but there are {len(systems)}; write {{system}} "
                 "where their names differ, or name what `comet-score --to_json` wrote."

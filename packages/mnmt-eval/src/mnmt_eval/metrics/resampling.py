@@ -9,13 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.metric import Floats, Metric
-
-BOOTSTRAP_SAMPLES = 1000
-"""The default number of resamples, as in sacreBLEU."""
-
-SEED = 12345
-"""The default seed, as in sacreBLEU."""
+from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, SEED
+from mnmt_eval.metrics.protocol import Floats, Metric
 
 _CHUNK_DRAWS = 2**22
 # Draws of whole 32-bit words, so that those of several chunks are those of one call.

@@ -16,7 +16,7 @@ from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import base_language
-from mnmt_eval.metrics.metric import Floats, Metric, Score, check_alignment
+from mnmt_eval.metrics.protocol import Floats, Metric, Score, check_alignment
 
 _ORDERS = 4
 _BETA = 2

@@ -8,19 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from mnmt_eval.metrics.metric import Floats, Metric
+from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES, SEED
+from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.metrics.resampling import (
-    BOOTSTRAP_SAMPLES,
-    SEED,
     ConfidenceInterval,
     bootstrap_totals,
     exchange_totals,
     interval_of,
     resampled_signature,
 )
-
-PERMUTATION_SAMPLES = 10_000
-"""The default number of random exchanges, as in sacreBLEU."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from mnmt_eval.compare.measurements import Measurement, measure_systems
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
-from mnmt_eval.metrics.metric import decimals
+from mnmt_eval.metrics.protocol import decimals
 from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.metrics.resampling import bootstrap
 from mnmt_eval.report.symptoms import symptoms

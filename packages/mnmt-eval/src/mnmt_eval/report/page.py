@@ -10,7 +10,7 @@ from pathlib import Path
 import jinja2
 
 from mnmt_data.store import atomic_file
-from mnmt_eval.metrics.resampling import BOOTSTRAP_SAMPLES
+from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES
 from mnmt_eval.report.document import WRONG_LANGUAGE, Report
 from mnmt_eval.report.symptoms import SYMPTOMS
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mnmt_data.store import ScoreFile
-from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.metric import Floats, Metric
+from mnmt_eval.errors import EvalError, require_runs
+from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.runs.texts import ReferenceText, run_text
 
 
@@ -51,6 +50,8 @@ def sentence_losses(run: Path, text: ReferenceText) -> Floats:
         RunError: If the run has no checkpoint, or its data now have another vocabulary.
         DataError: If its data cannot be read.
     """
+    require_runs("a comparison of losses")
+    from mnmt_data.store import ScoreFile
     from mnmt_model import write_log_probs
 
     if run_text([run], text.testset, text.task).head(len(text)).checksum != text.checksum:

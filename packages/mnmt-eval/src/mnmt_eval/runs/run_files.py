@@ -19,6 +19,9 @@ from mnmt_eval.translate.lines import number_lines
 from mnmt_eval.translate.outputs import FileOutput, record_path
 from mnmt_eval.translate.translation import Translation
 
+RUN = "run.json"
+"""The record that mnmt-model writes; a folder that has it is a run."""
+
 CHUNK = 1024
 """The number of sentences that are translated and then written together."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mnmt_data.store import file_lock
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.metric import Floats, Metric
+from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.runs.run_files import (
     SENTENCES,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mnmt_data.store import PreparedData
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
 from mnmt_eval.text import checksum, read_lines
-from mnmt_model.runs import open_data
+
+if TYPE_CHECKING:
+    from mnmt_data.store import PreparedData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,7 @@ def tasks_of_run(run: Path, testset: str) -> list[str]:
         RunError: If the run's record cannot be read.
         DataError: If its data cannot be read.
     """
-    return _tasks_with(open_data(run), testset)
+    return _tasks_with(_data_of([run])[0], testset)
 
 
 def tasks_of_runs(runs: Sequence[Path]) -> tuple[str, ...]:
@@ -117,6 +119,10 @@ def tasks_of_runs(runs: Sequence[Path]) -> tuple[str, ...]:
 
 def _data_of(runs: Sequence[Path]) -> list[PreparedData]:
     """Open the data of some runs, each folder once."""
+    if not runs:
+        return []
+    from mnmt_model.runs import open_data  # which plain files do without
+
     return list({data.folder: data for data in map(open_data, runs)}.values())
 
 

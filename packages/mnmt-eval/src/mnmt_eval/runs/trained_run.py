@@ -15,8 +15,8 @@ from mnmt_data.store import PreparedData
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
 from mnmt_eval.search.config import SearchConfig
-from mnmt_eval.translate.translator import WINDOW_LINES, SearchBatches, Translator
-from mnmt_eval.translate.window import BATCH_TOKENS, CandidateList, Sources
+from mnmt_eval.translate.translator import SearchBatches, Translator
+from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES, CandidateList, Sources
 from mnmt_eval.translate.workers import Workers
 from mnmt_model import LoadedRun, load_run
 from mnmt_model.checkpoints import weights_checksum

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search.protocol import PAD
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LARGEST_ALPHA = 10
 """The largest exponent; larger ones would overflow for long translations."""
@@ -80,7 +80,7 @@ class MaxLength:
     def limits(self, src: Tensor) -> Tensor:
         """Return the maximal lengths `(batch,)` of translations of `src (batch, src_len)`."""
         src_lengths = (src != PAD).sum(dim=1)
-        return (self.ratio * src_lengths.double() + self.extra).floor().to(torch.int64).clamp(min=1)
+        return (self.ratio * src_lengths.double() + self.extra).floor().long().clamp(min=1)
 
 
 @dataclass(frozen=True, kw_only=True)

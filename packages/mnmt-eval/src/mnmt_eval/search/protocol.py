@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar, runtime_checkable
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 PAD = 0
 """Padding of sources, and the token that every target starts from; never a token of a target."""

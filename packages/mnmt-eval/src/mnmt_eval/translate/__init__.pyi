@@ -2,8 +2,8 @@ from .lines import Line as Line
 from .lines import Vocabulary as Vocabulary
 from .translation import Candidate as Candidate
 from .translation import Translation as Translation
-from .translator import WINDOW_LINES as WINDOW_LINES
 from .translator import OnLines as OnLines
 from .translator import Translator as Translator
 from .translator import translate as translate
 from .window import BATCH_TOKENS as BATCH_TOKENS
+from .window import WINDOW_LINES as WINDOW_LINES

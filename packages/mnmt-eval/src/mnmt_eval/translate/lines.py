@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from mnmt_data import DataError, Ragged
+from mnmt_data import DataError
 from mnmt_eval.errors import EvalError
 from mnmt_eval.text import decode_line
+
+if TYPE_CHECKING:
+    from mnmt_data import Ragged
 
 TargetOf = Callable[[str], str]
 """The target language of a task such as `en-de`; raises EvalError or DataError if it cannot be translated."""

@@ -17,10 +17,7 @@ from mnmt_eval.search.hypotheses import Hypothesis
 from mnmt_eval.search.protocol import SearchModel, State
 from mnmt_eval.translate.lines import Line, Vocabulary
 from mnmt_eval.translate.translation import Candidate, Translation
-from mnmt_eval.translate.window import BATCH_TOKENS, CandidateList, Sources, Window
-
-WINDOW_LINES = 1024
-"""The default number of lines that are read ahead and sorted by length."""
+from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES, CandidateList, Sources, Window
 
 WINDOW_CHARACTERS = 2**22
 """The characters after which a window of long lines ends early, to bound memory."""

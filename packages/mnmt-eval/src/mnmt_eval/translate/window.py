@@ -16,6 +16,9 @@ from mnmt_eval.translate.translation import BLANK, Candidate, Translation, join_
 BATCH_TOKENS = 4096
 """The default number of source tokens in a batch."""
 
+WINDOW_LINES = 1024
+"""The default number of lines that are read ahead and sorted by length."""
+
 Sources = NDArray[np.int64]
 """`(batch, src_len)` token ids, padded with `PAD`."""
 

@@ -1,0 +1,15 @@
+from .comparison import Comparison as Comparison
+from .comparison import GroupScore as GroupScore
+from .comparison import compare_systems as compare_systems
+from .config import CompareConfig as CompareConfig
+from .groups import group_rows as group_rows
+from .groups import length_eighths as length_eighths
+from .groups import length_groups as length_groups
+from .groups import length_thirds as length_thirds
+from .groups import origin_groups as origin_groups
+from .ranking import Rank as Rank
+from .ranking import rank_systems as rank_systems
+from .systems import System as System
+from .systems import TranslatedText as TranslatedText
+from .systems import name_systems as name_systems
+from .systems import open_systems as open_systems

@@ -1,0 +1,14 @@
+from .beam import beam_search as beam_search
+from .beam import flat_beam_search as flat_beam_search
+from .config import LengthPenalty as LengthPenalty
+from .config import MaxLength as MaxLength
+from .config import SamplingConfig as SamplingConfig
+from .config import SearchConfig as SearchConfig
+from .dispatch import search as search
+from .greedy import greedy_search as greedy_search
+from .hypotheses import Hypothesis as Hypothesis
+from .protocol import EOS as EOS
+from .protocol import PAD as PAD
+from .protocol import FlatSearchModel as FlatSearchModel
+from .protocol import SearchModel as SearchModel
+from .sampling import sample as sample
