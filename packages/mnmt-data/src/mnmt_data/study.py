@@ -157,6 +157,8 @@ def _converter() -> Converter:
         hook = _checked(accepted, meaning, lambda value, target: target(value))
         converter.register_structure_hook(target, hook)
     converter.register_structure_hook_func(_is_literal, _literal)
+    number_or_name = _checked((int, str), "an integer or a string", lambda value, _: value)
+    converter.register_structure_hook_func(lambda target: target == int | str, number_or_name)
     converter.register_structure_hook_factory(is_dataclass, _dataclass)
     converter.register_structure_hook_factory(_is_choice_of_tables, _choice_of_tables)
     converter.register_structure_hook_factory(is_mapping, _mapping)

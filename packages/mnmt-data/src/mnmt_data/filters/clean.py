@@ -16,7 +16,7 @@ from mnmt_data.filters.keys import Keys, pair_keys
 from mnmt_data.filters.language_id import WrongLanguage
 from mnmt_data.filters.language_identifiers import Library, open_identifier
 from mnmt_data.filters.normalise import Form, normalise
-from mnmt_data.filters.pair_filters import PairFilter, Ratio, TooLong, empty, identical
+from mnmt_data.filters.pair_filters import Drops, PairFilter, Ratio, TooLong, empty, identical
 from mnmt_data.filters.plugins import PluginFilter
 from mnmt_data.filters.report import BAD_LINE, EMPTY, IDENTICAL, RATIO, TOO_LONG, WRONG_LANGUAGE, FilterReport
 from mnmt_data.readers.reader import Block
@@ -99,6 +99,9 @@ class CleanBlock:
     report: FilterReport
     """Report of the dropped pairs, with a count for every filter in use."""
 
+    scores: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    """{score: (pairs,)} that other tools gave."""
+
     def __len__(self) -> int:
         return len(self.src)
 
@@ -106,13 +109,21 @@ class CleanBlock:
 class Cleaner:
     """The filters of one task, in the order in which they are applied; pickled, it is a few settings."""
 
-    def __init__(self, config: CleanConfig, task: str, *, languages: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        config: CleanConfig,
+        task: str,
+        *,
+        languages: Iterable[str] = (),
+        min_scores: Mapping[str, float] | None = None,
+    ) -> None:
         """Set up the filters that `config` asks for.
 
         Args:
             config: The `[data.clean]` table.
             task: The language pair, `en-de`.
             languages: Others that text may be in by mistake, beside those of the task and English.
+            min_scores: {score: the least that a pair may have}; these filters come first.
 
         Raises:
             DataError: If a language of the task cannot be recognised, or nothing that could is installed; or
@@ -120,6 +131,7 @@ class Cleaner:
         """
         self.config = config
         self.task = task
+        self.min_scores = dict(min_scores or {})
         self.filters = _filters(config, task, languages)
 
 
@@ -145,25 +157,50 @@ def clean_block(block: Block, filters: Cleaner) -> CleanBlock:
     A pair is counted by the first filter that drops it: pairs read = pairs kept + sum of the counts.
     """
     normal = partial(normalise, form=filters.config.normalisation)
-    src, tgt = list(map(normal, block.src)), list(map(normal, block.tgt))
-    places = np.arange(len(block))
-    report = _bad_lines(block)
-    if block.bad:
-        places = np.delete(places, [line.row - block.first for line in block.bad])
-        src, tgt = [src[place] for place in places], [tgt[place] for place in places]
-    for name, drops in filters.filters.items():
-        dropped = drops(src, tgt)
-        report += FilterReport.of(name, list(compress(src, dropped)), list(compress(tgt, dropped)))
-        if dropped.any():
-            src, tgt, places = list(compress(src, ~dropped)), list(compress(tgt, ~dropped)), places[~dropped]
-    return CleanBlock(
-        src=src,
-        tgt=tgt,
-        rows=block.first + places,
-        origins=None if block.origins is None else [block.origins[place] for place in places],
-        keys=pair_keys(src, tgt, near=filters.config.near_duplicates),
-        report=report,
+    pairs = _Pairs(
+        src=list(map(normal, block.src)),
+        tgt=list(map(normal, block.tgt)),
+        places=np.arange(len(block)),
+        report=_bad_lines(block),
     )
+    if block.bad:
+        pairs.remove(np.isin(pairs.places, [line.row - block.first for line in block.bad]))
+    for name, least in filters.min_scores.items():
+        pairs.drop(name, block.scores[name][pairs.places] < least)
+    for name, drops in filters.filters.items():
+        pairs.drop(name, drops(pairs.src, pairs.tgt))
+    return CleanBlock(
+        src=pairs.src,
+        tgt=pairs.tgt,
+        rows=block.first + pairs.places,
+        origins=None if block.origins is None else [block.origins[place] for place in pairs.places],
+        keys=pair_keys(pairs.src, pairs.tgt, near=filters.config.near_duplicates),
+        report=pairs.report,
+        scores={name: values[pairs.places] for name, values in block.scores.items()},
+    )
+
+
+@dataclass(kw_only=True)
+class _Pairs:
+    """The pairs of a block that no filter has dropped yet."""
+
+    src: list[str]
+    tgt: list[str]
+    places: NDArray[np.int64]
+    """(pairs,) their places in the block."""
+    report: FilterReport
+
+    def drop(self, name: str, dropped: Drops) -> None:
+        """Remove the pairs that the filter `name` drops, and report on them."""
+        src, tgt = list(compress(self.src, dropped)), list(compress(self.tgt, dropped))
+        self.report += FilterReport.of(name, src, tgt)
+        self.remove(dropped)
+
+    def remove(self, dropped: Drops) -> None:
+        """Remove pairs, (pairs,) True."""
+        if dropped.any():
+            self.src, self.tgt = list(compress(self.src, ~dropped)), list(compress(self.tgt, ~dropped))
+            self.places = self.places[~dropped]
 
 
 def _bad_lines(block: Block) -> FilterReport:

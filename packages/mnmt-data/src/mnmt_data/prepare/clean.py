@@ -112,7 +112,9 @@ def _jobs(config: DataConfig, inputs: Inputs, space: Workspace, count: int) -> l
             share=share,
             shares=shares,
             space=space,
-            cleaner=Cleaner(config.clean, source.task, languages=config.languages),
+            cleaner=Cleaner(
+                config.clean, source.task, languages=config.languages, min_scores=config.min_scores
+            ),
             unfiltered=source.split != "train" or bool(inputs.irreducible),
             skip_bad=config.on_bad_line == "skip" and source.split == "train",
         )

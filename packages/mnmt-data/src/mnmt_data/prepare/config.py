@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from mnmt_data.filters import CleanConfig, LeakConfig
+from mnmt_data.filters.report import BUILT_IN
 from mnmt_data.readers.language_codes import canonical_task
 from mnmt_data.store.direction import TargetTag
 from mnmt_data.store.vocabulary import Kind
@@ -55,6 +56,17 @@ class VocabConfig:
             raise ValueError(f"`temperature` must be at least 1, but is {self.temperature}.")
         if not 0.9 <= self.character_coverage <= 1:
             raise ValueError(f"`character_coverage` must be in [0.9, 1], but is {self.character_coverage}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreConfig:
+    """A score that another tool gave each training pair: the higher, the better."""
+
+    min: float | None = None
+    """The least that a pair must have to be trained on."""
+
+    column: int | str = ""
+    """The name of its column in tables, or the number of it, from 1; by default the name of the score."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +120,10 @@ class DataConfig:
     max_bad_share: float = 0.01
     """Largest share of the lines of a source that may be skipped."""
 
+    scores: Mapping[str, ScoreConfig] = field(default_factory=dict)
+    """{score: where it is, and its threshold}, of training pairs: a column of each table, or a file with a
+    number a line beside each text, `train.en-de.NAME` beside `train.en-de.en`."""
+
     clean: CleanConfig = field(default_factory=CleanConfig)
     """Filters of the training text."""
 
@@ -132,6 +148,7 @@ class DataConfig:
                 raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
         if not 0 <= self.max_bad_share <= 1:
             raise ValueError(f"`max_bad_share` must be in [0, 1], but is {self.max_bad_share}.")
+        self._check_scores()
         self._check_test_sets()
         self._check_files()
 
@@ -160,6 +177,15 @@ class DataConfig:
                 several = ", ".join(languages)
                 raise ValueError(f"`target_tag` must not be none where {src} is translated into {several}.")
 
+    def _check_scores(self) -> None:
+        for name in self.scores:
+            if not re.fullmatch(r"\w[\w-]*", name, re.ASCII):
+                raise ValueError(f"`scores` must be named in letters, digits and `-`, but one is {name!r}.")
+            if name in BUILT_IN or name in self.clean.plugins:
+                raise ValueError(f"`scores` must not be named as a filter is, but one is {name!r}.")
+        if self.scores and self.synthetic is not None:
+            raise ValueError("`scores` must not be given together with `synthetic`.")
+
     def _check_test_sets(self) -> None:
         for name in self.test_corpora:
             if not re.fullmatch(r"\w+", name, re.ASCII) or name in ("train", *DEV_AND_TEST):
@@ -178,6 +204,11 @@ class DataConfig:
                 )
             if empty := [task for task, sources in tasks.items() if not sources]:
                 raise ValueError(f"`files.{name}.{empty[0]}` must name at least one source.")
+
+    @property
+    def min_scores(self) -> dict[str, float]:
+        """{score: its threshold}, of those that have one."""
+        return {name: score.min for name, score in self.scores.items() if score.min is not None}
 
     @property
     def evaluated(self) -> tuple[str, ...]:

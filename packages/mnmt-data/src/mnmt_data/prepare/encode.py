@@ -58,7 +58,8 @@ def encode(
     encoded = _encode(config, parts, space, workers, in_order)
     for (split, task), tasks in to_shuffle.items():
         encoded |= _encode(config, parts, space, workers, {(split, task): tasks}, shuffle_seed=config.seed)
-        shuffle(config.seed, task, [segment.pairs for segment in encoded[split, task]], space, workers)
+        pairs = [segment.pairs for segment in encoded[split, task]]
+        shuffle(config.seed, task, pairs, space, workers, scores=tuple(config.scores))
     splits: EncodedSplits = {}
     for split, task in shards:
         splits.setdefault(split, {})[task] = encoded[split, task]
@@ -112,6 +113,7 @@ def _jobs(
                 max_length=config.max_length,
                 target_tag=config.target_tag,
                 shuffle_seed=shuffle_seed,
+                scores=tuple(config.scores) if split == "train" else (),
             )
             if space.mark(job.mark) is None:
                 yield job

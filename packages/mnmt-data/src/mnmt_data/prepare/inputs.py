@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
-from mnmt_data.readers import Reader, find_readers, open_reader
+from mnmt_data.readers import Reader, ScoreColumn, find_readers, open_reader, with_scores
 from mnmt_data.readers.language_codes import opposite
 from mnmt_data.store.atomic_file import checksum, write_json
 from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths, weights_path
@@ -163,6 +163,13 @@ def _opposites(
 
 
 def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:
+    """Yield the readers of a split and task, those of training text with its scores."""
+    scores = [ScoreColumn(name=name, column=score.column or name) for name, score in config.scores.items()]
+    for reader in _text_readers(config, corpus, split, task):
+        yield with_scores(reader, scores) if scores and split == "train" else reader
+
+
+def _text_readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:
     folder = corpus if split in ("train", *DEV_AND_TEST) else config.test_corpora.get(split)
     if folder is not None:
         yield from find_readers(folder, split, task)

@@ -23,7 +23,7 @@ from mnmt_data.prepare.splits import split_pairs
 from mnmt_data.prepare.vocabulary_sample import check_tags, prepare_vocabulary
 from mnmt_data.prepare.workers import Progress, Report, Workers
 from mnmt_data.prepare.workspace import Workspace
-from mnmt_data.readers import PluginReader
+from mnmt_data.readers import PluginReader, ScoredReader
 from mnmt_data.readers.reader import BLOCK_PAIRS
 from mnmt_data.store.description import PreparedDescription
 from mnmt_data.store.lock import file_lock
@@ -170,8 +170,9 @@ def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -
 def _plugins(config: DataConfig, inputs: Inputs) -> Iterator[str]:
     """Yield the name and version of each distribution whose readers or filters are in use."""
     for source in inputs.sources:
-        if isinstance(source.reader, PluginReader):
-            yield f"{source.name} {source.reader.origin}"
+        reader = source.reader.reader if isinstance(source.reader, ScoredReader) else source.reader
+        if isinstance(reader, PluginReader):
+            yield f"{source.name} {reader.origin}"
     for name in config.clean.plugins:
         yield f"{name} {filter_plugin(name).origin}"
 
@@ -184,6 +185,8 @@ def _shuffled(fingerprint: str) -> str:
 def _settings(config: DataConfig) -> dict[str, Any]:
     """Return the settings without those that are newer than the format and change nothing."""
     settings = asdict(config)
+    if not settings["scores"]:
+        del settings["scores"]
     for name, neutral in NEWER_FILTERS.items():
         if settings["clean"][name] == neutral:
             del settings["clean"][name]

@@ -18,6 +18,7 @@ from mnmt_data.prepare.workers import Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.store.prepared import shard_path
 from mnmt_data.store.ragged import Ragged
+from mnmt_data.store.scores import Scores, read_scores, score_path, write_scores
 from mnmt_data.store.segment_file import SegmentFile, Stretch
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import segment_path
@@ -49,11 +50,22 @@ class ShuffleJob:
     pairs: int
     """Its pairs, approximately."""
 
+    scores: tuple[str, ...]
+    """The scores that the pairs have."""
+
     def __len__(self) -> int:
         return self.pairs
 
 
-def shuffle(seed: int, task: str, pairs: list[int], space: Workspace, workers: Workers) -> None:
+def shuffle(
+    seed: int,
+    task: str,
+    pairs: list[int],
+    space: Workspace,
+    workers: Workers,
+    *,
+    scores: tuple[str, ...] = (),
+) -> None:
     """Write the segments of a shuffled shard that are missing; remove those that they are made of.
 
     Args:
@@ -62,12 +74,14 @@ def shuffle(seed: int, task: str, pairs: list[int], space: Workspace, workers: W
         pairs: (segments,) pairs of each of its segments in the order of the text.
         space: The folder of the segments to read and to write.
         workers: The processes.
+        scores: The scores that the pairs have.
     """
     parts = tuple(space.unshuffled(task, number) for number in range(len(pairs)))
-    for _ in workers.run("shuffle", run_shuffle_job, _jobs(seed, task, parts, sum(pairs), space)):
+    for _ in workers.run("shuffle", run_shuffle_job, _jobs(seed, task, parts, sum(pairs), space, scores)):
         pass
     for part in parts:
-        part.unlink(missing_ok=True)
+        for path in (part, *(score_path(part, name) for name in scores)):
+            path.unlink(missing_ok=True)
 
 
 def run_shuffle_job(job: ShuffleJob) -> None:
@@ -76,11 +90,12 @@ def run_shuffle_job(job: ShuffleJob) -> None:
     src, tgt = (Ragged.concatenate([both[side] for both in slices]) for side in (0, 1))
     order = random_order(stream_key(job.seed, "shuffle", job.path.parent.name, job.number), len(src))
     job.path.parent.mkdir(exist_ok=True)
+    write_scores(job.path, {name: _scores(job, name)[order] for name in job.scores})
     write_segment(job.path, src.take(order), tgt.take(order), block_rows=job.block_rows)
 
 
 def _jobs(
-    seed: int, task: str, parts: tuple[Path, ...], pairs: int, space: Workspace
+    seed: int, task: str, parts: tuple[Path, ...], pairs: int, space: Workspace, scores: tuple[str, ...]
 ) -> Iterator[ShuffleJob]:
     for number in range(len(parts)):
         path = segment_path(shard_path(space.folder, "train", task), number)
@@ -92,10 +107,22 @@ def _jobs(
                 seed=seed,
                 block_rows=BLOCK_ROWS,
                 pairs=pairs // len(parts),
+                scores=scores,
             )
 
 
 def _slice(file: SegmentFile, number: int, slices: int) -> tuple[Ragged, Ragged]:
     """Read one of `slices` nearly equal parts of a segment's rows."""
-    start, stop = (file.info.pairs * end // slices for end in (number, number + 1))
+    start, stop = _bounds(file.info.pairs, number, slices)
     return Stretch(file=file, start=start, stop=stop).take(np.arange(start, stop))
+
+
+def _scores(job: ShuffleJob, name: str) -> Scores:
+    """Read a score of the rows that the slices of all segments have."""
+    every = [read_scores(score_path(part, name)) for part in job.parts]
+    slices = [slice(*_bounds(len(scores), job.number, len(job.parts))) for scores in every]
+    return np.concatenate([scores[rows] for scores, rows in zip(every, slices, strict=True)])
+
+
+def _bounds(pairs: int, number: int, slices: int) -> tuple[int, int]:
+    return pairs * number // slices, pairs * (number + 1) // slices

@@ -93,12 +93,15 @@ class Workspace:
         replace_folder(folder, self.folder)
 
 
+SCORE = "score."
+"""Begins the names of the columns of scores."""
+
 _REPORT = b"report"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def write_part(path: Path, block: CleanBlock, *, read: int) -> None:
-    """Write a part: text, numbers of the pairs in their source, origins, keys, and a report of the filters.
+    """Write a part: text, numbers of the pairs in their source, origins, keys, scores, and a report.
 
     Args:
         path: An Arrow IPC file of one record batch.
@@ -114,6 +117,7 @@ def write_part(path: Path, block: CleanBlock, *, read: int) -> None:
         "near_key": pa.array(block.keys.near),
         "src_key": pa.array(block.keys.src),
         "tgt_key": pa.array(block.keys.tgt),
+        **{f"{SCORE}{name}": pa.array(values) for name, values in block.scores.items()},
     }
     header = {"read": read, "pairs": len(block.src), "filters": block.report.to_dict()}
     batch = pa.record_batch(columns, metadata={_REPORT: json.dumps(header)})

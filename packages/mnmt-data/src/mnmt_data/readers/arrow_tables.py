@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import check_is_file, one_line
-from mnmt_data.readers.columns import STRUCT, Place, find_sides, no_sides, sentence_of
+from mnmt_data.readers.columns import STRUCT, Place, ScoreColumn, find_sides, no_sides, sentence_of
 from mnmt_data.readers.language_codes import origin_code
 from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, every_block
 
@@ -38,6 +40,8 @@ class ParquetPairs:
 
     path: Path
     task: str
+    scores: tuple[ScoreColumn, ...] = ()
+    """Scores to read."""
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -61,7 +65,10 @@ class ParquetPairs:
                 def batches(names: list[str]) -> Iterable[pa.RecordBatch]:
                     yield from table.iter_batches(batch_size=BLOCK_PAIRS, columns=names)
 
-                yield from TableBlocks(self.path, self.task, table.schema_arrow, skip_bad, choice).of(batches)
+                schema = table.schema_arrow
+                yield from TableBlocks(self.path, self.task, self.scores, schema, skip_bad, choice).of(
+                    batches
+                )
         except (pa.ArrowException, OSError) as error:
             raise DataError(_unreadable(self.path, "Parquet", error)) from None
 
@@ -77,6 +84,9 @@ class DatasetPairs:
     paths: tuple[Path, ...]
     """The files, in order."""
 
+    scores: tuple[ScoreColumn, ...] = ()
+    """Scores to read."""
+
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a null is an empty sentence.
 
@@ -89,7 +99,7 @@ class DatasetPairs:
         """
         with _open_stream(self.paths[0]) as stream:
             schema = stream.schema
-        blocks = TableBlocks(self.path, self.task, schema, skip_bad, choice)
+        blocks = TableBlocks(self.path, self.task, self.scores, schema, skip_bad, choice)
         yield from blocks.of(lambda names: (batch for path in self.paths for batch in _batches(path, schema)))
 
 
@@ -135,6 +145,7 @@ class TableBlocks:
 
     path: Path
     task: str
+    scores: tuple[ScoreColumn, ...]
     schema: pa.Schema
     skip_bad: bool
     choice: Choice
@@ -169,18 +180,37 @@ class TableBlocks:
                 raise DataError(
                     f"{self.path}: the column {'.'.join(place)} holds {kind}; it must hold strings."
                 )
-        return places
+        return places + [(names[score.place(self.path, names)],) for score in self.scores]
 
     def _block(self, columns: list[pa.Array], first: int) -> Block:
         bad: dict[int, BadLine] = {}
-        src, tgt, *origins = (self._values(column, first, bad) for column in columns)
+        texts = columns[: len(columns) - len(self.scores)]
+        src, tgt, *origins = (self._values(column, first, bad) for column in texts)
+        cells = zip(self.scores, columns[len(texts) :], strict=True)
+        scores = {score.name: self._numbers(score, column, first, bad) for score, column in cells}
         return Block(
             src=list(map(sentence_of, src)),
             tgt=list(map(sentence_of, tgt)),
             first=first,
             origins=[origin_code(tag, self.task) for tag in origins[0]] if origins else None,
+            scores=scores,
             bad=tuple(bad[row] for row in sorted(bad)),
         )
+
+    def _numbers(
+        self, score: ScoreColumn, column: pa.Array, first: int, bad: dict[int, BadLine]
+    ) -> NDArray[np.float32]:
+        values = np.full(len(column), np.nan, dtype=np.float32)
+        for place, cell in enumerate(column.to_pylist()):
+            try:
+                values[place] = score.value(cell)
+            except ValueError as error:
+                row = first + place
+                what = f"{self.path}: row {row + 1}: {error}."
+                if not self.skip_bad:
+                    raise DataError(what) from None
+                bad.setdefault(row, BadLine(row=row, what=what, text=str(cell)))
+        return values
 
     def _values(self, column: pa.Array, first: int, bad: dict[int, BadLine]) -> list[str | None]:
         try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from mnmt_data.errors import DataError
 from mnmt_data.readers.language_codes import best_tag, is_reversed, languages
 from mnmt_data.readers.reader import LONGEST_SENTENCE
 
@@ -14,6 +17,47 @@ STRUCT = "translation"
 
 Place = tuple[str, ...]
 """The name of a column, and that of a field of it if it is a struct."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreColumn:
+    """A score that another tool gave each pair, and where a table has it."""
+
+    name: str
+    """Its name in the study."""
+
+    column: str | int
+    """The name of its column, or the number of it, from 1."""
+
+    def place(self, path: Path, names: Sequence[str]) -> int:
+        """Return the number of its column among those with these names, from 0.
+
+        Raises:
+            DataError: If there is none; the message names the file.
+        """
+        if isinstance(self.column, int) and 1 <= self.column <= len(names):
+            return self.column - 1
+        if self.column in names:
+            return names.index(str(self.column))
+        listed = ", ".join(names) or "none"
+        what = f"no column {self.column} among {listed}, for [data.scores] `{self.name}`"
+        raise DataError(
+            f"{path}: {what}; set its `column`, or put a number a line into {path.name}.{self.name}."
+        )
+
+    def value(self, cell: object) -> float:
+        """Return the number in a cell or line.
+
+        Raises:
+            ValueError: If it is none, or not finite.
+        """
+        try:
+            number = math.nan if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise ValueError(f"`{self.name}` must be a number, but is {cell!r}")
+        return number
 
 
 def find_sides(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 
@@ -44,6 +48,9 @@ class Block:
     origins: list[str] | None = None
     """The language each pair was written in (`en`; `""` if unknown), where the corpus knows it."""
 
+    scores: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    """{score: (pairs,)} that other tools gave, as far as the study names them; nan where there is no pair."""
+
     bad: tuple[BadLine, ...] = ()
     """Lines that cannot be read, by rising row, where they are not to end the reading; their pairs stand in
     the block, one side or both of them empty."""
@@ -61,8 +68,8 @@ def every_block(number: int) -> bool:
     return True
 
 
-Record = tuple[str, str] | BadLine
-"""Source and target, or what is wrong."""
+Record = tuple[str, str] | tuple[str, str, tuple[float, ...]] | BadLine
+"""Source and target, and perhaps their scores; or what is wrong."""
 
 
 def _same(record: Any) -> Any:
@@ -74,6 +81,7 @@ def blocks_of(
     *,
     parse: Callable[[Any], Record] = _same,
     size: int = BLOCK_PAIRS,
+    scores: Sequence[str] = (),
     skip_bad: bool = False,
     choice: Choice = every_block,
 ) -> Iterator[Block]:
@@ -83,6 +91,7 @@ def blocks_of(
         rows: The pairs, or lines that cannot be read in their place.
         parse: Makes such of a row, where rows are something else; only of those in a block that is wanted.
         size: Pairs of a block.
+        scores: Names of the scores that each pair has.
         skip_bad: Whether lines that cannot be read are listed in the blocks and not refused.
         choice: Which blocks are wanted; the others are given empty.
 
@@ -99,11 +108,24 @@ def blocks_of(
         bad = {row: record for row, record in enumerate(records, first) if isinstance(record, BadLine)}
         if bad and not skip_bad:
             raise DataError(next(iter(bad.values())).what)
-        texts = [("", "") if isinstance(record, BadLine) else record for record in records]
-        src, tgt = (list(side) for side in zip(*texts, strict=True))
-        listed = tuple(replace(line, row=row) for row, line in bad.items())
-        yield Block(src=src, tgt=tgt, first=first, bad=listed)
+        pairs = [("", "") if isinstance(record, BadLine) else record for record in records]
+        yield Block(
+            src=[pair[0] for pair in pairs],
+            tgt=[pair[1] for pair in pairs],
+            first=first,
+            scores=_score_arrays(pairs, scores),
+            bad=tuple(replace(line, row=row) for row, line in bad.items()),
+        )
         first += len(records)
+
+
+def _score_arrays(pairs: list[Any], scores: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    """Return {score: (pairs,)}, nan where a pair has none."""
+    if not scores:
+        return {}
+    nothing = (math.nan,) * len(scores)
+    values = np.array([pair[2] if len(pair) > 2 else nothing for pair in pairs], dtype=np.float32)
+    return dict(zip(scores, values.T, strict=True))
 
 
 LONGEST_SENTENCE = 65_536

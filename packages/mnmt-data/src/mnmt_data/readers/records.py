@@ -12,7 +12,7 @@ from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import File
-from mnmt_data.readers.columns import STRUCT, Place, find_sides, no_sides, sentence_of
+from mnmt_data.readers.columns import STRUCT, Place, ScoreColumn, find_sides, no_sides, sentence_of
 from mnmt_data.readers.csv_rows import CsvRows, Row
 from mnmt_data.readers.language_codes import is_reversed
 from mnmt_data.readers.lines import Line, Lines
@@ -33,6 +33,8 @@ class TsvPairs:
 
     path: Path
     task: str
+    scores: tuple[ScoreColumn, ...] = ()
+    """Scores to read."""
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -57,18 +59,33 @@ class TsvPairs:
         if sides := find_sides(self.path, self.task, names):
             src, tgt = (names.index(place[0]) for place in sides)
             what = f"must have the {len(names)} columns of the header"
+            places = [score.place(self.path, names) for score in self.scores]
             head = []
+        else:
+            places = self._numbered(names)
+        width = max(src, tgt, *places) + 1
 
         def parse(row: tuple[int, Line]) -> Record:
             number, line = row
             if not isinstance(line, str):
                 return line or ("", "")
             columns = line.split("\t")
-            if max(src, tgt) < len(columns):
-                return columns[src], columns[tgt]
-            return _bad(self.path, number, what, line)
+            if len(columns) < width:
+                return _bad(self.path, number, what, line)
+            try:
+                return _record(columns[src], columns[tgt], self.scores, [columns[place] for place in places])
+            except ValueError as error:
+                return _bad(self.path, number, str(error), line)
 
-        yield from blocks_of(chain(head, lines), parse=parse, skip_bad=skip_bad, choice=choice)
+        rows, names = chain(head, lines), [score.name for score in self.scores]
+        yield from blocks_of(rows, parse=parse, scores=names, skip_bad=skip_bad, choice=choice)
+
+    def _numbered(self, cells: list[str]) -> list[int]:
+        """Return the places of the scores in a file without a header, whose first line has these cells."""
+        numbers = [str(number) for number in range(1, len(cells) + 1)] if cells else []
+        if not cells:
+            return [0] * len(self.scores)
+        return [score.place(self.path, numbers) for score in self.scores]
 
 
 @dataclass(frozen=True)
@@ -77,6 +94,8 @@ class CsvPairs:
 
     path: Path
     task: str
+    scores: tuple[ScoreColumn, ...] = ()
+    """Scores to read."""
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -94,12 +113,13 @@ class CsvPairs:
             DataError: If the file is missing, broken or not UTF-8, has no columns for the task, or a row is
                 not as long as the header.
         """
-        yield from blocks_of(self._records(skip_bad), skip_bad=skip_bad, choice=choice)
+        names = [score.name for score in self.scores]
+        yield from blocks_of(self._records(skip_bad), scores=names, skip_bad=skip_bad, choice=choice)
 
     def _records(self, skip_bad: bool) -> Iterator[Record]:
         rows = iter(CsvRows(Lines(File(self.path), skip_bad=skip_bad).each()))
         header = list(islice(rows, 1))
-        width, src, tgt = self._columns(*header) if header else (0, 0, 0)
+        width, src, tgt, places = self._columns(*header) if header else (0, 0, 0, [])
         for row in rows:
             if not isinstance(row, Row):
                 yield row or ("", "")
@@ -107,10 +127,14 @@ class CsvPairs:
                 counts = f"has {len(row.cells)} columns, but the header has {width}"
                 yield _bad(self.path, row.number, row.wrong or f"{counts}; quote cells with commas", row.line)
             else:
-                yield sentence_of(row.cells[src]), sentence_of(row.cells[tgt])
+                try:
+                    sides = sentence_of(row.cells[src]), sentence_of(row.cells[tgt])
+                    yield _record(*sides, self.scores, [row.cells[place] for place in places])
+                except ValueError as error:
+                    yield _bad(self.path, row.number, str(error), row.line)
 
-    def _columns(self, header: Row | BadLine | None) -> tuple[int, int, int]:
-        """Return the number of columns, and those of source and target."""
+    def _columns(self, header: Row | BadLine | None) -> tuple[int, int, int, list[int]]:
+        """Return the number of columns, those of source and target, and those of the scores."""
         if not isinstance(header, Row) or header.wrong:
             what = f"{self.path}:1: the header cannot be read"
             raise DataError(header.what if isinstance(header, BadLine) else f"{what}; name the columns.")
@@ -118,7 +142,7 @@ class CsvPairs:
         if (sides := find_sides(self.path, self.task, names)) is None:
             raise DataError(f"{self.path}:{header.number}: the header has {no_sides(self.task, names)}")
         src, tgt = (names.index(place[0]) for place in sides)
-        return len(names), src, tgt
+        return len(names), src, tgt, [score.place(self.path, names) for score in self.scores]
 
 
 @dataclass(frozen=True)
@@ -127,6 +151,8 @@ class JsonPairs:
 
     path: Path
     task: str
+    scores: tuple[ScoreColumn, ...] = ()
+    """Scores to read."""
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -147,7 +173,8 @@ class JsonPairs:
         lines = (
             row for row in enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1) if row[1] != ""
         )
-        yield from blocks_of(lines, parse=self._record, skip_bad=skip_bad, choice=choice)
+        names = [score.name for score in self.scores]
+        yield from blocks_of(lines, parse=self._record, scores=names, skip_bad=skip_bad, choice=choice)
 
     def _record(self, row: tuple[int, Line]) -> Record:
         number, line = row
@@ -160,7 +187,7 @@ class JsonPairs:
         except (ValueError, RecursionError) as error:
             return _bad(self.path, number, str(error), line)
 
-    def _pair(self, table: Any) -> tuple[str, str]:
+    def _pair(self, table: Any) -> Record:
         if not isinstance(table, dict):
             raise ValueError("is no JSON object; give one on every line")
         fields = table.get(STRUCT)
@@ -168,7 +195,8 @@ class JsonPairs:
         sides = _find_sides_once(self.path, self.task, names, inner)
         if sides is None:
             raise ValueError(no_sides(self.task, names, inner).rstrip("."))
-        return _text_at(table, sides[0]), _text_at(table, sides[1])
+        cells = [table.get(score.column) for score in self.scores]
+        return _record(_text_at(table, sides[0]), _text_at(table, sides[1]), self.scores, cells)
 
 
 _find_sides_once = lru_cache(maxsize=256)(find_sides)  # nearly all objects of a file have the same keys
@@ -186,6 +214,17 @@ def _text_at(table: dict[str, Any], place: Place) -> str:
     except UnicodeEncodeError:
         raise ValueError(f"`{'.'.join(place)}` holds half a surrogate pair; write the file anew") from None
     return text
+
+
+def _record(src: str, tgt: str, scores: tuple[ScoreColumn, ...], cells: list[Any]) -> Record:
+    """Return a pair with its scores.
+
+    Raises:
+        ValueError: If the cell of a score is no number.
+    """
+    if not scores:
+        return src, tgt
+    return src, tgt, tuple(score.value(cell) for score, cell in zip(scores, cells, strict=True))
 
 
 def _bad(path: Path, number: int, what: str, text: str) -> BadLine:

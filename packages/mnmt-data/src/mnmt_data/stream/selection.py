@@ -50,7 +50,7 @@ class Selection:
     """(pairs,) rows, best first; of equal scores the smaller row."""
 
     scores: Scores
-    """(pairs,) by row, in nats per token."""
+    """(pairs,) by row: in nats per token, or as another tool gave them."""
 
     def best(self, share: float) -> SelectedShare:
         """Return the number of pairs in a share, the best first, and the lowest score among them."""
@@ -88,6 +88,31 @@ def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | No
         **{name: asdict(file.info) for name, file in files.items()},
         "sha256": checksum(out),
     }
+    write_json(out.with_suffix(".json"), described)
+    return Selection(order=order, scores=scores)
+
+
+def select_by(data: PreparedData, task: str, name: str, *, out: Path) -> Selection:
+    """Order the training pairs of a task by a score that came with them, the highest first; write the order.
+
+    Args:
+        data: The data, prepared with the score.
+        task: The task.
+        name: The score, of `[data.scores]`.
+        out: File of the order; beside it come the scores and where they are from, as `select` writes them.
+
+    Raises:
+        DataError: If the data have no such score, or a file of it is missing or broken.
+    """
+    blocks = data.scores(task, name)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with _Array(out.with_suffix(".scores.npy"), len(data.shard("train", task)), np.float32) as scores:
+        end = 0
+        for block in blocks:
+            start, end = end, end + len(block)
+            scores[start:end] = block
+    order = best_first(scores, out=out)
+    described = {"score": name, "fingerprint": data.fingerprint, "sha256": checksum(out)}
     write_json(out.with_suffix(".json"), described)
     return Selection(order=order, scores=scores)
 

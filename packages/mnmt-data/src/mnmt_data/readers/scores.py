@@ -1,0 +1,119 @@
+"""Scores that other tools gave pairs: columns of a table, or a file beside the text, a number a line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from mnmt_data.errors import DataError
+from mnmt_data.readers.arrow_tables import DatasetPairs, ParquetPairs
+from mnmt_data.readers.byte_sources import CODECS, File
+from mnmt_data.readers.columns import ScoreColumn
+from mnmt_data.readers.language_codes import languages, spellings
+from mnmt_data.readers.lines import Line, Lines
+from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, Reader, every_block
+from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
+from mnmt_data.readers.text_pairs import TextPairs
+
+
+def with_scores(reader: Reader, scores: Sequence[ScoreColumn]) -> Reader:
+    """Return a reader whose blocks have scores: of the file beside the text, if there is one, or a column.
+
+    Args:
+        reader: The reader of the text.
+        scores: The scores to read.
+
+    Raises:
+        DataError: If there is no file for a score, and the format has no columns.
+    """
+    files = {score: path for score in scores if (path := _file_beside(reader, score.name)) is not None}
+    columns = tuple(score for score in scores if score not in files)
+    if isinstance(reader, TsvPairs | CsvPairs | JsonPairs | ParquetPairs | DatasetPairs):
+        reader = replace(reader, scores=columns)
+    elif columns:
+        expected = _expected(reader, columns[0].name)
+        raise DataError(f"{expected}: no such file; [data.scores] needs a number for each pair, a line each.")
+    return ScoredReader(reader=reader, files=files) if files else reader
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredReader:
+    """Reads pairs, and their scores from files with a number a line."""
+
+    reader: Reader
+    files: dict[ScoreColumn, Path]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files that are read, those of the scores last."""
+        return (*self.reader.paths, *self.files.values())
+
+    def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
+        """Yield the blocks of the pairs with their scores.
+
+        Args:
+            skip_bad: Whether pairs whose score is no number are listed in the blocks and not refused.
+            choice: Which blocks are wanted.
+
+        Raises:
+            DataError: What the reader raises; or if a file is missing, broken, or of another number of lines,
+                or a line is no number.
+        """
+        texts = {score: Lines(File(path), skip_bad=skip_bad) for score, path in self.files.items()}
+        for block in self.reader.blocks(skip_bad=skip_bad, choice=choice):
+            for score, lines in texts.items():
+                if len(block):
+                    block = self._scored(block, score, lines, skip_bad)
+                else:
+                    lines.skip(BLOCK_PAIRS)
+            yield block
+        for score, lines in texts.items():
+            if lines.take(1):
+                raise DataError(
+                    f"{self.files[score]}: has more lines than there are pairs of {self.paths[0]}."
+                )
+
+    def _scored(self, block: Block, score: ScoreColumn, lines: Lines, skip_bad: bool) -> Block:
+        path = self.files[score]
+        texts: list[Line] = list(lines.take(len(block)))
+        if len(texts) < len(block):
+            count = block.first + len(texts)
+            raise DataError(f"{path}: has {count} lines, fewer than there are pairs of {self.paths[0]}.")
+        values, bad = np.empty(len(block), dtype=np.float32), {line.row: line for line in block.bad}
+        for place, text in enumerate(texts):
+            try:
+                values[place] = score.value(text)
+            except ValueError as error:
+                row = block.first + place
+                what = f"{path}:{row + 1}: {error}."
+                if not skip_bad:
+                    raise DataError(what) from None
+                values[place] = math.nan
+                bad[row] = bad.get(row, BadLine(row=row, what=what, text=str(text)))
+        listed = tuple(bad[row] for row in sorted(bad))
+        return replace(block, scores={**block.scores, score.name: values}, bad=listed)
+
+
+def _file_beside(reader: Reader, name: str) -> Path | None:
+    expected = _expected(reader, name)
+    return next((path for path in (expected, *_compressed(expected)) if path.is_file()), None)
+
+
+def _compressed(path: Path) -> list[Path]:
+    return [path.with_name(path.name + ending) for ending in CODECS]
+
+
+def _expected(reader: Reader, name: str) -> Path:
+    """Return the plain file with a score of a source: `x.bicleaner` for texts `x.en` and `x.de`."""
+    path = reader.paths[0]
+    if not isinstance(reader, TextPairs):
+        return path.with_name(f"{path.name}.{name}")
+    plain = path.name.removesuffix(path.suffix) if path.suffix in CODECS else path.name
+    codes = "|".join(re.escape(code) for code in spellings(languages(reader.task)[0]))
+    match = re.fullmatch(rf"(.*(?<![A-Za-z0-9]))(?:{codes})((?![A-Za-z0-9]).*)", plain)
+    return path.with_name(f"{match[1]}{name}{match[2]}" if match else f"{plain}.{name}")
