@@ -96,11 +96,12 @@ def emulated(session: nox.Session) -> None:
 
 @nox.session
 def browser(session: nox.Session) -> None:
-    """Drive the report's page in a real browser, the system's Chromium, installed where that is possible."""
-    install(session, ["laws"], *test_groups("laws"), "playwright")
+    """Drive the reports' pages in a real browser, the system's Chromium, installed where that is possible."""
+    install(session, ["laws", "eval", *OUR_EXTRAS["eval"]], *test_groups("laws"), "playwright")
     install_packages(session, "chromium", programs=("chromium", "chromium-browser", "google-chrome"))
-    session.chdir(folder("laws"))
-    run_pytest(session, "-m", "browser", "tests/report/browser", report="browser")
+    for package in ("laws", "eval"):
+        session.chdir(ROOT / folder(package))
+        run_pytest(session, "-m", "browser", "tests/report/browser", report=f"browser-{package}")
 
 
 @nox.session

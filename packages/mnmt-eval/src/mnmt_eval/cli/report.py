@@ -19,11 +19,12 @@ def report(
     source: Path | None = None,
     task: str | None = None,
     testset: str = "test",
+    baseline: str | None = None,
     metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
     worst_by: str = "chrf",
-    sentences: int = 200,
+    sentences: int = 1000,
 ) -> None:
-    """Write a page to read translations in, with sources and references, worst cases first.
+    """Write a page to send around: scores with significance, and translations to read.
 
     Args:
         systems: Files with a translation a line, whatever made them; runs that `mnmt-eval score` has scored;
@@ -33,9 +34,10 @@ def report(
         source: A file with a source sentence a line.
         task: The language pair, such as `en-de`; for runs by default every pair.
         testset: The runs' test set.
+        baseline: The system that others are tested against, and read beside; by default the first.
         metrics: Metrics and their options.
         worst_by: The metric that sentences are sorted by.
-        sentences: Sentences of each text: those that some system translated worst.
+        sentences: Sentences of each text: those on which systems disagree most, or that one translated worst.
     """
     # Imported here, since `--help` needs no numbers.
     from mnmt_eval.compare import name_systems, open_systems
@@ -44,5 +46,7 @@ def report(
 
     files = text_files(references=reference or (), source=source, task=task)
     translated = open_systems(name_systems(systems), testset=testset, task=task, files=files)
-    config = ReportConfig(metrics=metrics.metric_set, worst_by=worst_by, sentences=sentences)
+    config = ReportConfig(
+        metrics=metrics.metric_set, worst_by=worst_by, sentences=sentences, baseline=baseline
+    )
     print(write_report(make_report(translated, config), out))

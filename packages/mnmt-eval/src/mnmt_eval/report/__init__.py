@@ -1,4 +1,4 @@
-"""A page to read translations in: sources, references and systems' translations, worst cases first."""
+"""A page to send around: systems' scores with significance, and their translations to read."""
 
 from mnmt_eval.report.document import Report, ReportConfig, ReportedSystem, ReportedText, make_report
 from mnmt_eval.report.page import write_report

@@ -1,21 +1,25 @@
-"""The contents of a report: for each text the sentences that some system translated worst."""
+"""The contents of a report: a comparison of each text, and the sentences to read."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mnmt_eval.compare.comparison import Comparison, check_baseline, compare_measurements
+from mnmt_eval.compare.config import CompareConfig
 from mnmt_eval.compare.measurements import Measurement, measure_systems
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
 from mnmt_eval.metrics.protocol import decimals
 from mnmt_eval.metrics.registry import MetricSet
-from mnmt_eval.metrics.resampling import bootstrap
+from mnmt_eval.report.buckets import Buckets, frequency_buckets, length_buckets
 from mnmt_eval.report.symptoms import symptoms
+from mnmt_eval.runs.texts import ReferenceText
 
 WRONG_LANGUAGE = "wrong language"
 """The symptom of translations that the metric `language` finds off-target."""
@@ -33,8 +37,10 @@ class ReportConfig:
     """The metrics of whole texts; sentences are sorted by one of them."""
     worst_by: str = "chrf"
     """The metric that sentences are sorted by, one of `metrics`."""
-    sentences: int = 200
-    """Sentences of each text; those that some system translated worst."""
+    sentences: int = 1000
+    """Sentences of each text; those on which systems disagree most, or that some system translated worst."""
+    baseline: str | None = None
+    """The system that others are tested against; by default the first."""
 
     def __post_init__(self) -> None:
         if self.worst_by not in self.metrics.names:
@@ -50,27 +56,18 @@ class ReportConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportedScore:
-    """A metric of one system on a whole text, with its 95% interval."""
-
-    value: float
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class ReportedSystem:
     """One system's translations of the reported sentences."""
 
     name: str
-    scores: Mapping[str, ReportedScore]
-    """{metric: its value on all sentences}."""
     translations: Sequence[str]
     """A translation per reported sentence."""
     sentence_scores: Sequence[float | None]
-    """The score of each translation by `worst_by`; None where a blank translation is right."""
+    """The score by `worst_by` of every sentence of the text; None where a blank translation is right."""
     symptoms: Sequence[Sequence[str]]
     """The symptoms of each translation, of `SYMPTOMS` and `WRONG_LANGUAGE`."""
+    symptom_counts: Mapping[str, int]
+    """{symptom: the sentences of the text that show it}."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +85,8 @@ class ReportedText:
     references: Sequence[Sequence[str]]
     """The sentences of the first reference, those of the second, …"""
     systems: Sequence[ReportedSystem]
+    buckets: Mapping[str, Buckets]
+    """{`length` or `frequency`: the sentences by that}."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,12 +94,12 @@ class Report:
     """Everything that a page shows."""
 
     metrics: Sequence[str]
+    comparisons: Sequence[Comparison]
+    """Each text's metrics, with ranks and tests."""
     signatures: Mapping[str, Sequence[str]]
     """{metric: its signatures}; they may differ with the target language, and COMET's with the system."""
     searches: Sequence[str]
     """The signatures of the runs' searches."""
-    decimals: Mapping[str, int]
-    """{metric: decimals of its values that are worth reading}."""
     worst_by: str
     """The metric that sentences are sorted by."""
     higher_is_better: bool
@@ -116,18 +115,25 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
         config: The options.
 
     Raises:
-        EvalError: If a metric lacks what it needs.
+        EvalError: If a metric lacks what it needs, or there is no such baseline.
     """
+    for each in translated:
+        check_baseline(each, config.baseline)
     measurements = [measure_systems(each, config.metrics) for each in translated]
     (first, *_) = measurements[0][config.place].values()
     return Report(
         metrics=config.metrics.names,
+        comparisons=[
+            compare_measurements(
+                each, by_metric, CompareConfig(metrics=config.metrics), baseline=config.baseline
+            )
+            for each, by_metric in zip(translated, measurements, strict=True)
+        ],
         signatures={
             name: _signatures(by_metric[place] for by_metric in measurements)
             for place, name in enumerate(config.metrics.names)
         },
         searches=list(dict.fromkeys(search for each in translated for search in each.searches.values())),
-        decimals={name: decimals(name) for name in config.metrics.names},
         worst_by=config.worst_by,
         higher_is_better=first.metric.higher_is_better,
         texts=[
@@ -144,17 +150,21 @@ def _signatures(measurements: Iterable[Mapping[str, Measurement]]) -> list[str]:
     )
 
 
-def worst_rows(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """Return the sentences that some system translated worst.
+def rows_to_read(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Return the sentences on which systems disagree most, and those that some system translated worst.
 
     Args:
-        badness: (systems, sentences), higher where a translation is worse.
+        badness: (systems, sentences), higher where a translation is worse; nan where it has no score.
         count: The number of sentences.
 
     Returns:
-        Rows in ascending order, selected by each sentence's best place on any system's list of its worst.
+        Rows in ascending order, selected by each sentence's best place on the list of disagreements and on
+        any system's list of its worst.
     """
-    places = np.argsort(np.argsort(-badness, axis=1, kind="stable"), axis=1, kind="stable")
+    scored = np.nan_to_num(badness, nan=-np.inf)
+    disagreement = np.where(np.isnan(badness).any(axis=0), -np.inf, np.ptp(badness, axis=0))
+    lists = scored if len(badness) == 1 else np.vstack([scored, disagreement])
+    places = np.argsort(np.argsort(-lists, axis=1, kind="stable"), axis=1, kind="stable")
     rows = np.argsort(places.min(axis=0), kind="stable")[:count]
     return np.sort(rows)
 
@@ -167,8 +177,7 @@ def _report_text(
     scores = np.stack([each.metric.sentence_scores(each.statistics) for each in sorting])
     scores[_rightly_blank(translated)] = np.nan  # to which metrics give no fair score
     badness = -scores if sorting[0].metric.higher_is_better else scores
-    rows = worst_rows(np.nan_to_num(badness, nan=-np.inf), config.sentences)
-    row_scores = scores[:, rows].round(decimals(config.worst_by))
+    rows = rows_to_read(badness, config.sentences)
     return ReportedText(
         testset=text.testset,
         task=text.task,
@@ -177,9 +186,13 @@ def _report_text(
         sources=_take(text.src, rows),
         references=[_take(lines, rows) for lines in text.references],
         systems=[
-            _report_system(translated, place, row_scores[place], rows, measurements)
+            _report_system(translated, place, scores[place], rows, measurements, config)
             for place in range(len(translated.names))
         ],
+        buckets={
+            "length": length_buckets(translated, measurements[config.place], rows),
+            "frequency": frequency_buckets(translated, rows),
+        },
     )
 
 
@@ -196,23 +209,29 @@ def _report_system(
     scores: NDArray[np.float64],
     rows: NDArray[np.int64],
     measurements: Sequence[Mapping[str, Measurement]],
+    config: ReportConfig,
 ) -> ReportedSystem:
-    name, text = translated.names[place], translated.text
-    lines = _take(translated.outputs[place].lines, rows)
-    sources = _take(text.src, rows) or [""] * len(rows)
-    references = zip(*(_take(lines, rows) for lines in text.references), strict=True)
-    is_wrong = _in_wrong_language(name, measurements, len(text))[rows].tolist()
-    line_symptoms = [
-        (*symptoms(source, expected, line), *[WRONG_LANGUAGE] * wrong)
-        for source, expected, line, wrong in zip(sources, references, lines, is_wrong, strict=True)
-    ]
+    name, text, lines = translated.names[place], translated.text, translated.outputs[place].lines
+    by_line = _symptoms(text, lines, _in_wrong_language(name, measurements, len(text)))
+    rounded = scores.round(decimals(config.worst_by))
     return ReportedSystem(
         name=name,
-        scores={by_system[name].metric.name: _report_score(by_system[name]) for by_system in measurements},
-        translations=lines,
-        sentence_scores=[None if np.isnan(score) else float(score) for score in scores],
-        symptoms=line_symptoms,
+        translations=_take(lines, rows),
+        sentence_scores=[None if np.isnan(score) else float(score) for score in rounded],
+        symptoms=[by_line[row] for row in rows],
+        symptom_counts=dict(Counter(symptom for names in by_line for symptom in names)),
     )
+
+
+def _symptoms(
+    text: ReferenceText, lines: Sequence[str], is_wrong: NDArray[np.bool_]
+) -> list[tuple[str, ...]]:
+    sources = text.src or [""] * len(text)
+    references = zip(*text.references, strict=True)
+    return [
+        (*symptoms(source, expected, line), *[WRONG_LANGUAGE] * wrong)
+        for source, expected, line, wrong in zip(sources, references, lines, is_wrong.tolist(), strict=True)
+    ]
 
 
 def _in_wrong_language(
@@ -223,11 +242,6 @@ def _in_wrong_language(
         if isinstance(each.metric, LanguageAccuracy):
             return np.asarray(each.statistics.any(axis=1) & (each.metric.values(each.statistics) == 0))
     return np.zeros(sentences, dtype=bool)
-
-
-def _report_score(measurement: Measurement) -> ReportedScore:
-    interval = bootstrap(measurement.metric, measurement.statistics)
-    return ReportedScore(value=interval.value, lower=interval.lower, upper=interval.upper)
 
 
 def _take(lines: Sequence[str], rows: NDArray[np.int64]) -> list[str]:

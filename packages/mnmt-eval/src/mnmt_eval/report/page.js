@@ -1,19 +1,11 @@
-const data = JSON.parse(document.getElementById("data").textContent);
-const form = document.querySelector(".controls");
+// Sentences to read: a card each, filtered and sorted.
 const list = document.querySelector(".cards");
-const count = document.querySelector(".count");
+const count = document.querySelector(".count [role=status]");
+const clear = document.querySelector(".clear");
 const more = document.querySelector(".more");
 const PAGE = 40;
-const REFERENCE = "reference";
 const sign = data.higher_is_better ? 1 : -1;
 let shown = PAGE;
-
-const element = (name, className, text) => {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-};
 
 // One line of text, with the words marked that the line beside it does not have.
 function appendWords(cell, words, marks) {
@@ -28,7 +20,7 @@ function appendWords(cell, words, marks) {
 
 function appendLine(terms, label, line, { className = "", language = "", words, marks, score } = {}) {
   const term = element("dt", "", label);
-  if (score !== undefined) term.append(element("span", "score", score === null ? "–" : score.toFixed(data.decimals[data.worst_by])));
+  if (score !== undefined) term.append(element("span", "score", score === null ? "–" : score.toFixed(data.decimals)));
   const cell = element("dd", className);
   cell.dir = "auto";
   if (language) cell.lang = language.replaceAll("_", "-");
@@ -40,19 +32,15 @@ function appendLine(terms, label, line, { className = "", language = "", words, 
   terms.append(term, cell);
 }
 
-function choices() {
-  const text = data.texts[form.elements.text.value];
-  const system = text.systems[form.elements.system.value];
-  const against = form.elements.against.value;
-  return { text, system, other: against === REFERENCE ? null : text.systems[against] };
-}
-
-function card(row, { text, system, other }) {
+function card(row, { text, system, other, scores, others }) {
   const [source, target] = text.task.split("-");
   const item = element("li", "card");
   const head = element("p", "head");
   head.append(element("span", "", `sentence ${text.numbers[row]}`));
-  for (const symptom of system.symptoms[row]) head.append(element("span", "symptom", symptom));
+  // The line itself says that it is empty.
+  for (const symptom of system.symptoms[row].filter((name) => name !== "empty")) {
+    head.append(element("span", "symptom", symptom));
+  }
   const beside = other ? other.translations[row] : text.references[0][row];
   const words = [system.translations[row], beside].map(splitWords);
   const marks = differingWords(...words);
@@ -64,86 +52,113 @@ function card(row, { text, system, other }) {
     appendLine(terms, label, lines[row], { ...marked, language: target });
   });
   appendLine(terms, system.name, system.translations[row], {
-    language: target, words: words[0], marks: marks[0], score: system.sentence_scores[row],
+    language: target, words: words[0], marks: marks[0], score: at(scores, text, row),
   });
   if (other) {
     appendLine(terms, other.name, beside, {
-      className: "other", language: target, words: words[1], marks: marks[1], score: other.sentence_scores[row],
+      className: "other", language: target, words: words[1], marks: marks[1], score: at(others, text, row),
     });
   }
   item.append(head, terms);
   return item;
 }
 
-// How well a row was translated: the higher, the later it comes.
-function rank({ system, other }) {
-  const of = (one, row) => (one.sentence_scores[row] === null ? Infinity : sign * one.sentence_scores[row]);
-  const value = (row) => of(system, row);
-  const lead = (row) => (other && value(row) !== of(other, row) ? value(row) - of(other, row) : 0);
-  const best = (row) => (value(row) === Infinity ? Infinity : -value(row));
-  return { worst: value, best, behind: lead, ahead: (row) => -lead(row), text: () => 0 }[
-    form.elements.order.value
-  ];
+// Empty outputs differ most from any other, and there is nothing to read: they are told once, and come last.
+const isEmpty = (row, { system, other }) => [system, other].some((each) => each?.symptoms[row].includes("empty"));
+
+function tellEmpty({ system, other }) {
+  const counts = [system, other].map((each) => [each?.symptom_counts.empty ?? 0, each?.name]).filter(([n]) => n);
+  if (fields.order.value !== "disagreement" || filters.symptom === "empty" || !counts.length) return "";
+  return ` · empty outputs come last: ${counts.map(([n, name]) => `${n.toLocaleString("en")} of ${name}`).join(", ")}`;
 }
 
-function rows({ text, system, other }) {
-  const symptom = form.elements.symptom.value;
-  const wanted = form.elements.contains.value.trim().toLowerCase();
+// How well a row was translated: the higher, the later it comes.
+function rank({ text, system, other, scores, leads }) {
+  const value = (row) => (at(scores, text, row) === null ? Infinity : sign * at(scores, text, row));
+  const lead = (row) => (leads ? sign * (at(leads, text, row) ?? 0) : 0);
+  return {
+    disagreement: (row) => (isEmpty(row, { system, other }) ? Infinity : -Math.abs(lead(row))),
+    behind: lead,
+    ahead: (row) => -lead(row),
+    worst: value,
+    best: (row) => (value(row) === Infinity ? Infinity : -value(row)),
+    text: () => 0,
+  }[fields.order.value];
+}
+
+function rows(chosen) {
+  const { text, system, other } = chosen;
+  const wanted = fields.contains.value.trim().toLowerCase();
   const contains = (row) =>
     [text.sources[row] ?? "", ...text.references.map((lines) => lines[row]), system.translations[row], other?.translations[row] ?? ""]
       .some((line) => line.toLowerCase().includes(wanted));
-  const ranked = rank({ system, other });
-  const compare = (a, b) => (ranked(a) === ranked(b) ? a - b : ranked(a) - ranked(b));
+  const passes = [...tests(chosen), ...(wanted ? [contains] : [])];
+  const ranked = rank(chosen);
+  const length = (row) => (fields.order.value === "disagreement" ? text.references[0][row].length : 0);
+  const compare = (a, b) => (ranked(a) === ranked(b) ? length(b) - length(a) || a - b : ranked(a) - ranked(b));
   return text.numbers
     .map((_, row) => row)
-    .filter((row) => (!symptom || system.symptoms[row].includes(symptom)) && (!wanted || contains(row)))
+    .filter((row) => passes.every((test) => test(row)))
     .sort(compare);
+}
+
+function drawCards(chosen) {
+  const found = rows(chosen);
+  list.replaceChildren(...found.slice(0, shown).map((row) => card(row, chosen)));
+  const { total, numbers } = chosen.text;
+  const few = `the ${numbers.length.toLocaleString("en")} of ${total.toLocaleString("en")} that systems disagree on most or did worst`;
+  const part = numbers.length < total ? ` of ${few}` : "";
+  count.textContent = `${found.length.toLocaleString("en")} sentence${found.length === 1 ? "" : "s"}${part}${tellEmpty(chosen)}`;
+  more.hidden = found.length <= shown;
+  clear.hidden = !fields.contains.value && FILTERS.every((name) => filters[name] == null);
 }
 
 function draw() {
   const chosen = choices();
-  const found = rows(chosen);
-  list.replaceChildren(...found.slice(0, shown).map((row) => card(row, chosen)));
-  const { total, numbers } = chosen.text;
-  const part = numbers.length < total ? ` (the worst ${numbers.length} of ${total.toLocaleString("en")} are here)` : "";
-  count.textContent = `${found.length} sentence${found.length === 1 ? "" : "s"}${part}`;
-  more.hidden = found.length <= shown;
+  drawFacets(chosen);
+  drawCards(chosen);
 }
 
-function fill(select, options, chosen) {
-  select.replaceChildren(...options.map(([value, label]) => {
-    const option = element("option", "", label);
-    option.value = value;
-    return option;
-  }));
-  select.value = options.some(([value]) => String(value) === chosen) ? chosen : String(options[0][0]);
+// Another text has other bins and buckets, and another pair other leads.
+function dropFilters(changed) {
+  const stale = { text: FILTERS, system: ["lead"], against: ["lead"] }[changed] ?? [];
+  for (const name of stale) filters[name] = null;
 }
 
-// Systems that are to be chosen from; one is not set against itself.
-function fillSystems() {
-  const { systems } = data.texts[form.elements.text.value];
-  const named = systems.map((system, i) => [i, system.name]);
-  fill(form.elements.system, named, form.elements.system.value || String(systems.length - 1));
-  const others = named.filter(([i]) => String(i) !== form.elements.system.value);
-  const against = form.elements.against.value || (others.length ? String(others[0][0]) : REFERENCE);
-  fill(form.elements.against, [...others, [REFERENCE, "the reference"]], against);
-  const alone = form.elements.against.value === REFERENCE;
-  for (const option of form.elements.order.options) {
-    option.disabled = alone && ["behind", "ahead"].includes(option.value);
-    if (option.disabled && option.selected) form.elements.order.value = "worst";
-  }
+function change(options) {
+  shown = PAGE;
+  writeAddress(options);
+  draw();
 }
 
 form.addEventListener("submit", (event) => event.preventDefault());
-form.addEventListener("input", () => {
+form.addEventListener("input", ({ target }) => {
+  dropFilters(target.name);
   fillSystems();
-  shown = PAGE;
-  draw();
+  change({ replace: target.name === "contains" });
+});
+facets.addEventListener("click", ({ target }) => {
+  const button = target.closest("button[data-filter]");
+  if (!button) return;
+  const { filter, value } = button.dataset;
+  filters[filter] = filters[filter] === value ? null : value;
+  change();
+});
+clear.addEventListener("click", () => {
+  for (const name of FILTERS) filters[name] = null;
+  fields.contains.value = "";
+  change();
 });
 more.addEventListener("click", () => {
   shown += PAGE;
+  drawCards(choices());
+});
+window.addEventListener("popstate", () => {
+  shown = PAGE;
+  readAddress();
   draw();
 });
-fillSystems();
-form.hidden = count.hidden = false;
+readAddress();
+form.hidden = facets.hidden = false;
 draw();
+document.documentElement.dataset.ready = "";

@@ -6,15 +6,18 @@ from dataclasses import asdict
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
 from mnmt_data.store import atomic_file
-from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES
+from mnmt_eval.compare.averages import average_directions
+from mnmt_eval.compare.config import SIGNIFICANT
+from mnmt_eval.metrics.protocol import decimals, format_value
 from mnmt_eval.report.document import WRONG_LANGUAGE, Report
 from mnmt_eval.report.symptoms import SYMPTOMS
 
-SCRIPTS = ("words.js", "page.js")
+SCRIPTS = ("words.js", "view.js", "facets.js", "page.js")
 
 
 def write_report(report: Report, out: Path) -> Path:
@@ -39,21 +42,41 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters["value"] = lambda value, metric, sign="": format_value(value, metric, sign=sign)
+    first = report.comparisons[0]
+    systems = [system.name for system in report.texts[0].systems]
     return environment.get_template("page.html.j2").render(
         report=report,
-        data=asdict(report),
-        systems=[system.name for system in report.texts[0].systems],
-        samples=BOOTSTRAP_SAMPLES,
-        symptoms=_symptoms(report),
+        title=f"Translations of {len(systems)} systems"
+        if len(systems) > 1
+        else f"Translations of {systems[0]}",
+        data=_data(report),
+        systems=systems,
+        baseline=first.baseline,
+        pairs=len(first.metrics[0].pairs),
+        averages=average_directions(report.comparisons) if len(report.comparisons) > 1 else (),
+        config=first.config,
+        significant=SIGNIFICANT,
         style=_read("page.css"),
         script="\n".join(map(_read, SCRIPTS)),
         version=version("mnmt-eval"),
     )
 
 
-def _symptoms(report: Report) -> tuple[str, ...]:
-    """Return the symptoms that a reader can choose from."""
-    return (*SYMPTOMS, WRONG_LANGUAGE) if "language" in report.metrics else SYMPTOMS
+def _data(report: Report) -> dict[str, Any]:
+    """Return what the scripts need; they open with the best system beside the baseline."""
+    first = report.comparisons[0]
+    (ranked,) = (metric.ranked for metric in first.metrics if metric.metric == report.worst_by)
+    best = next((score.system for score in ranked if score.system != first.baseline), first.baseline)
+    return {
+        "metric": report.worst_by,
+        "decimals": decimals(report.worst_by),
+        "higher_is_better": report.higher_is_better,
+        "symptoms": (*SYMPTOMS, WRONG_LANGUAGE) if "language" in report.metrics else SYMPTOMS,
+        "baseline": first.baseline,
+        "best": best,
+        "texts": [asdict(text) for text in report.texts],
+    }
 
 
 def _read(name: str) -> str:
