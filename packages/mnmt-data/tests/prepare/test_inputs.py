@@ -153,7 +153,7 @@ def test_an_unchanged_file_is_not_read_again(folder, prepare, monkeypatch):
     def refuse(path):
         raise AssertionError(path)
 
-    monkeypatch.setattr("mnmt_data.prepare.inputs.checksum", refuse)
+    monkeypatch.setattr("mnmt_data.prepare.checksums.checksum", refuse)
     prepare()
 
 

@@ -19,15 +19,12 @@ from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.inputs import Inputs, Source
 from mnmt_data.prepare.workers import Workers
 from mnmt_data.prepare.workspace import Parts, Workspace, read_header, write_part
-from mnmt_data.readers.reader import Block
+from mnmt_data.readers.reader import PAIR_BYTES, Block
 
 _LINE_BREAKS = re.compile("[\r\n\ufeff]")
 
 _SMALLEST_SHARE = 2**20
 """Bytes of a source, below which it is not worth while to read it twice."""
-
-_PAIR_BYTES = 100
-"""Bytes of a pair in a file, roughly."""
 
 CleanedSplits = dict[str, dict[str, Parts]]
 """{split: {task: its parts}}."""
@@ -50,7 +47,7 @@ class CleanJob:
 
     def __len__(self) -> int:
         """Return about how many pairs there are to clean."""
-        return self.source.bytes // self.shares // _PAIR_BYTES
+        return self.source.bytes // self.shares // PAIR_BYTES
 
     def wants(self, number: int) -> bool:
         """Return whether to clean a block: whether it is of this share, and its part is missing."""

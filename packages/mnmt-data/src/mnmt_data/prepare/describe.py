@@ -7,12 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from mnmt_data.filters import FilterReport
+from mnmt_data.prepare.checksums import checksums_of
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.encode import EncodedSplits
 from mnmt_data.prepare.segment_job import Coverage, EncodedSegment
 from mnmt_data.prepare.splits import DroppedPairs
+from mnmt_data.prepare.workers import Workers
 from mnmt_data.prepare.workspace import Parts
-from mnmt_data.store.atomic_file import checksum
 from mnmt_data.store.description import (
     CoverageInfo,
     FileInfo,
@@ -32,6 +33,7 @@ def describe(
     train: Mapping[str, Parts],
     dropped: Mapping[str, DroppedPairs],
     splits: EncodedSplits,
+    workers: Workers,
 ) -> PreparedDescription:
     """Return what is known of the data, but their study, irreducible losses and fingerprint.
 
@@ -41,6 +43,7 @@ def describe(
         train: {task: its cleaned training text}, at least of every task that is trained on.
         dropped: {task: training pairs that the split dropped}.
         splits: The segments, by the directions in which they are stored.
+        workers: Compute the checksums.
     """
     shards = {split: _shards(config, stored) for split, stored in splits.items()}
     return PreparedDescription(
@@ -60,8 +63,8 @@ def describe(
         coverage=_coverage(splits["train"]),
         config=asdict(config),
         files={
-            path.relative_to(folder).as_posix(): FileInfo(bytes=path.stat().st_size, sha256=checksum(path))
-            for path in sorted(_files(folder))
+            path.relative_to(folder).as_posix(): FileInfo(bytes=path.stat().st_size, sha256=sha256)
+            for path, sha256 in checksums_of(sorted(_files(folder)), workers).items()
         },
     )
 

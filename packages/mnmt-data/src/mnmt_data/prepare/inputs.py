@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -11,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from mnmt_data.errors import DataError, folder_holds
+from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
 from mnmt_data.readers import Reader, ScoreColumn, find_readers, open_reader, with_scores
 from mnmt_data.readers.language_codes import opposite
-from mnmt_data.store.atomic_file import checksum, write_json
 from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths, weights_path
 from mnmt_data.study import structure
 from mnmt_data.synthetic import Languages, write_synthetic_corpus
@@ -222,61 +221,7 @@ def _is_written(config: Languages, folder: Path, checksums: ChecksumCache) -> bo
     try:
         description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
         settings = structure(description["provenance"]["config"], type(config), where="config")
-        return settings == config and all(
-            checksums.of(folder / name) == checksum for name, checksum in description["sha256"].items()
-        )
+        recorded = {folder / name: checksum for name, checksum in description["sha256"].items()}
+        return settings == config and checksums.of(recorded) == recorded
     except (OSError, ValueError, KeyError, TypeError):
         return False
-
-
-_SETTLED_NS = 2_000_000_000
-"""A file that changed less long ago may change again and keep its time of change."""
-
-Stamp = tuple[int, int]
-"""Size and time of last change, in nanoseconds."""
-
-
-class ChecksumCache:
-    """SHA-256 of files, remembered where their size and time of change are the same."""
-
-    def __init__(self, cache: Path) -> None:
-        self._path = cache
-        self._cache = _read_cache(cache)
-        self._stamps: dict[Path, Stamp] = {}
-
-    def of(self, path: Path) -> str:
-        """Return the SHA-256 of a file."""
-        size, modified = self._stamps[path] = _stamp(path)
-        entry = self._cache.get(str(path.resolve()))
-        if entry is not None and entry[:2] == [size, modified]:
-            return str(entry[2])
-        sha256 = checksum(path)
-        if time.time_ns() - modified > _SETTLED_NS:
-            self._cache[str(path.resolve())] = [size, modified, sha256]
-        return sha256
-
-    def save(self) -> None:
-        """Write the cache."""
-        write_json(self._path, self._cache)
-
-    def check_unchanged(self) -> None:
-        """Check that the files have not changed since `of` saw them.
-
-        Raises:
-            DataError: If a file has changed; the message names it.
-        """
-        for path, stamp in self._stamps.items():
-            if not path.exists() or _stamp(path) != stamp:
-                raise DataError(f"{path}: changed while it was read; run `mnmt-data prepare` again.")
-
-
-def _stamp(path: Path) -> Stamp:
-    stat = path.stat()
-    return stat.st_size, stat.st_mtime_ns
-
-
-def _read_cache(path: Path) -> dict[str, list[int | str]]:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}

@@ -14,11 +14,12 @@ from typing import Any
 
 from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.filters import filter_plugin
+from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.describe import describe, losses_that_hold
 from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode, tasks_to_shuffle, write_weights
-from mnmt_data.prepare.inputs import ChecksumCache, Inputs, find_inputs, synthetic_corpus
+from mnmt_data.prepare.inputs import Inputs, find_inputs, synthetic_corpus
 from mnmt_data.prepare.splits import split_pairs
 from mnmt_data.prepare.vocabulary_sample import check_tags, prepare_vocabulary
 from mnmt_data.prepare.workers import Progress, Report, Workers
@@ -80,7 +81,7 @@ def prepare_study(
 
 
 def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) -> PreparedData:
-    checksums = ChecksumCache(out / ".data.digests.json")
+    checksums = ChecksumCache(out / ".data.digests.json", workers)
     inputs = find_inputs(config, _corpus(config, out, checksums, workers.report))
     fingerprint = _fingerprint(config, inputs, checksums)
     checksums.save()
@@ -140,7 +141,7 @@ def _run_stages(
     prepare_vocabulary(config, parts, space)
     splits = encode(config, inputs, parts, space, workers)
     write_weights(inputs, splits, space)
-    return describe(config, space.folder, parts["train"], dropped, splits)
+    return describe(config, space.folder, parts["train"], dropped, splits, workers)
 
 
 def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -> str:
@@ -151,17 +152,18 @@ def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -
         for name in ("leaks", "on_bad_line", "max_bad_share"):
             del settings[name]
     total = sha256(f"{PAIRS_VERSION} {json.dumps(settings, default=str, sort_keys=True)}".encode())
+    digests = checksums.of(path for _, path in inputs.paths)
     for name, path in inputs.paths:
-        total.update(f" {name} {path.name} {checksums.of(path)}".encode())
+        total.update(f" {name} {path.name} {digests[path]}".encode())
     if config.vocab.path is not None:
         check_tags(config.vocab.path, config.target_languages)
-        total.update(checksums.of(config.vocab.path).encode())
+        total.update(checksums.of([config.vocab.path])[config.vocab.path].encode())
     if (model := config.clean.language_id_model) is not None:
         if not model.is_file():
             raise DataError(
                 f"[data.clean] `language_id_model`: {model}: no such file; {folder_holds(model)}."
             )
-        total.update(checksums.of(model).encode())
+        total.update(checksums.of([model])[model].encode())
     for plugin in _plugins(config, inputs):
         total.update(f" {plugin}".encode())
     return total.hexdigest()

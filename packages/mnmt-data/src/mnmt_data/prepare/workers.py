@@ -72,6 +72,7 @@ class Workers:
         jobs: Iterable[AnyJob],
         *,
         pairs_done: Callable[[], int] | None = None,
+        report: bool = True,
     ) -> Iterator[tuple[AnyJob, Result]]:
         """Yield each job with its result, in order; at most two jobs per process are held.
 
@@ -81,6 +82,7 @@ class Workers:
             jobs: The jobs.
             pairs_done: Counts the pairs of the stage that are done by now, where jobs are long or of unknown
                 length; by default they are those of the jobs that are done.
+            report: Whether to report the pairs at the end.
 
         Raises:
             DataError: If a process was killed.
@@ -94,7 +96,8 @@ class Workers:
                 raise DataError(
                     "a worker process was killed, perhaps for want of memory; try again with fewer `--jobs`."
                 ) from None
-        self.report(f"{stage}: {counted.pairs:,} pairs done")
+        if report:
+            self.report(f"{stage}: {counted.pairs:,} pairs done")
 
     def _results(
         self, work: Callable[[AnyJob], Result], jobs: Iterable[AnyJob]

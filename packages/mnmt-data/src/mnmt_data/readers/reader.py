@@ -18,6 +18,10 @@ BLOCK_PAIRS = 50_000
 """Pairs in a block: enough to make a worker process worth while, few enough to hold several in memory."""
 
 
+PAIR_BYTES = 100
+"""Bytes of a pair in a file, roughly."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class BadLine:
     """A line that cannot be read as a sentence pair."""
