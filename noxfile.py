@@ -106,11 +106,12 @@ def browser(session: nox.Session) -> None:
 
 @nox.session
 def slurm(session: nox.Session) -> None:
-    """Train through a real Slurm on this machine, of Debian's packages, installed where that is possible."""
-    install(session, ["model", *OUR_EXTRAS["model"]], *test_groups("model"))
+    """Prepare and train through a real Slurm on this machine, of Debian's packages, installed if possible."""
+    install(session, ["model", *OUR_EXTRAS["model"]], *test_groups("data"), *test_groups("model"))
     install_packages(session, "slurm-wlm", "munge", programs=("slurmctld", "munged"))
-    session.chdir(folder("model"))
-    run_pytest(session, "-m", "slurm", "tests/sweep/test_cluster.py", report="slurm")
+    for package, tests in (("data", "tests/prepare/test_slurm.py"), ("model", "tests/sweep/test_cluster.py")):
+        session.chdir(ROOT / folder(package))
+        run_pytest(session, "-m", "slurm", tests, report=f"slurm-{package}")
 
 
 @nox.session

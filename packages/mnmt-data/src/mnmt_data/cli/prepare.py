@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter, validators
 
 from mnmt_data.cli.app import ProgressBar, app, report
+from mnmt_data.prepare.cluster_config import ClusterConfig
 from mnmt_data.study import read_study
 
 
@@ -17,15 +18,21 @@ def prepare(
     *,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
     jobs: Annotated[int | None, Parameter(("--jobs", "-j"), validator=validators.Number(gte=1))] = None,
+    cluster: Literal["local", "slurm"] | None = None,
+    config: Annotated[ClusterConfig, Parameter("*")] = ClusterConfig(),  # noqa: B008 - it is frozen
 ) -> None:
     """Prepare a study's data; whatever is up to date is used again.
 
-    A `prepare` that was stopped continues where it was when it is started again.
+    A `prepare` that was stopped continues where it was when it is started again. With `--cluster` it shares
+    the work with processes on other machines, which must see the text and the folder of the results.
 
     Args:
         study: The study's TOML file.
         out: Folder for the study's results; `results/NAME` by default.
-        jobs: Number of processes; as many as there are processors by default.
+        jobs: Number of processes; as many as there are processors by default, and 8 jobs of Slurm.
+        cluster: `slurm` works in jobs that Slurm schedules, `local` in processes of this machine that
+            submitit starts; by default the processes are children of this one.
+        config: What a job asks of Slurm.
     """
     from mnmt_data.cli.inspect import describe, table
     from mnmt_data.prepare import prepare_study
@@ -33,6 +40,14 @@ def prepare(
     study_file = read_study(study)
     folder = out or Path("results") / study_file.name
     with ProgressBar("pairs") as progress:
-        prepared = prepare_study(study_file, folder, report=report, progress=progress, jobs=jobs)
+        prepared = prepare_study(
+            study_file,
+            folder,
+            report=report,
+            progress=progress,
+            jobs=jobs,
+            cluster=cluster,
+            cluster_config=config,
+        )
     print(table(describe(prepared, samples=0)))
     print(f"prepared: {prepared.folder}")

@@ -4,7 +4,6 @@ Text is read in blocks by several processes, so that memory does not grow with i
 files behind, and uses those of an earlier call, so that a stopped `prepare` continues where it was.
 """
 
-from mnmt_data.prepare.config import DataConfig, VocabConfig
-from mnmt_data.prepare.pipeline import prepare_study
+import lazy_loader
 
-__all__ = ["DataConfig", "VocabConfig", "prepare_study"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -16,10 +18,13 @@ from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.filters import filter_plugin
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.clean import clean
+from mnmt_data.prepare.cluster import Cluster, ClusterKind
+from mnmt_data.prepare.cluster_config import ClusterConfig
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.describe import describe, losses_that_hold
 from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode, tasks_to_shuffle, write_weights
 from mnmt_data.prepare.inputs import Inputs, find_inputs, synthetic_corpus
+from mnmt_data.prepare.shared_pool import SharedPool, wait_for_orphans
 from mnmt_data.prepare.splits import split_pairs
 from mnmt_data.prepare.vocabulary_sample import check_tags, prepare_vocabulary
 from mnmt_data.prepare.workers import Progress, Report, Workers
@@ -40,6 +45,15 @@ NEWER_FILTERS: dict[str, Any] = {"plugins": {}, "language_id_model": None}
 PAIRS_VERSION = 3
 """Version of the pairs that the same inputs give; a format that holds the same leaves it as it is."""
 
+PARTIAL = ".data.partial"
+"""Name of the folder where data are prepared."""
+
+QUEUES = ".data.queue"
+"""Name of the folder of what workers on several machines have to do."""
+
+CLUSTER_JOBS = 8
+"""Jobs of Slurm by default."""
+
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -50,21 +64,28 @@ def prepare_study(
     report: Report = lambda line: None,
     progress: Progress = lambda stage, pairs: None,
     jobs: int | None = None,
+    cluster: ClusterKind | None = None,
+    cluster_config: ClusterConfig = ClusterConfig(),  # noqa: B008 - it is frozen
 ) -> PreparedData:
     """Prepare the data of `study` in `out/data`, unless the same was prepared there before.
 
     The folder appears complete or not at all. What was finished before an earlier call was stopped is used
-    again, and the data are the same bytes, whatever stopped it and however many processes there are.
+    again, and the data are the same bytes, whatever stopped it and however many processes there are, on
+    whatever machines.
 
     Args:
         study: The study; its `[data]` section says what to prepare.
         out: The folder of the study's results.
         report: Called with a line at each stage.
         progress: Called with the name of a stage and the number of pairs that it has just done.
-        jobs: Processes; as many as there are processors by default.
+        jobs: Processes; as many as there are processors by default, and 8 jobs of Slurm.
+        cluster: Whether submitit starts the processes, and where; they work on one folder with this one, and
+            one that is killed is replaced. By default they are children of this process.
+        cluster_config: What a job asks of Slurm.
 
     Raises:
-        DataError: If the text, or a file of it, cannot be used, the disk is full, or another call is at work.
+        DataError: If the text, or a file of it, cannot be used, the disk is full, another call is at work, or
+            submitit or Slurm is missing.
         ValueError: If `jobs` is less than 1.
     """
     if jobs is not None and jobs < 1:
@@ -75,9 +96,28 @@ def prepare_study(
         _prefix_with_study(study),
         _explain_full_disk(out),
         file_lock(out / ".data.lock", name=out),
-        Workers(jobs, report=report, progress=progress) as workers,
+        _workers(study, out, jobs, report, progress, cluster, cluster_config) as workers,
     ):
         return _prepare(study, config, out, workers)
+
+
+def _workers(
+    study: StudyFile,
+    out: Path,
+    jobs: int | None,
+    report: Report,
+    progress: Progress,
+    kind: ClusterKind | None,
+    config: ClusterConfig,
+) -> Workers:
+    queues = out / QUEUES
+    wait_for_orphans(queues)
+    if kind is None:
+        return Workers(jobs, report=report, progress=progress)
+    jobs = jobs or (CLUSTER_JOBS if kind == "slurm" else os.cpu_count() or 1)
+    cluster = Cluster(kind, jobs=jobs, logs=out / "jobs", name=f"mnmt-{study.name}", config=config)
+    pool = partial(SharedPool, queues, cluster, report=report, outputs=out / PARTIAL)
+    return Workers(cluster.workers, open_pool=pool, report=report, progress=progress)
 
 
 def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) -> PreparedData:
@@ -85,7 +125,7 @@ def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) 
     inputs = find_inputs(config, _corpus(config, out, checksums, workers.report))
     fingerprint = _fingerprint(config, inputs, checksums)
     checksums.save()
-    folder, space = out / "data", Workspace(folder=out / ".data.partial")
+    folder, space = out / "data", Workspace(folder=out / PARTIAL)
     if _is_current(folder, fingerprint):
         space.remove()
         workers.report(f"up to date: {folder}")

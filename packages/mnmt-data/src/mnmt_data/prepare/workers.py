@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
 from threading import Event, Thread
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.reader import BLOCK_PAIRS
@@ -40,20 +40,76 @@ AnyJob = TypeVar("AnyJob", bound=Job)
 Result = TypeVar("Result")
 
 
+class Promise(Protocol):
+    """The result of a job, sooner or later."""
+
+    def done(self) -> bool:
+        """Return whether the job is done."""
+
+    def result(self) -> Any:
+        """Wait for the result and return it.
+
+        Raises:
+            Exception: What the job raised.
+        """
+
+
+class Pool(Protocol):
+    """Processes that do jobs, on this machine or on others."""
+
+    def submit(self, work: Callable[[Any], Any], job: Any) -> Promise:
+        """Add a job."""
+
+    def catch_up(self) -> None:
+        """Let this machine see what jobs have written."""
+
+    def shutdown(self) -> None:
+        """End the processes; jobs that are not done are forgotten."""
+
+
+class ProcessPool:
+    """Processes of this machine, which end with this one."""
+
+    def __init__(self, count: int) -> None:
+        self._executor = ProcessPoolExecutor(
+            count, mp_context=get_context("spawn"), initializer=_start_worker
+        )
+
+    def submit(self, work: Callable[[Any], Any], job: Any) -> Promise:
+        """Add a job."""
+        return self._executor.submit(work, job)
+
+    def catch_up(self) -> None:
+        """Do nothing, as a machine sees what it writes."""
+
+    def shutdown(self) -> None:
+        """End the processes; jobs that are not done are forgotten."""
+        self._executor.shutdown(cancel_futures=True)
+
+
 class Workers:
-    """Runs jobs in `count` processes, or in this one where there is little to do."""
+    """Runs jobs in `count` processes, or in this one where there is little to do.
+
+    Args:
+        count: Processes; as many as there are processors by default.
+        open_pool: Starts the processes, when they are needed; by default those of this machine.
+        report: Called with a line about the work.
+        progress: Called with the name of a stage and the pairs that it has just done.
+    """
 
     def __init__(
         self,
         count: int | None = None,
         *,
+        open_pool: Callable[[], Pool] | None = None,
         report: Report = lambda line: None,
         progress: Progress = lambda stage, pairs: None,
     ) -> None:
         self.count = count or os.cpu_count() or 1
         self.report = report
         self.progress = progress
-        self._pool: ProcessPoolExecutor | None = None
+        self._open_pool = open_pool
+        self._pool: Pool | None = None
         self._pairs = 0
 
     def __enter__(self) -> Self:
@@ -63,7 +119,7 @@ class Workers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+            self._pool.shutdown()
 
     def run(
         self,
@@ -102,24 +158,25 @@ class Workers:
     def _results(
         self, work: Callable[[AnyJob], Result], jobs: Iterable[AnyJob]
     ) -> Iterator[tuple[AnyJob, Result]]:
-        queue: deque[tuple[AnyJob, Future[Result]]] = deque()
+        queue: deque[tuple[AnyJob, Promise]] = deque()
         for job in jobs:
             queue.append((job, self._submit(work, job)))
             while len(queue) > _JOBS_PER_WORKER * self.count or (queue and queue[0][1].done()):
                 yield _next_result(queue)
         while queue:
             yield _next_result(queue)
+        if self._pool is not None:
+            self._pool.catch_up()
 
-    def _submit(self, work: Callable[[AnyJob], Result], job: AnyJob) -> Future[Result]:
+    def _submit(self, work: Callable[[AnyJob], Result], job: AnyJob) -> Promise:
         self._pairs += len(job)
-        if self.count == 1 or (self._pool is None and self._pairs <= STARTING_PAIRS):
+        is_alone = self.count == 1 and self._open_pool is None
+        if is_alone or (self._pool is None and self._pairs <= STARTING_PAIRS):
             done: Future[Result] = Future()
             done.set_result(work(job))
             return done
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self.count, mp_context=get_context("spawn"), initializer=_start_worker
-            )
+            self._pool = self._open_pool() if self._open_pool else ProcessPool(self.count)
         return self._pool.submit(work, job)
 
 
@@ -168,7 +225,7 @@ class StageProgress:
         self._workers.progress(self._stage, pairs)
 
 
-def _next_result(queue: deque[tuple[AnyJob, Future[Result]]]) -> tuple[AnyJob, Result]:
+def _next_result(queue: deque[tuple[AnyJob, Promise]]) -> tuple[AnyJob, Any]:
     job, future = queue.popleft()
     return job, future.result()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,19 +34,19 @@ def file_lock(
     except Timeout:
         raise error(f"{name}: another process is writing it; wait for it or stop it.") from None
     try:
-        _see_changes(path)
+        see_changes(path.parent)
         yield
     finally:
         lock.release()
 
 
-def _see_changes(path: Path) -> None:
-    """Let this machine see the files that others put beside a lock before they gave it back.
+def see_changes(folder: Path) -> None:
+    """Let this machine see the files that others have put into a folder.
 
     NFS remembers for up to a minute that a file was absent, unless it knows that the folder has changed; one
     that it changes itself has.
     """
-    changed = path.with_name(f"{path.name}.changed")
+    changed = folder / f".{os.getpid()}.{secrets.token_hex(4)}.changed"
     changed.touch()
     changed.unlink(missing_ok=True)
 

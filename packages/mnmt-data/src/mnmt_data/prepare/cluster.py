@@ -1,0 +1,78 @@
+"""Worker processes that submitit starts: on this machine, or as jobs of a cluster that Slurm schedules."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from mnmt_data.errors import DataError
+from mnmt_data.prepare.cluster_config import ClusterConfig
+from mnmt_data.prepare.job_queue import serve
+
+ClusterKind = Literal["local", "slurm"]
+
+_WEEK_MINUTES = 7 * 24 * 60
+_STOP_SECONDS = 10.0
+
+
+class Cluster:
+    """Starts workers of a queue.
+
+    Args:
+        kind: `local` for processes of this machine, `slurm` for jobs that Slurm schedules.
+        jobs: How many to start at first.
+        logs: Folder of their logs, which all machines see.
+        name: Name of the jobs.
+        config: What a job asks of Slurm.
+
+    Raises:
+        DataError: If submitit is not installed, or this machine has no Slurm.
+    """
+
+    def __init__(
+        self,
+        kind: ClusterKind,
+        *,
+        jobs: int,
+        logs: Path,
+        name: str,
+        config: ClusterConfig = ClusterConfig(),  # noqa: B008 - it is frozen
+    ) -> None:
+        self.jobs, self.logs = jobs, logs.resolve()
+        self.workers = jobs * config.processes
+        """Worker processes of all jobs."""
+        self._executor = _executor(kind, self.logs)
+        self._is_slurm = kind == "slurm"
+        if self._is_slurm:
+            self._executor.update_parameters(job_name=name, **config.parameters())
+        else:
+            self._executor.update_parameters(timeout_min=_WEEK_MINUTES, stderr_to_stdout=True)
+        self._started: list[Any] = []
+
+    def start(self, queue: Path, number: int) -> None:
+        """Start jobs that work for a queue, as an array if they are several."""
+        with self._executor.batch():
+            self._started += [self._executor.submit(serve, queue) for _ in range(number)]
+
+    def stop(self) -> None:
+        """Cancel the jobs, which end by themselves where they have begun."""
+        if self._is_slurm:
+            for job in self._started:
+                job.cancel(check=False)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while not self._is_slurm and time.monotonic() < deadline:
+            if all(job.done() for job in self._started):
+                return
+            time.sleep(0.05)
+
+
+def _executor(kind: ClusterKind, logs: Path) -> Any:
+    try:
+        import submitit
+    except ImportError:
+        raise DataError("--cluster needs `pip install './packages/mnmt-data[cluster]'`") from None
+    try:
+        return submitit.SlurmExecutor(logs) if kind == "slurm" else submitit.LocalExecutor(logs)
+    except RuntimeError:
+        raise DataError("--cluster slurm needs Slurm, but this machine has no `srun`") from None

@@ -1,0 +1,143 @@
+"""A pool of worker processes on any machines that see a folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from mnmt_data.errors import DataError
+from mnmt_data.prepare.cluster import Cluster
+from mnmt_data.prepare.job_queue import LEADER, POLL_SECONDS, WORKER, JobQueue
+from mnmt_data.store.lock import file_lock, is_locked, see_changes
+
+MAX_LOST = 4
+"""Workers that may be lost one after the other before none takes their place, unless one has done a job
+meanwhile or lived for a while."""
+
+_LIVED_SECONDS = 60.0
+
+_ORPHAN_SECONDS = 60.0
+_TEND_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class SharedFuture:
+    """The result of a job, sooner or later."""
+
+    pool: SharedPool
+    number: int
+
+    def done(self) -> bool:
+        """Return whether the job is done."""
+        return self.pool.queue.is_done(self.number)
+
+    def result(self) -> Any:
+        """Return the result; until it is there, do jobs that nobody does.
+
+        Raises:
+            Exception: What the job raised.
+        """
+        while not self.done():
+            self.pool.tend()
+            if not self.pool.queue.work_on_next():
+                time.sleep(POLL_SECONDS)
+        return self.pool.queue.take_result(self.number)
+
+
+class SharedPool:
+    """Workers that a cluster starts, and this process with them.
+
+    A worker that is lost is replaced. This process does jobs too while it waits for one, so that the work
+    goes on without any worker.
+
+    Args:
+        root: The folder of queues, which all machines see.
+        cluster: Starts the workers.
+        report: Called with a line about them.
+        outputs: The folder that jobs write to.
+    """
+
+    def __init__(self, root: Path, cluster: Cluster, *, report: Callable[[str], None], outputs: Path) -> None:
+        folder = root / secrets.token_hex(4)
+        folder.mkdir(parents=True)
+        self.queue = JobQueue(folder)
+        self._cluster, self._report, self._outputs = cluster, report, outputs
+        self._numbers = count()
+        self._known: dict[str, float] = {}
+        """{worker: when it was first seen}."""
+        self._alive = 0
+        self._lost = 0
+        self._done_by_others = 0
+        self._tended = time.monotonic()
+        self._stack = ExitStack()
+        self._stack.callback(shutil.rmtree, root, ignore_errors=True)
+        self._stack.callback(cluster.stop)
+        self._stack.enter_context(file_lock(folder / LEADER, name=folder))
+        cluster.start(folder, cluster.jobs)
+
+    def submit(self, work: Callable[[Any], Any], job: object) -> SharedFuture:
+        """Add a job."""
+        future = SharedFuture(self, next(self._numbers))
+        self.queue.put(future.number, work, job)
+        return future
+
+    def tend(self) -> None:
+        """Look after the workers, at most once a second."""
+        if time.monotonic() - self._tended < _TEND_SECONDS:
+            return
+        see_changes(self.queue.folder)
+        workers = list(self.queue.folder.glob(f"*{WORKER}"))
+        alive = {path.name for path in workers if is_locked(path)}
+        if len(alive) != self._alive:
+            self._report(f"workers: {len(alive)}")
+        for name in self._known.keys() - alive:
+            (self.queue.folder / name).unlink(missing_ok=True)
+            self._replace(time.monotonic() - self._known.pop(name))
+        # One that has no lock at the first look may be about to take it.
+        for name in alive | {path.name for path in workers if path.exists()}:
+            self._known.setdefault(name, time.monotonic())
+        self._alive = len(alive)
+        self._tended = time.monotonic()
+
+    def _replace(self, lived: float) -> None:
+        """Start a worker in place of one that lived for so many seconds."""
+        if lived > _LIVED_SECONDS or self.queue.done_by_others > self._done_by_others:
+            self._lost, self._done_by_others = 0, self.queue.done_by_others
+        self._lost += 1
+        if self._lost <= MAX_LOST:
+            self._cluster.start(self.queue.folder, 1)
+        if self._lost == MAX_LOST:
+            self._report(
+                f"{MAX_LOST} workers have ended without work; see the newest log in {self._cluster.logs}"
+            )
+
+    def catch_up(self) -> None:
+        """See what workers of other machines have written."""
+        for folder, _, _ in os.walk(self._outputs):
+            see_changes(Path(folder))
+
+    def shutdown(self) -> None:
+        """End the workers, and remove the queue."""
+        self._stack.close()
+
+
+def wait_for_orphans(root: Path) -> None:
+    """Wait until no worker of an earlier call does a job, and remove what that has left of its queue.
+
+    Raises:
+        DataError: If one does not end.
+    """
+    deadline = time.monotonic() + _ORPHAN_SECONDS
+    while (path := next(filter(is_locked, root.glob("*/*.lock")), None)) is not None:
+        if time.monotonic() > deadline:
+            raise DataError(f"{path}: a worker of an earlier call is at work; wait for it or stop it.")
+        time.sleep(POLL_SECONDS)
+    shutil.rmtree(root, ignore_errors=True)
