@@ -42,7 +42,7 @@ DIGESTS = {
     ("none", True): "5e959b0319e8aeea354a02b87cc302e5",
 }
 """{(place of the tag, whether the larger shard is shuffled): digest of everything read}, computed when shards
-still held tags, as those of version 0.4 do."""
+still held tags: of data in order by version 0.4.0, of shuffled data by the first that shuffled."""
 
 
 @pytest.fixture(scope="module")
