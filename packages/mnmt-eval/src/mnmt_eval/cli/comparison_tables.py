@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from mnmt_eval.cli.tables import align
-from mnmt_eval.compare.averages import average_directions
+from mnmt_eval.compare.averages import DirectionAverage, Mean, average_directions
 from mnmt_eval.compare.comparison import (
     Comparison,
     GroupScore,
@@ -35,16 +35,28 @@ def comparison_table(comparison: Comparison) -> str:
 def averages_table(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Yield a table of means over tasks, out of English and into it apart, if there are several tasks."""
     if len(comparisons) > 1:
-        averages = average_directions(comparisons)
-        columns = [["mean over tasks, each counting once", *averages[0].values]]
-        columns += [
-            [
-                f"{column_title(each.metric)} {each.direction} ({len(each.tasks)})",
-                *(format_value(value, each.metric) for value in each.values.values()),
-            ]
-            for each in averages
-        ]
-        yield "\n".join(align(columns))
+        yield "\n".join(align(_average_columns(average_directions(comparisons))))
+
+
+def _average_columns(averages: Sequence[DirectionAverage]) -> list[list[str]]:
+    rows = [(each, system) for each in averages for system in each.systems]
+    names = [f"{each.direction} ({len(each.tasks)})" for each, _ in rows]
+    columns = [
+        ["mean over tasks", *names],
+        ["system", *(system.system for _, system in rows)],
+        ["metric", *(column_title(each.metric) for each, _ in rows)],
+        [f"value {_INTERVAL}", *(_mean(system.mean, each.metric) for each, system in rows)],
+    ]
+    differences = [
+        "" if system.difference is None else _mean(system.difference, each.metric, sign="+")
+        for each, system in rows
+    ]
+    return [*columns, [f"difference {_INTERVAL}", *differences]] if any(differences) else columns
+
+
+def _mean(mean: Mean, metric: str, *, sign: str = "") -> str:
+    value, *ends = (format_value(each, metric, sign=sign) for each in (mean.value, mean.lower, mean.upper))
+    return f"{value} [{', '.join(ends)}]"
 
 
 def _ranking(metric: MetricComparison, baseline: str | None) -> Iterator[str]:

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mnmt_eval.compare.comparison import Comparison
+from mnmt_eval.compare.comparison import Comparison, MetricComparison
 from mnmt_eval.language import group_directions
+from mnmt_eval.metrics.protocol import Floats
+from mnmt_eval.metrics.resampling import interval_of
 
 ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean:
+    """A mean over tasks with its 95% bootstrap interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemAverage:
+    """One system's mean over tasks."""
+
+    system: str
+    mean: Mean
+    difference: Mean | None
+    """The mean less the baseline's; None for the baseline itself, or without one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,35 +42,50 @@ class DirectionAverage:
     direction: str
     """`En→XX`, `XX→En` or `XX→YY`, or `all`."""
     tasks: tuple[str, ...]
-    values: Mapping[str, float]
-    """{system: its mean}."""
+    systems: tuple[SystemAverage, ...]
 
 
 def average_directions(comparisons: Sequence[Comparison]) -> tuple[DirectionAverage, ...]:
     """Average each metric over the tasks of each direction, and over all, as Zhang et al. 2022, table 3.
+
+    An interval is of the mean of the tasks' resamples. With one seed, texts of equally many sentences are
+    resampled alike, so those that are translations of the same sentences vary together, as they should.
 
     Args:
         comparisons: The same systems by the same metrics on texts of different tasks.
     """
     by_task = {comparison.task: comparison for comparison in comparisons}
     directions = group_directions(by_task)
-    if len(directions) != 1:
-        directions[ALL] = list(by_task)
+    directions = {ALL: list(by_task)} if len(directions) == 1 else {**directions, ALL: list(by_task)}
     return tuple(
-        _average(place, ALL if len(directions) == 1 else direction, [by_task[task] for task in tasks])
-        for place in range(len(comparisons[0].metrics))
+        DirectionAverage(
+            metric=metric.metric,
+            direction=direction,
+            tasks=tuple(tasks),
+            systems=_average([by_task[task].metrics[place] for task in tasks], comparisons[0].baseline),
+        )
+        for place, metric in enumerate(comparisons[0].metrics)
         for direction, tasks in directions.items()
     )
 
 
-def _average(place: int, direction: str, comparisons: Sequence[Comparison]) -> DirectionAverage:
-    values: dict[str, list[float]] = {}
-    for comparison in comparisons:
-        for score in comparison.metrics[place].scores:
-            values.setdefault(score.system, []).append(score.value)
-    return DirectionAverage(
-        metric=comparisons[0].metrics[place].metric,
-        direction=direction,
-        tasks=tuple(comparison.task for comparison in comparisons),
-        values={name: float(np.mean(of_system)) for name, of_system in values.items()},
+def _average(metrics: Sequence[MetricComparison], baseline: str | None) -> tuple[SystemAverage, ...]:
+    names = [score.system for score in metrics[0].scores]
+    values = np.array([[score.value for score in metric.scores] for metric in metrics]).mean(axis=0)
+    resampled = np.array([[metric.resampled[name] for name in names] for metric in metrics]).mean(axis=0)
+    base = None if baseline is None else names.index(baseline)
+    return tuple(
+        SystemAverage(
+            system=name,
+            mean=_mean(resampled[place], values[place]),
+            difference=None
+            if base in (None, place)
+            else _mean(resampled[place] - resampled[base], values[place] - values[base]),
+        )
+        for place, name in enumerate(names)
     )
+
+
+def _mean(resampled: Floats, value: float) -> Mean:
+    interval = interval_of(resampled, value=float(value), signature="")
+    return Mean(value=interval.value, lower=interval.lower, upper=interval.upper)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
 from mnmt_eval.compare.groups import group_rows, group_sentences
@@ -19,6 +19,7 @@ from mnmt_eval.compare.pairs import (
 from mnmt_eval.compare.ranking import Rank, rank_systems
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.resampling import ConfidenceInterval
 from mnmt_eval.metrics.significance import PairedTest
 
@@ -74,6 +75,8 @@ class MetricComparison:
     """In the order in which the systems were named."""
     pairs: tuple[SystemPair, ...]
     """The tests of all pairs of systems."""
+    resampled: Mapping[str, Floats] = field(compare=False, repr=False)
+    """{system: its values on the bootstrap's resamples, (samples,)}."""
 
     @property
     def ranked(self) -> tuple[SystemScore, ...]:
@@ -198,7 +201,11 @@ def _compare(
         for name, interval in intervals.items()
     ]
     return MetricComparison(
-        metric=metric.name, higher_is_better=metric.higher_is_better, scores=tuple(scores), pairs=pairs
+        metric=metric.name,
+        higher_is_better=metric.higher_is_better,
+        scores=tuple(scores),
+        pairs=pairs,
+        resampled={name: tests.resampled(name) for name in systems},
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mnmt_eval.compare.config import CompareConfig
 from mnmt_eval.compare.measurements import Measurement
+from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.resampling import ConfidenceInterval, resampled_signature
 from mnmt_eval.metrics.significance import BootstrapTests, PairedTest, PermutationTests, holm
 
@@ -70,6 +71,10 @@ class PairTests:
     def value(self, name: str) -> ConfidenceInterval:
         """Return a system's value with its 95% bootstrap interval."""
         return self._bootstrap.value(self._places[name])
+
+    def resampled(self, name: str) -> Floats:
+        """Return a system's values on the bootstrap's resamples, (samples,)."""
+        return self._bootstrap.values[self._places[name]]
 
     def test(self, baseline: str, name: str) -> PairedTest:
         """Return the requested test, with the bootstrap's interval of the difference."""

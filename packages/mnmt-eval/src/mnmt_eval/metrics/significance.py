@@ -94,17 +94,17 @@ class BootstrapTests:
     def value(self, place: int) -> ConfidenceInterval:
         """Return the value of the system in a place with its interval, as `bootstrap` does."""
         value = self._metric.corpus(self._systems[place]).value
-        return interval_of(self._values[place], value=value, signature=self._signature)
+        return interval_of(self.values[place], value=value, signature=self._signature)
 
     def test(self, baseline: int, system: int) -> PairedTest:
         """Test the systems in two places."""
-        differences = self._values[system] - self._values[baseline]
+        differences = self.values[system] - self.values[baseline]
         sizes = np.abs(differences)
         pair = self._systems[baseline], self._systems[system]
         return _test(self._metric, *pair, sizes - sizes.mean(), self._signature, differences)
 
     @cached_property
-    def _values(self) -> list[Floats]:
+    def values(self) -> list[Floats]:
         """The resampled values of each system, (samples,)."""
         totals = bootstrap_totals(self._systems, samples=self._samples, seed=self._seed)
         return [self._metric.values(each) for each in totals]
