@@ -120,8 +120,8 @@ def test_a_worker_of_an_earlier_call_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(shared_pool, "_ORPHAN_SECONDS", 0.0)
     (tmp_path / "queue/old").mkdir(parents=True)
     with (
-        file_lock(tmp_path / "queue/old/00000003.lock", name="job"),
-        pytest.raises(DataError, match=r"00000003\.lock: a worker of an earlier call is at work"),
+        file_lock(tmp_path / "queue/old/host.3.worker", name="worker"),
+        pytest.raises(DataError, match=r"host\.3\.worker: a worker of an earlier call has not ended"),
     ):
         wait_for_orphans(tmp_path / "queue")
 
@@ -137,6 +137,17 @@ def test_workers_that_cannot_begin_do_not_stop_the_leader(tmp_path, monkeypatch)
     assert [future.result() for future in futures] == list(range(5))
     assert started == [2]
     pool.shutdown()
+
+
+def test_a_cluster_that_refuses_jobs_is_told_and_leaves_nothing(tmp_path, monkeypatch):
+    def refuse(cluster, queue, number):
+        raise DataError("Slurm refuses the jobs: invalid partition")
+
+    monkeypatch.setattr(Cluster, "start", refuse)
+    cluster = Cluster("local", jobs=1, logs=tmp_path / "jobs", name="test")
+    with pytest.raises(DataError, match="invalid partition"):
+        SharedPool(tmp_path / "queue", cluster, report=print, outputs=tmp_path)
+    assert not (tmp_path / "queue").exists()
 
 
 def test_workers_that_are_lost_without_work_are_replaced_a_few_times(tmp_path, monkeypatch):

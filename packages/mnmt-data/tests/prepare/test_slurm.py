@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from slurm_cluster import missing_programs, slurm_cluster
 
+from mnmt_data.errors import DataError
 from mnmt_data.prepare import ClusterConfig, prepare_study, workers
 from mnmt_data.prepare.cluster import Cluster
 from mnmt_data.prepare.shared_pool import SharedPool
@@ -83,6 +84,13 @@ def test_jobs_of_slurm_write_the_same_bytes(tmp_path, monkeypatch):
     )
     assert contents(data.folder) == alone
     wait_for(lambda: not jobs_of("mnmt-shared"))
+
+
+def test_jobs_that_slurm_refuses_are_one_line(tmp_path):
+    config = ClusterConfig(minutes=10, partition="nowhere")
+    cluster = Cluster("slurm", jobs=1, logs=tmp_path / "jobs", name="mnmt-refused", config=config)
+    with pytest.raises(DataError, match=r"^Slurm refuses the jobs: .*invalid partition"):
+        SharedPool(tmp_path / "queue", cluster, report=print, outputs=tmp_path)
 
 
 def test_a_job_that_is_killed_is_replaced_and_one_that_waits_is_cancelled(tmp_path):

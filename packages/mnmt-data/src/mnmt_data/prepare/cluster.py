@@ -51,9 +51,20 @@ class Cluster:
         self._started: list[Any] = []
 
     def start(self, queue: Path, number: int) -> None:
-        """Start jobs that work for a queue, as an array if they are several."""
-        with self._executor.batch():
-            self._started += [self._executor.submit(serve, queue) for _ in range(number)]
+        """Start jobs that work for a queue, as an array if they are several.
+
+        Raises:
+            DataError: If Slurm refuses them.
+        """
+        from submitit.core.utils import FailedJobError
+
+        try:
+            with self._executor.batch():
+                jobs = [self._executor.submit(serve, queue) for _ in range(number)]
+        except FailedJobError as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise DataError(f"Slurm refuses the jobs: {reason}") from None
+        self._started += jobs
 
     def stop(self) -> None:
         """Cancel the jobs, which end by themselves where they have begun."""

@@ -63,6 +63,9 @@ class SharedPool:
         cluster: Starts the workers.
         report: Called with a line about them.
         outputs: The folder that jobs write to.
+
+    Raises:
+        DataError: If the cluster refuses them.
     """
 
     def __init__(self, root: Path, cluster: Cluster, *, report: Callable[[str], None], outputs: Path) -> None:
@@ -81,7 +84,11 @@ class SharedPool:
         self._stack.callback(shutil.rmtree, root, ignore_errors=True)
         self._stack.callback(cluster.stop)
         self._stack.enter_context(file_lock(folder / LEADER, name=folder))
-        cluster.start(folder, cluster.jobs)
+        try:
+            cluster.start(folder, cluster.jobs)
+        except BaseException:
+            self.shutdown()
+            raise
 
     def submit(self, work: Callable[[Any], Any], job: object) -> SharedFuture:
         """Add a job."""
@@ -113,7 +120,10 @@ class SharedPool:
             self._lost, self._done_by_others = 0, self.queue.done_by_others
         self._lost += 1
         if self._lost <= MAX_LOST:
-            self._cluster.start(self.queue.folder, 1)
+            try:
+                self._cluster.start(self.queue.folder, 1)
+            except DataError as error:
+                self._report(str(error))  # The work goes on without.
         if self._lost == MAX_LOST:
             self._report(
                 f"{MAX_LOST} workers have ended without work; see the newest log in {self._cluster.logs}"
@@ -130,14 +140,16 @@ class SharedPool:
 
 
 def wait_for_orphans(root: Path) -> None:
-    """Wait until no worker of an earlier call does a job, and remove what that has left of its queue.
+    """Wait for the end of the workers of an earlier call, and remove what that has left of its queue.
+
+    They could else write what that call wanted into the folder of this one.
 
     Raises:
         DataError: If one does not end.
     """
     deadline = time.monotonic() + _ORPHAN_SECONDS
-    while (path := next(filter(is_locked, root.glob("*/*.lock")), None)) is not None:
+    while (path := next(filter(is_locked, root.glob(f"*/*{WORKER}")), None)) is not None:
         if time.monotonic() > deadline:
-            raise DataError(f"{path}: a worker of an earlier call is at work; wait for it or stop it.")
+            raise DataError(f"{path}: a worker of an earlier call has not ended; wait for it or stop it.")
         time.sleep(POLL_SECONDS)
     shutil.rmtree(root, ignore_errors=True)

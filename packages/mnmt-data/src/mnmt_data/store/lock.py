@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +45,7 @@ def see_changes(folder: Path) -> None:
     NFS remembers for up to a minute that a file was absent, unless it knows that the folder has changed; one
     that it changes itself has.
     """
-    changed = folder / f".{os.getpid()}.{secrets.token_hex(4)}.changed"
+    changed = folder / f".changed.{os.getpid()}.tmp"  # `remove_temporaries` finds that of a killed process.
     changed.touch()
     changed.unlink(missing_ok=True)
 
