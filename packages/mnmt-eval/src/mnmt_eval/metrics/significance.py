@@ -83,25 +83,50 @@ def paired_permutation(
     return PermutationTests(metric, [baseline, system], samples=samples, seed=seed).test(0, 1)
 
 
-class BootstrapTests:
-    """`paired_bootstrap` of any two of several systems, which are all resampled once."""
+class _PairedTests:
+    """Several systems on the same sentences; tests of any two share what is computed of each."""
 
     def __init__(self, metric: Metric, systems: Sequence[Floats], *, samples: int, seed: int) -> None:
-        """Take the systems' statistics, (sentences, k) each; see `paired_bootstrap`."""
+        """Take the systems' statistics, (sentences, k) each, and the number and seed of the draws."""
         self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
-        self._signature = resampled_signature(metric.signature, bs=samples, seed=seed)
+
+    @cached_property
+    def _corpus(self) -> list[float]:
+        """The value of each system."""
+        return [self._metric.corpus(statistics).value for statistics in self._systems]
+
+    def _test(
+        self, baseline: int, system: int, by_chance: Floats, signature: str, differences: Floats | None = None
+    ) -> PairedTest:
+        """Return the test whose statistic is `by_chance`, (samples,), if the systems are equally good."""
+        # Compared with what `values` gives, as `by_chance` is, so that ties are ties.
+        totals = np.stack([self._systems[place].sum(axis=0) for place in (baseline, system)])
+        observed = np.abs(np.subtract(*self._metric.values(totals)))
+        interval = None
+        if differences is not None:
+            difference = self._corpus[system] - self._corpus[baseline]
+            interval = interval_of(differences, value=difference, signature=signature)
+        return PairedTest(
+            baseline=self._corpus[baseline],
+            system=self._corpus[system],
+            p_value=_p_value(by_chance, float(observed)),
+            interval=interval,
+            signature=signature,
+        )
+
+
+class BootstrapTests(_PairedTests):
+    """`paired_bootstrap` of any two of several systems, which are all resampled once."""
 
     def value(self, place: int) -> ConfidenceInterval:
         """Return the value of the system in a place with its interval, as `bootstrap` does."""
-        value = self._metric.corpus(self._systems[place]).value
-        return interval_of(self.values[place], value=value, signature=self._signature)
+        return interval_of(self.values[place], value=self._corpus[place], signature=self._signature)
 
     def test(self, baseline: int, system: int) -> PairedTest:
         """Test the systems in two places."""
         differences = self.values[system] - self.values[baseline]
         sizes = np.abs(differences)
-        pair = self._systems[baseline], self._systems[system]
-        return _test(self._metric, *pair, sizes - sizes.mean(), self._signature, differences)
+        return self._test(baseline, system, sizes - sizes.mean(), self._signature, differences)
 
     @cached_property
     def values(self) -> list[Floats]:
@@ -109,22 +134,22 @@ class BootstrapTests:
         totals = bootstrap_totals(self._systems, samples=self._samples, seed=self._seed)
         return [self._metric.values(each) for each in totals]
 
+    @property
+    def _signature(self) -> str:
+        return resampled_signature(self._metric.signature, bs=self._samples, seed=self._seed)
 
-class PermutationTests:
+
+class PermutationTests(_PairedTests):
     """`paired_permutation` of any two of several systems, which all exchange the same sentences."""
-
-    def __init__(self, metric: Metric, systems: Sequence[Floats], *, samples: int, seed: int) -> None:
-        """Take the systems' statistics, (sentences, k) each; see `paired_permutation`."""
-        self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
-        self._signature = resampled_signature(metric.signature, ar=samples, seed=seed)
 
     def test(self, baseline: int, system: int) -> PairedTest:
         """Test the systems in two places."""
-        one, other = self._systems[baseline], self._systems[system]
-        first = self._stays[baseline] + (other.sum(axis=0) - self._stays[system])
-        second = self._stays[system] + (one.sum(axis=0) - self._stays[baseline])
+        stays, other_stays = self._stays[baseline], self._stays[system]
+        first = stays + (self._systems[system].sum(axis=0) - other_stays)
+        second = other_stays + (self._systems[baseline].sum(axis=0) - stays)
         sizes = np.abs(self._metric.values(first) - self._metric.values(second))
-        return _test(self._metric, one, other, sizes, self._signature)
+        signature = resampled_signature(self._metric.signature, ar=self._samples, seed=self._seed)
+        return self._test(baseline, system, sizes, signature)
 
     @cached_property
     def _stays(self) -> list[Floats]:
@@ -144,30 +169,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     corrected = np.empty_like(values)
     corrected[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1.0)
     return [float(value) for value in corrected]
-
-
-def _test(
-    metric: Metric,
-    baseline: Floats,
-    system: Floats,
-    by_chance: Floats,
-    signature: str,
-    differences: Floats | None = None,
-) -> PairedTest:
-    """Return the test whose statistic is `by_chance`, (samples,), if the systems are equally good."""
-    baseline_value, system_value = metric.corpus(baseline).value, metric.corpus(system).value
-    # Compared with what `values` gives, as `by_chance` is, so that ties are ties.
-    observed = np.abs(np.subtract(*metric.values(np.stack([baseline.sum(axis=0), system.sum(axis=0)]))))
-    interval = None
-    if differences is not None:
-        interval = interval_of(differences, value=system_value - baseline_value, signature=signature)
-    return PairedTest(
-        baseline=baseline_value,
-        system=system_value,
-        p_value=_p_value(by_chance, float(observed)),
-        interval=interval,
-        signature=signature,
-    )
 
 
 def _p_value(by_chance: Floats, observed: float) -> float:
