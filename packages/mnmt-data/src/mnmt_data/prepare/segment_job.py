@@ -126,19 +126,21 @@ def run_segment_job(job: SegmentJob) -> None:
         _write_text(job, pieces)
     src, tgt = (Ragged.concatenate([getattr(piece, side) for piece in pieces]) for side in ("src", "tgt"))
     scores = {name: np.concatenate([piece.scores[name] for piece in pieces]) for name in job.scores}
-    if job.shuffle_seed is not None:
-        order = random_order(stream_key(job.shuffle_seed, "encoded", job.task, job.number), len(src))
-        src, tgt = src.take(order), tgt.take(order)
-        scores = {name: values[order] for name, values in scores.items()}
-    job.path.parent.mkdir(exist_ok=True)
-    write_scores(job.path, scores)
-    write_segment(job.path, src, tgt)
     encoded = EncodedSegment(
         infos={task: SegmentInfo.of(*lengths) for task, lengths in job.lengths(src, tgt).items()},
         filters=sum((piece.filters for piece in pieces), FilterReport()),
         src=sum((piece.coverage[0] for piece in pieces), Coverage()),
         tgt=sum((piece.coverage[1] for piece in pieces), Coverage()),
     )
+    del pieces  # They hold as many token ids as the segment, which are copied once more below.
+    if job.shuffle_seed is not None:
+        order = random_order(stream_key(job.shuffle_seed, "encoded", job.task, job.number), len(src))
+        src = src.take(order)
+        tgt = tgt.take(order)
+        scores = {name: values[order] for name, values in scores.items()}
+    job.path.parent.mkdir(exist_ok=True)
+    write_scores(job.path, scores)
+    write_segment(job.path, src, tgt)
     job.space.set_mark(job.mark, encoded.to_dict())
 
 

@@ -86,12 +86,13 @@ def shuffle(
 
 def run_shuffle_job(job: ShuffleJob) -> None:
     """Write a segment."""
-    slices = [_slice(SegmentFile.open(path), job.number, len(job.parts)) for path in job.parts]
-    src, tgt = (Ragged.concatenate([both[side] for both in slices]) for side in (0, 1))
+    src, tgt = _slices(job)
     order = random_order(stream_key(job.seed, "shuffle", job.path.parent.name, job.number), len(src))
+    src = src.take(order)  # Each side takes the place of the one before it, so that there are never four.
+    tgt = tgt.take(order)
     job.path.parent.mkdir(exist_ok=True)
     write_scores(job.path, {name: _scores(job, name)[order] for name in job.scores})
-    write_segment(job.path, src.take(order), tgt.take(order), block_rows=job.block_rows)
+    write_segment(job.path, src, tgt, block_rows=job.block_rows)
 
 
 def _jobs(
@@ -109,6 +110,13 @@ def _jobs(
                 pairs=pairs // len(parts),
                 scores=scores,
             )
+
+
+def _slices(job: ShuffleJob) -> tuple[Ragged, Ragged]:
+    """Read the segment's slice of each segment in the order of the text."""
+    slices = [_slice(SegmentFile.open(path), job.number, len(job.parts)) for path in job.parts]
+    src, tgt = (Ragged.concatenate([both[side] for both in slices]) for side in (0, 1))
+    return src, tgt
 
 
 def _slice(file: SegmentFile, number: int, slices: int) -> tuple[Ragged, Ragged]:
