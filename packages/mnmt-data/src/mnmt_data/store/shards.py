@@ -184,7 +184,7 @@ class Shard:
     def _pieces(self, rows: Rows) -> Iterator[Piece]:
         """Yield where the rows are, piece by piece, until all are covered."""
         if not len(rows) or (self._is_small and len(self._files) == 1):
-            self._verify(self._files[:1])
+            self._verify(self._files[: min(len(rows), 1)])
             yield map_segment(self._files[0]), np.arange(len(rows)), rows
             return
         order = np.argsort(rows, kind="stable")
