@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mnmt_data.fetch.apt import Apt, Report
-from mnmt_data.fetch.config import ALL, ENGLISH, FetchConfig, LanguageSelection, full_code
+from mnmt_data.fetch.config import ALL, FetchConfig, LanguageSelection
+from mnmt_data.fetch.languages import ENGLISH, full_code
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
 

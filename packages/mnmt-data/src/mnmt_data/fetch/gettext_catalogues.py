@@ -11,7 +11,8 @@ from typing import Any
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Apt, Progress, Report
 from mnmt_data.fetch.catalogue_packages import CataloguePackage, choose_packages, fetch_packages
-from mnmt_data.fetch.config import ENGLISH, CataloguesConfig
+from mnmt_data.fetch.config import CataloguesConfig
+from mnmt_data.fetch.languages import ENGLISH
 from mnmt_data.fetch.parallel_text import ParallelText, check_folder, publish
 from mnmt_data.filters import normalise
 from mnmt_data.readers.catalogue_folder import CatalogueFile, find_catalogues

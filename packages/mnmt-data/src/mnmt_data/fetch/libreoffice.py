@@ -9,7 +9,8 @@ from pathlib import Path
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Apt, Progress, Report, members
-from mnmt_data.fetch.config import ENGLISH, LanguageSelection, plain
+from mnmt_data.fetch.config import LanguageSelection
+from mnmt_data.fetch.languages import ENGLISH, plain
 
 LICENCE = "MPL-2.0, as the packages state"
 

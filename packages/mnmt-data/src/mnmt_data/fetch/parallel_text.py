@@ -10,7 +10,8 @@ from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.fetch.apt import Report
-from mnmt_data.fetch.config import ENGLISH, FetchConfig, LanguageSelection, Pair
+from mnmt_data.fetch.config import FetchConfig, LanguageSelection, Pair
+from mnmt_data.fetch.languages import ENGLISH
 from mnmt_data.store.atomic_file import checksum, replace_folder, write_json
 from mnmt_data.store.corpus_folder import DESCRIPTION, Bitext, write_bitext
 
