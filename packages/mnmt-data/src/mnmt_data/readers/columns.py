@@ -60,6 +60,25 @@ class ScoreColumn:
         return number
 
 
+@dataclass(frozen=True)
+class OneTable:
+    """The fields of readers of a table that is one file."""
+
+    path: Path
+    """The file."""
+
+    task: str
+    """The language pair."""
+
+    scores: tuple[ScoreColumn, ...] = ()
+    """Scores to read."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The one file."""
+        return (self.path,)
+
+
 def find_sides(
     path: Path, task: str, names: Sequence[str], fields: Sequence[str] = ()
 ) -> tuple[Place, Place] | None:

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.arrow_tables import DatasetPairs
 from mnmt_data.readers.byte_sources import one_line
+from mnmt_data.readers.saved_dataset import DatasetPairs
 
 HUB = "hf:"
 """Begins the name of a data set, as against that of a file."""

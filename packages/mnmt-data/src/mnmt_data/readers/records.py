@@ -12,7 +12,7 @@ from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import File
-from mnmt_data.readers.columns import STRUCT, Place, ScoreColumn, find_sides, no_sides, sentence_of
+from mnmt_data.readers.columns import STRUCT, OneTable, Place, ScoreColumn, find_sides, no_sides, sentence_of
 from mnmt_data.readers.csv_rows import CsvRows, Row
 from mnmt_data.readers.language_codes import is_reversed
 from mnmt_data.readers.lines import Line, Lines
@@ -23,23 +23,13 @@ _EXCERPT = 200
 
 
 @dataclass(frozen=True)
-class TsvPairs:
+class TsvPairs(OneTable):
     """Reads a TSV file: two columns, or those that a header names.
 
     The first line is a header if it names two columns after the languages of the task, or `src` and `tgt`, or
     `source` and `target`. Without one, the columns trade places where the file's name gives the opposite
     direction.
     """
-
-    path: Path
-    task: str
-    scores: tuple[ScoreColumn, ...] = ()
-    """Scores to read."""
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The one file."""
-        return (self.path,)
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; every line but a header is a pair.
@@ -89,18 +79,8 @@ class TsvPairs:
 
 
 @dataclass(frozen=True)
-class CsvPairs:
+class CsvPairs(OneTable):
     """Reads a CSV file, whose header names the columns as those of a Parquet file are named."""
-
-    path: Path
-    task: str
-    scores: tuple[ScoreColumn, ...] = ()
-    """Scores to read."""
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The one file."""
-        return (self.path,)
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a cell between quotes may have commas and several lines.
@@ -146,18 +126,8 @@ class CsvPairs:
 
 
 @dataclass(frozen=True)
-class JsonPairs:
+class JsonPairs(OneTable):
     """Reads JSON lines: an object a line, whose keys are those of the columns of a Parquet file."""
-
-    path: Path
-    task: str
-    scores: tuple[ScoreColumn, ...] = ()
-    """Scores to read."""
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The one file."""
-        return (self.path,)
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
         """Yield blocks of pairs; a null is an empty sentence, and a blank line nothing.

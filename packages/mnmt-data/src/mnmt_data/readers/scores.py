@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.arrow_tables import DatasetPairs, ParquetPairs
 from mnmt_data.readers.byte_sources import CODECS, File
-from mnmt_data.readers.columns import ScoreColumn
+from mnmt_data.readers.columns import OneTable, ScoreColumn
 from mnmt_data.readers.language_codes import languages, spellings
 from mnmt_data.readers.lines import Line, Lines
 from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, Reader, every_block
-from mnmt_data.readers.records import CsvPairs, JsonPairs, TsvPairs
+from mnmt_data.readers.saved_dataset import DatasetPairs
 from mnmt_data.readers.text_pairs import TextPairs
 
 
@@ -33,7 +32,7 @@ def with_scores(reader: Reader, scores: Sequence[ScoreColumn]) -> Reader:
     """
     files = {score: path for score in scores if (path := _file_beside(reader, score.name)) is not None}
     columns = tuple(score for score in scores if score not in files)
-    if isinstance(reader, TsvPairs | CsvPairs | JsonPairs | ParquetPairs | DatasetPairs):
+    if isinstance(reader, OneTable | DatasetPairs):
         reader = replace(reader, scores=columns)
     elif columns:
         expected = _expected(reader, columns[0].name)
