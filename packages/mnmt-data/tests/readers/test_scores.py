@@ -84,6 +84,15 @@ def test_columns_of_a_file_without_a_header_have_numbers(tmp_path):
         read(reader, replace(BICLEANER, column=5))
 
 
+def test_json_lines_have_no_numbered_columns(tmp_path):
+    write_json(tmp_path / "x.jsonl", PAIRS)
+    reader = open_reader(str(tmp_path / "x.jsonl"), "en-de")
+    with pytest.raises(
+        DataError, match=r"x\.jsonl: \[data\.scores\] `bicleaner` must have the name of a key"
+    ):
+        with_scores(reader, [replace(BICLEANER, column=3)])
+
+
 @pytest.mark.parametrize("name", sorted(WRITERS))
 def test_a_missing_column_is_named_with_those_there_are(tmp_path, name):
     WRITERS[name](tmp_path / name, PAIRS)

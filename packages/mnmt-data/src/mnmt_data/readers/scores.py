@@ -16,6 +16,7 @@ from mnmt_data.readers.columns import OneTable, ScoreColumn
 from mnmt_data.readers.language_codes import languages, spellings
 from mnmt_data.readers.lines import Line, Lines
 from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, Reader, every_block
+from mnmt_data.readers.records import JsonPairs
 from mnmt_data.readers.saved_dataset import DatasetPairs
 from mnmt_data.readers.text_pairs import TextPairs
 
@@ -28,10 +29,15 @@ def with_scores(reader: Reader, scores: Sequence[ScoreColumn]) -> Reader:
         scores: The scores to read.
 
     Raises:
-        DataError: If there is no file for a score, and the format has no columns.
+        DataError: If there is no file for a score, and the format has no columns, or none with numbers.
     """
     files = {score: path for score in scores if (path := _file_beside(reader, score.name)) is not None}
     columns = tuple(score for score in scores if score not in files)
+    if isinstance(reader, JsonPairs) and (
+        numbered := [one for one in columns if isinstance(one.column, int)]
+    ):
+        what = f"[data.scores] `{numbered[0].name}` must have the name of a key as its `column`"
+        raise DataError(f"{reader.path}: {what}, but has the number {numbered[0].column}.")
     if isinstance(reader, OneTable | DatasetPairs):
         reader = replace(reader, scores=columns)
     elif columns:
