@@ -372,8 +372,11 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
     ("arguments", "message"),
     [
         (["{folder}/none.txt", *REF], "none.txt: no such file or run."),
-        (["{folder}/one.txt"], "name them with --reference and --task"),
-        (["{folder}/one.txt", "--reference", "{folder}/ref"], "name it with --task, as in --task en-de"),
+        (["{folder}/one.txt"], "name them with --reference"),
+        (
+            ["{folder}/one.txt", "--reference", "{folder}/ref"],
+            "name the pair with --task, as in --task en-de",
+        ),
         (["{folder}/one.txt", "--source", "{folder}/src", "--task", "en-de"], "only with references"),
         (["{folder}/one.txt", "--reference", "{folder}/nothing", "--task", "en-de"], "nothing: No such file"),
         (
@@ -395,7 +398,7 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
         (["{folder}/one.txt", *REF, "--by", "mood"], "but not by 'mood'"),
         (["{folder}/one.txt", *REF, "--by", "origin"], "where its pairs were written is not known"),
         (["{folder}/one.txt", "{folder}/one.txt", *REF], "2 systems are called 'one.txt'; name them apart"),
-        (["{folder}", *REF], "no run here"),
+        (["{folder}", *REF], "latin:1: not valid UTF-8"),  # each of its files is a system
         (["{folder}/latin", *REF], "latin:1: not valid UTF-8"),
         (
             ["{folder}/one.txt", "{folder}/two.txt", *REF, "--metric", "comet", "--comet.scores", "s"],

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mnmt_eval.cli.options import DEFAULT_METRIC_FLAGS, Flag, Json, MetricFlags, Paths, Systems
+from mnmt_eval.cli.options import (
+    DEFAULT_METRIC_FLAGS,
+    DEFAULT_TEXT_FLAGS,
+    Flag,
+    Json,
+    MetricFlags,
+    Systems,
+    TextFlags,
+)
 from mnmt_eval.compare.config import CompareConfig
 from mnmt_eval.metrics.config import BOOTSTRAP_SAMPLES, PERMUTATION_SAMPLES, SEED
 
@@ -20,10 +27,7 @@ def compare(
     systems: Systems,
     /,
     *,
-    reference: Paths = None,
-    source: Path | None = None,
-    task: str | None = None,
-    testset: str = "test",
+    text: TextFlags = DEFAULT_TEXT_FLAGS,
     baseline: str | None = None,
     metrics: MetricFlags = DEFAULT_METRIC_FLAGS,
     by: str | None = None,
@@ -38,11 +42,8 @@ def compare(
 
     Args:
         systems: Files with a translation a line, whatever made them; runs that `mnmt-eval score` has scored;
-            or folders of runs. `NAME=FILE` gives a system a name.
-        reference: A file with a reference a line, or several; by default the references of the runs' data.
-        source: A file with a source sentence a line, for comet and for groups by length.
-        task: The language pair, such as `en-de`; for runs by default every pair.
-        testset: The runs' test set.
+            folders of either; or a folder of WMT's submissions. `NAME=FILE` gives a system a name.
+        text: The text that they translated.
         baseline: The system that others are tested against; by default the first.
         metrics: Metrics and their options.
         by: Score and test groups of sentences apart: `origin` (which side was written first), `length`, or
@@ -56,9 +57,8 @@ def compare(
     """
     # Imported here, since `--help` needs no numbers.
     from mnmt_eval.cli.comparison_tables import averages_table, comparison_table
-    from mnmt_eval.compare import compare_systems, name_systems, open_systems
+    from mnmt_eval.compare import compare_systems
     from mnmt_eval.compare.averages import average_directions
-    from mnmt_eval.runs.texts import text_files
 
     config = CompareConfig(
         metrics=metrics.metric_set,
@@ -69,8 +69,7 @@ def compare(
         grouping=by,
         losses=losses,
     )
-    files = text_files(references=reference or (), source=source, task=task)
-    translated = open_systems(name_systems(systems), testset=testset, task=task, files=files)
+    translated = text.open(systems)
     comparisons = [compare_systems(each, config, baseline=baseline) for each in translated]
     if as_json:
         documents = [_comparison_json(each) for each in comparisons]

@@ -22,7 +22,7 @@ _INTERVAL = "[95% interval]"
 
 def comparison_table(comparison: Comparison) -> str:
     """Format a comparison with a table for each metric, and explain the numbers below."""
-    lines = [f"{comparison.testset} {comparison.task}, {comparison.sentences:,} sentences", ""]
+    lines = [f"{comparison.name}, {comparison.sentences:,} sentences", ""]
     for metric in comparison.metrics:
         lines += [*_ranking(metric, comparison.baseline), ""]
         if len(metric.scores) > 2:
@@ -34,8 +34,8 @@ def comparison_table(comparison: Comparison) -> str:
 
 def averages_table(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Yield a table of means over tasks, out of English and into it apart, if there are several tasks."""
-    if len(comparisons) > 1:
-        yield "\n".join(align(_average_columns(average_directions(comparisons))))
+    if len(comparisons) > 1 and (averages := average_directions(comparisons)):
+        yield "\n".join(align(_average_columns(averages)))
 
 
 def _average_columns(averages: Sequence[DirectionAverage]) -> list[list[str]]:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token
 
 from mnmt_eval.metrics.config import BleurtConfig, CometConfig, LanguageConfig, MetricConfig
 from mnmt_eval.metrics.registry import DEFAULT_METRICS, MetricSet
 
+if TYPE_CHECKING:
+    from mnmt_eval.compare import TranslatedText
+
 Json = Annotated[bool, Parameter("--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
 Paths = Annotated[list[Path] | None, Parameter(negative="", consume_multiple=True)]
 Systems = Annotated[list[str], Parameter(negative="")]
+"""Files, folders and runs to compare, as `open_texts` reads them."""
 
 
 def _split_at_commas(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -30,6 +34,49 @@ Names = Annotated[
     tuple[str, ...], Parameter(converter=_split_at_commas, negative="", show_default=_join_with_commas)
 ]
 """Names with commas between them, or one by one."""
+
+
+Columns = Annotated[Names, Parameter(show_default=False)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TextFlags:
+    """Options of the text that systems translated."""
+
+    reference: Paths = None
+    """A file with a reference a line, or several; or `sacrebleu:NAME`, a test set that sacreBLEU has fetched.
+    By default the references of the runs' data, or of WMT's folder."""
+    source: Path | None = None
+    """A file with a source sentence a line, for comet and for groups by length."""
+    task: str | None = None
+    """The language pair, such as `en-de`, which bleu and language need; for runs by default every pair."""
+    testset: str = "test"
+    """The runs' test set."""
+    column: Columns = ()
+    """The column with translations, if files are TSV or JSON lines; each of several is a system."""
+    reference_column: Columns = ()
+    """The column with references; by default of the systems' file."""
+    source_column: str | None = None
+    """The column with source sentences; by default of the references' file."""
+
+    def open(self, systems: list[str]) -> list[TranslatedText]:
+        """Read the texts, with the systems' translations of each; see `open_texts`."""
+        from mnmt_eval.compare.arguments import TextArguments, open_texts
+
+        arguments = TextArguments(
+            references=tuple(self.reference or ()),
+            source=self.source,
+            task=self.task,
+            testset=self.testset,
+            columns=self.column,
+            reference_columns=self.reference_column,
+            source_column=self.source_column,
+        )
+        return open_texts(systems, arguments)
+
+
+DEFAULT_TEXT_FLAGS = TextFlags()
 
 
 @dataclass(frozen=True, kw_only=True)

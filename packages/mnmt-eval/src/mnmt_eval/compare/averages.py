@@ -52,8 +52,15 @@ def average_directions(comparisons: Sequence[Comparison]) -> tuple[DirectionAver
     resampled alike, so those that are translations of the same sentences vary together, as they should.
 
     Args:
-        comparisons: The same systems by the same metrics on texts of different tasks.
+        comparisons: Systems by the same metrics on texts of different tasks.
+
+    Returns:
+        The means of systems that are in every comparison; none if no system is, or a task is not known.
     """
+    names = [name for name in _systems(comparisons[0]) if all(name in _systems(each) for each in comparisons)]
+    if not names or not all(comparison.task for comparison in comparisons):
+        return ()
+    baseline = comparisons[0].baseline if comparisons[0].baseline in names else None
     by_task = {comparison.task: comparison for comparison in comparisons}
     directions = group_directions(by_task)
     directions = {ALL: list(by_task)} if len(directions) == 1 else {**directions, ALL: list(by_task)}
@@ -62,16 +69,22 @@ def average_directions(comparisons: Sequence[Comparison]) -> tuple[DirectionAver
             metric=metric.metric,
             direction=direction,
             tasks=tuple(tasks),
-            systems=_average([by_task[task].metrics[place] for task in tasks], comparisons[0].baseline),
+            systems=_average([by_task[task].metrics[place] for task in tasks], names, baseline),
         )
         for place, metric in enumerate(comparisons[0].metrics)
         for direction, tasks in directions.items()
     )
 
 
-def _average(metrics: Sequence[MetricComparison], baseline: str | None) -> tuple[SystemAverage, ...]:
-    names = [score.system for score in metrics[0].scores]
-    values = np.array([[score.value for score in metric.scores] for metric in metrics]).mean(axis=0)
+def _systems(comparison: Comparison) -> list[str]:
+    return [score.system for score in comparison.metrics[0].scores]
+
+
+def _average(
+    metrics: Sequence[MetricComparison], names: Sequence[str], baseline: str | None
+) -> tuple[SystemAverage, ...]:
+    of_tasks = [{score.system: score.value for score in metric.scores} for metric in metrics]
+    values = np.array([[of_task[name] for name in names] for of_task in of_tasks]).mean(axis=0)
     resampled = np.array([[metric.resampled[name] for name in names] for metric in metrics]).mean(axis=0)
     base = None if baseline is None else names.index(baseline)
     return tuple(

@@ -104,6 +104,11 @@ class Comparison:
     """{system: signature of its search} of runs."""
     metrics: tuple[MetricComparison, ...]
 
+    @property
+    def name(self) -> str:
+        """Test set and language pair, as far as they are known."""
+        return f"{self.testset} {self.task}".strip()
+
 
 def compare_systems(
     translated: TranslatedText, config: CompareConfig, *, baseline: str | None = None

@@ -39,6 +39,10 @@ def group_sentences(text: ReferenceText, grouping: str) -> list[str]:
         raise EvalError(f"sentences are grouped by {', '.join(GROUPINGS)}, but not by {grouping!r}.")
     if not text.src:
         raise EvalError(f"groups by {grouping} need the sources; name them with --source.")
+    if not text.task:
+        raise EvalError(
+            f"groups by {grouping} need the language pair; name it with --task, as in --task en-de."
+        )
     lengths, bounds = count_lengths(text.src, language=languages_of(text.task)[0])
     if grouping == "length":
         return length_groups(lengths, bounds=bounds)

@@ -1,4 +1,4 @@
-"""Systems to compare: trained runs, or plain files of translations, whatever made them."""
+"""Systems to compare: trained runs, or files of translations, whatever made them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from mnmt_eval.errors import EvalError, require_runs
 from mnmt_eval.runs.run_files import RUN, read_description, scored_sentences, translations_path
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
-from mnmt_eval.text import read_lines
+from mnmt_eval.text import read_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,9 @@ class System:
 
     name: str
     path: Path
-    """A run's folder, or a file with a translation a line."""
+    """A run's folder, or a file with a translation a line, or a table with a column of translations."""
+    column: str | None = None
+    """The column of the table; None for a plain file."""
 
     @property
     def is_run(self) -> bool:
@@ -60,27 +62,55 @@ class TranslatedText:
         return {output.system.name: output.search for output in self.outputs if output.search is not None}
 
 
-def name_systems(arguments: Sequence[str]) -> list[System]:
+def name_systems(arguments: Sequence[str], columns: Sequence[str] = ()) -> list[System]:
     """Return the systems that a command line names.
 
     Args:
-        arguments: Each is a file, a run, a folder of runs, or a named file or run: `ours=out.de`.
+        arguments: Each is a file, a folder of files, a run, a folder of runs, or a named file or run:
+            `ours=out.de`.
+        columns: The columns with translations, if files are tables; each is a system.
 
     Returns:
-        The systems; those without a name are called after the shortest end of their path that is unique.
+        The systems; those without a name are called after the shortest end of their path that is unique, and
+        after their column if there are several.
 
     Raises:
         EvalError: If an argument is neither, or two systems have one name.
     """
-    pairs = [_split_name(argument) for argument in arguments]
+    pairs = [split_name(argument) for argument in arguments]
     paths = [(name, path) for name, place in pairs for path in _systems_at(place, named=bool(name))]
+    if len(columns) > 1 and (name := next((name for name, _ in paths if name), None)):
+        raise EvalError(f"--column: names {len(columns)} systems, so {name!r} is not enough for them.")
     shortest = iter(_shortest_names([path for name, path in paths if not name]))
-    systems = [System(name=name or next(shortest), path=path) for name, path in paths]
+    systems = [
+        system
+        for name, path in paths
+        for system in _columns_of(System(name=name or next(shortest), path=path), columns, len(paths) == 1)
+    ]
+    check_names(systems)
+    return systems
+
+
+def _columns_of(system: System, columns: Sequence[str], is_alone: bool) -> list[System]:
+    """Return the systems in the columns of a file; just the system if it is a run or no table."""
+    if not columns or system.is_run:
+        return [system]
+    if len(columns) == 1:
+        return [replace(system, column=columns[0])]
+    prefix = "" if is_alone else f"{system.name}:"
+    return [replace(system, name=f"{prefix}{column}", column=column) for column in columns]
+
+
+def check_names(systems: Sequence[System]) -> None:
+    """Refuse two systems with one name.
+
+    Raises:
+        EvalError: If there are such.
+    """
     for name, count in Counter(system.name for system in systems).items():
         if count > 1:
             path = next(system.path for system in systems if system.name == name)
             raise EvalError(f"{count} systems are called {name!r}; name them apart, as in ours={path}.")
-    return systems
 
 
 def open_systems(
@@ -101,9 +131,11 @@ def open_systems(
     """
     runs = [system.path for system in systems if system.is_run]
     if files is not None:
+        if runs and not files.task:
+            raise EvalError(f"{runs[0]}: has many tasks; name one with --task, as in --task en-de.")
         return [_open(replace(files.read(testset), tasks=tasks_of_runs(runs)), systems)]
     if not any(system.is_run for system in systems):
-        raise EvalError("plain files are compared with references; name them with --reference and --task.")
+        raise EvalError("plain files are compared with references; name them with --reference.")
     if task is None and not all(system.is_run for system in systems):
         raise EvalError("a plain file is of one task; name it with --task, as in --task en-de.")
     tasks = [task] if task is not None else _common_tasks(runs, testset)
@@ -122,7 +154,7 @@ def _open(text: ReferenceText, systems: Sequence[System]) -> TranslatedText:
     scored = {scored_sentences(output.search) for output in outputs}
     if len(scored) > 1 and all(system.is_run for system in systems):
         raise EvalError(
-            f"{text.testset} {text.task}: the runs were scored on different sentences; score them with the "
+            f"{text.name}: the runs were scored on different sentences; score them with the "
             "same --max-sentences."
         )
     if len(scored) == 1 and (count := scored.pop()) is not None:
@@ -141,7 +173,7 @@ def _read(system: System, testset: str, task: str) -> list[str]:
     path = system.translations_path(testset, task)
     if system.is_run and not path.is_file():
         raise EvalError(f"{path}: no translations yet; run `mnmt-eval score {system.path}` first.")
-    return read_lines(path)
+    return read_text(path, None if system.is_run else system.column, option="--column")
 
 
 def _search(system: System, testset: str, task: str) -> str | None:
@@ -163,7 +195,8 @@ def _common_tasks(runs: Sequence[Path], testset: str) -> list[str]:
     return tasks
 
 
-def _split_name(argument: str) -> tuple[str, Path]:
+def split_name(argument: str) -> tuple[str, Path]:
+    """Return the name and the path of an argument such as `ours=out.de`; without a name, `""`."""
     name, equals, place = argument.partition("=")
     if equals and name and place and not Path(argument).exists():
         return name, Path(place)
@@ -171,17 +204,27 @@ def _split_name(argument: str) -> tuple[str, Path]:
 
 
 def _systems_at(path: Path, *, named: bool) -> list[Path]:
+    """Return the file or run of a path, or those in its folder."""
     if not path.exists():
         raise EvalError(f"{path}: no such file or run.")
     if not path.is_dir():
         return [path]
-    require_runs(f"{path}: a trained run")
-    from mnmt_model.runs import find_runs
+    if (path / RUN).is_file() or any(path.glob(f"*/{RUN}")):
+        require_runs(f"{path}: a trained run")
+        from mnmt_model.runs import find_runs
 
-    runs = find_runs([path])
-    if named and len(runs) > 1:
-        raise EvalError(f"{path}: holds {len(runs)} runs, so one name is not enough for them.")
-    return runs
+        what, places = "runs", find_runs([path])
+    else:
+        what, places = "files", sorted(each for each in path.iterdir() if _is_output(each))
+        if not places:
+            raise EvalError(f"{path}: holds neither runs nor files with translations.")
+    if named and len(places) > 1:
+        raise EvalError(f"{path}: holds {len(places)} {what}, so one name is not enough for them.")
+    return places
+
+
+def _is_output(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith(".")
 
 
 def _shortest_names(paths: Sequence[Path]) -> list[str]:

@@ -36,12 +36,13 @@ DEFAULT_METRICS = ("bleu", "chrf")
 """The metrics that are computed by default."""
 
 
-def metric(name: str, *, target: str, config: MetricConfig = _DEFAULT_CONFIG) -> Metric:
+def metric(name: str, *, target: str = "", config: MetricConfig = _DEFAULT_CONFIG) -> Metric:
     """Return the metric called `name`.
 
     Args:
         name: One of `METRICS`.
-        target: The target language, such as `de` or `zh_CN`.
+        target: The target language, such as `de` or `zh_CN`; only `bleu` without a tokenizer and `language`
+            need it.
         config: The options of all metrics; each looks only at its own.
 
     Raises:
@@ -49,6 +50,11 @@ def metric(name: str, *, target: str, config: MetricConfig = _DEFAULT_CONFIG) ->
     """
     if name not in _CONSTRUCTORS:
         raise EvalError(f"unknown metric {name!r}; must be one of {', '.join(METRICS)}.")
+    if not target and (name == "language" or (name == "bleu" and config.tokenizer is None)):
+        instead = ", or a tokenizer with --tokenizer" if name == "bleu" else ""
+        raise EvalError(
+            f"{name}: needs the target language; name the pair with --task, as in --task en-de{instead}."
+        )
     return _CONSTRUCTORS[name](target, config)
 
 
@@ -78,14 +84,14 @@ class MetricSet:
         Args:
             system: The system's name.
             testset: The test set.
-            task: The language pair.
+            task: The language pair; empty if unknown.
             tasks: All tasks of the study. Translations may be in their languages, unless options name others.
             num_references: The number of references per sentence.
 
         Raises:
             EvalError: If a metric needs an extra or an option.
         """
-        _, target = languages_of(task)
+        target = languages_of(task)[1] if task else ""
         languages = dict.fromkeys(language for name in tasks for language in languages_of(name))
         language = replace(
             self.config.language, candidates=self.config.language.candidates or tuple(languages)

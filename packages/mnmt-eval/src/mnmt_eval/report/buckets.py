@@ -61,7 +61,8 @@ def length_buckets(
         rows: The reported sentences.
     """
     text = translated.text
-    lines, language = text.src or text.references[0], languages_of(text.task)[0 if text.src else 1]
+    lines, side = (text.src, 0) if text.src else (text.references[0], 1)
+    language = languages_of(text.task)[side] if text.task else ""
     lengths, bounds = count_lengths(lines, language=language)
     groups = length_groups(lengths, bounds=bounds)
     masks = group_rows(groups)

@@ -33,7 +33,7 @@ function appendLine(terms, label, line, { className = "", language = "", words, 
 }
 
 function card(row, { text, system, other, scores, others }) {
-  const [source, target] = text.task.split("-");
+  const [source, target = ""] = text.task.split("-");
   const item = element("li", "card");
   const head = element("p", "head");
   head.append(element("span", "", `sentence ${text.numbers[row]}`));

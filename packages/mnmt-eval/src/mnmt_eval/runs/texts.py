@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
-from mnmt_eval.text import checksum, read_lines
+from mnmt_eval.text import checksum, read_text
 
 if TYPE_CHECKING:
     from mnmt_data.store import PreparedData
@@ -21,6 +21,7 @@ class ReferenceText:
 
     testset: str
     task: str
+    """The language pair; empty if unknown."""
     references: Sequence[Sequence[str]]
     """The sentences of the first reference, those of the second, …"""
     tasks: Sequence[str] = ()
@@ -32,6 +33,11 @@ class ReferenceText:
 
     def __len__(self) -> int:
         return len(self.references[0])
+
+    @property
+    def name(self) -> str:
+        """Test set and language pair, as far as they are known."""
+        return f"{self.testset} {self.task}".strip()
 
     @property
     def target(self) -> str:
@@ -140,13 +146,18 @@ def _read_prepared(data: PreparedData, testset: str, task: str) -> ReferenceText
 
 @dataclass(frozen=True, kw_only=True)
 class TextFiles:
-    """A text in plain files, a sentence a line."""
+    """A text in files: plain ones with a sentence a line, or columns of tables."""
 
-    task: str
+    task: str = ""
+    """The language pair; empty if unknown."""
     references: tuple[Path, ...]
     """A file, or several with a reference each."""
     source: Path | None = None
     """A file of sources, or None if they are not known."""
+    reference_columns: tuple[str, ...] = ()
+    """The columns of references, if the files are tables; each is a reference."""
+    source_column: str | None = None
+    """The column of sources, if their file is a table."""
 
     def read(self, testset: str) -> ReferenceText:
         """Read the text, under the name of a test set.
@@ -155,31 +166,22 @@ class TextFiles:
             EvalError: If there are no lines, files differ in their number, or they are not UTF-8.
             OSError: If a file is missing.
         """
-        languages_of(self.task)
-        first = self.references[0]
-        references = [read_lines(path) for path in self.references]
+        if self.task:
+            languages_of(self.task)
+        sides = [
+            (path, read_text(path, column, option="--reference-column"))
+            for path in self.references
+            for column in self.reference_columns or (None,)
+        ]
+        first, references = self.references[0], [lines for _, lines in sides]
         if not references[0]:
             raise EvalError(f"{first}: must have at least one line, but is empty.")
-        src = [] if self.source is None else read_lines(self.source)
-        sides = list(zip(self.references, references, strict=True))
-        sides += [] if self.source is None else [(self.source, src)]
+        src: list[str] = []
+        if self.source is not None:
+            src = read_text(self.source, self.source_column, option="--source-column")
+            sides.append((self.source, src))
         count = len(references[0])
         for path, lines in sides:
             if len(lines) != count:
                 raise EvalError(f"{path}: must have as many lines as {first}, {count}, but has {len(lines)}.")
         return ReferenceText(testset=testset, task=self.task, references=references, src=src)
-
-
-def text_files(*, references: Sequence[Path], source: Path | None, task: str | None) -> TextFiles | None:
-    """Return the text that options name; None if they name no reference.
-
-    Raises:
-        EvalError: If a source is named without a reference, or references without their task.
-    """
-    if not references:
-        if source is not None:
-            raise EvalError(f"{source}: a source is of use only with references; name them with --reference.")
-        return None
-    if task is None:
-        raise EvalError("references need their task; name it with --task, as in --task en-de.")
-    return TextFiles(task=task, references=tuple(references), source=source)
