@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mnmt_data.counter_rng import random_words, stream_key
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import prepare_study
+from mnmt_data.store.atomic_file import checksum
 from mnmt_data.store.prepared import PreparedData
 from mnmt_data.stream.mixing import (
     MixingConfig,
@@ -142,6 +143,7 @@ def selected(data):
     yield data
     for path in paths:
         path.unlink(missing_ok=True)
+        path.with_suffix(".json").unlink(missing_ok=True)
 
 
 def test_only_the_kept_share_of_selected_data_is_read(selected):
@@ -164,4 +166,33 @@ def test_an_order_of_other_data_is_refused(selected):
     with pytest.raises(
         DataError, match=r"train\.xx-aa\.npy: no such order of selected data; `mnmt-data select`"
     ):
+        read_order(selected, "xx-aa")
+
+
+@pytest.mark.parametrize("damage", [b"\xc2\xb0\x1e0B\xcaM(", b"{", b"\0"])
+def test_a_damaged_header_of_an_order_is_one_line(damage, selected):
+    path = order_path(selected.folder, "xx-aa")
+    content = path.read_bytes()
+    path.write_bytes(content[:80] + damage + content[80 + len(damage) :])
+    with pytest.raises(DataError, match=r"train\.xx-aa\.npy: not an order of selected data"):
+        read_order(selected, "xx-aa")
+
+
+def test_an_order_is_compared_with_its_checksum(selected):
+    path = order_path(selected.folder, "xx-aa")
+    order = read_order(selected, "xx-aa").copy()
+    path.with_suffix(".json").write_text(json.dumps({"sha256": checksum(path)}))
+    read_order(selected, "xx-aa")
+    order[[3, 5]] = order[[5, 3]]
+    np.save(path, order)
+    with pytest.raises(DataError, match=r"train\.xx-aa\.npy: has changed since it was written"):
+        read_order(selected, "xx-aa")
+
+
+def test_rows_that_are_not_of_the_shard_are_refused(selected):
+    path = order_path(selected.folder, "xx-aa")
+    order = read_order(selected, "xx-aa").copy()
+    order[7] = 300
+    np.save(path, order)
+    with pytest.raises(DataError, match=r"train\.xx-aa\.npy: must hold the rows of the shard, but holds"):
         read_order(selected, "xx-aa")

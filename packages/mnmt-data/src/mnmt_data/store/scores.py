@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,6 @@ def read_scores(path: Path) -> Scores:
     """
     try:
         scores: Scores = np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TokenError) as error:
         raise DataError(f"{path}: cannot be read ({error}); prepare the data again.") from None
     return scores

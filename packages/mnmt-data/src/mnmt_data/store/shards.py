@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from tokenize import TokenError
 from types import MappingProxyType
 from typing import Self
 
@@ -170,7 +171,7 @@ class Shard:
             check_file(path, sha256=self._checksums[path])
         try:
             weights = np.load(path)
-        except (OSError, ValueError, EOFError):
+        except (OSError, ValueError, EOFError, TokenError):
             weights = np.empty(0)
         if weights.shape != (len(self),) or weights.dtype != np.float32:
             raise DataError(f"{path}: must hold {len(self)} float32 weights; prepare the data again.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tokenize import TokenError
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -143,27 +144,27 @@ def read_order(data: PreparedData, task: str) -> NDArray[np.int64]:
     """
     path, pairs = order_path(data.folder, task), len(data.shard("train", task))
     try:
+        sha256 = _sha256(path) if path.stat().st_size <= READ_WHOLE else None
+        if sha256 is not None:
+            check_file(path, sha256=sha256)
         order: NDArray[np.int64] = np.load(path, mmap_mode="r")
     except FileNotFoundError:
         raise DataError(f"{path}: no such order of selected data; `mnmt-data select` makes it.") from None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, TokenError) as error:
         raise DataError(f"{path}: not an order of selected data ({error}); select again.") from None
     if order.shape != (pairs,) or order.dtype != np.int64:
         raise DataError(
             f"{path}: must hold the {pairs} rows of the shard, but is {order.dtype}{order.shape}."
         )
-    if order.nbytes <= READ_WHOLE:
-        _verify(path, order)
+    if sha256 is None and order.nbytes <= READ_WHOLE and not 0 <= order.min() <= order.max() < pairs:
+        raise DataError(f"{path}: must hold the rows of the shard, but holds others; select again.")
     return order
 
 
-def _verify(path: Path, order: NDArray[np.int64]) -> None:
-    """Compare an order with its checksum; one that version 0.4 wrote has none."""
-    origin = path.with_suffix(".json")
-    if origin.exists() and (sha256 := read_json(origin).get("sha256")) is not None:
-        check_file(path, sha256=sha256)
-    elif len(order) and not 0 <= order.min() <= order.max() < len(order):
-        raise DataError(f"{path}: must hold the rows of the shard, but holds others; select again.")
+def _sha256(order: Path) -> str | None:
+    """Return the checksum of an order; one that version 0.4 wrote has none."""
+    origin = order.with_suffix(".json")
+    return read_json(origin).get("sha256") if origin.exists() else None
 
 
 def _mixture_over(tasks: tuple[str, ...], weights: Mapping[str, float]) -> Mixture:
