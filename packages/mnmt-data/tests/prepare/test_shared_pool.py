@@ -104,6 +104,20 @@ def test_two_workers_and_the_leader_share_jobs_and_one_that_is_killed_is_replace
     assert pool.queue.done_by_others > 0
 
 
+def test_ctrl_c_is_left_to_the_leader(tmp_path):
+    """A terminal sends it to all processes of the group."""
+    (tmp_path / "lead.py").write_text(LEAD + "pool.shutdown()\n")
+    command = [sys.executable, tmp_path / "lead.py", tmp_path]
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    leader = subprocess.Popen(command, start_new_session=True, **pipes)
+    wait_for(lambda: list((tmp_path / "queue").glob("*/*.attempts")))
+    (pid,) = worker_pids(tmp_path)
+    os.killpg(leader.pid, signal.SIGINT)
+    _, errors = leader.communicate()
+    assert errors.count("Traceback") == errors.count("lead.py") == 1
+    wait_for(lambda: not exists(pid))
+
+
 def test_workers_end_when_their_leader_is_killed(tmp_path):
     leader = subprocess.Popen([sys.executable, "-c", LEAD, str(tmp_path)], stdin=subprocess.PIPE)
     wait_for(lambda: list((tmp_path / "queue").glob("*/*.attempts")))

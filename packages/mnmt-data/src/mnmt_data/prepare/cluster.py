@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,7 +63,7 @@ class Cluster:
         from submitit.core.utils import FailedJobError
 
         try:
-            with self._executor.batch():
+            with _ctrl_c_ignored(), self._executor.batch():
                 jobs = [self._executor.submit(serve, queue) for _ in range(number)]
         except FailedJobError as error:
             reason = str(error).strip().partition("\n")[0]
@@ -76,6 +80,19 @@ class Cluster:
             if all(job.done() for job in self._started):
                 return
             time.sleep(0.05)
+
+
+@contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    """Let processes that are started meanwhile leave Ctrl-C to this one, with which they end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Only that thread may.
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _executor(kind: ClusterKind, logs: Path) -> Any:
