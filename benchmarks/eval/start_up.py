@@ -4,7 +4,7 @@ Claim: help pages appear in about the time of `sacrebleu --help`, and `compare` 
 paired test. Cited in docs/eval/comparing.md.
 
 All commands run one after the other in each turn, so that other load meets all alike; the first turn, which
-reads the modules from the disk, is not counted. A ratio is the median over turns of a command's seconds by
+compiles the modules, is not counted. A ratio is the median over turns of a command's seconds by
 those of `sacrebleu --help` in the same turn: elapsed seconds, and seconds of the processor, which other load
 changes less. The share of imports is what `python -X importtime` counts, which slows imports a little.
 
@@ -88,9 +88,17 @@ def import_share(command: str, folder: str) -> float:
 def answer(command: str, folder: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, with options of Python."""
     arguments = [sys.executable, *options, "-m", COMMANDS[command], *command.split()[1:]]
+    return subprocess.run(
+        arguments, cwd=folder, env=environment(folder), check=True, capture_output=True, text=True
+    )
+
+
+def environment(folder: str) -> dict[str, str]:
+    """Return the variables of a command: all modules compiled, in the folder, as installed packages are."""
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     entries = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, entries))}
-    return subprocess.run(arguments, cwd=folder, env=environment, check=True, capture_output=True, text=True)
+    paths = os.pathsep.join(map(os.path.abspath, entries))
+    return {**variables, "PYTHONPATH": paths, "PYTHONPYCACHEPREFIX": str(Path(folder, "compiled"))}
 
 
 def row_of(command: str, pairs: Sequence[tuple[Seconds, Seconds]], shares: Figures) -> Figures:
