@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from command_line import CommandLine
 
-from mnmt_data.store import file_lock
-from mnmt_data.store.description import PreparedDescription
+from mnmt_data.store import checksum, file_lock
+from mnmt_data.store.description import FileInfo, PreparedDescription
 from mnmt_eval.metrics import metric
 from mnmt_eval.runs import score
 from mnmt_eval.runs.run_files import read_scores, scores_path
@@ -53,10 +53,13 @@ def test_other_references_are_measured_without_translating_again(
     command_line: CommandLine, results: Path, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command_line.scored(tiny_run, "--metric", "chrf")
-    shutil.copy(tiny_run / "translations" / "test.xx-aa.txt", results / "data" / "text" / "test.xx-aa.aa")
+    text = results / "data" / "text" / "test.xx-aa.aa"
+    shutil.copy(tiny_run / "translations" / "test.xx-aa.txt", text)
+    description = PreparedDescription.read(results / "data")
+    file = FileInfo(bytes=text.stat().st_size, sha256=checksum(text))
+    replace(description, files={**description.files, "text/test.xx-aa.aa": file}).write(results / "data")
     with monkeypatch.context() as patched:
         patched.setattr(score, "translate", None)
-        patched.setattr("mnmt_data.store.PreparedData.check_sizes", lambda self: None)
         rows = command_line.scored(tiny_run, "--metric", "chrf")
     assert {row["task"]: row["value"] for row in rows}["xx-aa"] == 100
     assert [each.task for each in read_evals(tiny_run) if each.metric == "chrf"] == [
