@@ -1,5 +1,7 @@
 """Jobs in a folder: each is done, whoever is killed, and mistakes come back."""
 
+import os
+import signal
 import subprocess
 import sys
 import traceback
@@ -8,12 +10,24 @@ import pytest
 
 from mnmt_data.errors import DataError
 from mnmt_data.prepare import job_queue
-from mnmt_data.prepare.job_queue import MAX_ATTEMPTS, JobQueue
+from mnmt_data.prepare.job_queue import LEADER, MAX_ATTEMPTS, JobQueue
 from mnmt_data.store.lock import file_lock
 
 KILL = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
 WORK = "import sys; from pathlib import Path; from mnmt_data.prepare.job_queue import JobQueue; \
 JobQueue(Path(sys.argv[1])).work_on_next()"
+
+SERVE = """
+import signal, sys
+from pathlib import Path
+from mnmt_data.prepare.job_queue import serve
+def refuse(number, frame):
+    raise RuntimeError("Job not requeued because: timed-out and not checkpointable.")
+for number in (signal.SIGTERM, signal.SIGUSR2):
+    signal.signal(number, refuse)
+serve(Path(sys.argv[1]))
+"""
+"""A worker in a process with submitit's handlers."""
 
 
 class LocalError(Exception):
@@ -110,3 +124,15 @@ def test_a_worker_that_is_asked_to_end_is_not_counted(queue, tmp_path):
         with pytest.raises(SystemExit):
             queue.work_on_next()
     assert (tmp_path / "00000000.attempts").read_bytes() == b""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+def test_a_job_whose_worker_comes_to_its_time_limit_is_done_by_another(queue, tmp_path, number):
+    alone = f"__import__('os').getpid() == {os.getpid()}"
+    queue.put(0, eval, f"{alone} or __import__('os').kill(__import__('os').getpid(), {number:d})")
+    with file_lock(tmp_path / LEADER, name="queue"):
+        ended = subprocess.run([sys.executable, "-c", SERVE, tmp_path], check=False, timeout=60)
+    assert ended.returncode == 128 + number
+    assert not queue.is_done(0)
+    assert queue.work_on_next()
+    assert queue.take_result(0) is True

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,25 @@ def test_workers_that_are_lost_without_work_are_replaced_a_few_times(tmp_path, m
     pool.shutdown()
 
 
+def test_a_job_of_several_workers_is_replaced_by_one_job(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(Cluster, "stop", lambda self: None)
+    monkeypatch.setattr(Cluster, "start", lambda self, queue, number: started.append(number))
+    monkeypatch.setattr(shared_pool, "_TEND_SECONDS", 0.0)
+    cluster = Cluster("local", jobs=2, logs=tmp_path / "jobs", name="test")
+    cluster.processes = 4
+    pool = SharedPool(tmp_path / "queue", cluster, report=print, outputs=tmp_path)
+    workers_of_job = [pool.queue.folder / f"host.{number}.worker" for number in range(cluster.processes)]
+    for _ in range(2):
+        with ExitStack() as stack:
+            for path in workers_of_job:
+                stack.enter_context(file_lock(path, name="worker"))
+            pool.tend()
+        pool.tend()
+    assert started == [2, 1, 1]
+    pool.shutdown()
+
+
 def test_preparation_by_submitit_writes_the_same_bytes_while_workers_are_killed(tmp_path, monkeypatch):
     draw = random.Random(1)
     for language in ("en", "de"):
@@ -218,7 +238,7 @@ def contents(folder):
 def test_what_a_job_asks_of_slurm_is_checked():
     asked = ClusterConfig(processes=4, memory=1.5, minutes=30, slurm={"qos": "high"}).parameters()
     assert (asked["ntasks_per_node"], asked["mem"], asked["time"]) == (4, "1536M", 30)
-    assert asked["additional_parameters"] == {"qos": "high"}
+    assert asked["additional_parameters"] == {"no-requeue": True, "qos": "high"}
     for name in ("processes", "cpus_per_task", "minutes"):
         with pytest.raises(ValueError, match=f"`{name}` must be at least 1, but is 0"):
             ClusterConfig(**{name: 0})

@@ -44,10 +44,12 @@ class Cluster:
         config: ClusterConfig = ClusterConfig(),  # noqa: B008 - it is frozen
     ) -> None:
         self.jobs, self.logs = jobs, logs.resolve()
-        self.workers = jobs * config.processes
+        self._is_slurm = kind == "slurm"
+        self.processes = config.processes if self._is_slurm else 1
+        """Worker processes of a job."""
+        self.workers = jobs * self.processes
         """Worker processes of all jobs."""
         self._executor = _executor(kind, self.logs)
-        self._is_slurm = kind == "slurm"
         if self._is_slurm:
             self._executor.update_parameters(job_name=name, **config.parameters())
         else:

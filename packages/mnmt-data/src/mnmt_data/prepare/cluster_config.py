@@ -46,6 +46,7 @@ class ClusterConfig:
             "account": self.account,
             "srun_args": None if self.cpus_per_task is None else [f"--cpus-per-task={self.cpus_per_task}"],
             "stderr_to_stdout": True,
-            "additional_parameters": dict(self.slurm or {}),
+            # A job that is preempted is replaced; requeued as well, it would become two.
+            "additional_parameters": {"no-requeue": True, **(self.slurm or {})},
         }
         return {key: value for key, value in parameters.items() if value is not None}

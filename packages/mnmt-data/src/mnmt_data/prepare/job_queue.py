@@ -39,6 +39,10 @@ _RETRY_SECONDS = 2.0
 _LOOK_SECONDS = 0.5
 """Seconds between two looks at the leader."""
 
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
+"""Signals that ask a worker to end. Slurm sends the second 90 seconds before the time is up, as submitit
+tells it to; submitit's own handler would raise an exception, which would be taken for the job's."""
+
 
 class ClaimedError(Exception):
     """Another process does the job."""
@@ -150,7 +154,8 @@ def process_name() -> str:
 
 def serve(folder: Path) -> None:
     """Do the jobs of a queue until its leader ends, as the whole work of a process."""
-    signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(128 + signum))
+    for number in _ENDING_SIGNALS:
+        signal.signal(number, lambda signum, frame: sys.exit(128 + signum))
     Thread(target=_end_with_leader, args=(folder,), daemon=True).start()
     queue = JobQueue(folder)
     if not is_locked(folder / LEADER):

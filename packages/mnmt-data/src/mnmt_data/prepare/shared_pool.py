@@ -19,8 +19,8 @@ from mnmt_data.prepare.job_queue import LEADER, POLL_SECONDS, WORKER, JobQueue
 from mnmt_data.store.lock import file_lock, is_locked, see_changes
 
 MAX_LOST = 4
-"""Workers that may be lost one after the other before none takes their place, unless one has done a job
-meanwhile or lived for a while."""
+"""Jobs whose workers may be lost one after the other before none takes their place, unless a worker has done
+something meanwhile or lived for a while."""
 
 _LIVED_SECONDS = 60.0
 
@@ -55,8 +55,8 @@ class SharedFuture:
 class SharedPool:
     """Workers that a cluster starts, and this process with them.
 
-    A worker that is lost is replaced. This process does jobs too while it waits for one, so that the work
-    goes on without any worker.
+    A job of the cluster whose workers are lost is replaced. This process does jobs too while it waits for
+    one, so that the work goes on without any worker.
 
     Args:
         root: The folder of queues, which all machines see.
@@ -77,6 +77,7 @@ class SharedPool:
         self._known: dict[str, float] = {}
         """{worker: when it was first seen}."""
         self._alive = 0
+        self._ended = 0
         self._lost = 0
         self._done_by_others = 0
         self._tended = time.monotonic()
@@ -115,18 +116,19 @@ class SharedPool:
         self._tended = time.monotonic()
 
     def _replace(self, lived: float) -> None:
-        """Start a worker in place of one that lived for so many seconds."""
+        """Count a worker that lived for so many seconds; start a job in place of as many as a job has."""
         if lived > _LIVED_SECONDS or self.queue.done_by_others > self._done_by_others:
             self._lost, self._done_by_others = 0, self.queue.done_by_others
-        self._lost += 1
-        if self._lost <= MAX_LOST:
+        self._lost, self._ended = self._lost + 1, self._ended + 1
+        most = MAX_LOST * self._cluster.processes
+        if self._lost <= most and self._ended % self._cluster.processes == 0:
             try:
                 self._cluster.start(self.queue.folder, 1)
             except DataError as error:
                 self._report(str(error))  # The work goes on without.
-        if self._lost == MAX_LOST:
+        if self._lost == most:
             self._report(
-                f"{MAX_LOST} workers have ended without work; see the newest log in {self._cluster.logs}"
+                f"{most} workers have ended without work; see the newest log in {self._cluster.logs}"
             )
 
     def catch_up(self) -> None:
