@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,7 @@ def measure(shard: Shard, segments: int, ranks: int, windows: int, batch_tokens:
     """Read the share of one rank twice, first from the disk."""
     forget(shard.path)
     share = Share(rank=0, num_ranks=ranks)
-    cold, warm = (read(shard, share, windows, batch_tokens) for _ in range(2))
+    cold, warm = (read({TASK: shard.path}, share, windows, batch_tokens) for _ in range(2))
     return {
         "segments": segments,
         "order": "shuffled" if shard.block_rows > 1 else "of the text",
@@ -87,10 +88,11 @@ def measure(shard: Shard, segments: int, ranks: int, windows: int, batch_tokens:
     }
 
 
-def read(shard: Shard, share: Share, windows: int, batch_tokens: int) -> Figures:
-    """Read a rank's share of some windows in a new stream."""
-    shard = Shard.open(shard.path)
-    stream = BatchStream({TASK: shard}, Mixture({TASK: 1.0}), batch_tokens=batch_tokens, seed=1)
+def read(folders: Mapping[str, Path], share: Share, windows: int, batch_tokens: int) -> Figures:
+    """Read a rank's share of some windows in a new stream of {task: its shard}, all of one weight."""
+    shards = {task: Shard.open(path) for task, path in folders.items()}
+    mixture = Mixture(dict.fromkeys(shards, 1 / len(shards)))
+    stream = BatchStream(shards, mixture, batch_tokens=batch_tokens, seed=1)
     open_before, read_before, start = count_open_files(), bytes_read(), time.perf_counter()
     pairs = tokens = open_files = 0
     for number in range(windows):
