@@ -114,3 +114,11 @@ def test_rows_out_of_the_middle_get_their_tags_and_none_get_none(target_tag):
     middle = Ragged(rows.values, rows.offsets[1:3])
     assert [row.tolist() for row in insert_tag(middle, TAG, target_tag)] == [tagged([7, END], target_tag)]
     assert len(insert_tag(rows.take(np.arange(0)), TAG, target_tag)) == 0
+
+
+@pytest.mark.parametrize("target_tag", ["prepended", "appended"])
+def test_a_tag_beyond_two_bytes_is_added_to_rows_of_two_bytes(tmp_path, target_tag):
+    write(tmp_path / "stored", [([9, 8, END], [7, END])], segments=1)
+    shard = Shard.open(tmp_path / "stored", direction=Direction(target_tag=target_tag, tag=70_000))
+    (source,), _ = shard.gather(np.arange(1))
+    assert source.tolist() == [70_000 if token == TAG else token for token in tagged([9, 8, END], target_tag)]

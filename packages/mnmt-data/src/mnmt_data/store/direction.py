@@ -55,10 +55,12 @@ def insert_tag(sources: Ragged, tag: int, target_tag: TargetTag) -> Ragged:
     """
     if target_tag == "none" or not len(sources):
         return sources
-    start, end, kind = sources.offsets[0], sources.offsets[-1], sources.values.dtype
+    # Segments of small ids alone have two bytes each, which may not hold the tag of a large vocabulary.
+    kind = sources.values.dtype if tag <= np.iinfo(sources.values.dtype).max else np.dtype(np.int32)
+    start, end, stored = sources.offsets[0], sources.offsets[-1], sources.values.astype(kind, copy=False)
     places = sources.offsets[:-1] if target_tag == "prepended" else sources.offsets[1:] - 1
     bounds = np.concatenate([[start], places, [end]]) * kind.itemsize
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(sources.values))]
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(stored))]
     strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(places) + 1, buffers)
     row = pa.LargeListArray.from_arrays([0, len(strings)], strings)
     joined = pc.binary_join(row, pa.scalar(kind.type(tag).tobytes(), pa.large_binary()))
