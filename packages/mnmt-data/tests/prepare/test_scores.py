@@ -134,6 +134,14 @@ def test_scores_and_thresholds_make_other_data(prepare, folder):
     assert len({first, other, prepare().fingerprint}) == 3
 
 
+def test_a_score_too_many_is_a_mistake_however_often_it_is_prepared(prepare, folder):
+    with (folder / "corpus/train.en-de.tsv.bicleaner").open("a") as file:
+        file.write("0.5\n")
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"tsv\.bicleaner: has more lines than there are pairs"):
+            prepare()
+
+
 def test_a_score_that_is_no_number_is_a_bad_line(prepare, folder):
     path = folder / "corpus/train.en-de.tsv.bicleaner"
     path.write_text(path.read_text().replace(f"{score_of(1):.6f}", "?"))

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -84,8 +85,10 @@ def run_clean_job(job: CleanJob) -> int:
     """
     number = 0
     blocks = job.source.reader.blocks(skip_bad=job.skip_bad, choice=job.wants)
-    for number, block in enumerate(blocks, start=1):
-        if not len(block):
+    # What follows a block is read before its part is written: a mistake that a reader finds at the end, such
+    # as a score too many, would else be found once, and not by the call that continues from the parts.
+    for number, (block, _) in enumerate(pairwise(chain(blocks, [None])), start=1):
+        if block is None or not len(block):
             continue
         if job.unfiltered:
             cleaned = _unfiltered(block, job.cleaner.config.normalisation)
