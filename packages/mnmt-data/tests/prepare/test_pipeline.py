@@ -1,12 +1,14 @@
 import json
 import random
 import re
+import shutil
 
 import numpy as np
 import pytest
 
 from mnmt_data.errors import DataError
-from mnmt_data.prepare import prepare_study
+from mnmt_data.prepare import pipeline, prepare_study
+from mnmt_data.prepare.encode import encode
 from mnmt_data.store.prepared import open_prepared
 from mnmt_data.store.segments import write_segment
 from mnmt_data.store.shards import segment_path
@@ -208,6 +210,21 @@ def test_tasks_into_english_read_the_same_text(prepare):
     for split in ("dev", *data.testsets("de-en")):
         assert data.text(split, "de-en") == data.text(split, "en-de")[::-1]
         assert tokens(data, split, "de-en")[0][0][0] == data.vocab.tag("en")
+
+
+def test_what_a_worker_was_writing_when_it_was_killed_is_no_part_of_the_data(folder, prepare, monkeypatch):
+    """And another worker took its place, so that the call went on."""
+    expected = contents(prepare()[0].folder)
+    shutil.rmtree(folder / "out")
+    segment = folder / "out/.data.partial/shards/train.en-de/00000.arrow"
+
+    def encode_with_a_loss(*args):
+        splits = encode(*args)
+        segment.with_name(f".{segment.name}.1.c0ffee.tmp").write_bytes(b"half")
+        return splits
+
+    monkeypatch.setattr(pipeline, "encode", encode_with_a_loss)
+    assert contents(prepare()[0].folder) == expected
 
 
 def test_the_same_is_not_prepared_twice(folder, prepare):

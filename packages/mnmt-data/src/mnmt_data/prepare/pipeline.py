@@ -31,6 +31,7 @@ from mnmt_data.prepare.workers import Progress, Report, Workers
 from mnmt_data.prepare.workspace import Workspace
 from mnmt_data.readers import PluginReader, ScoredReader
 from mnmt_data.readers.reader import BLOCK_PAIRS
+from mnmt_data.store.atomic_file import remove_temporaries
 from mnmt_data.store.description import PreparedDescription
 from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import PreparedData, open_prepared
@@ -181,6 +182,7 @@ def _run_stages(
     prepare_vocabulary(config, parts, space)
     splits = encode(config, inputs, parts, space, workers)
     write_weights(inputs, splits, space)
+    remove_temporaries(space.folder)  # of workers that were killed meanwhile
     return describe(config, space.folder, parts["train"], dropped, splits, workers)
 
 
