@@ -141,6 +141,20 @@ def test_a_worker_of_an_earlier_call_is_waited_for(tmp_path, monkeypatch):
         wait_for_orphans(tmp_path / "queue")
 
 
+def test_a_worker_that_does_not_end_with_its_leader_is_seen_by_the_next_call(tmp_path, monkeypatch):
+    for name in ("_SHUTDOWN_SECONDS", "_ORPHAN_SECONDS"):
+        monkeypatch.setattr(shared_pool, name, 0.0)
+    monkeypatch.setattr(Cluster, "start", lambda self, queue, number: None)
+    cluster = Cluster("local", jobs=1, logs=tmp_path / "jobs", name="test")
+    pool = SharedPool(tmp_path / "queue", cluster, report=print, outputs=tmp_path)
+    with file_lock(pool.queue.folder / "host.3.worker", name="worker"):
+        pool.shutdown()
+        with pytest.raises(DataError, match=r"host\.3\.worker: a worker of an earlier call has not ended"):
+            wait_for_orphans(tmp_path / "queue")
+    wait_for_orphans(tmp_path / "queue")
+    assert not (tmp_path / "queue").exists()
+
+
 def test_workers_that_cannot_begin_do_not_stop_the_leader(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "nowhere")
     monkeypatch.setattr(Cluster, "stop", lambda self: None)

@@ -25,6 +25,7 @@ something meanwhile or lived for a while."""
 _LIVED_SECONDS = 60.0
 
 _ORPHAN_SECONDS = 60.0
+_SHUTDOWN_SECONDS = 10.0
 _TEND_SECONDS = 1.0
 
 
@@ -82,7 +83,7 @@ class SharedPool:
         self._done_by_others = 0
         self._tended = time.monotonic()
         self._stack = ExitStack()
-        self._stack.callback(shutil.rmtree, root, ignore_errors=True)
+        self._stack.callback(_remove_queues, root)
         self._stack.callback(cluster.stop)
         self._stack.enter_context(file_lock(folder / LEADER, name=folder))
         try:
@@ -149,9 +150,22 @@ def wait_for_orphans(root: Path) -> None:
     Raises:
         DataError: If one does not end.
     """
-    deadline = time.monotonic() + _ORPHAN_SECONDS
+    if (path := _wait_for_workers(root, _ORPHAN_SECONDS)) is not None:
+        raise DataError(f"{path}: a worker of an earlier call has not ended; wait for it or stop it.")
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def _remove_queues(root: Path) -> None:
+    """Remove what is left of a queue, unless a worker is still at work: by its lock the next call sees it."""
+    if _wait_for_workers(root, _SHUTDOWN_SECONDS) is None:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _wait_for_workers(root: Path, seconds: float) -> Path | None:
+    """Wait until the workers of all queues have ended; return the lock of one that has not, if any."""
+    deadline = time.monotonic() + seconds
     while (path := next(filter(is_locked, root.glob(f"*/*{WORKER}")), None)) is not None:
         if time.monotonic() > deadline:
-            raise DataError(f"{path}: a worker of an earlier call has not ended; wait for it or stop it.")
+            return path
         time.sleep(POLL_SECONDS)
-    shutil.rmtree(root, ignore_errors=True)
+    return None
