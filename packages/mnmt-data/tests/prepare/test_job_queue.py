@@ -136,3 +136,15 @@ def test_a_job_whose_worker_comes_to_its_time_limit_is_done_by_another(queue, tm
     assert not queue.is_done(0)
     assert queue.work_on_next()
     assert queue.take_result(0) is True
+
+
+def test_a_worker_ends_whose_folder_cannot_be_looked_at(tmp_path, monkeypatch):
+    def fail(path):
+        raise OSError(116, "Stale file handle")
+
+    ended = []
+    monkeypatch.setattr(job_queue, "is_locked", fail)
+    monkeypatch.setattr(job_queue.os, "_exit", ended.append)
+    with pytest.raises(OSError, match="Stale"):
+        job_queue._end_with_leader(tmp_path)
+    assert ended == [0]

@@ -107,3 +107,19 @@ def test_a_job_that_is_killed_is_replaced_and_one_that_waits_is_cancelled(tmp_pa
     cluster.start(Path(pool.queue.folder), 20)
     pool.shutdown()
     wait_for(lambda: not jobs_of("mnmt-killed"))
+
+
+def test_work_whose_time_is_up_is_done_by_another(tmp_path):
+    cluster = Cluster("slurm", jobs=1, logs=tmp_path / "jobs", name="mnmt-limit", config=ONE_CORE)
+    reports, flag = [], tmp_path / "flag"
+    flag.touch()
+    pool = SharedPool(tmp_path / "queue", cluster, report=reports.append, outputs=tmp_path)
+    wait_for(lambda: pool.tend() or "workers: 1" in reports)
+    work = f"not __import__('os').path.exists('{flag}') or \
+(__import__('os').remove('{flag}'), __import__('time').sleep(600))"
+    future = pool.submit(eval, work)
+    wait_for(lambda: not flag.exists())
+    subprocess.run(["scancel", "--signal=USR2", *jobs_of("mnmt-limit")], check=True)
+    wait_for(lambda: pool.tend() or "workers: 0" in reports)
+    assert future.result() is True
+    pool.shutdown()

@@ -169,6 +169,8 @@ def serve(folder: Path) -> None:
 
 def _end_with_leader(folder: Path) -> None:
     """End this process when nobody leads the queue any more; what it writes appears whole or not at all."""
-    while is_locked(folder / LEADER):
-        time.sleep(_LOOK_SECONDS)
-    os._exit(0)
+    try:
+        while is_locked(folder / LEADER):
+            time.sleep(_LOOK_SECONDS)
+    finally:
+        os._exit(0)  # A folder that cannot be looked at, as on NFS when it has been removed, has no leader.
