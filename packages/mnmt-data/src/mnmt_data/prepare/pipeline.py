@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-from mnmt_data.errors import DataError, folder_holds
-from mnmt_data.filters import filter_plugin
+from mnmt_data.errors import DataError
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.clean import clean
 from mnmt_data.prepare.cluster import Cluster, ClusterKind
@@ -23,28 +19,19 @@ from mnmt_data.prepare.cluster_config import ClusterConfig
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.describe import describe, losses_that_hold
 from mnmt_data.prepare.encode import SEGMENT_PAIRS, encode, tasks_to_shuffle, write_weights
+from mnmt_data.prepare.fingerprint import fingerprint_of, shuffled
 from mnmt_data.prepare.inputs import Inputs, find_inputs, synthetic_corpus
 from mnmt_data.prepare.shared_pool import SharedPool, wait_for_orphans
 from mnmt_data.prepare.splits import split_pairs
-from mnmt_data.prepare.vocabulary_sample import check_tags, prepare_vocabulary
+from mnmt_data.prepare.vocabulary_sample import prepare_vocabulary
 from mnmt_data.prepare.workers import Progress, Report, Workers
 from mnmt_data.prepare.workspace import Workspace
-from mnmt_data.readers import PluginReader, ScoredReader
 from mnmt_data.readers.reader import BLOCK_PAIRS
 from mnmt_data.store.atomic_file import remove_temporaries
 from mnmt_data.store.description import PreparedDescription
 from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import PreparedData, open_prepared
 from mnmt_data.study import StudyFile
-
-NEWER = {"kind": "lexicon", "exact_test": False}
-"""Settings of synthetic languages that came after this format of prepared data, where they change nothing."""
-
-NEWER_FILTERS: dict[str, Any] = {"plugins": {}, "language_id_model": None}
-"""Settings of `[data.clean]` that came after this format of prepared data, where they change nothing."""
-
-PAIRS_VERSION = 3
-"""Version of the pairs that the same inputs give; a format that holds the same leaves it as it is."""
 
 PARTIAL = ".data.partial"
 """Name of the folder where data are prepared."""
@@ -124,7 +111,7 @@ def _workers(
 def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) -> PreparedData:
     checksums = ChecksumCache(out / ".data.digests.json", workers)
     inputs = find_inputs(config, _corpus(config, out, checksums, workers.report))
-    fingerprint = _fingerprint(config, inputs, checksums)
+    fingerprint = fingerprint_of(config, inputs, checksums)
     checksums.save()
     folder, space = out / "data", Workspace(folder=out / PARTIAL)
     if _is_current(folder, fingerprint):
@@ -136,24 +123,9 @@ def _prepare(study: StudyFile, config: DataConfig, out: Path, workers: Workers) 
     if not space.is_complete():
         described = _run_stages(config, inputs, checksums, space, workers)
         if tasks_to_shuffle(config, space):
-            fingerprint = _shuffled(fingerprint)
-        irreducible, limits = (
-            losses_that_hold(losses, described.coverage)
-            for losses in (inputs.irreducible, inputs.power_law_limit)
-        )
-        if unknown := sorted(inputs.irreducible.keys() - irreducible.keys()):
-            remedy = "give [data.vocab] kind = 'word', and a size for all words"
-            workers.report(
-                f"no irreducible loss of {', '.join(unknown)}: words are not one token each; {remedy}"
-            )
-        description = replace(
-            described,
-            study=study.name,
-            irreducible=irreducible,
-            power_law_limit=limits,
-            fingerprint=fingerprint,
-        )
-        description.write(space.folder)
+            fingerprint = shuffled(fingerprint)
+        described = _with_known_losses(described, inputs, workers.report)
+        replace(described, study=study.name, fingerprint=fingerprint).write(space.folder)
     space.publish(folder)
     return open_prepared(folder)
 
@@ -186,64 +158,21 @@ def _run_stages(
     return describe(config, space.folder, parts["train"], dropped, splits, workers)
 
 
-def _fingerprint(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -> str:
-    """Return a hash of the settings and of the contents of all inputs."""
-    settings = _settings(config)
-    if inputs.irreducible:
-        # None of these concerns made-up text, whose data are those of earlier versions.
-        for name in ("leaks", "on_bad_line", "max_bad_share"):
-            del settings[name]
-    total = sha256(f"{PAIRS_VERSION} {json.dumps(settings, default=str, sort_keys=True)}".encode())
-    digests = checksums.of(path for _, path in inputs.paths)
-    for name, path in inputs.paths:
-        total.update(f" {name} {path.name} {digests[path]}".encode())
-    if config.vocab.path is not None:
-        check_tags(config.vocab.path, config.target_languages)
-        total.update(checksums.of([config.vocab.path])[config.vocab.path].encode())
-    if (model := config.clean.language_id_model) is not None:
-        if not model.is_file():
-            raise DataError(
-                f"[data.clean] `language_id_model`: {model}: no such file; {folder_holds(model)}."
-            )
-        total.update(checksums.of([model])[model].encode())
-    for plugin in _plugins(config, inputs):
-        total.update(f" {plugin}".encode())
-    return total.hexdigest()
-
-
-def _plugins(config: DataConfig, inputs: Inputs) -> Iterator[str]:
-    """Yield the name and version of each distribution whose readers or filters are in use."""
-    for source in inputs.sources:
-        reader = source.reader.reader if isinstance(source.reader, ScoredReader) else source.reader
-        if isinstance(reader, PluginReader):
-            yield f"{source.name} {reader.origin}"
-    for name in config.clean.plugins:
-        yield f"{name} {filter_plugin(name).origin}"
-
-
-def _shuffled(fingerprint: str) -> str:
-    """Return the fingerprint of the same data with large shards shuffled, whose rows are others."""
-    return sha256(f"{fingerprint} shuffled".encode()).hexdigest()
-
-
-def _settings(config: DataConfig) -> dict[str, Any]:
-    """Return the settings without those that are newer than the format and change nothing."""
-    settings = asdict(config)
-    if not settings["scores"]:
-        del settings["scores"]
-    for name, neutral in NEWER_FILTERS.items():
-        if settings["clean"][name] == neutral:
-            del settings["clean"][name]
-    if config.synthetic is not None:
-        for name, neutral in NEWER.items():
-            if settings["synthetic"][name] == neutral:
-                del settings["synthetic"][name]
-    return settings
+def _with_known_losses(described: PreparedDescription, inputs: Inputs, report: Report) -> PreparedDescription:
+    """Add the losses that synthetic languages have by themselves, where each word is a token."""
+    irreducible, limits = (
+        losses_that_hold(losses, described.coverage)
+        for losses in (inputs.irreducible, inputs.power_law_limit)
+    )
+    if unknown := sorted(inputs.irreducible.keys() - irreducible.keys()):
+        remedy = "give [data.vocab] kind = 'word', and a size for all words"
+        report(f"no irreducible loss of {', '.join(unknown)}: words are not one token each; {remedy}")
+    return replace(described, irreducible=irreducible, power_law_limit=limits)
 
 
 def _is_current(folder: Path, fingerprint: str) -> bool:
     try:
-        return open_prepared(folder).fingerprint in (fingerprint, _shuffled(fingerprint))
+        return open_prepared(folder).fingerprint in (fingerprint, shuffled(fingerprint))
     except DataError:
         return False
 

@@ -1,0 +1,81 @@
+"""The fingerprint of prepared data: a hash of the settings and of the contents of all inputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Any
+
+from mnmt_data.errors import DataError, folder_holds
+from mnmt_data.filters import filter_plugin
+from mnmt_data.prepare.checksums import ChecksumCache
+from mnmt_data.prepare.config import DataConfig
+from mnmt_data.prepare.inputs import Inputs
+from mnmt_data.prepare.vocabulary_sample import check_tags
+from mnmt_data.readers import PluginReader, ScoredReader
+
+NEWER = {"kind": "lexicon", "exact_test": False}
+"""Settings of synthetic languages that came after this format of prepared data, where they change nothing."""
+
+NEWER_FILTERS: dict[str, Any] = {"plugins": {}, "language_id_model": None}
+"""Settings of `[data.clean]` that came after this format of prepared data, where they change nothing."""
+
+PAIRS_VERSION = 3
+"""Version of the pairs that the same inputs give; a format that holds the same leaves it as it is."""
+
+
+def fingerprint_of(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -> str:
+    """Return a hash of the settings and of the contents of all inputs."""
+    settings = _settings(config)
+    if inputs.irreducible:
+        # None of these concerns made-up text, whose data are those of earlier versions.
+        for name in ("leaks", "on_bad_line", "max_bad_share"):
+            del settings[name]
+    total = sha256(f"{PAIRS_VERSION} {json.dumps(settings, default=str, sort_keys=True)}".encode())
+    digests = checksums.of(path for _, path in inputs.paths)
+    for name, path in inputs.paths:
+        total.update(f" {name} {path.name} {digests[path]}".encode())
+    if config.vocab.path is not None:
+        check_tags(config.vocab.path, config.target_languages)
+        total.update(checksums.of([config.vocab.path])[config.vocab.path].encode())
+    if (model := config.clean.language_id_model) is not None:
+        if not model.is_file():
+            raise DataError(
+                f"[data.clean] `language_id_model`: {model}: no such file; {folder_holds(model)}."
+            )
+        total.update(checksums.of([model])[model].encode())
+    for plugin in _plugins(config, inputs):
+        total.update(f" {plugin}".encode())
+    return total.hexdigest()
+
+
+def shuffled(fingerprint: str) -> str:
+    """Return the fingerprint of the same data with large shards shuffled, whose rows are others."""
+    return sha256(f"{fingerprint} shuffled".encode()).hexdigest()
+
+
+def _plugins(config: DataConfig, inputs: Inputs) -> Iterator[str]:
+    """Yield the name and version of each distribution whose readers or filters are in use."""
+    for source in inputs.sources:
+        reader = source.reader.reader if isinstance(source.reader, ScoredReader) else source.reader
+        if isinstance(reader, PluginReader):
+            yield f"{source.name} {reader.origin}"
+    for name in config.clean.plugins:
+        yield f"{name} {filter_plugin(name).origin}"
+
+
+def _settings(config: DataConfig) -> dict[str, Any]:
+    """Return the settings without those that are newer than the format and change nothing."""
+    settings = asdict(config)
+    if not settings["scores"]:
+        del settings["scores"]
+    for name, neutral in NEWER_FILTERS.items():
+        if settings["clean"][name] == neutral:
+            del settings["clean"][name]
+    if config.synthetic is not None:
+        for name, neutral in NEWER.items():
+            if settings["synthetic"][name] == neutral:
+                del settings["synthetic"][name]
+    return settings
