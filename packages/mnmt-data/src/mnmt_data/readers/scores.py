@@ -15,7 +15,7 @@ from mnmt_data.readers.byte_sources import CODECS, File
 from mnmt_data.readers.columns import OneTable, ScoreColumn
 from mnmt_data.readers.language_codes import languages, spellings
 from mnmt_data.readers.lines import Line, Lines
-from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice, Reader, every_block
+from mnmt_data.readers.reader import BadLine, Block, Choice, Reader, every_block
 from mnmt_data.readers.records import JsonPairs
 from mnmt_data.readers.saved_dataset import DatasetPairs
 from mnmt_data.readers.text_pairs import TextPairs
@@ -67,17 +67,18 @@ class ScoredReader:
 
         Raises:
             DataError: What the reader raises; or if a file is missing, broken, or of another number of lines,
-                or a line is no number.
+                as far as the last block is wanted, or a line is no number.
         """
         texts = {score: Lines(File(path), skip_bad=skip_bad) for score, path in self.files.items()}
+        end, is_end_known = 0, True
         for block in self.reader.blocks(skip_bad=skip_bad, choice=choice):
-            for score, lines in texts.items():
-                if len(block):
+            if is_end_known := len(block) > 0:
+                for score, lines in texts.items():
+                    lines.skip(block.first - end)  # those of blocks that are not wanted, of any size
                     block = self._scored(block, score, lines, skip_bad)
-                else:
-                    lines.skip(BLOCK_PAIRS)
+                end = block.first + len(block)
             yield block
-        for score, lines in texts.items():
+        for score, lines in texts.items() if is_end_known else ():
             if lines.take(1):
                 raise DataError(
                     f"{self.files[score]}: has more lines than there are pairs of {self.paths[0]}."
@@ -87,8 +88,9 @@ class ScoredReader:
         path = self.files[score]
         texts: list[Line] = list(lines.take(len(block)))
         if len(texts) < len(block):
-            count = block.first + len(texts)
-            raise DataError(f"{path}: has {count} lines, fewer than there are pairs of {self.paths[0]}.")
+            raise DataError(
+                f"{path}: has {lines.count()} lines, fewer than there are pairs of {self.paths[0]}."
+            )
         values, bad = np.empty(len(block), dtype=np.float32), {line.row: line for line in block.bad}
         for place, text in enumerate(texts):
             try:
