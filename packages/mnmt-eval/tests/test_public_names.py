@@ -9,6 +9,7 @@ import mnmt_eval.analysis
 import mnmt_eval.compare
 import mnmt_eval.metrics
 import mnmt_eval.report
+import mnmt_eval.rerank
 import mnmt_eval.runs
 import mnmt_eval.search
 import mnmt_eval.translate
@@ -18,6 +19,7 @@ ROOMS = (
     mnmt_eval.compare,
     mnmt_eval.metrics,
     mnmt_eval.report,
+    mnmt_eval.rerank,
     mnmt_eval.runs,
     mnmt_eval.search,
     mnmt_eval.translate,

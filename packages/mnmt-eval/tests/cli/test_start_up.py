@@ -33,6 +33,7 @@ main()
 def folder(tmp_path: Path) -> Path:
     for name, last in {"one": "gut", "two": "schlecht", "ref": "gut"}.items():
         (tmp_path / f"{name}.de").write_text(f"Hallo du\nDas ist {last}\n", encoding="utf-8")
+    (tmp_path / "n-best.tsv").write_text("1\t-0.5\tHallo du\n1\t-0.6\tHallo\n", encoding="utf-8")
     return tmp_path
 
 
@@ -48,11 +49,13 @@ def run(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProc
         (("--version",), SLOW | NUMBERS),
         (("compare", "--help"), SLOW | NUMBERS),
         (("report", "--help"), SLOW | NUMBERS),
+        (("rerank", "--help"), SLOW | NUMBERS),
         (("score", "--help"), RUNS | {"sacrebleu"}),
         (("translate", "--help"), RUNS | {"sacrebleu"}),
         (("analyse", "--help"), SLOW | {"sacrebleu"}),
         (("compare", *FILES), SLOW | {"jinja2"}),
         (("report", *FILES, "--out", "page"), SLOW),
+        (("rerank", "n-best.tsv"), SLOW | {"jinja2"}),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else "",
 )

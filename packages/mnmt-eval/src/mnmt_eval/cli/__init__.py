@@ -23,6 +23,7 @@ _COMMANDS = {
     "analyse": "Analyse scored runs: by resource, zero-shot translation, transfer, quality against cost.",
     "compare": "Compare systems: metrics with intervals, and significance against a baseline.",
     "report": "Write a page to read translations in, with sources and references, worst cases first.",
+    "rerank": "Choose among candidate translations of each line, by minimum Bayes risk or by a score.",
     "score": "Score every finished run on its test sets, and append the metrics to its evals.jsonl.",
     "translate": "Translate text, a sentence a line, with a trained run: from stdin to stdout, or files.",
 }

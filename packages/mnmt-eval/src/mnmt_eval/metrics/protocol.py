@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -90,14 +91,59 @@ class Metric(Protocol):
         return Score(name=self.name, value=value, signature=self.signature)
 
 
-class MeanMetric(Metric):
+class ReferenceMetric(Metric):
+    """A metric that compares a hypothesis with references, or with other hypotheses in their place."""
+
+    def __init__(self, *, num_references: int) -> None:
+        self._num_references = num_references
+
+    @abstractmethod
+    def _statistics(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
+    ) -> Floats:
+        """Return the statistics of sentences that belong together; see `sentence_statistics`."""
+
+    def sentence_statistics(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] = ()
+    ) -> Floats:
+        """Return the statistics of each sentence; see `Metric`."""
+        check_alignment(self.name, hypotheses, references, sources, num_references=self._num_references)
+        return self._statistics(hypotheses, references, sources)
+
+    def pairwise_statistics(
+        self,
+        hypotheses: Sequence[Sequence[str]],
+        references: Sequence[Sequence[str]],
+        sources: Sequence[str] = (),
+    ) -> Iterator[Floats]:
+        """Compare every hypothesis of a source with every reference, one at a time; any may be blank.
+
+        Args:
+            hypotheses: The hypotheses of each source.
+            references: The references of each source; their numbers may differ.
+            sources: The source sentences, for metrics that look at them.
+
+        Yields:
+            The statistics of each source's pairs, (hypotheses, references, k).
+        """
+        groups = list(zip(hypotheses, references, sources or repeat(""), strict=False))
+        pairs = [(hyp, ref, src) for hyps, refs, src in groups for hyp in hyps for ref in refs]
+        if not pairs:
+            return
+        hyps_of_pairs, refs_of_pairs, srcs_of_pairs = map(list, zip(*pairs, strict=True))
+        statistics = self._statistics(hyps_of_pairs, [refs_of_pairs], srcs_of_pairs if sources else [])
+        start = 0
+        for hyps, refs, _ in groups:
+            end = start + len(hyps) * len(refs)
+            yield statistics[start:end].reshape(len(hyps), len(refs), -1)
+            start = end
+
+
+class MeanMetric(ReferenceMetric):
     """The mean over sentences of a score.
 
     Statistics: the score, and 1.
     """
-
-    def __init__(self, *, num_references: int) -> None:
-        self._num_references = num_references
 
     @abstractmethod
     def _scores(
@@ -105,11 +151,10 @@ class MeanMetric(Metric):
     ) -> Sequence[float]:
         """Return a score for each sentence."""
 
-    def sentence_statistics(
-        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] = ()
+    def _statistics(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
     ) -> Floats:
-        """Return the score, and 1, of each sentence; see `Metric`."""
-        check_alignment(self.name, hypotheses, references, sources, num_references=self._num_references)
+        """Return the score, and 1, of each sentence."""
         scores = np.asarray(self._scores(hypotheses, references, sources), dtype=np.float64)
         if not np.isfinite(scores).all():
             line = int(np.argmin(np.isfinite(scores))) + 1

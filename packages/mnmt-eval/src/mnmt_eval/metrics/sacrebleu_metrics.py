@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import base_language
-from mnmt_eval.metrics.protocol import Floats, Metric, Score, check_alignment
+from mnmt_eval.metrics.ngrams import pairwise_counts
+from mnmt_eval.metrics.protocol import Floats, ReferenceMetric, Score
 
 _ORDERS = 4
 _BETA = 2
@@ -31,16 +33,16 @@ _TOKENIZERS = {
 _EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 
 
-class SacrebleuMetric(Metric):
+class SacrebleuMetric(ReferenceMetric):
     """A metric whose statistics and corpus value sacreBLEU computes.
 
     Subclasses compute many values at a time, as resampling needs them.
     """
 
     def __init__(self, name: str, scorer: SacrebleuScorer, *, num_references: int) -> None:
+        super().__init__(num_references=num_references)
         self._name = name
         self._scorer = scorer
-        self._num_references = num_references
         self._signature = str(scorer.get_signature())
 
     @property
@@ -53,11 +55,10 @@ class SacrebleuMetric(Metric):
         """The signature that sacreBLEU gives."""
         return self._signature
 
-    def sentence_statistics(
-        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] = ()
+    def _statistics(
+        self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str]
     ) -> Floats:
-        """Return sacreBLEU's statistics of each sentence; see `Metric`."""
-        check_alignment(self.name, hypotheses, references, sources, num_references=self._num_references)
+        """Return sacreBLEU's statistics of each sentence."""
         return np.array(self._scorer._extract_corpus_statistics(hypotheses, references), dtype=np.float64)
 
     def corpus(self, statistics: Floats) -> Score:
@@ -105,6 +106,27 @@ class Bleu(SacrebleuMetric):
         """Return BLEU of each sentence, over the orders that its hypothesis has n-grams of (`eff:yes`)."""
         return _bleu(statistics, orders=(statistics[..., -_ORDERS:] > 0).sum(axis=-1))
 
+    def pairwise_statistics(
+        self,
+        hypotheses: Sequence[Sequence[str]],
+        references: Sequence[Sequence[str]],
+        sources: Sequence[str] = (),
+    ) -> Iterator[Floats]:
+        """Compare every hypothesis with every reference, and count each one's n-grams once; see the base."""
+        for hyps, refs in zip(hypotheses, references, strict=True):
+            in_hypothesis, in_reference, matches = pairwise_counts(self._ngrams, hyps, refs)
+            lengths = [in_hypothesis[..., :1], in_reference[..., :1]]
+            yield np.concatenate([*lengths, matches, in_hypothesis], axis=-1)
+
+    def _ngrams(self, sentence: str) -> list[Counter[tuple[str, ...]]]:
+        """Return the n-grams of each order."""
+        tokens = self._scorer._preprocess_segment(sentence)
+        ngrams = self._scorer._extract_reference_info([tokens])["ref_ngrams"]
+        orders: list[Counter[tuple[str, ...]]] = [Counter() for _ in range(_ORDERS)]
+        for ngram, count in ngrams.items():
+            orders[len(ngram) - 1][ngram] = count
+        return orders
+
 
 class Chrf(SacrebleuMetric):
     """Corpus chrF2 (Popović 2015) or chrF2++ (Popović 2017) as `sacrebleu -m chrf` computes it.
@@ -137,6 +159,24 @@ class Chrf(SacrebleuMetric):
         weighted = _BETA**2 * precision + recall
         score = (1 + _BETA**2) * precision * recall / np.where(weighted > 0, weighted, 1)
         return np.asarray(100 * score)
+
+    def pairwise_statistics(
+        self,
+        hypotheses: Sequence[Sequence[str]],
+        references: Sequence[Sequence[str]],
+        sources: Sequence[str] = (),
+    ) -> Iterator[Floats]:
+        """Compare every hypothesis with every reference, and count each one's n-grams once; see the base."""
+        for hyps, refs in zip(hypotheses, references, strict=True):
+            in_hypothesis, in_reference, matches = pairwise_counts(self._ngrams, hyps, refs)
+            in_hypothesis = np.where(in_reference > 0, in_hypothesis, 0.0)  # as sacreBLEU counts
+            counts = np.stack([in_hypothesis, in_reference, matches], axis=-1)
+            yield counts.reshape(len(hyps), len(refs), -1)
+
+    def _ngrams(self, sentence: str) -> list[Counter[str]]:
+        """Return the n-grams of each order, first those of characters, then those of words."""
+        (ngrams,) = self._scorer._extract_reference_info([sentence])["ref_ngrams"]
+        return list(ngrams)
 
 
 class Ter(SacrebleuMetric):

@@ -1,0 +1,8 @@
+"""Choice among candidate translations, by minimum Bayes risk under any metric or by a score; no torch needed.
+
+Names are imported when they are first used, since options need none of the numbers.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

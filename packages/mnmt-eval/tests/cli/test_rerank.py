@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+
+TABLE = (
+    "1\t-0.5\tja\n1\t-0.6\tdas rote Haus\n1\t-0.7\tdas rote Haus dort\n"
+    "1\t-0.8\tein rotes Haus dort\n2\t0.0\t\n3\t-0.9\tnein\n"
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "n-best.tsv"
+    path.write_text(TABLE, encoding="utf-8")
+    return path
+
+
+def lines_of(command_line: CommandLine, *arguments: str | Path) -> list[str]:
+    done = command_line.run("rerank", *arguments)
+    assert (done.status, done.stderr) == (0, "")
+    return done.stdout.decode().removesuffix("\n").split("\n")
+
+
+def test_a_line_for_each_source_in_three_forms(command_line: CommandLine, table: Path) -> None:
+    texts = lines_of(command_line, table)
+    assert texts == ["das rote Haus dort", "", "nein"]
+    rows = [row.split("\t") for row in lines_of(command_line, table, "--scores")]
+    assert [(row[0], row[2]) for row in rows] == [(str(i), text) for i, text in enumerate(texts, start=1)]
+    records = [json.loads(line) for line in lines_of(command_line, table, "--json")]
+    assert [record["text"] for record in records] == texts
+    assert [record["choice"] for record in records] == [3, 1, 1]
+    assert [f"{record['value']:.6f}" for record in records] == [row[1] for row in rows]
+    assert all(record["value"] == max(record["values"]) for record in records)
+    assert records[0]["judge"].startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0")
+
+
+def test_samples_stand_in_for_references(command_line: CommandLine, table: Path, tmp_path: Path) -> None:
+    samples = tmp_path / "samples.tsv"
+    samples.write_text("1\t0\tja\n1\t0\tja!\n2\t0\t\n3\t0\tnein\n", encoding="utf-8")
+    assert lines_of(command_line, table, "--samples", samples)[0] == "ja"
+
+
+@pytest.mark.parametrize(
+    ("metric", "best"),
+    [
+        (("bleu", "--task", "en-de"), "das rote Haus dort"),
+        (("chrf++",), "das rote Haus dort"),
+        (("ter",), "ja"),  # four words are four times as many edits as the one word of the reference
+    ],
+)
+def test_other_metrics_choose_too(
+    command_line: CommandLine, table: Path, metric: tuple[str, ...], best: str
+) -> None:
+    assert lines_of(command_line, table, "--metric", *metric)[0] == best
+
+
+def test_scores_of_a_column_or_a_file_choose(command_line: CommandLine, table: Path, tmp_path: Path) -> None:
+    assert lines_of(command_line, table, "--score-column", "2") == ["ja", "", "nein"]
+    scores = tmp_path / "kiwi.txt"
+    scores.write_text("0.1\n0.2\n0.3\n0.4\n0.5\n0.6\n", encoding="utf-8")
+    assert lines_of(command_line, table, "--score-file", scores) == ["ein rotes Haus dort", "", "nein"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--score-column", "2", "--metric", "ter"), "either scores or options of minimum Bayes risk"),
+        (("--score-column", "2", "--score-file", "x"), "either `--score-column` or `--score-file`"),
+        (("--metric", "bleu"), "bleu: needs the target language"),
+        (("--metric", "rouge"), "unknown metric 'rouge'"),
+        (("--metric", "comet", "--comet.scores", "x"), "comet: compares all pairs of candidates"),
+        (("--score-column", "9"), "must have one column 9 for --score-column"),
+        (("--source", __file__), "must have a line for each of 3 sources"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    command_line: CommandLine, table: Path, options: tuple[str, ...], message: str
+) -> None:
+    done = command_line.run("rerank", table, *options)
+    assert (done.status, done.stdout) == (2, b"")
+    (line,) = done.stderr.splitlines()
+    assert message in line

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.metrics import Comet, CometConfig, LanguageAccuracy, LanguageConfig, metric
+from mnmt_eval.rerank import choose_by_risk, choose_by_score, expected_scores
+
+ORACLES = {"bleu": BLEU(effective_order=True), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
+TEXTS = st.lists(
+    st.sampled_from(["das Haus", "ein Haus", "das Boot", "", "das", "aus"]), min_size=1, max_size=6
+)
+
+
+@pytest.mark.parametrize("name", list(ORACLES))
+@given(candidates=TEXTS, samples=TEXTS)
+def test_the_choice_is_that_of_enumeration(name: str, candidates: list[str], samples: list[str]) -> None:
+    measure, oracle = metric(name, target="de"), ORACLES[name]
+    means = [
+        float(sum(Fraction(oracle.sentence_score(text, [sample]).score) for sample in samples) / len(samples))
+        for text in candidates
+    ]
+    (choice,) = choose_by_risk(measure, [candidates], samples=[samples])
+    assert choice.values == pytest.approx(means, abs=1e-9)
+    best = max(means) if measure.higher_is_better else min(means)
+    assert means[choice.index] == pytest.approx(best, abs=1e-9)
+    assert choice.text == candidates[choice.index]
+    assert choice.index == choice.values.index(choice.value)
+
+
+@given(data=st.data(), candidates=TEXTS, name=st.sampled_from(list(ORACLES)))
+def test_their_order_changes_no_value_and_decides_only_ties(
+    data: st.DataObject, candidates: list[str], name: str
+) -> None:
+    measure = metric(name, target="de")
+    permuted = data.draw(st.permutations(candidates))
+    (one,), (other,) = choose_by_risk(measure, [candidates]), choose_by_risk(measure, [permuted])
+    assert dict(zip(candidates, one.values, strict=True)) == dict(zip(permuted, other.values, strict=True))
+    assert one.value == other.value
+    if len({text for text, v in zip(candidates, one.values, strict=True) if v == one.value}) == 1:
+        assert one.text == other.text
+
+
+@given(candidates=TEXTS, times=st.integers(1, 4))
+def test_repeated_candidates_weigh_as_often_as_they_are_there(candidates: list[str], times: int) -> None:
+    chrf = metric("chrf")
+    (once,) = expected_scores(chrf, [candidates])
+    (more,) = expected_scores(chrf, [candidates * times])
+    assert more == pytest.approx(once * times)
+
+
+@given(text=st.text(max_size=10), times=st.integers(1, 5))
+def test_one_candidate_and_equal_ones_are_the_first(text: str, times: int) -> None:
+    (choice,) = choose_by_risk(metric("chrf"), [[text] * times])
+    assert (choice.text, choice.index, len(choice.values)) == (text, 0, times)
+
+
+def test_the_middle_of_the_samples_wins_against_the_likeliest() -> None:
+    candidates = ["ja", "das rote Haus", "das rote Haus dort", "ein rotes Haus dort"]
+    (choice,) = choose_by_risk(metric("chrf"), [candidates])
+    assert choice.text == "das rote Haus dort"
+
+
+def test_a_score_chooses_its_first_highest() -> None:
+    choices = choose_by_score([["a", "b", "c"], ["d"]], [[0.1, 0.5, 0.5], [-3.0]])
+    assert [(choice.text, choice.value) for choice in choices] == [("b", 0.5), ("d", -3.0)]
+
+
+def test_a_learned_metric_sees_every_pair_once_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def score(
+        self: Comet, hypotheses: list[str], references: list[list[str]], sources: list[str]
+    ) -> list[float]:
+        seen.append(list(zip(hypotheses, references[0], sources, strict=True)))
+        return [float(len(hyp) == len(ref)) for hyp, ref in zip(hypotheses, references[0], strict=True)]
+
+    monkeypatch.setattr(Comet, "_scores", score)
+    monkeypatch.setattr("mnmt_eval.metrics.comet._score_source", lambda config: None)
+    candidates = [["a", "bb", "cc", "cc"], ["d"]]
+    choices = choose_by_risk(Comet(CometConfig()), candidates, sources=["one", "two"])
+    assert [choice.text for choice in choices] == ["bb", "d"]
+    (pairs,) = seen
+    assert len(pairs) == len(set(pairs)) == 3 * 3 + 1
+    assert {src for hyp, _, src in pairs if hyp == "d"} == {"two"}
+
+
+@pytest.mark.parametrize(
+    ("candidates", "samples", "message"),
+    [
+        ([["a"], []], None, "source 2: must have at least one candidate"),
+        ([["a"], ["b"]], [["a"], []], "source 2: must have at least one sample"),
+        ([["a"], ["b"]], [["a"]], r"samples of every source \(2\), but has those of 1"),
+    ],
+)
+def test_every_source_has_candidates_and_samples(
+    candidates: list[list[str]], samples: list[list[str]] | None, message: str
+) -> None:
+    with pytest.raises(EvalError, match=message):
+        list(expected_scores(metric("chrf"), candidates, samples=samples))
+
+
+def test_a_metric_without_references_has_no_expected_value() -> None:
+    language = LanguageAccuracy("de", LanguageConfig(candidates=("de", "en")))
+    with pytest.raises(EvalError, match="language: does not compare with a reference"):
+        list(expected_scores(language, [["a"]]))
