@@ -88,6 +88,45 @@ def test_the_forms_of_what_is_written_agree(command_line: CommandLine, results: 
     assert [json.loads(line)["text"] for line in objects] == text
 
 
+@pytest.mark.parametrize(
+    "search", [("--beam", "4"), ("--sampling.seed", "3", "--sampling.temperature", "0.7")]
+)
+@pytest.mark.parametrize("metric", ["chrf", "ter"])
+def test_minimum_bayes_risk_chooses_as_rerank_does(
+    command_line: CommandLine,
+    results: Path,
+    tiny_run: Path,
+    tmp_path: Path,
+    search: tuple[str, ...],
+    metric: str,
+) -> None:
+    arguments = ("--task", "xx-aa", *search, "--n-best", "4")
+    stdin = b"\n" + source_of(results)
+    n_best = translated(command_line, tiny_run, *arguments, "--json", stdin=stdin)
+    (tmp_path / "n-best.jsonl").write_text("\n".join(n_best), encoding="utf-8")
+    done = command_line.run("rerank", tmp_path / "n-best.jsonl", "--metric", metric)
+    chosen = translated(command_line, tiny_run, *arguments, "--mbr", metric, stdin=stdin)
+    assert chosen == done.stdout.decode().removesuffix("\n").split("\n")
+    assert chosen != [json.loads(line)["text"] for line in n_best]
+    tables = translated(command_line, tiny_run, *arguments, "--mbr", metric, "--scores", stdin=stdin)
+    assert len(tables) == sum(len(json.loads(line)["n_best"]) for line in n_best)
+
+
+def test_minimum_bayes_risk_needs_several_translations(
+    command_line: CommandLine, tiny_run: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ("translate", "--run", tiny_run, "--task", "xx-aa", "--out", out)
+    done = command_line.run(*arguments, "--mbr", "chrf", stdin=b"a\n")
+    assert done.status == 2
+    assert "`--mbr` chooses among several translations; ask for them with `--n-best`" in done.stderr
+    several = (*arguments, "--n-best", "2", "--mbr")
+    assert command_line.run(*several, "chrf", stdin=b"a\n").status == 0
+    other = command_line.run(*several, "ter", stdin=b"a\n")
+    assert other.status == 2
+    assert "was made with mbr chrf, and is now asked for with ter" in other.stderr
+
+
 def test_a_checkpoint_can_be_named_and_drawn_from(
     command_line: CommandLine, results: Path, tiny_run: Path
 ) -> None:

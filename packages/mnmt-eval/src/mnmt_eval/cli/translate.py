@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeAlias
 
 from cyclopts import Parameter
 
@@ -18,13 +18,16 @@ from mnmt_eval.cli.search_options import TranslationFlags
 from mnmt_eval.errors import EvalError, require_runs
 from mnmt_eval.translate.inputs import TranslationJob, plan_jobs
 from mnmt_eval.translate.lines import Line, source_lines, tagged_source_lines
-from mnmt_eval.translate.outputs import Output, StreamOutput, open_file_output
+from mnmt_eval.translate.outputs import Output, StreamOutput, TranslatedLines, open_file_output
 from mnmt_eval.translate.translation import Format
 from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES
 
 if TYPE_CHECKING:
     from mnmt_eval.runs import RunTranslator
     from mnmt_eval.translate.translator import SearchBatches
+
+RiskMetric: TypeAlias = Literal["chrf", "chrf++", "bleu", "ter"]
+"""The metrics of minimum Bayes risk; `mnmt-eval rerank` has more, which need a model of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +57,7 @@ def translate(
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
     scores: Flag = False,
     as_json: Json = False,
+    mbr: RiskMetric | None = None,
     search: Annotated[TranslationFlags, Parameter("*")] = TranslationFlags(),  # noqa: B008 - it is frozen
     work: Annotated[WorkFlags, Parameter("*")] = WorkFlags(),
 ) -> None:
@@ -67,6 +71,8 @@ def translate(
         out: A file, which an interrupted command resumes; or a folder of files, if the input is one.
         scores: Write a table of line number, score and translation, as `--n-best` does too.
         as_json: Write a JSON object a line, with every candidate and its scores.
+        mbr: Choose among the translations of `--n-best` by minimum Bayes risk under this metric: chrf,
+            chrf++, bleu, ter.
         search: Options of the search.
         work: Options that change the speed, but no translation.
     """
@@ -75,6 +81,8 @@ def translate(
 
     from mnmt_eval.runs.trained_run import find_devices, open_translator, search_in_parallel
 
+    if mbr and search.n_best < 2:
+        raise EvalError("`--mbr` chooses among several translations; ask for them with `--n-best`.")
     config, devices = search.config, find_devices(work.device)
     jobs = plan_jobs(task, tagged=tagged, source=source, out=out)
     num_processes = len(devices) if work.jobs is None else work.jobs
@@ -89,31 +97,49 @@ def translate(
     )
     for name in task:
         translator.target_of(name)
-    form: Format = "json" if as_json else "table" if scores or config.n_best > 1 else "text"
+    form: Format = "json" if as_json else "table" if scores or (config.n_best > 1 and not mbr) else "text"
     with (
         search_in_parallel(translator.translator, jobs=num_processes, devices=devices) as search_batches,
         TranslateProgress() as progress,
     ):
         for job in jobs:
-            _translate(translator, job, form, search_batches, progress)
+            _translate(translator, job, form, mbr, search_batches, progress)
 
 
 def _translate(
     translator: RunTranslator,
     job: TranslationJob,
     form: Format,
+    mbr: RiskMetric | None,
     search_batches: SearchBatches,
     progress: TranslateProgress,
 ) -> None:
-    with _open_input(job) as stream, _open_output(translator, job, form, progress) as output:
+    made_with = {"pair": job.task or "tagged", **translator.made_with, "mbr": mbr}
+    with _open_input(job) as stream, _open_output(job, form, made_with, progress) as output:
         progress.start_input(stream, job.name)
         lines = output.skip_written(_read(translator, job, stream))
         for group in translator.translator.translate(
             lines, search_batches=search_batches, on_lines=progress.advance
         ):
-            output.write(group)
+            output.write(group if mbr is None else _sort_by_risk(group, mbr))
         for message in output.remarks.messages(max_source=translator.translator.max_source):
             progress.print(f"{job.name}: {message}")
+
+
+def _sort_by_risk(lines: TranslatedLines, metric: RiskMetric) -> TranslatedLines:
+    """Return the translations, each with its candidates by their Bayes risk, the least first."""
+    from mnmt_eval.metrics import metric as make_metric
+    from mnmt_eval.rerank import expected_scores
+
+    metrics = {target: make_metric(metric, target=target) for target in {line.target for line, _ in lines}}
+    result = []
+    for line, translation in lines:
+        (values,) = expected_scores(metrics[line.target], [[each.text for each in translation.n_best]])
+        sign = -1 if metrics[line.target].higher_is_better else 1
+        ranks = sorted(range(len(values)), key=lambda index: sign * values[index])
+        n_best = tuple(translation.n_best[index] for index in ranks)
+        result.append((line, replace(translation, n_best=n_best)))
+    return result
 
 
 def _read(translator: RunTranslator, job: TranslationJob, stream: BinaryIO) -> Iterator[Line]:
@@ -135,13 +161,12 @@ def _open_input(job: TranslationJob) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _open_output(
-    translator: RunTranslator, job: TranslationJob, form: Format, progress: TranslateProgress
+    job: TranslationJob, form: Format, made_with: Mapping[str, Any], progress: TranslateProgress
 ) -> Iterator[Output]:
     if job.out is None:
         with _silence_closing_stdout():
             yield StreamOutput(sys.stdout.buffer, form, name="stdout")
         return
-    made_with = {"pair": job.task or "tagged", **translator.made_with}
     with open_file_output(job.out, form, made_with) as output:
         progress.skip(output.lines)
         try:
