@@ -7,7 +7,6 @@ import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +137,16 @@ class Parts:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.paths = tuple(paths)
-        self._headers = [read_header(path) for path in self.paths]
-        self.starts = offsets_of([header["pairs"] for header in self._headers])
+        self.read = 0
+        """Number of pairs before cleaning."""
+        self.filters = FilterReport()
+        """Report of the pairs that the filters dropped."""
+        pairs: list[int] = []
+        for header in map(read_header, self.paths):
+            self.read += header["read"]
+            self.filters += FilterReport.from_dict(header["filters"])
+            pairs.append(header["pairs"])
+        self.starts = offsets_of(pairs)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -148,16 +155,6 @@ class Parts:
     def slices(self) -> Iterator[slice]:
         """The rows of each part."""
         return map(slice, self.starts[:-1].tolist(), self.starts[1:].tolist())
-
-    @property
-    def read(self) -> int:
-        """Number of pairs before cleaning."""
-        return sum(header["read"] for header in self._headers)
-
-    @cached_property
-    def filters(self) -> FilterReport:
-        """Report of the pairs that the filters dropped."""
-        return sum((FilterReport.from_dict(header["filters"]) for header in self._headers), FilterReport())
 
     def columns(self, *names: str) -> Iterator[tuple[slice, list[NDArray[Any]]]]:
         """Yield the rows of each part, and some columns of numbers at them."""
