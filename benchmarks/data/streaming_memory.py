@@ -119,24 +119,29 @@ def measure(folder: Path, rows_mapped: int, batch_tokens: int, part: float, disk
 
 @contextmanager
 def sampled_memory() -> Iterator[array[float]]:
-    """Sample the time and `FIELDS` in a flat array, which takes little memory."""
+    """Sample the time and `FIELDS` in a flat array, which takes little memory; at least at start and end."""
     samples = array("d")
     stop = threading.Event()
 
+    def add() -> None:
+        samples.extend((time.perf_counter(), *memory_mb(*FIELDS)))
+
     def sample() -> None:
         while not stop.wait(INTERVAL):
-            samples.extend((time.perf_counter(), *memory_mb(*FIELDS)))
+            add()
 
+    add()
     sampler = threading.Thread(target=sample, daemon=True)
     sampler.start()
     yield samples
     stop.set()
     sampler.join()
+    add()
 
 
 def slope(seconds: NDArray[np.float64], memory: NDArray[np.float64]) -> float:
-    """Return megabytes a second in the second half of the samples."""
-    half = len(seconds) // 2
+    """Return megabytes a second in the second half of the samples, of which there are two at least."""
+    half = min(len(seconds) // 2, len(seconds) - 2)
     return float(np.polyfit(seconds[half:] - seconds[half], memory[half:], 1)[0])
 
 
