@@ -158,7 +158,7 @@ def test_a_score_that_is_no_number_is_a_bad_line(prepare, folder):
     ("scores", "message"),
     [
         ("ratio = {}", "`scores` must not be named as a filter is, but one is 'ratio'"),
-        ('"a.b" = {}', "`scores` must be named in letters, digits and `-`, but one is 'a.b'"),
+        ('"a.b" = {}', "`scores` must be letters, digits, `_` and `-`, but one is 'a.b'"),
         ("kiwi = { column = 1.5 }", "must be an integer or a string, but is 1.5"),
         ("kiwi = { least = 1 }", "holds an unknown key `least`; the valid ones are min, column"),
     ],
