@@ -45,7 +45,29 @@ class Ended:
 def missing_programs() -> list[str]:
     """Return the programs that this machine lacks, or why the machines cannot be started."""
     lacking = [program for program in PROGRAMS if shutil.which(program, path=_search_path()) is None]
-    return lacking or ([] if os.geteuid() == 0 else ["the rights of root"])
+    if lacking:
+        return lacking
+    if os.geteuid() != 0:
+        return ["the rights of root"]
+    return [] if _runs_programs() else ["a processor whose registers a kernel in user mode can restore"]
+
+
+def _runs_programs() -> bool:
+    """Return whether a kernel in user mode runs a program; older ones cannot where there is Intel's AMX."""
+    options = [
+        "mem=64M",
+        "rootfstype=hostfs",
+        "hostfs=/",
+        "ro",
+        "con=null",
+        "con0=null,fd:1",
+        "init=/bin/true",
+    ]
+    kernel = subprocess.run(
+        ["linux.uml", *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "PATH": _search_path()}, check=False, timeout=60,
+    )  # fmt: skip
+    return b"put_fp_registers" not in kernel.stdout
 
 
 def run_on_machines(
