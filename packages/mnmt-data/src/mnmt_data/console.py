@@ -8,6 +8,8 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Callable
+from inspect import BoundArguments
 from pathlib import Path
 from typing import NoReturn
 
@@ -40,7 +42,8 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...] = ()) ->
     user_errors: tuple[type[Exception], ...] = (CycloptsError, OSError, UserError, *errors)
     app.suppress_keyboard_interrupt = False
     try:
-        status = app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
+        command, arguments = _parse(app, sys.argv[1:])
+        status = command(*arguments.args, **arguments.kwargs)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; Python would complain once more on closing stdout.
@@ -51,6 +54,19 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...] = ()) ->
     except KeyboardInterrupt as error:
         _complain(prog, str(error) or "interrupted", getattr(error, "exit_status", INTERRUPTED))
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _parse(app: App, tokens: list[str]) -> tuple[Callable[..., object], BoundArguments]:
+    """Return the command and its arguments.
+
+    Raises:
+        UserError: If an argument is refused by the dataclass that it becomes a part of.
+    """
+    try:
+        command, arguments, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    return command, arguments
 
 
 def _message(error: Exception) -> str:

@@ -125,3 +125,21 @@ def test_blemishes_are_mended(prepare, tmp_path, english, other):
     assert all(line in LINES for line in text["test.en-de.en"].splitlines())
     assert all(line in german(LINES) for line in text["dev.en-de.de"].splitlines())
     assert not any(character in content for content in text.values() for character in "\x00\r\ufeff")
+
+
+@pytest.mark.parametrize("option", ["minutes", "processes", "memory", "cpus-per-task"])
+def test_what_no_job_can_ask_is_one_line(cli, option):
+    status, _, error = cli("prepare", "study.toml", "--cluster", "local", f"--{option}", "-1")
+    assert status == 2
+    assert error.startswith(f"mnmt-data: `{option.replace('-', '_')}` must be")
+    assert error.count("\n") == 1
+
+
+def test_any_option_of_sbatch_is_taken(cli):
+    status, _, error = cli("prepare", "none.toml", "--cluster", "slurm", "--slurm.qos", "high")
+    assert (status, error) == (2, "mnmt-data: none.toml: no such study file.\n")
+
+
+def test_what_a_job_asks_needs_a_cluster(cli):
+    status, _, error = cli("prepare", "study.toml", "--partition", "cpu")
+    assert (status, "needs --cluster" in error) == (2, True)

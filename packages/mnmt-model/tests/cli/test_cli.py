@@ -23,6 +23,11 @@ from filelock import FileLock
         ),
         (["sweep", "{study}", "--out", "elsewhere"], "mnmt-data prepare"),
         (["sweep", "{study}", "--out", "{results}", "--jobs", "0"], "--jobs must be at least 1, but is 0"),
+        (["sweep", "{study}", "--minutes", "-1"], "`minutes` must be at least 1, but is -1"),
+        (
+            ["sweep", "none.toml", "--cluster", "slurm", "--slurm.qos", "high"],
+            "none.toml: no such study file",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(

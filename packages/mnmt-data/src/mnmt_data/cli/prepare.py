@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter, validators
 
 from mnmt_data.cli.app import ProgressBar, app, report
+from mnmt_data.errors import UserError
 from mnmt_data.prepare.cluster_config import ClusterConfig
 from mnmt_data.study import read_study
 
@@ -37,6 +38,8 @@ def prepare(
     from mnmt_data.cli.inspect import describe, table
     from mnmt_data.prepare import prepare_study
 
+    if cluster is None and config != ClusterConfig():
+        raise UserError("what a job asks of a cluster, such as --partition, needs --cluster.")
     study_file = read_study(study)
     folder = out or Path("results") / study_file.name
     with ProgressBar("pairs") as progress:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ class ClusterConfig:
     """Partition of the cluster."""
     account: str | None = None
     """Account that is charged."""
-    slurm: Mapping[str, str] | None = None
+    slurm: dict[str, str] | None = None  # a Mapping has no `--slurm.NAME` on the command line
     """Further options of sbatch, such as `--slurm.qos high`."""
 
     def __post_init__(self) -> None:
