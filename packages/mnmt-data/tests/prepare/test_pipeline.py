@@ -373,8 +373,8 @@ def test_a_segment_too_many_is_refused(prepare):
     data, _ = prepare()
     shard = data.shard("train", "en-fr")
     write_segment(segment_path(shard.path, 1), *shard.gather(np.arange(2)))
-    expected = f"{len(shard)} pairs, but has {len(shard) + 2}"
-    with pytest.raises(DataError, match=rf"train\.en-fr: must have {expected}; prepare it again"):
+    expected = f"{len(shard)} pairs, not {len(shard) + 2}"
+    with pytest.raises(DataError, match=rf"train\.en-fr: must have {expected}; remove it and prepare again"):
         open_prepared(data.folder).shard("train", "en-fr")
 
 
@@ -389,7 +389,7 @@ def test_a_changed_file_is_one_line_when_it_is_read(prepare, name):
     path = data.folder / name
     old, new = (b"small", b"large") if name.endswith("json") else (b"e", b"f")
     path.write_bytes(path.read_bytes().replace(old, new, 1))
-    with pytest.raises(DataError, match=rf"{re.escape(name)}: has changed since it was written; prepare the"):
+    with pytest.raises(DataError, match=rf"{re.escape(name)}: has changed since it was written; remove it"):
         read_small_files(data.folder)
 
 

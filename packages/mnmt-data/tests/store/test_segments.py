@@ -150,7 +150,7 @@ def test_a_damaged_file_is_named(damage, tmp_path):
     write_segment(path, ragged([[1, 2, 3]] * 500), ragged([[4]] * 500))
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(
-        DataError, match=r"00000\.arrow: not a readable token shard \(.+\); prepare it again\.$"
+        DataError, match=r"00000\.arrow: not a readable token shard \(.+\); remove it and prepare again\.$"
     ):
         SegmentFile.open(path)
 
@@ -165,7 +165,7 @@ def test_whatever_byte_changes_the_checksum_finds_it(where, what, tmp_path_facto
     if changed == whole:
         check_file(path, sha256=expected)
     else:
-        with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; prepare"):
+        with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; remove it"):
             check_file(path, sha256=expected)
 
 
@@ -223,7 +223,7 @@ def test_damage_matters_to_the_rows_of_its_block_alone(part, tmp_path):
     read(map_segment(file), [0, 127, 192, 299])
     read(Stretch(file=file, start=0, stop=128), [0, 127])
     for reader in (map_segment(file), Stretch(file=file, start=180, stop=200)):
-        with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; prepare the"):
+        with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; remove it"):
             read(reader, [191])
 
 
@@ -234,7 +234,7 @@ def test_a_segment_in_the_place_of_another_is_refused(name, tmp_path):
         (tmp_path / folder).mkdir()
     write_segment(path, ragged([[1]]), ragged([[2]]))
     path.rename(path.parent / name)
-    with pytest.raises(DataError, match=r"token shard \(it is the segment shard/00000\.arrow\); prep"):
+    with pytest.raises(DataError, match=r"token shard \(it is the segment shard/00000\.arrow\); remove"):
         SegmentFile.open(path.parent / name)
 
 
@@ -296,14 +296,14 @@ def test_several_record_batches_are_refused(tmp_path):
 def test_a_file_that_does_not_say_what_it_holds_is_refused(metadata, tmp_path):
     table = pa.table({"src": IDS, "tgt": IDS}).replace_schema_metadata(metadata)
     write_table(tmp_path / "a.arrow", table)
-    with pytest.raises(DataError, match=r"a\.arrow: not a readable token shard \(.+\); prepare it again\.$"):
+    with pytest.raises(
+        DataError, match=r"a\.arrow: not a readable token shard \(.+\); remove it and prepare again\.$"
+    ):
         SegmentFile.open(tmp_path / "a.arrow")
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(
-        DataError, match=r"nothing\.arrow: no such segment of a token shard; prepare it again"
-    ):
+    with pytest.raises(DataError, match=r"nothing\.arrow: no such segment of a token shard; prepare again"):
         SegmentFile.open(tmp_path / "nothing.arrow")
 
 
@@ -396,5 +396,7 @@ def test_a_wrong_number_of_rows_of_a_block_is_refused(rows, tmp_path):
     info = json.dumps(asdict(info_of([([1], [1])])))
     table = pa.table({"src": IDS, "tgt": IDS}).replace_schema_metadata({"mnmt": info, "block_rows": rows})
     write_table(tmp_path / "a.arrow", table)
-    with pytest.raises(DataError, match=r"a\.arrow: not a readable token shard \(.+\); prepare it again\.$"):
+    with pytest.raises(
+        DataError, match=r"a\.arrow: not a readable token shard \(.+\); remove it and prepare again\.$"
+    ):
         SegmentFile.open(tmp_path / "a.arrow")

@@ -190,7 +190,7 @@ def test_a_segment_lost_after_opening_is_named(tmp_path):
     shard = write_shard(tmp_path, numbered(2), numbered(2, first=2))
     segment_path(tmp_path, 1).unlink()
     assert pairs_of(*shard.gather(np.array([1]))) == numbered(1, first=1)
-    with pytest.raises(DataError, match=r"00001\.arrow: no such segment of a token shard; prepare it again"):
+    with pytest.raises(DataError, match=r"00001\.arrow: no such segment of a token shard; prepare again"):
         shard.gather(np.array([0, 3]))
 
 
@@ -205,7 +205,7 @@ def test_segments_are_in_order_of_their_numbers(tmp_path, monkeypatch):
 def test_a_missing_segment_is_named(tmp_path):
     write_shard(tmp_path, numbered(1), numbered(1), numbered(1))
     segment_path(tmp_path, 1).unlink()
-    with pytest.raises(DataError, match=r"00001\.arrow: this segment of the shard is missing; prepare it"):
+    with pytest.raises(DataError, match=r"00001\.arrow: this segment of the shard is missing; prepare"):
         Shard.open(tmp_path)
 
 
@@ -213,7 +213,9 @@ def test_a_damaged_segment_is_named(tmp_path):
     write_shard(tmp_path, numbered(1), numbered(1), numbered(1))
     path = segment_path(tmp_path, 1)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(DataError, match=r"00001\.arrow: not a readable token shard \(.+\); prepare it again"):
+    with pytest.raises(
+        DataError, match=r"00001\.arrow: not a readable token shard \(.+\); remove it and prepare again"
+    ):
         Shard.open(tmp_path)
 
 
@@ -251,7 +253,7 @@ def test_broken_weights_are_named(content, tmp_path):
         path.write_bytes(content)
     with pytest.raises(DataError) as error:
         shard.loss_weights()
-    assert str(error.value) == f"{path}: must hold 3 float32 weights; prepare the data again."
+    assert str(error.value) == f"{path}: must hold 3 float32 weights; remove it and prepare again."
 
 
 @pytest.mark.parametrize("sizes", [(0, 2**32), (2**28, 2**32), (0, 0)], ids=["large", "small", "very large"])
@@ -267,7 +269,7 @@ def test_a_damaged_row_is_one_line_however_it_is_read(sizes, step, part, tmp_pat
     path.write_bytes(damaged)
     shard = Shard.open(tmp_path)
     shard.gather(np.arange(0, 300, step))
-    with pytest.raises(DataError, match=r"00001\.arrow: has changed since it was written; prepare the data"):
+    with pytest.raises(DataError, match=r"00001\.arrow: has changed since it was written; remove it"):
         (shard.gather if part == "src" else shard.lengths)(np.arange(0, 600, step))
 
 
@@ -294,5 +296,5 @@ def test_a_segment_of_version_0_4_is_compared_with_its_checksum(sizes, step, tmp
     damaged = bytearray(path.read_bytes())
     damaged[shard._files[0].tgt.values.start + 9] ^= 1
     path.write_bytes(damaged)
-    with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; prepare the data"):
+    with pytest.raises(DataError, match=r"00000\.arrow: has changed since it was written; remove it"):
         Shard.open(tmp_path, checksums=checksums).gather(rows)

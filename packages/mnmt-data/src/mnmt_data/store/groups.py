@@ -70,12 +70,14 @@ def read_groups(folder: Path, testset: str, task: str) -> Groups | None:
         return None
     header, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
     if header != _HEADER:
-        raise DataError(f"{path}:1: must be {_HEADER!r}, but is {header!r}; prepare the data again.")
+        raise DataError(f"{path}:1: must be {_HEADER!r}, but is {header!r}; remove it and prepare again.")
     groups = Groups(origins=[], lengths=[])
     for number, line in enumerate(lines, start=2):
         origin, _, length = line.partition("\t")
         if not length.isdecimal():
-            raise DataError(f"{path}:{number}: must end with a length, but is {line!r}; prepare it again.")
+            raise DataError(
+                f"{path}:{number}: must end with a length, but is {line!r}; remove it and prepare again."
+            )
         groups.origins.append(origin)
         groups.lengths.append(int(length))
     return groups

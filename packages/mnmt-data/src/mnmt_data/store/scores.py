@@ -36,5 +36,5 @@ def read_scores(path: Path) -> Scores:
     try:
         scores: Scores = np.load(path, mmap_mode="r")
     except (OSError, ValueError, TokenError) as error:
-        raise DataError(f"{path}: cannot be read ({error}); prepare the data again.") from None
+        raise DataError(f"{path}: cannot be read ({error}); remove it and prepare again.") from None
     return scores

@@ -327,7 +327,9 @@ def _explain(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError(f"{path}: no such segment of a token shard; prepare it again.") from error
+        raise DataError(f"{path}: no such segment of a token shard; prepare again.") from error
     except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0]
-        raise DataError(f"{path}: not a readable token shard ({reason}); prepare it again.") from error
+        raise DataError(
+            f"{path}: not a readable token shard ({reason}); remove it and prepare again."
+        ) from error

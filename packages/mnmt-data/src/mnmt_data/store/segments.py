@@ -142,7 +142,7 @@ def check_file(path: Path, *, sha256: str) -> None:
 
 def changed(path: Path) -> DataError:
     """Return the error that a file is not what was written."""
-    return DataError(f"{path}: has changed since it was written; prepare the data again.")
+    return DataError(f"{path}: has changed since it was written; remove it and prepare again.")
 
 
 def _narrow(lengths: NDArray[np.int64]) -> NDArray[np.unsignedinteger]:

@@ -95,7 +95,7 @@ class Shard:
         self._rows_mapped = 0
         if (pairs := int(self._starts[-1])) != self.info.pairs:
             raise DataError(
-                f"{path}: must have {self.info.pairs:,} pairs, but has {pairs:,}; prepare it again."
+                f"{path}: must have {self.info.pairs:,} pairs, not {pairs:,}; remove it and prepare again."
             )
         weakref.finalize(self, let_go, self._files)
 
@@ -125,7 +125,7 @@ class Shard:
             raise DataError(f"{path}: no such token shard; `mnmt-data prepare` writes them.")
         expected = [segment_path(path, number) for number in range(len(files))]
         if missing := [file for file in expected if file not in files]:
-            raise DataError(f"{missing[0]}: this segment of the shard is missing; prepare it again.")
+            raise DataError(f"{missing[0]}: this segment of the shard is missing; prepare again.")
         segments = [SegmentFile.open(file) for file in expected]
         return cls(path, segments, checksums=checksums, direction=direction, info=info)
 
@@ -174,7 +174,7 @@ class Shard:
         except (OSError, ValueError, EOFError, TokenError):
             weights = np.empty(0)
         if weights.shape != (len(self),) or weights.dtype != np.float32:
-            raise DataError(f"{path}: must hold {len(self)} float32 weights; prepare the data again.")
+            raise DataError(f"{path}: must hold {len(self)} float32 weights; remove it and prepare again.")
         return np.asarray(weights)
 
     def blocks(self, size: int = 2**16) -> Iterator[tuple[Ragged, Ragged]]:
