@@ -107,7 +107,9 @@ def test_two_workers_and_the_leader_share_jobs_and_one_that_is_killed_is_replace
 
 def test_ctrl_c_is_left_to_the_leader(tmp_path):
     """A terminal sends it to all processes of the group."""
-    (tmp_path / "lead.py").write_text(LEAD + "pool.shutdown()\n")
+    # Processes that a shell started in the background ignore Ctrl-C, and so do their children.
+    listen = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    (tmp_path / "lead.py").write_text(listen + LEAD + "pool.shutdown()\n")
     command = [sys.executable, tmp_path / "lead.py", tmp_path]
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     leader = subprocess.Popen(command, start_new_session=True, **pipes)
