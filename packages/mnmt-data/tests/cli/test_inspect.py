@@ -72,8 +72,9 @@ def test_description_gives_rates_of_every_split(data):
 
 def test_table_shows_splits_coverage_filters_and_samples(data):
     lines = table(describe(data, samples=1)).splitlines()
-    assert lines[1].split() == ["train", "en-de", "2", "7", "5", "2.5", "6", "40.00%", "20.00%"]
-    assert lines[6].split() == ["en", "1.25", "0.250", "50.00%", "1.00%"]
+    assert lines[1].split() == ["train", "en-de", "2", "7", "5", "2.5", "4", "40.00%", "20.00%"]
+    assert f"vocabulary: {data.description.vocabulary.size:,} ids" in lines
+    assert lines[8].split() == ["en", "1.25", "0.250", "50.00%", "1.00%"]
     at = lines.index("left out of en-de: 1,238 of 2,000 training pairs")
     assert lines[at + 1].split() == ["4", "empty"]
     assert [line.strip() for line in lines[at + 2 : at + 4]] == ["", "x"]

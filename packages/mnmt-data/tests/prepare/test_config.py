@@ -34,6 +34,11 @@ def test_no_tag_is_accepted_where_the_source_tells_the_target():
             "`synthetic` must not be given together with `corpus` or `files`.",
         ),
         (
+            {"files": {"trian": {"en-de": ("raw.tsv",)}}},
+            "`files.trian` is no test set by its name; call it `train`, or otherwise.",
+        ),
+        ({"seed": -1}, "`seed` must be at least 0, but is -1."),
+        (
             {"files": {"a b": {}}},
             "`files` must be for test sets of letters and digits, but one is 'a b'.",
         ),

@@ -490,3 +490,16 @@ def test_made_languages_prepared_by_older_versions_are_current(prepare):
     """The fingerprint is one of version 0.4.0, whose languages had fewer settings."""
     data, _ = prepare(SYNTHETIC)
     assert data.fingerprint == "5089e6622c2924e73bec1b67f01ecd53727dc14e510f72218f5e320ffb494aa6"
+
+
+def test_a_vocabulary_smaller_than_asked_for_is_told(prepare):
+    data, said = prepare()
+    asked = data.description.config["vocab"]["size"]
+    told = f"vocabulary: {data.vocab.size:,} of {asked:,} ids; the text has no more pieces"
+    assert (told in said) == (data.vocab.size < asked)
+    assert data.vocab.size < asked
+
+
+def test_prepared_data_are_opened_by_the_name_of_their_folder(prepare):
+    data, _ = prepare()
+    assert open_prepared(str(data.folder)) == data

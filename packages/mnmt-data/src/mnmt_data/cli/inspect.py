@@ -82,7 +82,7 @@ def table(description: dict[str, Any]) -> str:
     lines = list(_splits(description))
     if description["zero_shot"]:
         lines += ["", f"never trained on: {', '.join(description['zero_shot'])}"]
-    lines += ["", *_coverage(description)]
+    lines += ["", f"vocabulary: {description['vocabulary']['size']:,} ids", "", *_coverage(description)]
     if description["irreducible"]:
         lines += ["", *_known_losses(description)]
     for task, dropped in description["filters"].items():
@@ -110,15 +110,15 @@ def _samples(data: PreparedData, task: str, count: int) -> Iterator[dict[str, st
 
 
 def _splits(description: dict[str, Any]) -> Iterator[str]:
-    head = ("pairs", "src tokens", "tgt tokens", "mean", "longest", "unknown", "bytes")
+    head = ("pairs", "src tokens", "tgt tokens", "mean tgt", "longest side", "unknown", "bytes")
     yield f"{'split':<12}{'task':<10}" + "".join(
-        f"{name:>{width}}" for name, width in zip(head, (13, 15, 15, 8, 9, 9, 9), strict=True)
+        f"{name:>{width}}" for name, width in zip(head, (13, 14, 14, 9, 13, 8, 7), strict=True)
     )
     for split, tasks in description["splits"].items():
         for task, row in tasks.items():
-            counts = f"{row['pairs']:>13,}{row['src_tokens']:>15,}{row['tgt_tokens']:>15,}"
-            lengths = f"{row['mean_length']:>8.1f}{row['longest']:>9,}"
-            shares = f"{row['unknown']:>9.2%}{row['bytes']:>9.2%}"
+            counts = f"{row['pairs']:>13,}{row['src_tokens']:>14,}{row['tgt_tokens']:>14,}"
+            lengths = f"{row['mean_length']:>9.1f}{row['longest_side']:>13,}"
+            shares = f"{row['unknown']:>8.2%}{row['bytes']:>7.2%}"
             yield f"{_cut(split, 11):<12}{task:<10}{counts}{lengths}{shares}"
 
 
@@ -161,7 +161,7 @@ def _leaks(description: dict[str, Any]) -> Iterator[str]:
     ]
     if rows:
         rules = "".join(f"{rule:>13}" for rule in rows[0][2])
-        yield from ("", f"{'copies from':<12}{'left out of':<12}{rules}")
+        yield from ("", f"{'copies of':<12}{'in':<12}{rules}")
     for name, task, counts in rows:
         numbers = "".join(f"{count:>13,}" for count in counts.values())
         yield f"{_cut(name, 11):<12}{task:<12}{numbers}"

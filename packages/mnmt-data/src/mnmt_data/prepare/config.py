@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +28,7 @@ class VocabConfig:
     """`unigram`, `bpe`, or `word`: every token between spaces is a piece."""
 
     size: int = 8000
-    """Ids, special ones and tags included; fewer where the text has no more pieces."""
+    """The most ids, special ones and tags included; fewer where the text has no more pieces."""
 
     path: Path | None = None
     """A vocabulary to use again, as fine-tuning must; `kind` and `size` are then its own."""
@@ -148,6 +149,8 @@ class DataConfig:
                 raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
         if not 0 <= self.max_bad_share <= 1:
             raise ValueError(f"`max_bad_share` must be in [0, 1], but is {self.max_bad_share}.")
+        if self.seed < 0:
+            raise ValueError(f"`seed` must be at least 0, but is {self.seed}.")
         self._check_scores()
         self._check_test_sets()
         self._check_files()
@@ -197,6 +200,8 @@ class DataConfig:
         for name, tasks in self.files.items():
             if not re.fullmatch(r"\w+", name, re.ASCII):
                 raise ValueError(f"`files` must be for test sets of letters and digits, but one is {name!r}.")
+            if name != "train" and get_close_matches(name, ["train"], cutoff=0.75):
+                raise ValueError(f"`files.{name}` is no test set by its name; call it `train`, or otherwise.")
             if unknown := sorted(tasks.keys() - set(self.evaluated)):
                 valid = ", ".join(self.evaluated)
                 raise ValueError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
@@ -178,9 +177,7 @@ def _text_readers(config: DataConfig, corpus: Path | None, split: str, task: str
 
 def _missing_train(config: DataConfig, corpus: Path | None, task: str) -> DataError:
     if corpus is None:
-        like = get_close_matches("train", sorted(set(config.files) - {"train"}), n=1)
-        remedy = f"call `files.{like[0]}` that" if like else "give one"
-        return DataError(f"[data] `files.train` names no source of {task}; {remedy}.")
+        return DataError(f"[data] `files.train` names no source of {task}; give one.")
     expected = bitext_paths(corpus, "train", task)[0]
     what = "a task needs training text of both sides"
     return DataError(f"{expected}: no such file; {what}; {folder_holds(expected)}.")

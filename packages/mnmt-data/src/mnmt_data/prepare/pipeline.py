@@ -31,6 +31,7 @@ from mnmt_data.store.atomic_file import remove_temporaries
 from mnmt_data.store.description import PreparedDescription
 from mnmt_data.store.lock import file_lock
 from mnmt_data.store.prepared import PreparedData, open_prepared
+from mnmt_data.store.vocabulary import Vocabulary
 from mnmt_data.study import StudyFile
 
 PARTIAL = ".data.partial"
@@ -151,7 +152,9 @@ def _run_stages(
     workers.report("split: training, dev and test pairs")
     dropped = split_pairs(config, inputs, parts, space, workers)
     workers.report("vocabulary: training on a sample")
-    prepare_vocabulary(config, parts, space)
+    size = Vocabulary.load(prepare_vocabulary(config, parts, space)).size
+    if config.vocab.path is None and size < config.vocab.size:
+        workers.report(f"vocabulary: {size:,} of {config.vocab.size:,} ids; the text has no more pieces")
     splits = encode(config, inputs, parts, space, workers)
     write_weights(inputs, splits, space)
     remove_temporaries(space.folder)  # of workers that were killed meanwhile

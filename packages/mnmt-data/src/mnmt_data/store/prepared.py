@@ -180,12 +180,13 @@ class PreparedData:
                 raise DataError(f"{path}: must have {expected}; prepare the data again.")
 
 
-def open_prepared(folder: Path) -> PreparedData:
+def open_prepared(folder: Path | str) -> PreparedData:
     """Open prepared data.
 
     Raises:
         DataError: If the folder or a file of it is missing, is cut off, or was not made by this version.
     """
+    folder = Path(folder)
     prepared = PreparedData(folder=folder, description=PreparedDescription.read(folder))
     prepared.check_sizes()
     return prepared
