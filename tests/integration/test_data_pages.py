@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mnmt_data import prepare_study, read_study
+from mnmt_data import DataError, prepare_study, read_study
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("bemo", "dira", "fulo", "gana", "hoti", "kelu", "lomi", "nasu", "pero", "rita")
@@ -59,9 +59,10 @@ def test_readers_and_filters_of_your_own(tmp_path, monkeypatch):
     report = prepare_study(read_study("study.toml"), tmp_path / "out", jobs=1).description.filters["en-de"]
     assert report.read == 101
     assert report.samples["many-digits"] == (("in 1984", "12345678"),)
-    Path("raw/web.bars").write_text("no bar\n")
-    with pytest.raises(Exception, match=r"raw/web\.bars:1: has no bar"):
-        prepare_study(read_study("study.toml"), tmp_path / "out", jobs=1)
+    for line in (b"no bar\n", b"no|UTF-8 \xff\n"):
+        Path("raw/web.bars").write_bytes(line)
+        with pytest.raises(DataError, match=r"raw/web\.bars:1: must be source, bar, target in UTF-8"):
+            prepare_study(read_study("study.toml"), tmp_path / "out", jobs=1)
 
 
 @pytest.fixture

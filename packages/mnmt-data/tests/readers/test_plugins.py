@@ -149,3 +149,11 @@ def test_blocks_that_do_not_fit_are_refused(install, bars, name, message):
     with pytest.raises(DataError) as raised:
         list(open_reader(str(bars), "en-de").blocks())
     assert str(raised.value) == f"{bars}: acme 1.0 {message}"
+
+
+def test_what_a_reader_raises_names_its_distribution(install, bars):
+    install("acme", points(".bars = acme:Bars"), SOURCE)
+    bars.write_bytes(b"\xff")
+    with pytest.raises(UnicodeDecodeError) as raised:
+        list(open_reader(str(bars), "en-de").blocks())
+    assert raised.value.__notes__ == ["The reader is that of acme 1.0."]

@@ -118,10 +118,18 @@ class PluginReader:
             DataError: What the reader raises; or if a block has unequal sides, or does not follow the last.
         """
         first = 0
-        for number, block in enumerate(filter(len, self.reader.blocks(skip_bad=skip_bad))):
+        for number, block in enumerate(filter(len, self._read(skip_bad=skip_bad))):
             if len(block.src) != len(block.tgt) or block.first != first:
                 sides = f"{len(block.src)} and {len(block.tgt)} sentences from {block.first} on"
                 expected = f"must have as many of both, from {first} on"
                 raise DataError(f"{self.paths[0]}: {self.origin} gave a block of {sides}; it {expected}.")
             first += len(block)
             yield block if choice(number) else Block(src=[], tgt=[], first=block.first)
+
+    def _read(self, *, skip_bad: bool) -> Iterator[Block]:
+        """Yield the reader's blocks; name it in the traceback of what it raises."""
+        try:
+            yield from self.reader.blocks(skip_bad=skip_bad)
+        except Exception as error:
+            error.add_note(f"The reader is that of {self.origin}.")
+            raise
