@@ -92,7 +92,7 @@ def test_inspect_shows_copies_by_task_and_set(folder, cli):
     status, out, _ = cli("inspect", folder / "out/data")
     lines = [line.split() for line in out.splitlines()]
     assert status == 0
-    assert ["copies", "from", "left", "out", "of", "exact", "normal", "form", "n-grams"] in lines
+    assert ["copies", "of", "in", "task", "exact", "normal", "form", "n-grams"] in lines
     assert ["test", "de-en", "2", "2", "2"] in lines
     assert ["2", "leak:", "n-grams"] in lines
     described = json.loads(cli("inspect", folder / "out/data", "--json")[1])

@@ -161,7 +161,7 @@ def _leaks(description: dict[str, Any]) -> Iterator[str]:
     ]
     if rows:
         rules = "".join(f"{rule:>13}" for rule in rows[0][2])
-        yield from ("", f"{'copies of':<12}{'in':<12}{rules}")
+        yield from ("", f"{'copies of':<12}{'in task':<12}{rules}")
     for name, task, counts in rows:
         numbers = "".join(f"{count:>13,}" for count in counts.values())
         yield f"{_cut(name, 11):<12}{task:<12}{numbers}"
