@@ -1,9 +1,12 @@
 """Text that cannot be used, through the command line: one line, status 2, and nothing that looks whole."""
 
 import gzip
+import os
 import zipfile
 
 import pytest
+
+from mnmt_data.prepare import workers
 
 STUDY = """
 name = "bad"
@@ -140,6 +143,24 @@ def test_any_option_of_sbatch_is_taken(cli):
     assert (status, error) == (2, "mnmt-data: none.toml: no such study file.\n")
 
 
-def test_what_a_job_asks_needs_a_cluster(cli):
-    status, _, error = cli("prepare", "study.toml", "--partition", "cpu")
-    assert (status, "needs --cluster" in error) == (2, True)
+@pytest.mark.parametrize("cluster", [[], ["--cluster", "local"]])
+def test_what_a_job_asks_needs_slurm(cli, cluster):
+    status, _, error = cli("prepare", "study.toml", "--partition", "cpu", *cluster)
+    assert (status, "needs --cluster slurm" in error) == (2, True)
+
+
+def test_an_sbatch_that_fails_is_one_line_and_was_given_every_option(cli, tmp_path, monkeypatch):
+    pytest.importorskip("submitit", reason="submitit is not installed")
+    monkeypatch.setattr(workers, "STARTING_PAIRS", 0)
+    says = ('echo "sbatch: error: $(grep -- --qos "$1")" >&2', "echo sbatch: fatal: no Slurm >&2", "exit 1")
+    for name, script in {"srun": "", "sbatch": "\n".join(says)}.items():
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    for language, lines in (("en", LINES), ("de", german(LINES))):
+        (tmp_path / f"raw.{language}").write_bytes(lines_of(lines))
+    (tmp_path / "bad.toml").write_text(STUDY.format(source="raw.{lang}"))
+    status, _, error = cli("prepare", "bad.toml", "--cluster", "slurm", "--slurm.qos", "high")
+    assert (status, error) == (2, "mnmt-data: sbatch failed: #SBATCH --qos=high; no Slurm\n")

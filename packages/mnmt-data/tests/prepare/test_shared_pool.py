@@ -172,7 +172,7 @@ def test_workers_that_cannot_begin_do_not_stop_the_leader(tmp_path, monkeypatch)
 
 def test_a_cluster_that_refuses_jobs_is_told_and_leaves_nothing(tmp_path, monkeypatch):
     def refuse(cluster, queue, number):
-        raise DataError("Slurm refuses the jobs: invalid partition")
+        raise DataError("sbatch failed: invalid partition")
 
     monkeypatch.setattr(Cluster, "start", refuse)
     cluster = Cluster("local", jobs=1, logs=tmp_path / "jobs", name="test")

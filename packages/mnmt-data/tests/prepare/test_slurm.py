@@ -89,7 +89,7 @@ def test_jobs_of_slurm_write_the_same_bytes(tmp_path, monkeypatch):
 def test_jobs_that_slurm_refuses_are_one_line(tmp_path):
     config = ClusterConfig(minutes=10, partition="nowhere")
     cluster = Cluster("slurm", jobs=1, logs=tmp_path / "jobs", name="mnmt-refused", config=config)
-    with pytest.raises(DataError, match=r"^Slurm refuses the jobs: .*invalid partition"):
+    with pytest.raises(DataError, match=r"^sbatch failed: .*invalid partition"):
         SharedPool(tmp_path / "queue", cluster, report=print, outputs=tmp_path)
 
 

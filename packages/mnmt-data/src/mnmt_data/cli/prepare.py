@@ -38,8 +38,8 @@ def prepare(
     from mnmt_data.cli.inspect import describe, table
     from mnmt_data.prepare import prepare_study
 
-    if cluster is None and config != ClusterConfig():
-        raise UserError("what a job asks of a cluster, such as --partition, needs --cluster.")
+    if cluster != "slurm" and config != ClusterConfig():
+        raise UserError("what a job asks of a cluster, such as --partition, needs --cluster slurm.")
     study_file = read_study(study)
     folder = out or Path("results") / study_file.name
     with ProgressBar("pairs") as progress:

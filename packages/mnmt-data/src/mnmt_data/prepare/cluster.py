@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import re
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,16 +62,10 @@ class Cluster:
         """Start jobs that work for a queue, as an array if they are several.
 
         Raises:
-            DataError: If Slurm refuses them.
+            DataError: If sbatch fails.
         """
-        from submitit.core.utils import FailedJobError
-
-        try:
-            with _ctrl_c_ignored(), self._executor.batch():
-                jobs = [self._executor.submit(serve, queue) for _ in range(number)]
-        except FailedJobError as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise DataError(f"Slurm refuses the jobs: {reason}") from None
+        with _ctrl_c_ignored(), explain_sbatch(), self._executor.batch():
+            jobs = [self._executor.submit(serve, queue) for _ in range(number)]
         self._started += jobs
 
     def stop(self) -> None:
@@ -82,6 +78,26 @@ class Cluster:
             if all(job.done() for job in self._started):
                 return
             time.sleep(0.05)
+
+
+@contextmanager
+def explain_sbatch(error: type[Exception] = DataError) -> Iterator[None]:
+    """Turn the lines of an sbatch that fails, which submitit prints as well, into a message of one line.
+
+    Args:
+        error: The exception to raise.
+
+    Raises:
+        DataError: If sbatch fails: it refuses a job, or cannot reach Slurm.
+    """
+    from submitit.core.utils import FailedJobError
+
+    try:
+        with redirect_stderr(io.StringIO()):
+            yield
+    except FailedJobError as failure:
+        lines = re.sub(r"^sbatch: (error|fatal): ", "", str(failure).strip(), flags=re.MULTILINE)
+        raise error(f"sbatch failed: {'; '.join(lines.splitlines())}") from None
 
 
 @contextmanager

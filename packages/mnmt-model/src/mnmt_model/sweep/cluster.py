@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mnmt_data.prepare.cluster import explain_sbatch
 from mnmt_data.store import append_json_lines, read_json_lines
 from mnmt_model.errors import RunError
 from mnmt_model.sweep.claims import Unit
@@ -78,8 +79,12 @@ class SlurmWorkers:
         return self._alive
 
     def start(self, number: int) -> None:
-        """Submit jobs, as an array if they are several."""
-        with self.executor.batch():
+        """Submit jobs, as an array if they are several.
+
+        Raises:
+            RunError: If sbatch fails.
+        """
+        with explain_sbatch(RunError), self.executor.batch():
             jobs = [self.executor.submit(self.job) for _ in range(number)]
         job = jobs[0].job_id.partition("_")[0]
         append_json_lines(self.jobs_folder / SUBMISSIONS, [{"job": job, "tasks": number}])
