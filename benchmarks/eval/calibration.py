@@ -9,7 +9,7 @@ their outputs of every sentence at random, so all are equally good. The *true* d
 sentences of the text, from which each trial draws some. Without a file, the text is of random words.
 
     python -m benchmarks.eval.calibration --text train.en-de.de --target de --sentences 500 \
-        --out benchmarks/results/eval/calibration.json
+        --population 10000 --trials 500 --out benchmarks/results/eval/calibration.json
 """
 
 from __future__ import annotations

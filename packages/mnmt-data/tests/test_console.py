@@ -6,9 +6,10 @@ import pytest
 from cyclopts import App
 
 from mnmt_data.console import run_app
+from mnmt_data.errors import UserError
 
 
-class MistakeError(Exception):
+class MistakeError(UserError):
     pass
 
 
@@ -37,7 +38,7 @@ def outcome(monkeypatch, capsys):
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["tool", *arguments])
         with pytest.raises(SystemExit) as raised:
-            run_app(app, prog="tool", errors=(MistakeError,))
+            run_app(app, prog="tool")
         captured = capsys.readouterr()
         return raised.value.code, captured.out, captured.err
 
@@ -98,7 +99,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
 
     monkeypatch.setattr(sys, "argv", ["tool"])
     with pytest.raises(RuntimeError, match="a bug"):
-        run_app(app, prog="tool", errors=(MistakeError,))
+        run_app(app, prog="tool")
 
 
 def test_torchrun_finds_the_reason_where_it_looks_for_it(outcome, monkeypatch, tmp_path):

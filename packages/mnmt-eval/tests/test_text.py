@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -43,13 +44,17 @@ def test_a_column_of_any_table_is_what_was_written(
 ) -> None:
     folder, others = tmp_path_factory.mktemp("tables"), data.draw(st.permutations(sentences))
     named, bare, objects = folder / "named.tsv", folder / "bare.tsv", folder / "lines.jsonl"
+    quoted = folder / "quoted.csv"
     rows = list(zip(others, sentences, strict=True))
     bare.write_text("".join(f"{other}\t{ours}\n" for other, ours in rows), encoding="utf-8", newline="")
     named.write_text("other\tours\n" + bare.read_text(encoding="utf-8"), encoding="utf-8", newline="")
     records = [json.dumps({"other": other, "ours": ours}, ensure_ascii=False) for other, ours in rows]
     objects.write_text("".join(f"{record}\n" for record in records), encoding="utf-8")
     assert read_text(named, "ours", option="--column") == sentences
+    with quoted.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("other", "ours"), *rows])
     assert read_text(objects, "ours", option="--column") == sentences
+    assert read_text(quoted, "ours", option="--column") == sentences
     if "2" not in rows[0]:
         assert read_text(bare, "2", option="--column") == sentences
 
@@ -69,6 +74,11 @@ def test_a_column_of_any_table_is_what_was_written(
             r"a.tsv:2: must have as many columns as the first line \(2\), but has 1.",
         ),
         ("a.tsv", "mt\tmt\na\tb\n", "mt", "a.tsv:1: has 2 columns called 'mt'"),
+        ("a.csv", 'src,mt\n"a, b",c\n', None, r"a table of 2 columns; name one with --column.*\(src, mt\)"),
+        ("a.csv", "mt\na\n", None, "a table of 1 column; name one with --column"),
+        ("a.csv", 'src,mt\n"a, b",c\n', "ref", "no column 'ref' for --column; its first line has src, mt."),
+        ("a.csv", "src,mt\na,b\na\n", "mt", r"a.csv:3: must have as many columns .* \(2\), but has 1."),
+        ("a.csv", 'src,mt\na,"b\n', "mt", r"a.csv:2: not CSV \(.*\); mend the quotes."),
         ("a.tsv", "", "mt", "has no column 'mt' for --column; its first line has no columns"),
         ("a.jsonl", '{"mt": "a"}\nb\n', "mt", "a.jsonl:2: must be a JSON object, but is b"),
         ("a.jsonl", '{"mt": "a"}\n\n', "mt", "a.jsonl:2: must be a JSON object, but is blank"),

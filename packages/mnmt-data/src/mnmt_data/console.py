@@ -22,24 +22,22 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
-def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...] = ()) -> NoReturn:
+def run_app(app: App, *, prog: str) -> NoReturn:
     """Run a console script on `sys.argv`, and exit.
 
-    The status is the number that the command returns, or 0. A mistake in the arguments, a `UserError`, an
-    exception in `errors` and an `OSError` (a missing file) print ``prog: message`` as one line on stderr and
-    exit with 2; so does Windows, where the packages do not work. Ctrl-C exits with 130, another signal that a
+    The status is the number that the command returns, or 0. A mistake in the arguments, a `UserError` and an
+    `OSError` (a missing file) print ``prog: message`` as one line on stderr and exit with 2; so does Windows,
+    where the packages do not work. Ctrl-C exits with 130, another signal that a
     command handles with 128 more than its number. Any other exception is a bug and keeps its traceback.
 
     Args:
         app: The commands; each prints its own output and returns None or an exit status.
         prog: Name of the script, which opens every message.
-        errors: Other exceptions that tell of a user's mistake.
     """
     if platform.system() == "Windows":
         _complain(prog, "Windows is not supported; run it in WSL, the Windows Subsystem for Linux.")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: no locale loses a result
-    user_errors: tuple[type[Exception], ...] = (CycloptsError, OSError, UserError, *errors)
     app.suppress_keyboard_interrupt = False
     try:
         command, arguments = _parse(app, sys.argv[1:])
@@ -49,7 +47,7 @@ def run_app(app: App, *, prog: str, errors: tuple[type[Exception], ...] = ()) ->
         # The reader, such as `head`, has seen enough; Python would complain once more on closing stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BROKEN_PIPE)
-    except user_errors as error:
+    except (CycloptsError, OSError, UserError) as error:
         _complain(prog, _message(error))
     except KeyboardInterrupt as error:
         _complain(prog, str(error) or "interrupted", getattr(error, "exit_status", INTERRUPTED))

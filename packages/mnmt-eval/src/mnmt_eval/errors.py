@@ -2,8 +2,10 @@
 
 from importlib.util import find_spec
 
+from mnmt_data.errors import UserError
 
-class EvalError(ValueError):
+
+class EvalError(UserError, ValueError):
     """An argument, file or model that cannot be evaluated; the message is one line with the remedy."""
 
 

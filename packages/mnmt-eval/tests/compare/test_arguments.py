@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -10,17 +11,12 @@ from typing import Any
 import pytest
 from command_line import CommandLine
 from corpora import GERMAN
+from text_files import write
 
 SENTENCES = 6
 """The corpus' last line is blank, and is refused without its source."""
 
 FEW = ("--samples", "20", "--permutations", "20", "--json")
-
-
-def write(path: Path, lines: list[str]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -37,6 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = list(zip(*sides.values(), strict=True))
     write(tmp_path / "table.tsv", ["\t".join(sides), *map("\t".join, rows)])
     write(tmp_path / "bare.txt", ["\t".join(row) for row in rows])
+    with (tmp_path / "table.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([list(sides), *rows])
     write(tmp_path / "lines.jsonl", [json.dumps(dict(zip(sides, row, strict=True))) for row in rows])
     for name, lines in systems.items():
         write(tmp_path / "outputs" / name, lines)
@@ -65,6 +63,8 @@ def compared(command_line: CommandLine, command: str) -> list[dict[str, Any]]:
         "table.tsv --column one,two --reference ref --source-column src --source table.tsv --task en-de",
         "bare.txt --column 4 --column 5 --reference-column 2 --task en-de",
         "lines.jsonl --column one,two --reference table.tsv --reference-column ref --task en-de",
+        "table.csv --column one,two --reference-column ref --task en-de",
+        "one two --reference table.csv --reference-column ref --source-column src --task en-de",
         "wmt24",
         "wmt24/system-outputs/en-de --reference ref",
         "one two --reference ref --tokenizer 13a",
@@ -137,6 +137,8 @@ def test_a_report_takes_the_same(command_line: CommandLine, folder: Path) -> Non
         ),
         ("one --reference bare.txt --task en-de", "bare.txt: is a table .* --reference-column"),
         ("one --reference ref --source table.tsv --task en-de", "table.tsv: is a table .* --source-column"),
+        ("table.csv --reference ref", "table.csv: is a table of 5 columns; name one with --column"),
+        ("wmt24 --column one", "--column one: is of use only with tables, but wmt24 is none"),
         ("lines.jsonl --reference ref", "lines.jsonl: holds JSON lines; name a key with --column: src, ref"),
         ("table.tsv --column mt --reference ref", "table.tsv: has no column 'mt' for --column"),
         ("table.tsv lines.jsonl --column one --reference-column ref", "--reference-column: of which file"),

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import CommandLine
+from sacrebleu.metrics.chrf import CHRF
+from text_files import write
 
 from mnmt_eval.compare import (
     CompareConfig,
@@ -18,6 +20,7 @@ from mnmt_eval.compare import (
     open_systems,
 )
 from mnmt_eval.compare.averages import average_directions
+from mnmt_eval.metrics import holm
 from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.runs import TextFiles
 
@@ -27,7 +30,7 @@ def translated(
 ) -> TranslatedText:
     files = {name: folder / f"{task}.{name}" for name in ("ref", *outputs)}
     for name, lines in {"ref": reference, **outputs}.items():
-        files[name].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write(files[name], lines)
     systems = name_systems([f"{name}={files[name]}" for name in outputs])
     (text,) = open_systems(systems, testset="test", files=TextFiles(task=task, references=(files["ref"],)))
     return text
@@ -59,6 +62,62 @@ def test_means_out_of_english_and_into_it_are_apart(tmp_path: Path) -> None:
     difference = averages[0].systems[1].difference
     assert difference is not None
     assert (difference.lower, difference.value, difference.upper) == (-50, -50, -50)
+    tested = [each.systems[1].difference for each in averages]
+    p_values = [each.p_value for each in tested if each]
+    assert [each.corrected_p_value for each in tested if each] == holm(p_values)
+
+
+def rescored(
+    reference: list[str], one: list[str], two: list[str], rows: np.ndarray, stays: np.ndarray
+) -> float:
+    """What sacreBLEU gives the second system more than the first on some rows, some of them exchanged."""
+    outputs = [(one, two) if stay else (two, one) for stay in stays]
+    first, second = ([each[side][row] for each, row in zip(outputs, rows, strict=True)] for side in (0, 1))
+    references = [[reference[row] for row in rows]]
+    score = CHRF().corpus_score
+    return float(score(second, references).score - score(first, references).score)
+
+
+@pytest.mark.parametrize("test", ["permutation", "bootstrap"])
+def test_a_mean_is_tested_by_the_mean_of_each_draw(tmp_path: Path, test: str) -> None:
+    """The outputs of two systems are exchanged, or sentences drawn, and sacreBLEU scores them anew."""
+    rng = np.random.default_rng(3)
+    words, draws, sizes = ["der", "Hund", "sieht", "die", "Katze"], 40, {"en-de": 5, "en-fr": 4}
+    config = CompareConfig(metrics=MetricSet(names=("chrf",)), samples=draws, permutations=draws, test=test)
+    comparisons, differences = [], []
+    for task, size in sizes.items():
+        reference, one, two = ([" ".join(rng.choice(words, size=6)) for _ in range(size)] for _ in range(3))
+        text = translated(tmp_path, task, reference, {"one": one, "two": two})
+        comparisons.append(compare_systems(text, config))
+
+        everything, same = np.arange(size), np.ones(size, dtype=bool)
+        drawn = np.random.default_rng(config.seed)
+        if test == "permutation":
+            of_draws = [(everything, stays) for stays in drawn.integers(2, size=(draws, size), dtype=bool)]
+        else:
+            of_draws = [(rows, same) for rows in drawn.choice(size, size=(draws, size), replace=True)]
+        differences.append([rescored(reference, one, two, *each) for each in [(everything, same), *of_draws]])
+    means = np.abs(np.mean(differences, axis=0))
+    by_chance = means[1:] - (means[1:].mean() if test == "bootstrap" else 0)
+    (average,) = average_directions(comparisons)
+    result = average.systems[1].difference
+    assert result is not None
+    assert abs(result.value) == pytest.approx(means[0])
+    assert result.p_value == (1 + np.sum(by_chance > means[0] + 1e-9)) / (1 + draws)
+
+
+def test_texts_that_are_no_different_tasks_have_no_mean(tmp_path: Path) -> None:
+    config = CompareConfig(metrics=MetricSet(names=("chrf",)), samples=20, permutations=20)
+
+    def compared(task: str, *names: str) -> Comparison:
+        outputs = {name: ["a", "b"] for name in names}
+        return compare_systems(translated(tmp_path, task, ["a", "b"], outputs), config)
+
+    first, second = compared("en-de", "one", "two"), compared("en-fr", "two", "one")
+    for comparisons in ([first], [first, first], [first, compared("", "one", "two")]):
+        assert average_directions(comparisons) == ()
+    (average,) = average_directions([first, second])
+    assert [system.difference for system in average.systems] == [None, None]  # of other baselines
 
 
 def test_the_interval_of_a_mean_narrows_with_the_tasks(tmp_path: Path) -> None:
@@ -78,12 +137,14 @@ def test_the_interval_of_a_mean_narrows_with_the_tasks(tmp_path: Path) -> None:
         compared(f"en-{task}", right) for task, right in zip(("aa", "bb", "cc", "dd"), rights, strict=True)
     ]
     spread = average_directions(four)[0].systems[1].difference
-    test = alone.metrics[0].scores[1].test
-    assert test is not None
+    against = alone.metrics[0].scores[1].against_baseline
+    assert against is not None
+    test = against.test
     assert test.interval is not None
     assert twice is not None
     assert spread is not None
     assert (twice.lower, twice.upper) == (test.interval.lower, test.interval.upper)
+    assert twice.p_value == test.p_value
     half = (test.interval.upper - test.interval.lower) / 2
     assert spread.upper - spread.lower == pytest.approx(half, rel=0.2)
 
@@ -101,6 +162,8 @@ def test_runs_of_several_tasks_are_averaged_below_their_tables(
     assert other["mean"]["value"] == pytest.approx(sum(values) / 2)
     assert (other["difference"], tiny["difference"]["value"]) == (None, 0)
     table = command_line.run("compare", scored_run.parent, "--metric", "chrf").stdout.decode().splitlines()
-    assert table[-3].startswith("mean over tasks")
-    assert re.split(r"  +", table[-2])[:3] == ["all (2)", "other", "chrf"]
-    assert re.split(r"  +", table[-2])[3].startswith(f"{sum(values) / 2:.2f} [")
+    assert table[-4].startswith("mean over tasks")
+    assert re.split(r"  +", table[-3])[:3] == ["all (2)", "other", "chrf"]
+    assert re.split(r"  +", table[-3])[3].startswith(f"{sum(values) / 2:.2f} [")
+    assert re.split(r"  +", table[-2])[-1] == "1.0000"
+    assert table[-1] == "p of a paired permutation test; * p < 0.05"

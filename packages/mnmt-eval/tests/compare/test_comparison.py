@@ -13,14 +13,10 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest as SacrebleuTest
 from sacrebleu.significance import Result
+from text_files import write
 
 from mnmt_eval.compare import length_thirds
 from mnmt_eval.metrics import MetricConfig, holm, metric
-
-
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -141,6 +137,13 @@ def test_all_pairs_are_tested_corrected_and_ranked(command_line: CommandLine, ge
             key: value for key, value in pair.items() if key != "systems"
         }
         assert against["wins"] + against["ties"] + against["losses"] == 7
+    (other,) = compared(command_line, *arguments, "--baseline", "good.txt")
+    mirrored = {tuple(pair["systems"]): pair for pair in other["metrics"][0]["pairs"]}
+    assert list(mirrored) == [("good.txt", "one.txt"), ("good.txt", "two.txt"), ("one.txt", "two.txt")]
+    for (first, second), pair in mirrored.items():
+        turned = pairs.get((second, first), pairs.get((first, second)))
+        assert turned is not None
+        assert (pair["p_value"], abs(pair["difference"])) == (turned["p_value"], abs(turned["difference"]))
     ranked = sorted(each["systems"], key=lambda system: -system["value"])
     assert [system["rank"][0] for system in ranked] == sorted(system["rank"][0] for system in ranked)
     table = command_line.run("compare", *arguments).stdout.decode()

@@ -8,21 +8,25 @@ from mnmt_eval.compare.layouts import read_submissions
 
 PAIR = {
     "by pair": {
+        "testset": "wmt24",
         "outputs": "system-outputs/en-de/{system}.txt",
         "references": "references/en-de.{name}.txt",
         "source": "sources/en-de.txt",
     },
     "dotted": {
+        "testset": "generaltest2023",
         "outputs": "system-outputs/generaltest2023.en-de.hyp.{system}.de",
         "references": "references/generaltest2023.en-de.ref.{name}.de",
         "source": "sources/generaltest2023.en-de.src.en",
     },
     "dotted, in folders": {
+        "testset": "newstest2020",
         "outputs": "system-outputs/newstest2020/en-de/newstest2020.en-de.hyp.{system}.de",
         "references": "references/newstest2020.en-de.ref.{name}.de",
         "source": "sources/newstest2020.en-de.src.en",
     },
     "old": {
+        "testset": "newstest2019",
         "outputs": "system-outputs/newstest2019/en-de/newstest2019.{system}.en-de",
         "references": "references/newstest2019-ende-ref.de",
         "source": "sources/newstest2019-ende-src.en",
@@ -46,18 +50,19 @@ def layout(request: pytest.FixtureRequest) -> dict[str, str]:
 def test_systems_references_and_source_of_each_layout_are_read(
     tmp_path: Path, layout: dict[str, str]
 ) -> None:
+    folder = tmp_path / "wmt24"
     systems = {
-        name: touch(tmp_path / layout["outputs"].format(system=name)) for name in ("ONLINE-B", "m2m_1.2B")
+        name: touch(folder / layout["outputs"].format(system=name)) for name in ("ONLINE-B", "m2m_1.2B")
     }
     names = ("refA", "refB") if "{name}" in layout["references"] else ("ref",)
-    references = [touch(tmp_path / layout["references"].format(name=name)) for name in names]
-    source = touch(tmp_path / layout["source"])
-    touch(tmp_path / "system-outputs" / "README.md")
-    touch(tmp_path / "references" / "de-fr.refA.txt")
-    texts = read_submissions(tmp_path)
+    references = [touch(folder / layout["references"].format(name=name)) for name in names]
+    source = touch(folder / layout["source"])
+    touch(folder / "system-outputs" / "README.md")
+    touch(folder / "references" / "de-fr.refA.txt")
+    texts = read_submissions(folder)
     assert texts is not None
     (text,) = texts
-    assert (text.task, text.systems) == ("en-de", systems)
+    assert (text.testset, text.task, text.systems) == (layout["testset"], "en-de", systems)
     assert (text.references, text.source) == (tuple(references), source)
 
 

@@ -14,6 +14,7 @@ from command_line import CommandLine
 from corpora import GERMAN
 from hypothesis import given
 from hypothesis import strategies as st
+from text_files import write
 
 from mnmt_eval.metrics import metric
 from mnmt_eval.report import page
@@ -35,11 +36,6 @@ class References(HTMLParser):
         self.scripts += tag == "script"
         self.loaded += [value or "" for name, value in attrs if name in ("src", "srcset", "action")]
         self.loaded += [value or "" for name, value in attrs if name == "href" and tag != "a"]
-
-
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
 
 
 def data_of(page: str) -> Any:

@@ -60,6 +60,13 @@ def test_anybodys_tables_and_json_lines(tmp_path: Path, content: str, columns: d
     ]
 
 
+def test_candidates_of_csv_may_stand_in_quotes(tmp_path: Path) -> None:
+    content = 'line,text,kiwi\n1,"a, b",0.5\n1,"c\nd",0.7\n'
+    assert read(tmp_path / "file.csv", content, score="kiwi") == [
+        Candidates(texts=("a, b", "c\nd"), scores=(0.5, 0.7))
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "columns", "message"),
     [
@@ -74,7 +81,7 @@ def test_anybodys_tables_and_json_lines(tmp_path: Path, content: str, columns: d
         ("1\tnan\ta\n", {"score": "2"}, "file:1: must have a finite number as its score, but has 'nan'"),
         ('{"line": 1, "text": "a"}\n5\n', {}, "file:2: must be a JSON object, but is 5"),
         ('{"line": 1, "n_best": []}\n', {}, "file:1: 'n_best' must be a list of at least one object"),
-        ('{"line": 1}\n', {}, "file:1: has no key 'text' for --column; its keys are line"),
+        ('{"line": 1}\n', {}, "file:1: has no key 'text' for --column; it has line"),
         ('{"line": 1, "text": 2}\n', {}, "file:1: 'text' must be text, but is 2"),
     ],
 )

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mnmt_eval.errors import EvalError
+
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
     """Thresholds of high and low resource; by default OPUS-100's (Zhang et al. 2022, table 3).
 
     Raises:
-        ValueError: If a threshold is out of its range.
+        EvalError: If a threshold is out of its range.
     """
 
     high: int = 900_000
@@ -23,9 +25,9 @@ class Resources:
 
     def __post_init__(self) -> None:
         if self.low < 0:
-            raise ValueError(f"`low` must be at least 0, but is {self.low}.")
+            raise EvalError(f"`low` must be at least 0, but is {self.low}.")
         if self.high < self.low:
-            raise ValueError(f"`high` must be at least `low` ({self.low}), but is {self.high}.")
+            raise EvalError(f"`high` must be at least `low` ({self.low}), but is {self.high}.")
 
     def group(self, pairs: int) -> str:
         """Return `High`, `Med` or `Low` for a number of training pairs."""

@@ -9,7 +9,6 @@ from cyclopts import App
 
 import mnmt_eval
 from mnmt_data.console import run_app
-from mnmt_eval.errors import EvalError
 
 __all__ = ["app", "main"]
 
@@ -37,7 +36,7 @@ _OLD_NAMES = {"--baselines": "--baseline", "--metrics": "--metric", "--output": 
 def main() -> NoReturn:
     """Run the command line."""
     sys.argv[1:] = [_current_name(argument) for argument in sys.argv[1:]]
-    run_app(app, prog="mnmt-eval", errors=(EvalError,))
+    run_app(app, prog="mnmt-eval")
 
 
 def _current_name(argument: str) -> str:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from mnmt_eval.analysis.multilingual import Resources
 from mnmt_eval.cli.options import Json, Systems
-from mnmt_eval.errors import EvalError, require_runs
+from mnmt_eval.errors import require_runs
 
 if TYPE_CHECKING:
     from mnmt_eval.runs import RunScores
@@ -44,10 +44,7 @@ def analyse(
     from mnmt_eval.analysis.run_analysis import AnalysisConfig, analyse_runs
     from mnmt_eval.cli.tables import analyses_table
 
-    try:
-        resources = Resources(high=high, low=low)
-    except ValueError as error:
-        raise EvalError(str(error)) from None
+    resources = Resources(high=high, low=low)
     config = AnalysisConfig(testset=testset, metric=metric, cost=cost, resources=resources)
     analyses = analyse_runs(_read(runs), config, baselines=_read(baseline or []))
     if as_json:

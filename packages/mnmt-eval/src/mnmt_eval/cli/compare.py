@@ -105,7 +105,7 @@ def _metric_json(comparison: MetricComparison) -> dict[str, Any]:
 
 
 def _system_json(score: SystemScore) -> dict[str, Any]:
-    against = _test_json(score.against_baseline)
+    against = _against_json(score)
     if against is not None and score.sentences is not None:
         against |= asdict(score.sentences)
     return {
@@ -126,17 +126,19 @@ def _group_json(group: GroupScore) -> dict[str, Any]:
         "sentences": group.sentences,
         "value": group.value,
         "interval": [group.lower, group.upper],
-        "against_baseline": _test_json(group.against_baseline),
+        "against_baseline": _against_json(group),
     }
 
 
 def _pair_json(pair: SystemPair) -> dict[str, Any]:
-    return {"systems": [pair.first, pair.second], **(_test_json(pair.result) or {})}
+    return {"systems": [pair.first, pair.second], **_test_json(pair.result)}
 
 
-def _test_json(result: CorrectedTest | None) -> dict[str, Any] | None:
-    if result is None:
-        return None
+def _against_json(score: SystemScore | GroupScore) -> dict[str, Any] | None:
+    return None if score.against_baseline is None else _test_json(score.against_baseline)
+
+
+def _test_json(result: CorrectedTest) -> dict[str, Any]:
     interval = result.test.interval
     return {
         "difference": result.test.difference,

@@ -13,7 +13,7 @@ from mnmt_eval.compare.comparison import (
     SystemScore,
     group_by_value,
 )
-from mnmt_eval.compare.config import SIGNIFICANT
+from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
 from mnmt_eval.compare.pairs import CorrectedTest
 from mnmt_eval.metrics.protocol import column_title, format_value
 
@@ -34,8 +34,15 @@ def comparison_table(comparison: Comparison) -> str:
 
 def averages_table(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Yield a table of means over tasks, out of English and into it apart, if there are several tasks."""
-    if len(comparisons) > 1 and (averages := average_directions(comparisons)):
-        yield "\n".join(align(_average_columns(averages)))
+    if averages := average_directions(comparisons):
+        yield "\n".join([*align(_average_columns(averages)), *_average_note(averages, comparisons[0].config)])
+
+
+def _average_note(averages: Sequence[DirectionAverage], config: CompareConfig) -> Iterator[str]:
+    """Yield how means are tested, if they are."""
+    of_metric = [system for each in averages if each.metric == averages[0].metric for system in each.systems]
+    if tests := sum(system.difference is not None for system in of_metric):
+        yield f"p of a paired {config.test} test{_corrected(tests, 'means')}; * p < {SIGNIFICANT}"
 
 
 def _average_columns(averages: Sequence[DirectionAverage]) -> list[list[str]]:
@@ -47,11 +54,14 @@ def _average_columns(averages: Sequence[DirectionAverage]) -> list[list[str]]:
         ["metric", *(column_title(each.metric) for each, _ in rows)],
         [f"value {_INTERVAL}", *(_mean(system.mean, each.metric) for each, system in rows)],
     ]
-    differences = [
-        "" if system.difference is None else _mean(system.difference, each.metric, sign="+")
-        for each, system in rows
+    if not any(system.difference for _, system in rows):
+        return columns
+    differences = [(system.difference, each.metric) for each, system in rows]
+    return [
+        *columns,
+        [f"difference {_INTERVAL}", *("" if d is None else _mean(d, m, sign="+") for d, m in differences)],
+        ["p", *("" if d is None else _p_value(d.corrected_p_value) for d, _ in differences)],
     ]
-    return [*columns, [f"difference {_INTERVAL}", *differences]] if any(differences) else columns
 
 
 def _mean(mean: Mean, metric: str, *, sign: str = "") -> str:
@@ -87,7 +97,7 @@ def _against(scores: Sequence[SystemScore | GroupScore], metric: str) -> list[li
     results = [score.against_baseline for score in scores]
     return [
         [f"difference {_INTERVAL}", *("" if r is None else _difference(r, metric) for r in results)],
-        ["p", *("" if r is None else _p_value(r) for r in results)],
+        ["p", *("" if r is None else _p_value(r.p_value) for r in results)],
     ]
 
 
@@ -98,12 +108,12 @@ def _difference(result: CorrectedTest, metric: str) -> str:
     return f"{format_value(result.test.difference, metric, sign='+')} [{', '.join(ends)}]"
 
 
-def _p_value(result: CorrectedTest) -> str:
-    return f"{result.p_value:.4f}{_star(result)}"
+def _p_value(p_value: float) -> str:
+    return f"{p_value:.4f}{_star(p_value)}"
 
 
-def _star(result: CorrectedTest) -> str:
-    return " *" if result.p_value < SIGNIFICANT else ""
+def _star(p_value: float) -> str:
+    return " *" if p_value < SIGNIFICANT else ""
 
 
 def _counts(score: SystemScore) -> str:
@@ -122,7 +132,7 @@ def _pairs(metric: MetricComparison) -> Iterator[str]:
         for row in range(place):
             pair = results[frozenset((order[row], column))]
             gain = pair.result.test.difference * (1 if pair.second == order[row] else -1)
-            cells[row] = f"{format_value(gain, metric.metric, sign='+')}{_star(pair.result)}"
+            cells[row] = f"{format_value(gain, metric.metric, sign='+')}{_star(pair.result.p_value)}"
         columns.append([str(place + 1), *cells])
     columns[-1][0] += f" {order[-1]}"
     yield from align(columns)

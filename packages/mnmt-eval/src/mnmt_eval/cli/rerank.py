@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mnmt_eval.metrics import Metric
     from mnmt_eval.rerank import CandidateColumns, Candidates, Choice
 
-_LINE_BREAKS = str.maketrans("\n\r", "  ")
-
 
 @dataclass(frozen=True, kw_only=True)
 class RiskFlags:
@@ -94,6 +92,7 @@ def rerank(
         as_json: Write a JSON object a line, with the values of all candidates.
     """
     from mnmt_eval.rerank import CandidateColumns, read_candidates
+    from mnmt_eval.text import join_lines
 
     if score_column and score_file:
         raise EvalError("rerank takes either `--score-column` or `--score-file`.")
@@ -107,7 +106,7 @@ def rerank(
         metric = risk.open_metric()
         judge, choices = metric.signature, _by_risk(metric, sources, risk, places)
     for number, choice in enumerate(choices, start=1):
-        text = choice.text.translate(_LINE_BREAKS)
+        text = join_lines(choice.text)
         if as_json:
             content = {"line": number, "text": text, "choice": choice.index + 1, "value": choice.value}
             content |= {"values": choice.values, "judge": judge}

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import torch
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import UserError
 from mnmt_eval.cli.progress import ScoreProgress
-from mnmt_eval.errors import EvalError
 from mnmt_eval.runs import (
     ReferenceText,
     ScoreConfig,
@@ -23,7 +22,6 @@ from mnmt_eval.runs import (
 )
 from mnmt_eval.translate.workers import Workers
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints
-from mnmt_model.errors import RunError
 from mnmt_model.runs import read_run
 from mnmt_model.runs.run_record import Status
 from mnmt_model.sweep.workers import num_cores
@@ -97,7 +95,7 @@ def _score_run(config: ScoreConfig, folder: Path) -> Result:
         if (status := read_run(folder).status) != "finished":
             return status, []
         return status, list(score_run(*_open(folder, config), config))
-    except (EvalError, RunError, DataError) as error:
+    except UserError as error:
         return error
 
 

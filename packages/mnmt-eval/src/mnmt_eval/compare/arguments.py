@@ -50,6 +50,10 @@ def open_texts(systems: Sequence[str], arguments: TextArguments) -> list[Transla
     places = {system: read_submissions(split_name(system)[1]) for system in systems}
     submitted = {system: texts for system, texts in places.items() if texts is not None}
     others = name_systems([each for each in systems if each not in submitted], arguments.columns)
+    if arguments.columns and all(system.column is None for system in others):
+        raise EvalError(
+            f"--column {arguments.columns[0]}: is of use only with tables, but {systems[0]} is none."
+        )
     if submitted:
         return _open_submitted(submitted, others, arguments)
     files, testset = _text_files(others, arguments), arguments.testset

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from mnmt_eval.compare.comparison import Comparison, MetricComparison
 from mnmt_eval.language import group_directions
 from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.resampling import interval_of
+from mnmt_eval.metrics.significance import bootstrap_p_value, holm, permutation_p_value
 
 ALL = "all"
 
@@ -25,13 +26,22 @@ class Mean:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MeanDifference(Mean):
+    """A mean less the baseline's, with a paired test."""
+
+    p_value: float
+    corrected_p_value: float
+    """The p-value after Holm's correction for the systems and directions of a metric."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SystemAverage:
     """One system's mean over tasks."""
 
     system: str
     mean: Mean
-    difference: Mean | None
-    """The mean less the baseline's; None for the baseline itself, or without one."""
+    difference: MeanDifference | None
+    """The mean less the baseline's; None for the baseline itself, or if tasks have other baselines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,31 +58,32 @@ class DirectionAverage:
 def average_directions(comparisons: Sequence[Comparison]) -> tuple[DirectionAverage, ...]:
     """Average each metric over the tasks of each direction, and over all, as Zhang et al. 2022, table 3.
 
-    An interval is of the mean of the tasks' resamples. With one seed, texts of equally many sentences are
-    resampled alike, so those that are translations of the same sentences vary together, as they should.
+    An interval is of the mean of the tasks' resamples, and a difference is tested by its mean over the tasks'
+    draws. With one seed, texts of equally many sentences have the same draws, so those that are translations
+    of the same sentences vary together, as they should.
 
     Args:
-        comparisons: Systems by the same metrics on texts of different tasks.
+        comparisons: Systems by the same metrics and with the same options on texts of different tasks.
 
     Returns:
-        The means of systems that are in every comparison; none if no system is, or a task is not known.
+        The means of systems that are in every comparison. None if there is one text, if no system is in all,
+        or if a task is not known or has several texts.
     """
     names = [name for name in _systems(comparisons[0]) if all(name in _systems(each) for each in comparisons)]
-    if not names or not all(comparison.task for comparison in comparisons):
-        return ()
-    baseline = comparisons[0].baseline if comparisons[0].baseline in names else None
     by_task = {comparison.task: comparison for comparison in comparisons}
+    if not names or "" in by_task or not 1 < len(by_task) == len(comparisons):
+        return ()
     directions = group_directions(by_task)
     directions = {ALL: list(by_task)} if len(directions) == 1 else {**directions, ALL: list(by_task)}
     return tuple(
-        DirectionAverage(
-            metric=metric.metric,
-            direction=direction,
-            tasks=tuple(tasks),
-            systems=_average([by_task[task].metrics[place] for task in tasks], names, baseline),
+        average
+        for place in range(len(comparisons[0].metrics))
+        for average in _correct(
+            [
+                _average(direction, [by_task[task] for task in tasks], place, names)
+                for direction, tasks in directions.items()
+            ]
         )
-        for place, metric in enumerate(comparisons[0].metrics)
-        for direction, tasks in directions.items()
     )
 
 
@@ -81,24 +92,69 @@ def _systems(comparison: Comparison) -> list[str]:
 
 
 def _average(
-    metrics: Sequence[MetricComparison], names: Sequence[str], baseline: str | None
-) -> tuple[SystemAverage, ...]:
-    of_tasks = [{score.system: score.value for score in metric.scores} for metric in metrics]
-    values = np.array([[of_task[name] for name in names] for of_task in of_tasks]).mean(axis=0)
-    resampled = np.array([[metric.resampled[name] for name in names] for metric in metrics]).mean(axis=0)
-    base = None if baseline is None else names.index(baseline)
-    return tuple(
-        SystemAverage(
-            system=name,
-            mean=_mean(resampled[place], values[place]),
-            difference=None
-            if base in (None, place)
-            else _mean(resampled[place] - resampled[base], values[place] - values[base]),
-        )
-        for place, name in enumerate(names)
+    direction: str, comparisons: Sequence[Comparison], place: int, names: Sequence[str]
+) -> DirectionAverage:
+    """Average the metric in a place over the tasks of a direction."""
+    metrics = [comparison.metrics[place] for comparison in comparisons]
+    baseline, *others = {comparison.baseline for comparison in comparisons}
+    return DirectionAverage(
+        metric=metrics[0].metric,
+        direction=direction,
+        tasks=tuple(comparison.task for comparison in comparisons),
+        systems=tuple(
+            SystemAverage(
+                system=name,
+                mean=Mean(**_interval(_value(metrics, name), _resampled(metrics, name))),
+                difference=None
+                if others or baseline not in names or baseline == name
+                else _difference(metrics, str(baseline), name, test=comparisons[0].config.test),
+            )
+            for name in names
+        ),
     )
 
 
-def _mean(resampled: Floats, value: float) -> Mean:
-    interval = interval_of(resampled, value=float(value), signature="")
-    return Mean(value=interval.value, lower=interval.lower, upper=interval.upper)
+def _difference(
+    metrics: Sequence[MetricComparison], baseline: str, name: str, *, test: str
+) -> MeanDifference:
+    """Test the mean difference of a system from the baseline, not corrected yet."""
+    value = _value(metrics, name) - _value(metrics, baseline)
+    resampled = _resampled(metrics, name) - _resampled(metrics, baseline)
+    draws = np.mean([metric.differences[name] for metric in metrics], axis=0)
+    p_value = bootstrap_p_value(draws) if test == "bootstrap" else permutation_p_value(draws)
+    return MeanDifference(**_interval(value, resampled), p_value=p_value, corrected_p_value=p_value)
+
+
+def _correct(averages: Sequence[DirectionAverage]) -> list[DirectionAverage]:
+    """Correct the tests of a metric for their number."""
+    tested = [system.difference.p_value for each in averages for system in each.systems if system.difference]
+    p_values = iter(holm(tested))
+    return [
+        replace(each, systems=tuple(_with_corrected(system, p_values) for system in each.systems))
+        for each in averages
+    ]
+
+
+def _with_corrected(system: SystemAverage, p_values: Iterator[float]) -> SystemAverage:
+    """Return a system whose difference, if it has one, has the next corrected p-value."""
+    if system.difference is None:
+        return system
+    return replace(system, difference=replace(system.difference, corrected_p_value=next(p_values)))
+
+
+def _value(metrics: Sequence[MetricComparison], name: str) -> float:
+    """Return a system's mean over tasks."""
+    return float(
+        np.mean([score.value for metric in metrics for score in metric.scores if score.system == name])
+    )
+
+
+def _resampled(metrics: Sequence[MetricComparison], name: str) -> Floats:
+    """Return a system's mean over tasks on each resample, (samples,)."""
+    return np.asarray(np.mean([metric.resampled[name] for metric in metrics], axis=0))
+
+
+def _interval(value: float, resampled: Floats) -> dict[str, float]:
+    """Return a value with the ends of its interval."""
+    interval = interval_of(resampled, value=value, signature="")
+    return {"value": interval.value, "lower": interval.lower, "upper": interval.upper}

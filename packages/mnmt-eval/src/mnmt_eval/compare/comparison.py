@@ -21,7 +21,6 @@ from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.protocol import Floats
 from mnmt_eval.metrics.resampling import ConfidenceInterval
-from mnmt_eval.metrics.significance import PairedTest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +58,6 @@ class SystemScore:
     groups: tuple[GroupScore, ...]
     """The metric of each group of sentences; empty if no grouping was requested."""
 
-    @property
-    def test(self) -> PairedTest | None:
-        """The test against the baseline, not corrected."""
-        return self.against_baseline.test if self.against_baseline else None
-
 
 @dataclass(frozen=True, kw_only=True)
 class MetricComparison:
@@ -74,9 +68,11 @@ class MetricComparison:
     scores: tuple[SystemScore, ...]
     """In the order in which the systems were named."""
     pairs: tuple[SystemPair, ...]
-    """The tests of all pairs of systems."""
+    """The tests of all pairs of systems; of those with the baseline, it is the first."""
     resampled: Mapping[str, Floats] = field(compare=False, repr=False)
     """{system: its values on the bootstrap's resamples, (samples,)}."""
+    differences: Mapping[str, Floats] = field(compare=False, repr=False)
+    """{system: its difference from the baseline, and that of each draw of the test, (1 + draws,)}."""
 
     @property
     def ranked(self) -> tuple[SystemScore, ...]:
@@ -185,10 +181,10 @@ def _compare(
 ) -> MetricComparison:
     metric = next(iter(systems.values())).metric
     tests = PairTests(systems, config)
-    pairs = tests.all_pairs()
+    pairs = tests.all_pairs(baseline)
     intervals = {name: tests.value(name) for name in systems}
     ranks = _rank(intervals, pairs, higher_is_better=metric.higher_is_better)
-    against = _against(baseline, tests, pairs)
+    against = {pair.second: pair.result for pair in pairs if pair.first == baseline}
     counts = {name: count_sentences(systems[str(baseline)], systems[name]) for name in against}
     by_group = {} if groups is None else _compare_groups(systems, config, baseline, groups)
     scores = [
@@ -211,6 +207,7 @@ def _compare(
         scores=tuple(scores),
         pairs=pairs,
         resampled={name: tests.resampled(name) for name in systems},
+        differences={name: tests.differences(str(baseline), name) for name in against},
     )
 
 
@@ -220,15 +217,6 @@ def _rank(
     values = {name: interval.value for name, interval in intervals.items()}
     differing = {pair.names for pair in pairs if pair.result.p_value < SIGNIFICANT}
     return rank_systems(values, differing, higher_is_better=higher_is_better)
-
-
-def _against(baseline: str | None, tests: PairTests, pairs: Sequence[SystemPair]) -> dict[str, CorrectedTest]:
-    """Return {system: its test against the baseline, corrected for all pairs}."""
-    others = {name: pair for pair in pairs for name in pair.names if baseline in pair.names - {name}}
-    return {
-        name: CorrectedTest(test=tests.test(str(baseline), name), p_value=pair.result.p_value)
-        for name, pair in others.items()
-    }
 
 
 def _compare_groups(

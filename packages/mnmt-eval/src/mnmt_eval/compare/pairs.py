@@ -88,9 +88,14 @@ class PairTests:
         with_seed = resampled_signature(signature, ar=self._config.permutations, seed=seed)
         return replace(permuted, interval=resampled.interval, signature=with_seed)
 
-    def all_pairs(self) -> tuple[SystemPair, ...]:
-        """Test every pair of systems, in their order."""
-        pairs = list(combinations(self._systems, 2))
+    def differences(self, baseline: str, name: str) -> Floats:
+        """Return the difference from a baseline, and that of each draw of the test, (1 + draws,)."""
+        tests = self._bootstrap if self._config.test == "bootstrap" else self._permutation
+        return tests.differences(self._places[baseline], self._places[name])
+
+    def all_pairs(self, baseline: str | None = None) -> tuple[SystemPair, ...]:
+        """Test every pair of systems, in their order, but the baseline before all others."""
+        pairs = list(combinations(sorted(self._systems, key=lambda name: name != baseline), 2))
         results = correct([self.test(*pair) for pair in pairs])
         return tuple(
             SystemPair(first=first, second=second, result=result)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +68,29 @@ class SacrebleuMetric(ReferenceMetric):
         return self._score(float(self._scorer._aggregate_and_compute(statistics.tolist()).score))
 
 
-class Bleu(SacrebleuMetric):
+class NgramMetric(SacrebleuMetric):
+    """A metric whose statistics are counts of n-grams, each sentence's counted once for all its pairs."""
+
+    def pairwise_statistics(
+        self,
+        hypotheses: Sequence[Sequence[str]],
+        references: Sequence[Sequence[str]],
+        sources: Sequence[str] = (),
+    ) -> Iterator[Floats]:
+        """Compare every hypothesis with every reference, and count each one's n-grams once; see the base."""
+        for hyps, refs in zip(hypotheses, references, strict=True):
+            yield self._arrange(*pairwise_counts(self._ngrams, hyps, refs))
+
+    @abstractmethod
+    def _ngrams(self, sentence: str) -> Sequence[Counter[Any]]:
+        """Return the n-grams of each order."""
+
+    @abstractmethod
+    def _arrange(self, in_hypothesis: Floats, in_reference: Floats, matches: Floats) -> Floats:
+        """Return the statistics, (hypotheses, references, k), of counts, (hypotheses, references, orders)."""
+
+
+class Bleu(NgramMetric):
     """Corpus BLEU (Papineni et al. 2002) as `sacrebleu -m bleu -tok TOKENIZER` computes it.
 
     100 · exp(min(0, 1 − r/c)) · (p₁ p₂ p₃ p₄)^¼ with c and r the lengths of hypotheses and references and p_n
@@ -106,17 +130,9 @@ class Bleu(SacrebleuMetric):
         """Return BLEU of each sentence, over the orders that its hypothesis has n-grams of (`eff:yes`)."""
         return _bleu(statistics, orders=(statistics[..., -_ORDERS:] > 0).sum(axis=-1))
 
-    def pairwise_statistics(
-        self,
-        hypotheses: Sequence[Sequence[str]],
-        references: Sequence[Sequence[str]],
-        sources: Sequence[str] = (),
-    ) -> Iterator[Floats]:
-        """Compare every hypothesis with every reference, and count each one's n-grams once; see the base."""
-        for hyps, refs in zip(hypotheses, references, strict=True):
-            in_hypothesis, in_reference, matches = pairwise_counts(self._ngrams, hyps, refs)
-            lengths = [in_hypothesis[..., :1], in_reference[..., :1]]
-            yield np.concatenate([*lengths, matches, in_hypothesis], axis=-1)
+    def _arrange(self, in_hypothesis: Floats, in_reference: Floats, matches: Floats) -> Floats:
+        lengths = [in_hypothesis[..., :1], in_reference[..., :1]]
+        return np.concatenate([*lengths, matches, in_hypothesis], axis=-1)
 
     def _ngrams(self, sentence: str) -> list[Counter[tuple[str, ...]]]:
         """Return the n-grams of each order."""
@@ -128,7 +144,7 @@ class Bleu(SacrebleuMetric):
         return orders
 
 
-class Chrf(SacrebleuMetric):
+class Chrf(NgramMetric):
     """Corpus chrF2 (Popović 2015) or chrF2++ (Popović 2017) as `sacrebleu -m chrf` computes it.
 
     100 · (1 + β²) P R / (β² P + R) with β = 2, P and R the means over orders of the shares of the hypotheses'
@@ -160,18 +176,10 @@ class Chrf(SacrebleuMetric):
         score = (1 + _BETA**2) * precision * recall / np.where(weighted > 0, weighted, 1)
         return np.asarray(100 * score)
 
-    def pairwise_statistics(
-        self,
-        hypotheses: Sequence[Sequence[str]],
-        references: Sequence[Sequence[str]],
-        sources: Sequence[str] = (),
-    ) -> Iterator[Floats]:
-        """Compare every hypothesis with every reference, and count each one's n-grams once; see the base."""
-        for hyps, refs in zip(hypotheses, references, strict=True):
-            in_hypothesis, in_reference, matches = pairwise_counts(self._ngrams, hyps, refs)
-            in_hypothesis = np.where(in_reference > 0, in_hypothesis, 0.0)  # as sacreBLEU counts
-            counts = np.stack([in_hypothesis, in_reference, matches], axis=-1)
-            yield counts.reshape(len(hyps), len(refs), -1)
+    def _arrange(self, in_hypothesis: Floats, in_reference: Floats, matches: Floats) -> Floats:
+        in_hypothesis = np.where(in_reference > 0, in_hypothesis, 0.0)  # as sacreBLEU counts
+        counts = np.stack([in_hypothesis, in_reference, matches], axis=-1)
+        return counts.reshape(*counts.shape[:2], -1)
 
     def _ngrams(self, sentence: str) -> list[Counter[str]]:
         """Return the n-grams of each order, first those of characters, then those of words."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,36 +84,32 @@ def paired_permutation(
     return PermutationTests(metric, [baseline, system], samples=samples, seed=seed).test(0, 1)
 
 
-class _PairedTests:
+class _PairedTests(ABC):
     """Several systems on the same sentences; tests of any two share what is computed of each."""
 
     def __init__(self, metric: Metric, systems: Sequence[Floats], *, samples: int, seed: int) -> None:
         """Take the systems' statistics, (sentences, k) each, and the number and seed of the draws."""
         self._metric, self._systems, self._samples, self._seed = metric, systems, samples, seed
+        self._differences: dict[tuple[int, int], Floats] = {}
+
+    def differences(self, baseline: int, system: int) -> Floats:
+        """Return the difference of the systems in two places, and that of each draw, (1 + samples,)."""
+        places = baseline, system
+        if places not in self._differences:
+            # Of what `values` gives, as those of draws are, so that ties are ties.
+            totals = np.stack([self._systems[place].sum(axis=0) for place in places])
+            first, second = self._metric.values(totals)
+            self._differences[places] = np.append(second - first, self._draw(baseline, system))
+        return self._differences[places]
+
+    @abstractmethod
+    def _draw(self, baseline: int, system: int) -> Floats:
+        """Return the difference of each draw, (samples,)."""
 
     @cached_property
     def _corpus(self) -> list[float]:
         """The value of each system."""
         return [self._metric.corpus(statistics).value for statistics in self._systems]
-
-    def _test(
-        self, baseline: int, system: int, by_chance: Floats, signature: str, differences: Floats | None = None
-    ) -> PairedTest:
-        """Return the test whose statistic is `by_chance`, (samples,), if the systems are equally good."""
-        # Compared with what `values` gives, as `by_chance` is, so that ties are ties.
-        totals = np.stack([self._systems[place].sum(axis=0) for place in (baseline, system)])
-        observed = np.abs(np.subtract(*self._metric.values(totals)))
-        interval = None
-        if differences is not None:
-            difference = self._corpus[system] - self._corpus[baseline]
-            interval = interval_of(differences, value=difference, signature=signature)
-        return PairedTest(
-            baseline=self._corpus[baseline],
-            system=self._corpus[system],
-            p_value=_p_value(by_chance, float(observed)),
-            interval=interval,
-            signature=signature,
-        )
 
 
 class BootstrapTests(_PairedTests):
@@ -124,15 +121,24 @@ class BootstrapTests(_PairedTests):
 
     def test(self, baseline: int, system: int) -> PairedTest:
         """Test the systems in two places."""
-        differences = self.values[system] - self.values[baseline]
-        sizes = np.abs(differences)
-        return self._test(baseline, system, sizes - sizes.mean(), self._signature, differences)
+        differences, signature = self.differences(baseline, system), self._signature
+        one, other = self._corpus[baseline], self._corpus[system]
+        return PairedTest(
+            baseline=one,
+            system=other,
+            p_value=bootstrap_p_value(differences),
+            interval=interval_of(differences[1:], value=other - one, signature=signature),
+            signature=signature,
+        )
 
     @cached_property
     def values(self) -> list[Floats]:
         """The resampled values of each system, (samples,)."""
         totals = bootstrap_totals(self._systems, samples=self._samples, seed=self._seed)
         return [self._metric.values(each) for each in totals]
+
+    def _draw(self, baseline: int, system: int) -> Floats:
+        return self.values[system] - self.values[baseline]
 
     @property
     def _signature(self) -> str:
@@ -144,17 +150,37 @@ class PermutationTests(_PairedTests):
 
     def test(self, baseline: int, system: int) -> PairedTest:
         """Test the systems in two places."""
+        p_value = permutation_p_value(self.differences(baseline, system))
+        return PairedTest(
+            baseline=self._corpus[baseline],
+            system=self._corpus[system],
+            p_value=p_value,
+            interval=None,
+            signature=resampled_signature(self._metric.signature, ar=self._samples, seed=self._seed),
+        )
+
+    def _draw(self, baseline: int, system: int) -> Floats:
         stays, other_stays = self._stays[baseline], self._stays[system]
         first = stays + (self._systems[system].sum(axis=0) - other_stays)
         second = other_stays + (self._systems[baseline].sum(axis=0) - stays)
-        sizes = np.abs(self._metric.values(first) - self._metric.values(second))
-        signature = resampled_signature(self._metric.signature, ar=self._samples, seed=self._seed)
-        return self._test(baseline, system, sizes, signature)
+        return self._metric.values(second) - self._metric.values(first)
 
     @cached_property
     def _stays(self) -> list[Floats]:
         """The sums over the sentences that each system does not exchange, (samples, k)."""
         return exchange_totals(self._systems, samples=self._samples, seed=self._seed)
+
+
+def bootstrap_p_value(differences: Floats) -> float:
+    """Return the p-value of `paired_bootstrap` from a difference and those on resamples, (1 + samples,)."""
+    sizes = np.abs(differences)
+    return _p_value(sizes[1:] - sizes[1:].mean(), float(sizes[0]))
+
+
+def permutation_p_value(differences: Floats) -> float:
+    """Return the p-value of `paired_permutation` from a difference and those of exchanges, (1 + samples,)."""
+    sizes = np.abs(differences)
+    return _p_value(sizes[1:], float(sizes[0]))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -96,15 +96,24 @@ class Report:
     metrics: Sequence[str]
     comparisons: Sequence[Comparison]
     """Each text's metrics, with ranks and tests."""
-    signatures: Mapping[str, Sequence[str]]
-    """{metric: its signatures}; they may differ with the target language, and COMET's with the system."""
-    searches: Sequence[str]
-    """The signatures of the runs' searches."""
     worst_by: str
     """The metric that sentences are sorted by."""
     higher_is_better: bool
     """Whether better sentences have higher values of `worst_by`."""
     texts: Sequence[ReportedText]
+
+    @property
+    def signatures(self) -> dict[str, list[str]]:
+        """{metric: its signatures}; they may differ with the target language, and COMET's with the system."""
+        return {
+            of_texts[0].metric: list(dict.fromkeys(each for metric in of_texts for each in metric.signatures))
+            for of_texts in zip(*(comparison.metrics for comparison in self.comparisons), strict=True)
+        }
+
+    @property
+    def searches(self) -> list[str]:
+        """The signatures of the runs' searches."""
+        return list(dict.fromkeys(search for each in self.comparisons for search in each.searches.values()))
 
 
 def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> Report:
@@ -129,24 +138,12 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
             )
             for each, by_metric in zip(translated, measurements, strict=True)
         ],
-        signatures={
-            name: _signatures(by_metric[place] for by_metric in measurements)
-            for place, name in enumerate(config.metrics.names)
-        },
-        searches=list(dict.fromkeys(search for each in translated for search in each.searches.values())),
         worst_by=config.worst_by,
         higher_is_better=first.metric.higher_is_better,
         texts=[
             _report_text(each, by_metric, config)
             for each, by_metric in zip(translated, measurements, strict=True)
         ],
-    )
-
-
-def _signatures(measurements: Iterable[Mapping[str, Measurement]]) -> list[str]:
-    """Return the different signatures of a metric over texts and systems."""
-    return list(
-        dict.fromkeys(each.metric.signature for by_system in measurements for each in by_system.values())
     )
 
 

@@ -54,7 +54,7 @@ def render(report: Report) -> str:
         systems=systems,
         baseline=first.baseline,
         pairs=len(first.metrics[0].pairs),
-        averages=average_directions(report.comparisons) if len(report.comparisons) > 1 else (),
+        averages=average_directions(report.comparisons),
         config=first.config,
         significant=SIGNIFICANT,
         style=_read("page.css"),

@@ -1,8 +1,7 @@
-"""Files of candidate translations: those that `mnmt-eval translate` writes, and any TSV or JSON lines."""
+"""Files of candidate translations: those that `mnmt-eval translate` writes, and any table or JSON lines."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.text import read_lines
+from mnmt_eval.text import is_json_lines, parse_object, read_lines, split_rows, text_of, value_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +54,7 @@ def read_candidates(path: Path, columns: CandidateColumns) -> list[Candidates]:
     r"""Read the candidates of each source line.
 
     Args:
-        path: A table, a candidate a line; or JSON lines, an object a candidate, or an object a source line
+        path: TSV or `.csv`, a candidate a row; or JSON lines, an object a candidate, or one a source line
             with the list `n_best`, as `mnmt-eval translate --json` writes. The candidates of a source line
             follow each other, and source lines are numbered from 1 (or 0) without gaps.
         columns: The columns or keys.
@@ -67,7 +66,7 @@ def read_candidates(path: Path, columns: CandidateColumns) -> list[Candidates]:
     lines = read_lines(path)
     if not lines:
         raise EvalError(f"{path}: must have at least one candidate, but is empty.")
-    rows = _json_rows if lines[0].startswith("{") else _table_rows
+    rows = _json_rows if is_json_lines(path, lines) else _table_rows
     sources, expected = [], None
     for number, group in groupby(rows(path, lines, columns), key=lambda row: row.line):
         candidates = list(group)
@@ -81,24 +80,20 @@ def read_candidates(path: Path, columns: CandidateColumns) -> list[Candidates]:
 
 
 def _table_rows(path: Path, lines: Sequence[str], columns: CandidateColumns) -> Iterator[_Row]:
-    rows = [line.split("\t") for line in lines]
-    has_names = not any(cell.isdecimal() for cell in rows[0])
-    names = rows[0] if has_names else [str(number) for number in range(1, len(rows[0]) + 1)]
+    rows = split_rows(path, lines)
+    names, has_names = rows[0].cells, not any(cell.isdecimal() for cell in rows[0].cells)
+    if not has_names:
+        names = [str(number) for number in range(1, len(names) + 1)]
     default_line, default_text = ("line", "text") if has_names else ("1", "3")
     line = _find_column(path, names, columns.line or default_line, "--line-column")
     text = _find_column(path, names, columns.text or default_text, "--column")
     score = columns.score and _find_column(path, names, columns.score, "--score-column")
-    for number, cells in enumerate(rows[has_names:], start=1 + has_names):
-        place = f"{path}:{number}"
-        if len(cells) != len(names):
-            raise EvalError(
-                f"{place}: must have as many columns as the first line ({len(names)}), but has {len(cells)}."
-            )
+    for row in rows[has_names:]:
         yield _Row(
-            place=place,
-            line=_whole(cells[line], place),
-            text=cells[text],
-            score=None if score is None else _finite(cells[int(score)], place),
+            place=row.place,
+            line=_whole(row.cells[line], row.place),
+            text=row.cells[text],
+            score=None if score is None else _finite(row.cells[int(score)], row.place),
         )
 
 
@@ -114,29 +109,16 @@ def _json_rows(path: Path, lines: Sequence[str], columns: CandidateColumns) -> I
     line_key, text_key = columns.line or "line", columns.text or "text"
     for number, line in enumerate(lines, start=1):
         place = f"{path}:{number}"
-        record = _parse_object(line, place)
-        source_line = _whole(_value(record, line_key, place, "--line-column"), place)
+        record = parse_object(line, place)
+        source_line = _whole(value_of(record, line_key, place, "--line-column"), place)
         for candidate in _candidates_of(record, place):
-            text = _value(candidate, text_key, place, "--column")
-            if not isinstance(text, str):
-                raise EvalError(f"{place}: {text_key!r} must be text, but is {json.dumps(text)}.")
-            score = columns.score and _value(candidate, columns.score, place, "--score-column")
+            score = columns.score and value_of(candidate, columns.score, place, "--score-column")
             yield _Row(
                 place=place,
                 line=source_line,
-                text=text,
+                text=text_of(candidate, text_key, place, "--column"),
                 score=None if columns.score is None else _finite(score, place),
             )
-
-
-def _parse_object(line: str, place: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        record = None
-    if not isinstance(record, dict):
-        raise EvalError(f"{place}: must be a JSON object, but is {line[:20] or 'blank'}.")
-    return record
 
 
 def _candidates_of(record: dict[str, Any], place: str) -> list[dict[str, Any]]:
@@ -145,13 +127,6 @@ def _candidates_of(record: dict[str, Any], place: str) -> list[dict[str, Any]]:
     if not isinstance(n_best, list) or not n_best or not all(isinstance(each, dict) for each in n_best):
         raise EvalError(f"{place}: 'n_best' must be a list of at least one object.")
     return n_best
-
-
-def _value(record: dict[str, Any], key: str, place: str, option: str) -> Any:
-    if key not in record:
-        has = ", ".join(record) or "none"
-        raise EvalError(f"{place}: has no key {key!r} for {option}; its keys are {has}.")
-    return record[key]
 
 
 def _whole(value: Any, place: str) -> int:

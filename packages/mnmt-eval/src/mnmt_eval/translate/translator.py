@@ -15,6 +15,7 @@ from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.search.dispatch import search
 from mnmt_eval.search.hypotheses import Hypothesis
 from mnmt_eval.search.protocol import SearchModel, State
+from mnmt_eval.text import join_lines
 from mnmt_eval.translate.lines import Line, Vocabulary
 from mnmt_eval.translate.translation import Candidate, Translation
 from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES, CandidateList, Sources, Window
@@ -30,8 +31,6 @@ OnLines = Callable[[int], object]
 
 SearchBatches = Callable[[Iterable[Sources]], Iterator[list[CandidateList]]]
 """A function that searches batches of sources, and yields their results in order."""
-
-_LINE_BREAKS = str.maketrans("\n\r", "  ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +125,7 @@ class Translator(Generic[State]):
 
     def _candidate(self, hypothesis: Hypothesis) -> Candidate:
         return Candidate(
-            text=self.vocab.decode(hypothesis.tokens).translate(_LINE_BREAKS),
+            text=join_lines(self.vocab.decode(hypothesis.tokens)),
             score=hypothesis.score,
             log_prob=hypothesis.log_prob,
             complete=hypothesis.is_complete,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from browser_pages import Visit
 
 pytestmark = pytest.mark.browser
-Visit = Callable[..., Any]
 
 
 def data_of(page: Any) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from browser_pages import Visit
 
 from mnmt_laws.report.analysis import Analysis
 
 pytestmark = pytest.mark.browser
-Visit = Callable[..., Any]
 
 
 def readout(page: Any) -> list[list[str]]:

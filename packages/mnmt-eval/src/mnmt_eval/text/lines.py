@@ -1,0 +1,51 @@
+"""Lines of text files, and their checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from mnmt_eval.errors import EvalError
+
+
+def read_lines(path: Path) -> list[str]:
+    r"""Return the lines of a text file, which end with \n or \r\n and nothing else.
+
+    Raises:
+        EvalError: If a line is not UTF-8; the message names the line.
+        OSError: If the file cannot be read.
+    """
+    lines = path.read_bytes().split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return [decode_line(line, name=str(path), number=number) for number, line in enumerate(lines, start=1)]
+
+
+def decode_line(line: bytes, *, name: str, number: int) -> str:
+    """Return the text of a line without its end, and without a byte order mark in the first line.
+
+    Args:
+        line: The line's bytes.
+        name: The file's name in messages.
+        number: The line's number, from 1.
+
+    Raises:
+        EvalError: If the line is not UTF-8.
+    """
+    content = line.removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        return content.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError:
+        raise EvalError(f"{name}:{number}: not valid UTF-8; convert the text to UTF-8.") from None
+
+
+def join_lines(text: str) -> str:
+    """Return a text with a space in place of each line break, so that it is one line of a file."""
+    return text.replace("\n", " ").replace("\r", " ")
+
+
+def checksum(*texts: Sequence[str]) -> str:
+    """Return the SHA-256 of one or more texts, each a sequence of lines."""
+    return hashlib.sha256(json.dumps([list(lines) for lines in texts]).encode()).hexdigest()

@@ -1,0 +1,168 @@
+"""Tables of sentences: TSV, CSV and JSON lines, their rows, and a column of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.text.lines import read_lines
+
+_JSON_LINES = (".jsonl", ".ndjson")
+_TSV = (".tsv", ".tab")
+_CSV = ".csv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A row of TSV or CSV."""
+
+    place: str
+    """The file and the line in which it ends, for messages."""
+    cells: Sequence[str]
+
+
+def read_text(path: Path, column: str | None, *, option: str) -> list[str]:
+    """Return the sentences of a file: its lines, or a column of a table.
+
+    Args:
+        path: A plain file; or TSV, whose cells are taken as they are; or `.csv`, whose cells may stand in
+            quotes; or JSON lines, an object a line.
+        column: A name in the first line of TSV or CSV, or a number from 1 if it has no names; a key of JSON
+            lines. None for a plain file.
+        option: The option that names a column, for messages.
+
+    Raises:
+        EvalError: If there is no such column, a line lacks it, or a plain file is plainly a table.
+        OSError: If the file cannot be read.
+    """
+    lines = read_lines(path)
+    if column is None:
+        _refuse_table(path, lines, option)
+        return lines
+    if is_json_lines(path, lines):
+        places = (f"{path}:{number}" for number in range(1, len(lines) + 1))
+        return [
+            text_of(parse_object(line, place), column, place, option)
+            for place, line in zip(places, lines, strict=True)
+        ]
+    return _column(path, split_rows(path, lines), column, option)
+
+
+def is_json_lines(path: Path, lines: Sequence[str]) -> bool:
+    """Return whether a file holds JSON lines: by the end of its name, or by its first line."""
+    return path.suffix in _JSON_LINES or bool(lines and isinstance(_parse(lines[0]), dict))
+
+
+def split_rows(path: Path, lines: Sequence[str]) -> list[Row]:
+    """Return the rows of CSV, if the file is called so, or else of TSV.
+
+    Raises:
+        EvalError: If a row has more or fewer cells than the first, or quotes of CSV do not match.
+    """
+    rows = list(_csv_rows(path, lines) if path.suffix == _CSV else _tsv_rows(path, lines))
+    for row in rows:
+        if len(row.cells) != len(rows[0].cells):
+            raise EvalError(
+                f"{row.place}: must have as many columns as the first line ({len(rows[0].cells)}), "
+                f"but has {len(row.cells)}."
+            )
+    return rows
+
+
+def _tsv_rows(path: Path, lines: Sequence[str]) -> Iterator[Row]:
+    for number, line in enumerate(lines, start=1):
+        yield Row(place=f"{path}:{number}", cells=line.split("\t"))
+
+
+def _csv_rows(path: Path, lines: Sequence[str]) -> Iterator[Row]:
+    rows = csv.reader((f"{line}\n" for line in lines), strict=True)
+    try:
+        for cells in rows:
+            yield Row(place=f"{path}:{rows.line_num}", cells=cells)
+    except csv.Error as error:
+        raise EvalError(f"{path}:{rows.line_num}: not CSV ({error}); mend the quotes.") from None
+
+
+def parse_object(line: str, place: str) -> dict[str, Any]:
+    """Return the object on a line of JSON lines.
+
+    Raises:
+        EvalError: If it is none.
+    """
+    record = _parse(line)
+    if not isinstance(record, dict):
+        raise EvalError(f"{place}: must be a JSON object, but is {_shorten(line) or 'blank'}.")
+    return record
+
+
+def value_of(record: dict[str, Any], key: str, place: str, option: str) -> Any:
+    """Return the value of a key of a JSON object.
+
+    Raises:
+        EvalError: If there is no such key.
+    """
+    if key not in record:
+        raise EvalError(f"{place}: has no key {key!r} for {option}; it has {', '.join(record) or 'none'}.")
+    return record[key]
+
+
+def text_of(record: dict[str, Any], key: str, place: str, option: str) -> str:
+    """Return the text of a key of a JSON object.
+
+    Raises:
+        EvalError: If there is no such key, or its value is no text.
+    """
+    value = value_of(record, key, place, option)
+    if not isinstance(value, str):
+        raise EvalError(f"{place}: {key!r} must be text, but is {_shorten(json.dumps(value))}.")
+    return value
+
+
+def _refuse_table(path: Path, lines: Sequence[str], option: str) -> None:
+    """Refuse a file that is plainly a table, whose lines would be scored with all their columns."""
+    first = lines[0] if lines else ""
+    if first.startswith("{") and isinstance(keys := _parse(first), dict):
+        raise EvalError(f"{path}: holds JSON lines; name a key with {option}: {', '.join(keys)}.")
+    tabs = {line.count("\t") for line in lines}
+    is_tsv = "\t" in first and (path.suffix in _TSV or (len(lines) > 1 and len(tabs) == 1))
+    if first and (is_tsv or path.suffix == _CSV):
+        cells = next(_csv_rows(path, lines) if path.suffix == _CSV else _tsv_rows(path, lines)).cells
+        raise EvalError(
+            f"{path}: is a table of {len(cells)} column{'s' * (len(cells) != 1)}; name one with {option}, by "
+            f"its name in the first line ({_names(cells)}), or by its number if there are no names."
+        )
+
+
+def _column(path: Path, rows: Sequence[Row], column: str, option: str) -> list[str]:
+    names = rows[0].cells if rows else []
+    if (count := names.count(column)) > 1:
+        raise EvalError(f"{path}:1: has {count} columns called {column!r}; rename one.")
+    if is_number := not count and column.isdecimal() and 0 < int(column) <= len(names):
+        place = int(column) - 1
+    elif count:
+        place = names.index(column)
+    else:
+        has = _names(names) or "no columns"
+        raise EvalError(f"{path}: has no column {column!r} for {option}; its first line has {has}.")
+    return [row.cells[place] for row in rows[not is_number :]]
+
+
+def _names(cells: Sequence[str]) -> str:
+    return ", ".join(map(_shorten, cells))
+
+
+def _parse(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _shorten(text: str) -> str:
+    """Return the beginning of a text, as messages quote it."""
+    return text if len(text) <= 20 else f"{text[:20]}…"
