@@ -73,6 +73,34 @@ def test_blocks_hold_all_pairs_in_order(segments, size, tmp_path_factory):
     assert all(blocks)
 
 
+@given(
+    sizes=st.lists(st.integers(0, 400), min_size=1, max_size=4).filter(any),
+    blocks=st.integers(1, 12),
+)
+def test_a_sample_is_whole_blocks_in_order_and_evenly_spaced(sizes, blocks, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shards")
+    segments = [numbered(size, first=sum(sizes[:i])) for i, size in enumerate(sizes)]
+    shard = write_shard(folder, *segments)
+    every = [segment[i : i + 64] for segment in segments for i in range(0, len(segment), 64)]
+    count = min(blocks, len(every))
+    places = [(2 * i + 1) * len(every) // (2 * count) for i in range(count)]
+    expected = [pair for place in places for pair in every[place]]
+    assert pairs_of(*shard.sample(blocks)) == expected
+    assert [lengths.tolist() for lengths in shard.sample_lengths(blocks)] == [
+        [len(pair[side]) for pair in expected] for side in (0, 1)
+    ]
+    assert len({*places}) == count
+
+
+def test_a_sample_reads_its_blocks_alone(tmp_path):
+    shard = write_shard(tmp_path, numbered(64 * 100))
+    (file,) = shard._files
+    shard.sample_lengths(5)
+    assert file.is_verified.sum(axis=1).tolist() == [5, 0]
+    shard.sample(5)
+    assert file.is_verified.sum(axis=1).tolist() == [5, 5]
+
+
 def test_what_is_read_is_the_readers_own(tmp_path):
     shard = write_shard(tmp_path, numbered(5))
     src, _ = shard.gather(np.arange(5))

@@ -247,6 +247,11 @@ class Stretch:
     stop: int
     """Rows asked for lie between these; their blocks are read as a whole."""
 
+    @property
+    def rows(self) -> Rows:
+        """All of its rows, as numbers in the segment."""
+        return np.arange(self.start, self.stop)
+
     def lengths_of(self, rows: Rows) -> Lengths:
         """Read the lengths, and return those of the given rows of the segment.
 

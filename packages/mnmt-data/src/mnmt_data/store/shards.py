@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.store.atomic_file import atomic_file
+from mnmt_data.store.block_checksums import CHECKED_ROWS
 from mnmt_data.store.direction import Direction
 from mnmt_data.store.mapped_segment import Segment, let_go, map_segment
 from mnmt_data.store.ragged import Ragged, offsets_of
@@ -157,6 +158,42 @@ class Shard:
             back = np.argsort(positions, kind="stable")
             src, tgt = src.take(back), tgt.take(back)
         return self._direction.tokens(src, tgt)
+
+    def sample(self, blocks: int) -> tuple[Ragged, Ragged]:
+        """Return source and target token ids of evenly spaced blocks of `CHECKED_ROWS` rows.
+
+        Blocks that segments have checksums of are verified, and nothing else of the shard is read.
+
+        Args:
+            blocks: Number of blocks, at least 1; of a shard with no more of them, all rows.
+
+        Raises:
+            DataError: If they are not those that were written.
+        """
+        pieces = [stretch.take(stretch.rows) for stretch in self._evenly_spaced(blocks)]
+        return self._direction.tokens(*(Ragged.concatenate(side) for side in zip(*pieces, strict=True)))
+
+    def sample_lengths(self, blocks: int) -> tuple[Rows, Rows]:
+        """Return source and target lengths of the rows of `sample`: (rows,) each.
+
+        Raises:
+            DataError: If they are not those that were written.
+        """
+        pieces = [stretch.lengths_of(stretch.rows) for stretch in self._evenly_spaced(blocks)]
+        src, tgt = (np.concatenate(side).astype(np.int64) for side in zip(*pieces, strict=True))
+        return self._direction.lengths(src, tgt)
+
+    def _evenly_spaced(self, blocks: int) -> Iterator[Stretch]:
+        """Yield so many blocks of rows, those of one segment that follow each other at once."""
+        ends = offsets_of([-(file.info.pairs // -CHECKED_ROWS) for file in self._files])
+        count = min(blocks, int(ends[-1]))
+        places = (2 * np.arange(count) + 1) * int(ends[-1]) // (2 * count)
+        numbers = np.searchsorted(ends, places, side="right") - 1
+        local = places - ends[numbers]
+        for start, stop in _cuts((np.diff(local) != 1) | (np.diff(numbers) != 0)):
+            file, first, last = self._files[numbers[start]], int(local[start]), int(local[stop - 1])
+            end = min((last + 1) * CHECKED_ROWS, file.info.pairs)
+            yield Stretch(file=file, start=first * CHECKED_ROWS, stop=end)
 
     def loss_weights(self) -> NDArray[np.float32]:
         """Return the factor of each pair's loss, (pairs,): 1, but where pairs stand for a whole distribution.
