@@ -5,6 +5,7 @@ import json
 import pytest
 
 from mnmt_eval.translate import Candidate, Line, Translation
+from mnmt_eval.translate.boundaries import Joint
 from mnmt_eval.translate.translation import FORMATS, join_parts
 
 LINE = Line(text="x", target="de", number=7)
@@ -23,7 +24,27 @@ LINE = Line(text="x", target="de", number=7)
 )
 def test_parts_are_joined_as_the_language_joins_sentences(target: str, text: str) -> None:
     parts = [(candidate("eins"),), (candidate(""),), (candidate("zwei"),)]
-    assert join_parts(parts, target=target).text == text
+    assert join_parts(parts, joints=["spaced"] * 3, target=target).text == text
+
+
+@pytest.mark.parametrize(
+    ("target", "joint", "text"),
+    [
+        ("de", "spaced", "eins zwei"),
+        ("de", "run", "eins zwei"),
+        ("de", "word", "einszwei"),
+        ("th", "spaced", "eins zwei"),
+        ("th", "run", "einszwei"),
+        ("km_KH", "run", "einszwei"),
+        ("zh", "run", "einszwei"),
+        ("zh", "word", "einszwei"),
+    ],
+)
+def test_parts_of_a_word_or_run_are_joined_as_the_target_writes_them(
+    target: str, joint: Joint, text: str
+) -> None:
+    parts = [(candidate(""),), (candidate("eins"),), (candidate("zwei"),)]
+    assert join_parts(parts, joints=["spaced", "spaced", joint], target=target).text == text
 
 
 def candidate(text: str, score: float = -1.0, *, complete: bool = True) -> Candidate:
@@ -33,7 +54,7 @@ def candidate(text: str, score: float = -1.0, *, complete: bool = True) -> Candi
 def test_the_n_best_of_parts_are_joined_place_by_place() -> None:
     first = (candidate("a", -1.0), candidate("b", -3.0), candidate("c", -4.0))
     second = (candidate("d", -2.0), candidate("e", -2.5, complete=False))
-    line = join_parts([first, second], target="de")
+    line = join_parts([first, second], joints=["spaced", "spaced"], target="de")
     assert [(c.text, c.score, c.log_prob, c.complete) for c in line.n_best] == [
         ("a d", -1.5, -6.0, True),
         ("b e", -2.75, -11.0, False),

@@ -1,28 +1,42 @@
-"""Sources that are too long for a model, split into sentences and parts of sentences."""
+"""Sources that are too long for a model, in sentences and the best parts of sentences."""
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mnmt_data import Ragged
+from mnmt_eval.translate.boundaries import Joint, joint_at, split_sentences
+from mnmt_eval.translate.cuts import CHUNK, TokenCounts, cut_places
 from mnmt_eval.translate.lines import Vocabulary
 
-_SENTENCE_END = re.compile(
-    r"""(?<=[^\s.]{2})[.!?…]['"“»”’)\]]*\s+|[。！？｡]['"」』”’）]*|[।॥؟۔።፧։။།]+['"”’»]*\s*"""
-)
-"""The end of a sentence; a full stop after a single letter more often ends an abbreviation."""
 
-_CLAUSE_END = re.compile(r"[,;:–—]\s+|[，、；：]")
-_WORD_END = re.compile(r"\s+")
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A stretch of a text, without white space around it."""
+
+    text: str
+    joint: Joint = "spaced"
+    """The place before it, if it does not begin the text."""
 
 
-def encode_parts(vocab: Vocabulary, text: str, *, target: str, max_source: int) -> list[NDArray[np.integer]]:
-    """Return token ids of each sentence of a text, in parts if it has more than `max_source` tokens.
+@dataclass(frozen=True, kw_only=True)
+class Part(Piece):
+    """A source that is translated on its own: a line, or a part of one."""
 
-    Models learn from sentences, and translate many at a time worse than one by one.
+    ids: NDArray[np.integer]
+    """`(src_len,)` its token ids."""
+
+
+def encode_parts(vocab: Vocabulary, text: str, *, target: str, max_source: int) -> list[Part]:
+    """Encode each sentence of a text, in parts if it has more than `max_source` tokens.
+
+    Models learn from sentences, and translate many at a time worse than one by one. No character is left out
+    but white space.
 
     Args:
         vocab: The vocabulary.
@@ -30,41 +44,58 @@ def encode_parts(vocab: Vocabulary, text: str, *, target: str, max_source: int) 
         target: The target language.
         max_source: The largest number of tokens of a part, its tag and `</s>` included.
     """
-    return [
-        part
-        for sentence in split_sentences(text)
-        for part in _encode_sentence(vocab, sentence, target=target, max_source=max_source)
-    ]
+    encoder = _Encoder(vocab=vocab, target=target, max_source=max_source)
+    sentences = [Piece(text=sentence.strip()) for sentence in split_sentences(text)]
+    return list(chain.from_iterable(encoder.fit(sentences)))
 
 
-def _encode_sentence(
-    vocab: Vocabulary, text: str, *, target: str, max_source: int
-) -> list[NDArray[np.integer]]:
-    """Encode a text, split in two until the parts are short enough."""
-    text = text.strip()
-    ids = vocab.encode_sources([text], target=target)[0]
-    if len(ids) <= max_source or len(text) < 2:
-        return [ids]
-    parts = (half for half in split_in_half(text) if half.strip())
-    return [
-        part for half in parts for part in _encode_sentence(vocab, half, target=target, max_source=max_source)
-    ]
+@dataclass(frozen=True, kw_only=True)
+class _Encoder:
+    """A vocabulary, with the length that parts may have."""
+
+    vocab: Vocabulary
+    target: str
+    max_source: int
+
+    def fit(self, pieces: Sequence[Piece]) -> list[list[Part]]:
+        """Return each piece in as many parts as it takes until all are short enough."""
+        encoded = self._encode([piece.text for piece in pieces])
+        is_long = (encoded.lengths > self.max_source) & [len(piece.text) > 1 for piece in pieces]
+        if not is_long.any():
+            return [[_part(piece, encoded[i])] for i, piece in enumerate(pieces)]
+        long = np.flatnonzero(is_long).tolist()
+        cuts = self._cut([pieces[i] for i in long], encoded.lengths[is_long])
+        fitted = iter(self.fit([piece for cut in cuts for piece in cut]))
+        parts = [[_part(piece, encoded[i])] for i, piece in enumerate(pieces)]
+        for i, cut in zip(long, cuts, strict=True):
+            parts[i] = list(chain.from_iterable(islice(fitted, len(cut))))
+        return parts
+
+    def _encode(self, texts: Sequence[str]) -> Ragged:
+        return self.vocab.encode_sources(texts, target=self.target)
+
+    def _cut(self, pieces: Sequence[Piece], lengths: NDArray[np.int64]) -> list[list[Piece]]:
+        """Cut pieces that are too long in two or more."""
+        chunks = [CHUNK.findall(piece.text) for piece in pieces]
+        numbers = {chunk: i for i, chunk in enumerate(dict.fromkeys(chain([""], *chunks)))}
+        counts = self._encode(list(numbers)).lengths
+        special = int(counts[0])
+        room = self.max_source - special
+        cuts = []
+        for piece, words, length in zip(pieces, chunks, lengths.tolist(), strict=True):
+            tokens = counts[[numbers[word] for word in words]] - special
+            estimate = TokenCounts.of(words, tokens, total=length - special)
+            cuts.append(list(_split(piece, cut_places(piece.text, estimate, room=room))))
+        return cuts
 
 
-def split_sentences(text: str) -> list[str]:
-    """Split a text into sentences at its punctuation, and leave out blank ones."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
-    parts = (text[start:end] for start, end in pairwise([0, *ends, len(text)]))
-    return [part for part in parts if part.strip()]
+def _part(piece: Piece, ids: NDArray[np.integer]) -> Part:
+    return Part(text=piece.text, joint=piece.joint, ids=ids)
 
 
-def split_in_half(text: str) -> tuple[str, str]:
-    """Split a text of two or more characters near its middle: where a clause ends, or a word, or anywhere."""
-    middle = len(text) // 2
-    quarter = len(text) // 4
-    for boundary in (_CLAUSE_END, _WORD_END):
-        ends = (match.end() for match in boundary.finditer(text, quarter, len(text) - quarter))
-        if inside := [end for end in ends if end < len(text)]:
-            middle = min(inside, key=lambda end: abs(end - len(text) // 2))
-            break
-    return text[:middle], text[middle:]
+def _split(piece: Piece, places: Sequence[int]) -> Iterator[Piece]:
+    """Yield what is between some places of a piece, but for white space."""
+    joints = [piece.joint, *(joint_at(piece.text, place) for place in places)]
+    for (start, end), joint in zip(pairwise([0, *places, len(piece.text)]), joints, strict=True):
+        if text := piece.text[start:end].strip():
+            yield Piece(text=text, joint=joint)

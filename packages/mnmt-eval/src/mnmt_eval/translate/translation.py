@@ -8,10 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from mnmt_eval.language import base_language
+from mnmt_eval.translate.boundaries import Joint
 from mnmt_eval.translate.lines import Line
 
 _WITHOUT_SPACES = ("zh", "zho", "cmn", "yue", "wuu", "ja", "jpn")
-"""Languages that put no space between sentences. Thai and Khmer do, though not between words."""
+"""Languages that put no space between sentences."""
+
+_UNSPACED_WORDS = ("th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo")
+"""Languages that put spaces between sentences, but not between words."""
 
 Format = Literal["text", "table", "json"]
 
@@ -59,7 +63,9 @@ BLANK = Translation(n_best=(Candidate(text="", score=0.0, log_prob=0.0),), parts
 """The translation of a blank line."""
 
 
-def join_parts(parts: Sequence[tuple[Candidate, ...]], *, target: str) -> Translation:
+def join_parts(
+    parts: Sequence[tuple[Candidate, ...]], *, joints: Sequence[Joint], target: str
+) -> Translation:
     """Return the translation of a line from those of its parts, of which there is at least one.
 
     The i-th best of a line is the i-th best of each part, one after the other, for as many as every part has.
@@ -67,18 +73,28 @@ def join_parts(parts: Sequence[tuple[Candidate, ...]], *, target: str) -> Transl
 
     Args:
         parts: The candidates of each part, best first.
-        target: Their language, which decides whether sentences have a space between them.
+        joints: The places before each part.
+        target: Their language, which decides with the place what is put there: a space or nothing.
     """
     if len(parts) == 1:
         return Translation(n_best=parts[0])
-    space = "" if base_language(target) in _WITHOUT_SPACES else " "
-    n_best = tuple(_concatenate(candidates, space) for candidates in zip(*parts, strict=False))
+    spaces = [_space(joint, base_language(target)) for joint in joints]
+    n_best = tuple(_concatenate(candidates, spaces) for candidates in zip(*parts, strict=False))
     return Translation(n_best=n_best, parts=len(parts))
 
 
-def _concatenate(candidates: Sequence[Candidate], space: str) -> Candidate:
+def _space(joint: Joint, language: str) -> str:
+    """Return what a language puts between the translations of two parts."""
+    is_whole = joint == "word" or (joint == "run" and language in _UNSPACED_WORDS)
+    return "" if is_whole or language in _WITHOUT_SPACES else " "
+
+
+def _concatenate(candidates: Sequence[Candidate], spaces: Sequence[str]) -> Candidate:
+    text = ""
+    for candidate, space in zip(candidates, spaces, strict=True):
+        text += (space if text and candidate.text else "") + candidate.text
     return Candidate(
-        text=space.join(candidate.text for candidate in candidates if candidate.text),
+        text=text,
         score=sum(candidate.score for candidate in candidates) / len(candidates),
         log_prob=sum(candidate.log_prob for candidate in candidates),
         complete=all(candidate.complete for candidate in candidates),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mnmt_data import Ragged
 from mnmt_eval.search.protocol import PAD
 from mnmt_eval.translate.lines import Line, Vocabulary
-from mnmt_eval.translate.segmentation import encode_parts
+from mnmt_eval.translate.segmentation import Part, encode_parts
 from mnmt_eval.translate.translation import BLANK, Candidate, Translation, join_parts
 
 BATCH_TOKENS = 4096
@@ -60,13 +60,13 @@ class Window:
         self, vocab: Vocabulary, lines: Sequence[Line], *, batch_tokens: int, max_source: int | None
     ) -> None:
         self._lines = lines
-        encoded = _encode(vocab, lines, max_source)
-        self._results: list[list[CandidateList | None]] = [[None] * len(parts) for parts in encoded]
-        self._places = [(line, part) for line, parts in enumerate(encoded) for part in range(len(parts))]
-        self._sources = Ragged.from_rows([part for parts in encoded for part in parts])
+        self._parts = _encode(vocab, lines, max_source)
+        self._results: list[list[CandidateList | None]] = [[None] * len(parts) for parts in self._parts]
+        self._places = [(line, part) for line, parts in enumerate(self._parts) for part in range(len(parts))]
+        self._sources = Ragged.from_rows([part.ids for parts in self._parts for part in parts])
         self._batches = make_batches(self._sources.lengths, batch_tokens=batch_tokens)
         self._num_searched = self._num_taken = 0
-        self._missing = [len(parts) for parts in encoded]
+        self._missing = [len(parts) for parts in self._parts]
         self._blank_lines = self._missing.count(0)
 
     def batches(self) -> Iterator[Sources]:
@@ -104,19 +104,18 @@ class Window:
 
     def _translation(self, line: int) -> Translation:
         parts = [candidates for candidates in self._results[line] if candidates is not None]
-        return join_parts(parts, target=self._lines[line].target) if parts else BLANK
+        joints = [part.joint for part in self._parts[line]]
+        return join_parts(parts, joints=joints, target=self._lines[line].target) if parts else BLANK
 
 
-def _encode(
-    vocab: Vocabulary, lines: Sequence[Line], max_source: int | None
-) -> list[list[NDArray[np.integer]]]:
+def _encode(vocab: Vocabulary, lines: Sequence[Line], max_source: int | None) -> list[list[Part]]:
     """Return the sources of each line: none of a blank line, several of one that is too long."""
-    encoded: list[list[NDArray[np.integer]]] = [[] for _ in lines]
+    encoded: list[list[Part]] = [[] for _ in lines]
     for target in dict.fromkeys(line.target for line in lines):
         rows = [i for i, line in enumerate(lines) if line.target == target and line.text.strip()]
         sources = vocab.encode_sources([lines[i].text for i in rows], target=target)
         for place, i in enumerate(rows):
-            encoded[i] = [sources[place]]
+            encoded[i] = [Part(text=lines[i].text, ids=sources[place])]
             if max_source is not None and len(sources[place]) > max_source:
                 encoded[i] = encode_parts(vocab, lines[i].text, target=target, max_source=max_source)
     return encoded
