@@ -52,7 +52,7 @@ def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
         assert each.value == score.value
         assert (
             each.signature
-            == f"{score.signature}|beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20|maxsrc:128|sentences:all"
+            == f"{score.signature}|beam:4|lp:gnmt-0.6|stop:exact|maxlen:2x+20|maxsrc:8|sentences:all"
         )
         assert (each.step, each.tokens, each.flops) == (40, before[-1].tokens, before[-1].flops)
 
@@ -107,9 +107,9 @@ def test_an_interrupted_score_goes_on_where_it_was(command_line: CommandLine, sc
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (["--max-sentences", "5"], "|stop:exact|maxlen:2x+20|maxsrc:128|sentences:5"),
-        (["--beam", "3"], "|beam:3|lp:gnmt-0.6|stop:exact|maxlen:2x+20|maxsrc:128|sentences:all"),
-        (["--beam", "1", "--max-length.extra", "1"], "|beam:1|maxlen:2x+1|maxsrc:128|sentences:all"),
+        (["--max-sentences", "5"], "|stop:exact|maxlen:2x+20|maxsrc:8|sentences:5"),
+        (["--beam", "3"], "|beam:3|lp:gnmt-0.6|stop:exact|maxlen:2x+20|maxsrc:8|sentences:all"),
+        (["--beam", "1", "--max-length.extra", "1"], "|beam:1|maxlen:2x+1|maxsrc:8|sentences:all"),
         (["--max-source", "9"], "|maxlen:2x+20|maxsrc:9|sentences:all"),
     ],
 )

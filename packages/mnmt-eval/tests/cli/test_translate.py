@@ -167,19 +167,43 @@ def test_a_folder_of_many_pairs(
     assert "dev.xx-aa.aa: was made with format text, and is now asked for with json" in done.stderr
 
 
-def test_a_line_of_thirty_thousand_tokens_loses_nothing(
+def test_a_line_of_six_thousand_tokens_loses_nothing(
     command_line: CommandLine, results: Path, tiny_run: Path
 ) -> None:
     word = source_of(results).split()[0]
-    stdin = source_of(results) + (word + b" ") * 30_000 + b"\n" + source_of(results)
+    stdin = source_of(results) + (word + b" ") * 6_000 + b"\n" + source_of(results)
     arguments = ("translate", "--run", tiny_run, "--task", "xx-aa", "--beam", "1", "--json")
     done = command_line.run(*arguments, stdin=stdin)
     assert done.status == 0
-    assert "stdin: longer than 128 tokens, so translated in parts: line 21\n" in done.stderr
+    assert "stdin: longer than 8 tokens, so translated in parts: line 21\n" in done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["line"] for line in lines] == list(range(1, 42))
-    assert 30_000 / 126 <= lines[20]["parts"] <= len(lines[20]["text"].split())
+    assert lines[20]["parts"] == 6_000 / 6
     assert [line["text"] for line in lines[:20]] == [line["text"] for line in lines[21:]]
+
+
+def test_a_translation_that_is_much_too_short_is_named(
+    command_line: CommandLine, results: Path, tiny_run: Path, tmp_path: Path
+) -> None:
+    words = source_of(results).split()
+    stdin = words[0] + b"\n" + b" ".join(words[:6]) + b"\n" + b" ".join(words[:12]) + b"\n"
+    arguments = ("--run", tiny_run, "--tagged", "--max-length.ratio", "0", "--max-length.extra", "1")
+    tagged = b"".join(b"xx-aa\t" + line + b"\n" for line in stdin.splitlines())
+    out = tmp_path / "out"
+    for _ in range(2):  # the second time, the lines are written already
+        done = command_line.run("translate", *arguments, "--json", "--out", out, stdin=tagged)
+        assert done.status == 0
+        assert "stdin: much shorter than expected, the translation of lines 2, 3\n" in done.stderr
+    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [line["short"] for line in lines] == [False, True, True]
+    record = json.loads((tmp_path / "out.record.json").read_text(encoding="utf-8"))
+    assert record["remarks"]["short"] == {"first": [2, 3], "count": 2}
+    assert record["made_with"]["max_source"] == 8
+    done = command_line.run(
+        "translate", *arguments, "--json", "--out", out, "--max-source", "9", stdin=tagged
+    )
+    assert done.status == 2
+    assert "was made with max_source 8, and is now asked for with 9" in done.stderr
 
 
 def test_an_output_that_is_complete_is_left_as_it_is(

@@ -24,7 +24,8 @@ class SearchFlags:
     no_repeat_ngram: int = 0
     """The length of n-grams that no translation may contain twice; 0 allows all."""
     max_source: int | None = None
-    """Most tokens of a source; longer lines are translated in parts. By default as in training."""
+    """Most tokens of a source; longer lines are translated in parts. By default as many as 99% of the
+    training sources have."""
 
     @property
     def config(self) -> SearchConfig:

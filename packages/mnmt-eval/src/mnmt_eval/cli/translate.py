@@ -145,7 +145,8 @@ def _sort_by_risk(lines: TranslatedLines, metric: RiskMetric) -> TranslatedLines
 def _read(translator: RunTranslator, job: TranslationJob, stream: BinaryIO) -> Iterator[Line]:
     if job.task is None:
         return tagged_source_lines(stream, name=job.name, target_of=translator.target_of)
-    return source_lines(stream, name=job.name, target=translator.target_of(job.task))
+    target = translator.target_of(job.task)
+    return source_lines(stream, name=job.name, target=target, task=job.task)
 
 
 @contextmanager

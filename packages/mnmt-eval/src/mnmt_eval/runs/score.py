@@ -43,8 +43,8 @@ class ScoreConfig:
     metrics: MetricSet = field(default_factory=MetricSet)
     search: SearchConfig = field(default_factory=SearchConfig)
     max_source: int | None = None
-    """The largest number of tokens of a source; longer ones are translated in parts. By default as in
-    training."""
+    """The largest number of tokens of a source; longer ones are translated in parts. By default that of
+    `TrainedRun.max_source`."""
     max_sentences: int | None = None
     """Sentences of each test set, from its start; all by default."""
     batch_tokens: int = BATCH_TOKENS
@@ -64,7 +64,7 @@ class ScoreConfig:
 
     def max_source_of(self, run: TrainedRun) -> int:
         """Return the largest number of tokens of a source that the run translates in one."""
-        return run.data.max_length if self.max_source is None else self.max_source
+        return run.max_source if self.max_source is None else self.max_source
 
 
 @dataclass(frozen=True, kw_only=True)

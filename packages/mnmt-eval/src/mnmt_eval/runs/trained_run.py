@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from mnmt_data.store import PreparedData
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
+from mnmt_eval.runs.training_lengths import TrainingRatios, drawn_weights, longest_source
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.translate.translator import SearchBatches, Translator
 from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES, CandidateList, Sources
@@ -30,6 +31,11 @@ class TrainedRun:
     folder: Path
     loaded: LoadedRun
     data: PreparedData
+
+    @cached_property
+    def max_source(self) -> int:
+        """The tokens of a source from which on it is too long: longer than nearly all in training."""
+        return longest_source(self.data, drawn_weights(self.loaded.record, self.loaded.progress.step))
 
 
 def open_run(path: Path) -> TrainedRun:
@@ -117,7 +123,7 @@ def open_translator(
     Args:
         path: The run's folder, for its newest checkpoint; or a checkpoint, or an average of checkpoints.
         config: The options of the search.
-        max_source: The largest number of tokens of a source; by default as in training.
+        max_source: The largest number of tokens of a source; by default that of `TrainedRun.max_source`.
         batch_tokens: The source tokens searched at a time.
         window_lines: The lines that are read, and sorted by length, before the first is translated.
 
@@ -131,7 +137,8 @@ def open_translator(
         model=run.loaded.model,
         vocab=run.data.vocab,
         config=config,
-        max_source=run.data.max_length if max_source is None else max_source,
+        max_source=run.max_source if max_source is None else max_source,
+        least_lengths=TrainingRatios(data=run.data).of_task,
         batch_tokens=batch_tokens,
         window_lines=window_lines,
     )

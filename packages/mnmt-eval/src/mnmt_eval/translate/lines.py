@@ -42,30 +42,33 @@ class Line:
     """The line without its end."""
     target: str
     """The language to translate it into."""
+    task: str = ""
+    """Its task, such as `en-de`; empty if it is not known."""
     number: int = 0
     """The line's number in its file, from 1."""
     digest: str = ""
     """A checksum of this line and all lines before it."""
 
 
-def number_lines(texts: Iterable[str], *, target: str) -> Iterator[Line]:
+def number_lines(texts: Iterable[str], *, target: str, task: str = "") -> Iterator[Line]:
     """Yield lines of text that all go into one language, with their numbers and digests."""
     for number, text, digest in _number(texts):
-        yield Line(text=text, target=target, number=number, digest=digest)
+        yield Line(text=text, target=target, task=task, number=number, digest=digest)
 
 
-def source_lines(stream: Iterable[bytes], *, name: str, target: str) -> Iterator[Line]:
+def source_lines(stream: Iterable[bytes], *, name: str, target: str, task: str = "") -> Iterator[Line]:
     r"""Yield lines of UTF-8 that all go into one language; each ends with \n or \r\n and nothing else.
 
     Args:
         stream: The lines as bytes.
         name: The stream's name in messages.
         target: The target language.
+        task: Their task, if it is known.
 
     Raises:
         EvalError: If a line is not UTF-8; the message names the line.
     """
-    return number_lines(_decode(stream, name), target=target)
+    return number_lines(_decode(stream, name), target=target, task=task)
 
 
 def tagged_source_lines(stream: Iterable[bytes], *, name: str, target_of: TargetOf) -> Iterator[Line]:
@@ -89,7 +92,7 @@ def tagged_source_lines(stream: Iterable[bytes], *, name: str, target_of: Target
                 targets[task] = target_of(task)
             except (EvalError, DataError) as error:
                 raise EvalError(f"{name}:{number}: {error}") from None
-        yield Line(text=text, target=targets[task], number=number, digest=digest)
+        yield Line(text=text, target=targets[task], task=task, number=number, digest=digest)
 
 
 def _number(texts: Iterable[str]) -> Iterator[tuple[int, str, str]]:

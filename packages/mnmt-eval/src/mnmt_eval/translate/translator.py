@@ -18,7 +18,14 @@ from mnmt_eval.search.protocol import SearchModel, State
 from mnmt_eval.text import join_lines
 from mnmt_eval.translate.lines import Line, Vocabulary
 from mnmt_eval.translate.translation import Candidate, Translation
-from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES, CandidateList, Sources, Window
+from mnmt_eval.translate.window import (
+    BATCH_TOKENS,
+    WINDOW_LINES,
+    CandidateList,
+    LeastLengthsOf,
+    Sources,
+    Window,
+)
 
 WINDOW_CHARACTERS = 2**22
 """The characters after which a window of long lines ends early, to bound memory."""
@@ -52,6 +59,8 @@ class Translator(Generic[State]):
     """The source tokens searched at a time, padding included."""
     window_lines: int = WINDOW_LINES
     """The lines that are read, and sorted by length, before the first is translated."""
+    least_lengths: LeastLengthsOf = lambda task: None
+    """A function that returns the lengths below which translations of a task are too short."""
     device: str = "cpu"
 
     def __post_init__(self) -> None:
@@ -118,7 +127,11 @@ class Translator(Generic[State]):
         """Yield the batches of all windows, each of which is put into `windows` when its turn has come."""
         for window_lines in _make_windows(lines, self.window_lines):
             window = Window(
-                self.vocab, window_lines, batch_tokens=self.batch_tokens, max_source=self.max_source
+                self.vocab,
+                window_lines,
+                batch_tokens=self.batch_tokens,
+                max_source=self.max_source,
+                least_lengths=self.least_lengths,
             )
             windows.append(window)
             yield from window.batches()
