@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
@@ -21,7 +22,7 @@ from mnmt_eval.search import LengthPenalty, MaxLength, SamplingConfig, SearchCon
     ],
 )
 def test_length_penalty(penalty: LengthPenalty, length: int, divisor: float) -> None:
-    assert penalty.divisors(torch.tensor([length])).tolist() == pytest.approx([divisor])
+    assert penalty.divisors(np.array([length])).tolist() == pytest.approx([divisor])
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ def test_they_are_what_sorting_finds(seed: int, rows: int, vocab_size: int, coun
     log_probs = torch.randn(rows, vocab_size, generator=torch.Generator().manual_seed(seed)).log_softmax(-1)
     values, tokens = best_tokens(log_probs, count)
     expected, places = log_probs[:, 1:].sort(dim=1, descending=True)
-    assert torch.equal(values, expected[:, :count].double())
-    assert torch.equal(tokens, places[:, :count] + 1)
+    assert values.tolist() == expected[:, :count].tolist()
+    assert tokens.tolist() == (places[:, :count] + 1).tolist()
 
 
 @pytest.mark.parametrize("vocab_size", [20, 2000])
@@ -44,4 +44,4 @@ def test_a_tie_is_broken_by_the_row_alone(seed: int) -> None:
     log_probs = torch.cat(
         [torch.rand(2, 900, generator=generator), row, torch.rand(1, 900, generator=generator)]
     )
-    assert torch.equal(best_tokens(log_probs, 4)[1][2:3], best_tokens(row, 4)[1])
+    assert best_tokens(log_probs, 4)[1][2].tolist() == best_tokens(row, 4)[1][0].tolist()

@@ -10,7 +10,7 @@ from torch import Tensor
 from mnmt_eval.search.beam_step import Beam, advance, take_finished
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.search.hypotheses import Hypothesis
-from mnmt_eval.search.next_tokens import add_start, read_prefix
+from mnmt_eval.search.next_tokens import add_start, on_device, read_prefix
 from mnmt_eval.search.protocol import PAD, Flat, FlatSearchModel, SearchModel, State
 
 
@@ -43,12 +43,13 @@ def beam_search(
     beam = Beam.initial(src, prefix, config)
     state = read_prefix(model, src, prefix)
     while len(beam.sentences):
-        log_probs, state = model.step(state, beam.last.flatten())
-        next_beam = advance(beam, log_probs.view(*beam.parents.shape, -1), config)
+        log_probs, state = model.step(state, on_device(beam.last.ravel(), src))
+        next_beam = advance(beam, log_probs, config)
         finished, active = take_finished(next_beam, config)
         results |= finished
-        state = state.select((active[:, None] * beam.width + next_beam.parents[active]).flatten())
-        beam = next_beam.select(active)
+        rows = (active[:, None] * beam.width + next_beam.parents[active]).ravel()
+        state = state.select(on_device(rows, src))
+        beam = next_beam.select(active) if finished else next_beam
     return [results[sentence] for sentence in range(len(src))]
 
 
@@ -85,15 +86,16 @@ def flat_beam_search(
     state, ancestors = _read_prefix_flat(model, src, prefix, config)
     while len(beam.sentences):
         ancestors = ancestors.add_step()
-        last = beam.last.expand(-1, config.beam)
+        last = on_device(beam.last, src).expand(-1, config.beam)
         log_probs, state = model.step_flat(state, last, ancestors.mask, ancestors.positions)
         # Before the first step all hypotheses of a sentence are one.
-        beam = advance(beam, log_probs[:, : beam.width], config)
+        beam = advance(beam, log_probs[:, : beam.width].flatten(0, 1), config)
         finished, active = take_finished(beam, config)
         results |= finished
-        state = state.keep(active) if finished else state
-        beam = beam.select(active)
-        ancestors = ancestors.branch(active, beam.parents)
+        places = on_device(active, src)
+        state = state.keep(places) if finished else state
+        beam = beam.select(active) if finished else beam
+        ancestors = ancestors.branch(places, on_device(beam.parents, src))
     return [results[sentence] for sentence in range(len(src))]
 
 

@@ -1,5 +1,7 @@
 """One step of beam search, for any kind of cache.
 
+Scores of tokens are tensors where the model computes them; the few continuations that are kept are arrays.
+
 Legend: b sentences still searched, w hypotheses of each: 1 before the first step, then `config.beam`.
 """
 
@@ -7,65 +9,69 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.search.hypotheses import Hypothesis, NBest, Targets
 from mnmt_eval.search.next_tokens import best_tokens, constrain
 from mnmt_eval.search.protocol import EOS
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Beam:
     """The hypotheses of every sentence that is still searched."""
 
-    sentences: Tensor
+    sentences: Ints
     """`(b,)` the sentences' numbers in the batch."""
-    prefix: Tensor
+    prefix: Ints
     """`(b, n)` the start token and the forced prefix of their targets."""
-    limits: Tensor
+    limits: Ints
     """`(b,)` maximal lengths."""
     live: Targets
     """`(b, w)` hypotheses that have not ended, best first."""
-    parents: Tensor
+    parents: Ints
     """`(b, w)` the hypothesis of the step before that each continues."""
     finished: NBest
     """The best hypotheses that have ended."""
-    num_finished: Tensor
+    num_finished: Ints
     """`(b,)` the number of hypotheses that have ended so far, good or bad."""
 
     @classmethod
     def initial(cls, src: Tensor, prefix: Tensor, config: SearchConfig) -> Beam:
         """Return one hypothesis without tokens for each source."""
-        sentences = torch.arange(len(src), device=src.device)
+        batch = len(src)
         return cls(
-            sentences=sentences,
-            prefix=prefix,
+            sentences=np.arange(batch),
+            prefix=prefix.cpu().numpy(),
             limits=config.max_length.limits(src),
-            live=Targets.empty(src, 1, log_prob=0.0),
-            parents=torch.zeros_like(sentences)[:, None],
-            finished=NBest.empty(src, config.n_best),
-            num_finished=torch.zeros_like(sentences),
+            live=Targets.empty(batch, 1, log_prob=0.0),
+            parents=np.zeros((batch, 1), dtype=np.int64),
+            finished=NBest.empty(batch, config.n_best),
+            num_finished=np.zeros(batch, dtype=np.int64),
         )
 
     @property
     def width(self) -> int:
         """The number of hypotheses of each sentence, w."""
-        return self.parents.size(1)
+        return self.parents.shape[1]
 
     @property
-    def tokens(self) -> Tensor:
-        """`(b, w, n + length)` all tokens so far, prefix included."""
-        return torch.cat([self.prefix[:, None].expand(-1, self.width, -1), self.live.tokens], dim=2)
+    def tokens(self) -> Ints:
+        """`(b * w, n + length)` all tokens so far, prefix included."""
+        prefix = self.prefix.repeat(self.width, axis=0)
+        return np.concatenate([prefix, self.live.tokens.reshape(len(prefix), -1)], axis=1)
 
     @property
-    def last(self) -> Tensor:
+    def last(self) -> Ints:
         """`(b, w)` the last token of each hypothesis, which the model reads next."""
         return self.live.tokens[..., -1] if self.live.length else self.prefix[:, -1:]
 
-    def select(self, places: Tensor) -> Beam:
+    def select(self, places: Ints) -> Beam:
         """Return the sentences at `places (n,)`."""
         return Beam(
             sentences=self.sentences[places],
@@ -82,36 +88,24 @@ class Beam:
 class Continuations:
     """c continuations of the hypotheses of each of b sentences, best first; all fields are `(b, c)`."""
 
-    parents: Tensor
+    parents: Ints
     """The hypothesis that each continues."""
-    tokens: Tensor
+    tokens: Ints
     """The token that it is continued by."""
-    token_log_probs: Tensor
-    """The token's log-probability, float64."""
-    log_probs: Tensor
-    """The log-probability of all tokens, float64; -∞ where there is none."""
+    token_log_probs: Floats
+    """The token's log-probability."""
+    log_probs: Floats
+    """The log-probability of all tokens; -∞ where there is none."""
 
-    def best(self, allowed: Tensor, count: int) -> Continuations:
+    def take(self, allowed: NDArray[np.bool_], count: int) -> Continuations:
         """Return the `count` best continuations of those that `allowed (b, c)` marks."""
-        log_probs = self.log_probs.masked_fill(~allowed, -torch.inf)
-        # A stable sort breaks ties by place, so that they do not depend on batch-mates.
-        log_probs, places = log_probs.sort(dim=1, descending=True, stable=True)
-        places = places[:, :count]
+        places = (~allowed).argsort(axis=1, kind="stable")[:, :count]
+        sentences = np.arange(len(places))[:, None]
         return Continuations(
-            parents=self.parents.gather(1, places),
-            tokens=self.tokens.gather(1, places),
-            token_log_probs=self.token_log_probs.gather(1, places),
-            log_probs=log_probs[:, :count],
-        )
-
-    def pad(self, count: int) -> Continuations:
-        """Return `count` continuations; a small vocabulary has fewer of them than a wide beam."""
-        missing = (0, max(0, count - self.tokens.size(1)))
-        return Continuations(
-            parents=F.pad(self.parents, missing),
-            tokens=F.pad(self.tokens, missing),
-            token_log_probs=F.pad(self.token_log_probs, missing),
-            log_probs=F.pad(self.log_probs, missing, value=-torch.inf),
+            parents=self.parents[sentences, places],
+            tokens=self.tokens[sentences, places],
+            token_log_probs=self.token_log_probs[sentences, places],
+            log_probs=np.where(allowed, self.log_probs, -np.inf)[sentences, places],
         )
 
     def append_to(self, live: Targets) -> Targets:
@@ -128,40 +122,43 @@ def advance(beam: Beam, log_probs: Tensor, config: SearchConfig) -> Beam:
 
     Args:
         beam: The hypotheses.
-        log_probs: `(b, w, vocab_size)` log-probabilities of the tokens that follow each.
+        log_probs: `(b * w, vocab_size)` log-probabilities of the tokens that follow each.
         config: The search options.
 
     Raises:
         EvalError: If the log-probabilities are not finite.
     """
     length = beam.live.length + 1
-    rows, tokens = log_probs.flatten(0, 1), beam.tokens.flatten(0, 1)
-    allowed = constrain(rows, tokens, length=length - 1, config=config).view_as(log_probs)
+    allowed = constrain(log_probs, beam.tokens, length=length - 1, config=config)
     continuations = _best_continuations(beam.live, allowed, config.beam)
     at_end = (continuations.tokens == EOS) | (beam.limits[:, None] == length)
-    ended = at_end & (continuations.log_probs > -torch.inf)
+    ended = at_end & (continuations.log_probs > -np.inf)
     ended[:, config.beam :] = False
-    live = continuations.best(~at_end, config.beam)
-    finished = continuations.best(ended, config.n_best).append_to(beam.live)
-    divisor = config.length_penalty.divisors(beam.limits.new_tensor(length))
+    live = continuations.take(~at_end, config.beam)
+    finished = beam.finished
+    if ended.any():
+        newly = continuations.take(ended, config.n_best).append_to(beam.live)
+        finished = finished.update(newly, config.length_penalty.divisors(np.array(length)))
     return replace(
         beam,
         live=live.append_to(beam.live),
         parents=live.parents,
-        finished=beam.finished.update(finished, divisor),
-        num_finished=beam.num_finished + ended.sum(dim=1),
+        finished=finished,
+        num_finished=beam.num_finished + ended.sum(axis=1),
     )
 
 
-def take_finished(beam: Beam, config: SearchConfig) -> tuple[dict[int, list[Hypothesis]], Tensor]:
+def take_finished(beam: Beam, config: SearchConfig) -> tuple[dict[int, list[Hypothesis]], Ints]:
     """Return the n-best of the sentences that are done, and the places `(n,)` of the others."""
     improving = _can_improve(beam, config)
-    done = beam.select((~improving).nonzero().squeeze(1))
+    if improving.all():
+        return {}, np.arange(len(improving))
+    done = beam.select(np.flatnonzero(~improving))
     results = dict(zip(done.sentences.tolist(), done.finished.hypotheses(), strict=True))
-    return results, improving.nonzero().squeeze(1)
+    return results, np.flatnonzero(improving)
 
 
-def _can_improve(beam: Beam, config: SearchConfig) -> Tensor:
+def _can_improve(beam: Beam, config: SearchConfig) -> NDArray[np.bool_]:
     """Return which sentences `(b,)` must be searched further.
 
     A log-probability can only fall from token to token, so that no continuation of a hypothesis can score
@@ -169,7 +166,7 @@ def _can_improve(beam: Beam, config: SearchConfig) -> Tensor:
     even the likeliest live hypothesis cannot so exceed the last of the n-best, further steps change nothing.
     """
     attainable = beam.live.log_probs[:, 0] / config.length_penalty.divisors(beam.limits)
-    improving = attainable > beam.finished.scores[:, -1]
+    improving: NDArray[np.bool_] = attainable > beam.finished.scores[:, -1]
     return improving & (beam.num_finished < config.beam) if config.early_stopping == "filled" else improving
 
 
@@ -181,19 +178,34 @@ def _best_continuations(live: Targets, log_probs: Tensor, beam: int) -> Continua
 
     Args:
         live: `(b, w)` hypotheses.
-        log_probs: `(b, w, vocab_size)` log-probabilities of the tokens that follow each.
+        log_probs: `(b * w, vocab_size)` log-probabilities of the tokens that follow each.
         beam: The number of hypotheses to keep.
 
     Raises:
         EvalError: If the log-probabilities are not finite.
     """
     b, w = live.log_probs.shape
-    values, tokens = (best.view(b, w, -1) for best in best_tokens(log_probs.flatten(0, 1), beam + 1))
-    parents = torch.arange(w, device=tokens.device)[:, None].expand_as(tokens)
-    continuations = Continuations(
-        parents=parents.flatten(1),
-        tokens=tokens.flatten(1),
-        token_log_probs=values.flatten(1),
-        log_probs=(live.log_probs[..., None] + values).flatten(1),
+    values, tokens = best_tokens(log_probs, beam + 1)
+    count = values.shape[1]
+    totals = (live.log_probs[..., None] + values.reshape(b, w, count)).reshape(b, -1)
+    # A stable sort breaks ties by place, so that they do not depend on batch-mates.
+    places = (-totals).argsort(axis=1, kind="stable")[:, : 2 * beam]
+    sentences = np.arange(b)[:, None]
+    best = Continuations(
+        parents=places // count,
+        tokens=tokens.reshape(b, -1)[sentences, places],
+        token_log_probs=values.reshape(b, -1)[sentences, places],
+        log_probs=totals[sentences, places],
     )
-    return continuations.best(torch.ones_like(continuations.tokens, dtype=torch.bool), 2 * beam).pad(beam)
+    return best if places.shape[1] >= beam else _fill_up(best, beam)
+
+
+def _fill_up(continuations: Continuations, count: int) -> Continuations:
+    """Return `count` continuations; a small vocabulary has fewer of them than a wide beam."""
+    missing = ((0, 0), (0, count - continuations.tokens.shape[1]))
+    return Continuations(
+        parents=np.pad(continuations.parents, missing),
+        tokens=np.pad(continuations.tokens, missing),
+        token_log_probs=np.pad(continuations.token_log_probs, missing),
+        log_probs=np.pad(continuations.log_probs, missing, constant_values=-np.inf),
+    )

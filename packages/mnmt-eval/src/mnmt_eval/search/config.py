@@ -9,6 +9,8 @@ from mnmt_eval.errors import EvalError
 from mnmt_eval.search.protocol import PAD
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
 LARGEST_ALPHA = 10
@@ -47,9 +49,9 @@ class LengthPenalty:
     def __str__(self) -> str:
         return f"{self.kind}-{format_number(self.alpha)}"
 
-    def divisors(self, lengths: Tensor) -> Tensor:
-        """Return the divisors, float64, of hypotheses of `lengths` tokens, `</s>` included."""
-        base = lengths.double() if self.kind == "power" else (lengths.double() + 5) / 6
+    def divisors(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the divisors of hypotheses of `lengths` tokens, `</s>` included."""
+        base = lengths.astype("float64") if self.kind == "power" else (lengths + 5) / 6
         return base**self.alpha
 
 
@@ -77,10 +79,10 @@ class MaxLength:
     def __str__(self) -> str:
         return f"{format_number(self.ratio)}x+{self.extra}"
 
-    def limits(self, src: Tensor) -> Tensor:
+    def limits(self, src: Tensor) -> NDArray[np.int64]:
         """Return the maximal lengths `(batch,)` of translations of `src (batch, src_len)`."""
-        src_lengths = (src != PAD).sum(dim=1)
-        return (self.ratio * src_lengths.double() + self.extra).floor().long().clamp(min=1)
+        src_lengths = (src != PAD).sum(dim=1).cpu().numpy()
+        return ((self.ratio * src_lengths + self.extra) // 1).astype("int64").clip(min=1)
 
 
 @dataclass(frozen=True, kw_only=True)

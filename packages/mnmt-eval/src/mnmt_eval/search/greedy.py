@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.search.hypotheses import Hypothesis, NBest, Targets
-from mnmt_eval.search.next_tokens import add_start, best_tokens, constrain, read_prefix
+from mnmt_eval.search.next_tokens import add_start, best_tokens, constrain, on_device, read_prefix
 from mnmt_eval.search.protocol import EOS, PAD, SearchModel, State
 
-ChooseTokens = Callable[[Tensor, Tensor, int], Tensor]
+ChooseTokens = Callable[[Tensor, NDArray[np.int64], int], Tensor]
 """Next tokens `(n,)` from log-probabilities `(n, vocab_size)`, their rows `(n,)`, and the length so far."""
 
 
@@ -46,7 +48,7 @@ def decode(
     model: SearchModel[State],
     state: State,
     prefix: Tensor,
-    limits: Tensor,
+    limits: NDArray[np.int64],
     config: SearchConfig,
     choose: ChooseTokens,
 ) -> Targets:
@@ -63,27 +65,30 @@ def decode(
     Returns:
         `(rows, 1)` targets.
     """
-    tokens = prefix.new_full((len(prefix), int(limits.max())), PAD)
-    token_log_probs = torch.zeros(tokens.shape, dtype=torch.float64, device=prefix.device)
-    live, last = torch.arange(len(prefix), device=prefix.device), prefix[:, -1]
-    for length in range(tokens.size(1)):
+    forced = prefix.cpu().numpy()
+    tokens = np.full((len(forced), limits.max()), PAD)
+    token_log_probs = np.zeros(tokens.shape)
+    live, last = np.arange(len(forced)), prefix[:, -1]
+    for length in range(tokens.shape[1]):
         log_probs, state = model.step(state, last)
-        so_far = torch.cat([prefix[live], tokens[live, :length]], dim=1)
+        so_far = np.concatenate([forced[live], tokens[live, :length]], axis=1)
         last = choose(constrain(log_probs, so_far, length=length, config=config), live, length)
-        tokens[live, length] = last
-        token_log_probs[live, length] = log_probs.gather(1, last[:, None]).squeeze(1).double()
-        unfinished = ((last != EOS) & (limits[live] > length + 1)).nonzero().squeeze(1)
+        chosen = last.cpu().numpy()
+        tokens[live, length] = chosen
+        token_log_probs[live, length] = log_probs.gather(1, last[:, None]).squeeze(1).cpu().numpy()
+        (unfinished,) = ((chosen != EOS) & (limits[live] > length + 1)).nonzero()
         if len(unfinished) < len(live):
-            live, last, state = live[unfinished], last[unfinished], state.select(unfinished)
+            rows = on_device(unfinished, prefix)
+            live, last, state = live[unfinished], last[rows], state.select(rows)
         if not len(live):
             break
     return Targets(
         tokens=tokens[:, None],
         token_log_probs=token_log_probs[:, None],
         # A running sum, so that the width of the batch does not change the rounding.
-        log_probs=token_log_probs.cumsum(dim=1)[:, -1:],
+        log_probs=token_log_probs.cumsum(axis=1)[:, -1:],
     )
 
 
-def _most_probable(log_probs: Tensor, rows: Tensor, length: int) -> Tensor:
-    return best_tokens(log_probs, 1)[1].squeeze(1)
+def _most_probable(log_probs: Tensor, rows: NDArray[np.int64], length: int) -> Tensor:
+    return on_device(best_tokens(log_probs, 1)[1][:, 0], log_probs)

@@ -1,12 +1,12 @@
-"""Hypotheses: single ones, those of a batch as tensors, and the n-best of every sentence."""
+"""Hypotheses: single ones, those of a batch as arrays, and the n-best of every sentence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+import numpy as np
+from numpy.typing import NDArray
 
 from mnmt_eval.search.config import LengthPenalty
 from mnmt_eval.search.protocol import EOS, PAD
@@ -33,73 +33,70 @@ class Hypothesis:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Targets:
-    """k hypotheses of each of b sentences as tensors; some may be empty places."""
+    """k hypotheses of each of b sentences as arrays; some may be empty places."""
 
-    tokens: Tensor
+    tokens: NDArray[np.int64]
     """`(b, k, length)`; padded where a hypothesis is shorter."""
-    token_log_probs: Tensor
-    """`(b, k, length)` float64; 0 at padding."""
-    log_probs: Tensor
-    """`(b, k)` float64, the sums of `token_log_probs`; -∞ at empty places."""
+    token_log_probs: NDArray[np.float64]
+    """`(b, k, length)`; 0 at padding."""
+    log_probs: NDArray[np.float64]
+    """`(b, k)`, the sums of `token_log_probs`; -∞ at empty places."""
 
     @classmethod
-    def empty(cls, like: Tensor, count: int, *, log_prob: float) -> Targets:
-        """Return `count` targets without tokens, of one log-probability, for each row of `like (b, …)`."""
-        shape, device = (len(like), count), like.device
+    def empty(cls, batch: int, count: int, *, log_prob: float) -> Targets:
+        """Return `count` targets without tokens, of one log-probability, for each sentence."""
         return cls(
-            tokens=torch.empty((*shape, 0), dtype=torch.int64, device=device),
-            token_log_probs=torch.empty((*shape, 0), dtype=torch.float64, device=device),
-            log_probs=torch.full(shape, log_prob, dtype=torch.float64, device=device),
+            tokens=np.empty((batch, count, 0), dtype=np.int64),
+            token_log_probs=np.empty((batch, count, 0)),
+            log_probs=np.full((batch, count), log_prob),
         )
 
     @property
     def length(self) -> int:
         """The number of tokens of the longest hypothesis."""
-        return self.tokens.size(2)
+        return self.tokens.shape[2]
 
-    def select(self, sentences: Tensor) -> Targets:
+    def select(self, sentences: NDArray[np.int64]) -> Targets:
         """Return the hypotheses of the given sentences `(n,)`."""
-        return Targets(
-            tokens=self.tokens[sentences],
-            token_log_probs=self.token_log_probs[sentences],
-            log_probs=self.log_probs[sentences],
-        )
+        return self._take(sentences)
 
-    def gather(self, places: Tensor) -> Targets:
+    def gather(self, places: NDArray[np.int64]) -> Targets:
         """Return the hypotheses at `places (b, n)` of each sentence."""
-        sentences = torch.arange(len(places), device=places.device)[:, None]
-        return Targets(
-            tokens=self.tokens[sentences, places],
-            token_log_probs=self.token_log_probs[sentences, places],
-            log_probs=self.log_probs[sentences, places],
-        )
+        return self._take((np.arange(len(places))[:, None], places))
 
-    def append(self, tokens: Tensor, token_log_probs: Tensor, log_probs: Tensor) -> Targets:
+    def append(
+        self, tokens: NDArray[np.int64], token_log_probs: NDArray[np.float64], log_probs: NDArray[np.float64]
+    ) -> Targets:
         """Return each hypothesis with one more token; arguments are `(b, k)`, `log_probs` the new sums."""
         return Targets(
-            tokens=torch.cat([self.tokens, tokens[..., None]], dim=2),
-            token_log_probs=torch.cat([self.token_log_probs, token_log_probs[..., None]], dim=2),
+            tokens=np.concatenate([self.tokens, tokens[..., None]], axis=2),
+            token_log_probs=np.concatenate([self.token_log_probs, token_log_probs[..., None]], axis=2),
             log_probs=log_probs,
-        )
-
-    def pad(self, length: int) -> Targets:
-        """Return the hypotheses with their tokens padded to `length`."""
-        missing = (0, length - self.length)
-        return Targets(
-            tokens=F.pad(self.tokens, missing, value=PAD),
-            token_log_probs=F.pad(self.token_log_probs, missing),
-            log_probs=self.log_probs,
         )
 
     def concatenate(self, other: Targets) -> Targets:
         """Return the hypotheses of both, sentence by sentence."""
-        length = max(self.length, other.length)
-        first, second = self.pad(length), other.pad(length)
         return Targets(
-            tokens=torch.cat([first.tokens, second.tokens], dim=1),
-            token_log_probs=torch.cat([first.token_log_probs, second.token_log_probs], dim=1),
-            log_probs=torch.cat([first.log_probs, second.log_probs], dim=1),
+            tokens=_beside(self.tokens, other.tokens),
+            token_log_probs=_beside(self.token_log_probs, other.token_log_probs),
+            log_probs=np.concatenate([self.log_probs, other.log_probs], axis=1),
         )
+
+    def _take(self, places: Any) -> Targets:
+        return Targets(
+            tokens=self.tokens[places],
+            token_log_probs=self.token_log_probs[places],
+            log_probs=self.log_probs[places],
+        )
+
+
+def _beside(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """Return the rows `(b, k, …)` of both tables, the shorter ones filled up with 0, which is `PAD` too."""
+    (batch, count, length), (_, more, other_length) = first.shape, second.shape
+    table = np.zeros((batch, count + more, max(length, other_length)), dtype=first.dtype)
+    table[:, :count, :length] = first
+    table[:, count:, :other_length] = second
+    return table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,28 +105,31 @@ class NBest:
 
     targets: Targets
     """`(b, n)` hypotheses."""
-    scores: Tensor
-    """`(b, n)` float64; -∞ at empty places."""
+    scores: NDArray[np.float64]
+    """`(b, n)`; -∞ at empty places."""
 
     @classmethod
-    def empty(cls, like: Tensor, count: int) -> NBest:
-        """Return `count` empty places for each sentence of `like (b, …)`."""
-        targets = Targets.empty(like, count, log_prob=-torch.inf)
+    def empty(cls, batch: int, count: int) -> NBest:
+        """Return `count` empty places for each sentence."""
+        targets = Targets.empty(batch, count, log_prob=-np.inf)
         return cls(targets=targets, scores=targets.log_probs)
 
     @classmethod
     def rank(cls, targets: Targets, penalty: LengthPenalty) -> NBest:
         """Return finished hypotheses `(b, k)`, best first."""
-        lengths = (targets.tokens != PAD).sum(dim=2)
-        scores = targets.log_probs / penalty.divisors(lengths)
-        best, places = scores.sort(dim=1, descending=True, stable=True)
-        return cls(targets=targets.gather(places), scores=best)
+        lengths = (targets.tokens != PAD).sum(axis=2)
+        return cls._best(targets, targets.log_probs / penalty.divisors(lengths), targets.log_probs.shape[1])
 
-    def select(self, sentences: Tensor) -> NBest:
+    @classmethod
+    def _best(cls, targets: Targets, scores: NDArray[np.float64], count: int) -> NBest:
+        places = (-scores).argsort(axis=1, kind="stable")[:, :count]
+        return cls(targets=targets.gather(places), scores=np.take_along_axis(scores, places, axis=1))
+
+    def select(self, sentences: NDArray[np.int64]) -> NBest:
         """Return the n-best of the given sentences `(n,)`."""
         return NBest(targets=self.targets.select(sentences), scores=self.scores[sentences])
 
-    def update(self, finished: Targets, divisor: Tensor) -> NBest:
+    def update(self, finished: Targets, divisor: float) -> NBest:
         """Return the n best of these and of newly `finished (b, k)` hypotheses.
 
         Of hypotheses with equal scores, those that ended first come first.
@@ -138,11 +138,8 @@ class NBest:
             finished: Hypotheses of one length.
             divisor: The length penalty's divisor for that length.
         """
-        scores = torch.cat([self.scores, finished.log_probs / divisor], dim=1)
-        best, places = scores.sort(dim=1, descending=True, stable=True)
-        count = self.scores.size(1)
-        targets = self.targets.concatenate(finished).gather(places[:, :count])
-        return NBest(targets=targets, scores=best[:, :count])
+        scores = np.concatenate([self.scores, finished.log_probs / divisor], axis=1)
+        return self._best(self.targets.concatenate(finished), scores, self.scores.shape[1])
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return the hypotheses of each sentence, best first."""
@@ -150,7 +147,7 @@ class NBest:
         columns = (targets.tokens, targets.token_log_probs, targets.log_probs, self.scores)
         sentences = zip(*(column.tolist() for column in columns), strict=True)
         return [
-            [_hypothesis(*place) for place in zip(*sentence, strict=True) if place[-1] > -torch.inf]
+            [_hypothesis(*place) for place in zip(*sentence, strict=True) if place[-1] > -np.inf]
             for sentence in sentences
         ]
 

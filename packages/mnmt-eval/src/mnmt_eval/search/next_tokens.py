@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
@@ -47,7 +49,14 @@ def read_prefix(model: SearchModel[State], src: Tensor, prefix: Tensor) -> State
     return state
 
 
-def constrain(log_probs: Tensor, targets: Tensor, *, length: int, config: SearchConfig) -> Tensor:
+def on_device(tokens: NDArray[np.int64], like: Tensor) -> Tensor:
+    """Return tokens, or places, on the device of `like`."""
+    return torch.from_numpy(tokens).to(like.device)
+
+
+def constrain(
+    log_probs: Tensor, targets: NDArray[np.int64], *, length: int, config: SearchConfig
+) -> Tensor:
     """Return log-probabilities that are -∞ where `min_length` or `no_repeat_ngram` forbids a token.
 
     Where they forbid every token, `</s>` is allowed nevertheless, so that each hypothesis can end. `PAD` is
@@ -63,7 +72,7 @@ def constrain(log_probs: Tensor, targets: Tensor, *, length: int, config: Search
     if length + 1 < config.min_length:
         allowed = _forbid_end(allowed)
     if config.no_repeat_ngram:
-        allowed = _forbid_repeats(allowed, targets, config.no_repeat_ngram)
+        allowed = _forbid_repeats(allowed, on_device(targets, log_probs), config.no_repeat_ngram)
     return allowed if allowed is log_probs else _allow_end_if_stuck(allowed, log_probs)
 
 
@@ -87,7 +96,7 @@ def _allow_end_if_stuck(allowed: Tensor, log_probs: Tensor) -> Tensor:
     return allowed.index_copy(1, torch.tensor([EOS], device=ends.device), ends[:, None])
 
 
-def best_tokens(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def best_tokens(log_probs: Tensor, count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the `count` most probable next tokens of every row, best first, never `PAD`.
 
     Args:
@@ -95,19 +104,19 @@ def best_tokens(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
         count: The number of tokens; all of them are returned if there are fewer.
 
     Returns:
-        Their log-probabilities, float64, and the tokens, both `(rows, count)`.
+        Their log-probabilities and the tokens, both `(rows, count)`.
 
     Raises:
         EvalError: If a row's best log-probability is not a finite number.
     """
-    values, tokens = _largest(log_probs[:, _FIRST:], count)
+    values, tokens = (best.cpu().numpy() for best in _largest(log_probs[:, _FIRST:], count))
     check_finite(values[:, 0])
-    return values.double(), tokens + _FIRST
+    return values.astype(np.float64), tokens + _FIRST
 
 
-def check_finite(best: Tensor) -> None:
+def check_finite(best: NDArray[np.floating]) -> None:
     """Refuse the best log-probabilities of a model that has diverged; NaN counts as best."""
-    if not best.isfinite().all():
+    if not np.isfinite(best).all():
         raise EvalError(
             "the model's log-probabilities are not finite: it has diverged; train it at a lower rate."
         )

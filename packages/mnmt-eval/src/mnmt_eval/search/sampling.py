@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from hashlib import blake2b
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from mnmt_eval.errors import EvalError
@@ -48,11 +50,11 @@ def sample(
     uniforms = _uniforms(src, n, int(limits.max()), config.sampling.seed)
     choose = partial(_draw, uniforms=uniforms, sampling=config.sampling)
     state = read_prefix(model, src, prefix).select(rows)
-    samples = decode(model, state, prefix[rows], limits[rows], config, choose)
+    samples = decode(model, state, prefix[rows], limits.repeat(n), config, choose)
     by_sentence = Targets(
-        tokens=samples.tokens.view(len(src), n, -1),
-        token_log_probs=samples.token_log_probs.view(len(src), n, -1),
-        log_probs=samples.log_probs.view(len(src), n),
+        tokens=samples.tokens.reshape(len(src), n, -1),
+        token_log_probs=samples.token_log_probs.reshape(len(src), n, -1),
+        log_probs=samples.log_probs.reshape(len(src), n),
     )
     return NBest.rank(by_sentence, config.length_penalty).hypotheses()
 
@@ -71,12 +73,12 @@ def _random_row(name: str, steps: int) -> Tensor:
 
 
 def _draw(
-    log_probs: Tensor, rows: Tensor, length: int, *, uniforms: Tensor, sampling: SamplingConfig
+    log_probs: Tensor, rows: NDArray[np.int64], length: int, *, uniforms: Tensor, sampling: SamplingConfig
 ) -> Tensor:
     """Return the token at which the cumulative probability, likeliest first, passes the random number."""
     log_probs = log_probs[:, PAD + 1 :].double()
     best = log_probs.amax(dim=1, keepdim=True)
-    check_finite(best)
+    check_finite(best.cpu().numpy())
     scaled = (log_probs - best) / sampling.temperature
     probs, tokens = scaled.softmax(dim=1).sort(dim=1, descending=True, stable=True)
     before = probs.cumsum(dim=1) - probs
