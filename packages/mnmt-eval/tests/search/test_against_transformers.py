@@ -20,7 +20,7 @@ from mnmt_data.store import Vocabulary, train_vocabulary
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, beam_search, flat_beam_search, search
 from mnmt_eval.search.protocol import EOS, PAD
 from mnmt_model.export import export_hugging_face
-from mnmt_model.transformer import IncrementalModel, ModelConfig, build_model, initialise
+from mnmt_model.transformer import IncrementalModel, ModelConfig, NativeModel, build_model, initialise
 
 pytest.importorskip("google.protobuf", reason="the extra `export` of mnmt-model is not installed")
 transformers = pytest.importorskip("transformers", reason="the extra `export` of mnmt-model is not installed")
@@ -82,8 +82,9 @@ def tokens_of(sequences: Tensor, context: int = 1) -> list[tuple[int, ...]]:
 
 def same_hypotheses(ours: IncrementalModel, theirs: Any, config: SearchConfig, **options: Any) -> None:
     expected = generate(theirs, config, **options)
-    for algorithm in (flat_beam_search, beam_search):
-        result = algorithm(ours, SRC, config)
+    native = NativeModel(ours.translation_model)
+    for algorithm, model in ((flat_beam_search, ours), (beam_search, ours), (beam_search, native)):
+        result = algorithm(model, SRC, config)
         assert [h.tokens for n_best in result for h in n_best] == tokens_of(expected.sequences)
         scores = [h.score for n_best in result for h in n_best]
         assert scores == pytest.approx(expected.sequences_scores.tolist(), rel=1e-4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mnmt_data.store import file_lock
@@ -106,7 +106,7 @@ def score_run(
         EvalError: If a metric's extra is missing, the model has diverged, or another process scores the run.
         RunError: If evals.jsonl is broken.
     """
-    run.loaded.model.translation_model.to(config.device)
+    run = replace(run, loaded=run.loaded.on(config.device))
     with file_lock(run.folder / ".score.lock", name=run.folder, error=EvalError):
         existing = latest_evals(read_evals(run.folder))
         for text in texts:

@@ -21,7 +21,7 @@ from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES, CandidateList
 from mnmt_eval.translate.workers import Workers
 from mnmt_model import LoadedRun, load_run
 from mnmt_model.checkpoints import weights_checksum
-from mnmt_model.transformer import IncrementalModel
+from mnmt_model.transformer import IncrementalModel, NativeModel, step_model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,9 +167,9 @@ def search_in_parallel(
 def _start(translator: Translator[Any], devices: tuple[str, ...], number: int) -> SearchBatch:
     device = devices[number % len(devices)]
     model = translator.model
-    assert isinstance(model, IncrementalModel)
-    model.translation_model.to(device)
-    return replace(translator, device=device).search
+    assert isinstance(model, IncrementalModel | NativeModel)
+    moved = step_model(model.translation_model.to(device))
+    return replace(translator, model=moved, device=device).search
 
 
 def _start_on_one_core(start: Callable[[int], SearchBatch], number: int) -> SearchBatch:

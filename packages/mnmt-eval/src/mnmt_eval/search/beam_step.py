@@ -58,7 +58,7 @@ class Beam:
     @property
     def width(self) -> int:
         """The number of hypotheses of each sentence, w."""
-        return self.parents.shape[1]
+        return int(self.parents.shape[1])
 
     @property
     def tokens(self) -> Ints:

@@ -73,10 +73,10 @@ def decode(
         log_probs, state = model.step(state, last)
         so_far = np.concatenate([forced[live], tokens[live, :length]], axis=1)
         last = choose(constrain(log_probs, so_far, length=length, config=config), live, length)
-        chosen = last.cpu().numpy()
-        tokens[live, length] = chosen
+        new_tokens = last.cpu().numpy()
+        tokens[live, length] = new_tokens
         token_log_probs[live, length] = log_probs.gather(1, last[:, None]).squeeze(1).cpu().numpy()
-        (unfinished,) = ((chosen != EOS) & (limits[live] > length + 1)).nonzero()
+        (unfinished,) = ((new_tokens != EOS) & (limits[live] > length + 1)).nonzero()
         if len(unfinished) < len(live):
             rows = on_device(unfinished, prefix)
             live, last, state = live[unfinished], last[rows], state.select(rows)

@@ -54,7 +54,7 @@ class Targets:
     @property
     def length(self) -> int:
         """The number of tokens of the longest hypothesis."""
-        return self.tokens.shape[2]
+        return int(self.tokens.shape[2])
 
     def select(self, sentences: NDArray[np.int64]) -> Targets:
         """Return the hypotheses of the given sentences `(n,)`."""
@@ -129,7 +129,7 @@ class NBest:
         """Return the n-best of the given sentences `(n,)`."""
         return NBest(targets=self.targets.select(sentences), scores=self.scores[sentences])
 
-    def update(self, finished: Targets, divisor: float) -> NBest:
+    def update(self, finished: Targets, divisor: NDArray[np.float64]) -> NBest:
         """Return the n best of these and of newly `finished (b, k)` hypotheses.
 
         Of hypotheses with equal scores, those that ended first come first.

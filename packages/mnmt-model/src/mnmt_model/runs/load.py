@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mnmt_data.store import PreparedData
@@ -12,14 +12,14 @@ from mnmt_model.runs.losses import losses_by_task, mean_dev_loss
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
 from mnmt_model.runs.run_record import RunRecord, read_run
 from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.decoding.incremental_model import IncrementalModel
+from mnmt_model.transformer.decoding import StepModel, step_model
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedRun:
     """A run's model, ready to decode."""
 
-    model: IncrementalModel
+    model: StepModel
     record: RunRecord
     progress: Progress
     """Where training stood at the checkpoint."""
@@ -32,6 +32,10 @@ class LoadedRun:
     def data(self) -> Path:
         """Folder of the prepared data that the run was trained on."""
         return data_folder(self.folder, self.record)
+
+    def on(self, device: str) -> LoadedRun:
+        """Return the run with its model moved to a device, such as `cpu` or `cuda:0`."""
+        return replace(self, model=step_model(self.model.translation_model.to(device)))
 
     def open_data(self) -> PreparedData:
         """Open the data that the run was trained on.
@@ -60,7 +64,7 @@ def load_run(path: Path) -> LoadedRun:
     model = build_model(record.model, record.vocab_size, products=products_to_translate(record))
     load_model(checkpoint, model)
     return LoadedRun(
-        model=IncrementalModel(model),
+        model=step_model(model),
         record=record,
         progress=read_progress(checkpoint),
         folder=folder,
