@@ -34,8 +34,8 @@ class Case:
 
     def batches(self, size: int, sentences: int) -> list[Tensor]:
         """Return some of the sources, spread over them, in batches of similar lengths, `(batch, src_len)`."""
-        chosen = np.unique(np.linspace(0, len(self.sources) - 1, sentences).astype(int))
-        rows = sorted((self.sources[place] for place in chosen), key=len)
+        places = np.unique(np.linspace(0, len(self.sources) - 1, sentences).astype(int))
+        rows = sorted((self.sources[place] for place in places), key=len)
         return [
             pad_sequence(rows[start : start + size], batch_first=True, padding_value=PAD)
             for start in range(0, len(rows), size)
