@@ -27,6 +27,7 @@ SNIPPETS = [
 ]
 COMMANDS = [
     "docs/data/preparing.md",
+    "docs/eval/from-nothing.md",
     "docs/model/distributed.md",
     "docs/model/training.md",
     "docs/moe/index.md",
@@ -139,13 +140,14 @@ def shrink(study):
 
 def write_corpora(folder, text):
     """Write text for the corpora that the pages name."""
-    for corpus, tasks in {"libreoffice-help": ["en-de"], "mine": ["en-de", "en-fr"]}.items():
+    for corpus, tasks in {"libreoffice-help": ["en-de", "en-es"], "mine": ["en-de", "en-fr"]}.items():
         place = folder / "corpora" / corpus
         place.mkdir(parents=True)
         for task in tasks:
             for language in task.split("-"):
                 (place / f"train.{task}.{language}").write_text(text(language, 3000), encoding="utf-8")
     (folder / "new.en").write_text(text("en", 3), encoding="utf-8")
+    (folder / "apertium.es").write_text(text("es", SMALL["test_sentences"]), encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", COMMANDS)
