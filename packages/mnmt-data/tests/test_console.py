@@ -66,6 +66,22 @@ def test_help_is_success(outcome):
 
 
 @pytest.mark.parametrize(
+    "arguments", [["speak", "-h"], ["--help", "speak"], ["speak", "--help", "--version"]]
+)
+def test_the_help_of_a_command_names_its_options(outcome, arguments):
+    status, out, err = outcome(*arguments)
+    assert (status, err) == (0, "")
+    assert out.startswith("Usage: tool speak")
+    assert "--word" in out
+
+
+def test_help_of_no_command_is_a_mistake(outcome):
+    status, out, err = outcome("spaek", "--help")
+    assert (status, out) == (2, "")
+    assert 'Unknown command "spaek"' in err
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["fail", "mistake"], "tool: file.txt:3: two lines of trouble\n"),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import platform
 import sys
 import time
 from collections.abc import Callable
-from inspect import BoundArguments
+from inspect import BoundArguments, signature
 from pathlib import Path
 from typing import NoReturn
 
@@ -61,10 +60,23 @@ def _parse(app: App, tokens: list[str]) -> tuple[Callable[..., object], BoundArg
         UserError: If an argument is refused by the dataclass that it becomes a part of.
     """
     try:
+        if page := _help_page(app, tokens):
+            return page
         command, arguments, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
     except ValueError as error:
         raise UserError(str(error)) from error
     return command, arguments
+
+
+def _help_page(app: App, tokens: list[str]) -> tuple[Callable[..., object], BoundArguments] | None:
+    """Return what prints a help page, if that is requested; parsing would read a command's options first."""
+    if "--" in tokens or not set(app.help_flags).intersection(tokens):
+        return None
+    words = [token for token in tokens if token not in {*app.help_flags, *app.version_flags}]
+    _, apps, others = app.parse_commands(words)
+    if others and apps[-1].default_command is None:
+        return None  # of a command that there is not
+    return app.help_print, signature(app.help_print).bind(words)
 
 
 def _message(error: Exception) -> str:
@@ -86,6 +98,8 @@ def _complain(prog: str, message: str, status: int = USER_ERROR) -> NoReturn:
 def _tell_torchrun(line: str, status: int) -> None:
     """Leave the reason where torchrun looks for it, so that its own report of the failure ends with it."""
     if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):
+        import json
+
         extra = {"py_callstack": line, "timestamp": str(int(time.time()))}
         reason = {"message": {"message": line, "errorCode": status, "extraInfo": extra}}
         Path(path).write_text(json.dumps(reason), encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -31,6 +30,8 @@ def folder_holds(path: Path) -> str:
     Args:
         path: The missing file.
     """
+    from difflib import get_close_matches
+
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}"
     names = sorted(entry.name for entry in path.parent.iterdir() if not entry.name.startswith("."))

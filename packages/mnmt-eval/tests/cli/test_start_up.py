@@ -10,7 +10,7 @@ import pytest
 
 RUNS = {"torch", "mnmt_model"}
 NUMBERS = {"numpy", "sacrebleu"}
-SLOW = RUNS | {"pyarrow", "sentencepiece", "scipy", "pandas", "rich.markdown"}
+SLOW = RUNS | {"pyarrow", "sentencepiece", "scipy", "pandas", "rich.markdown", "filelock"}
 FILES = ("one.de", "two.de", "--reference", "ref.de", "--task", "en-de")
 
 TRACED = """

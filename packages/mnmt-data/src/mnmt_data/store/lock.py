@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from mnmt_data.errors import DataError
 
 
@@ -27,6 +25,8 @@ def file_lock(
     Raises:
         DataError: If another process still holds the lock.
     """
+    from filelock import FileLock, Timeout  # here, since commands that lock nothing import this module
+
     lock = FileLock(path)
     try:
         lock.acquire(timeout=seconds)
@@ -52,6 +52,8 @@ def see_changes(folder: Path) -> None:
 
 def is_locked(path: Path) -> bool:
     """Return whether a process holds the lock of this file, by taking it for a moment."""
+    from filelock import FileLock, Timeout
+
     if not path.exists():
         return False
     try:

@@ -54,7 +54,7 @@ class TextFlags:
     testset: str = "test"
     """The runs' test set."""
     column: Columns = ()
-    """The column with translations, if files are TSV or JSON lines; each of several is a system."""
+    """The column with translations, if files are TSV, CSV or JSON lines; each of several is a system."""
     reference_column: Columns = ()
     """The column with references; by default of the systems' file."""
     source_column: str | None = None
