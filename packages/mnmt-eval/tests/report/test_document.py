@@ -110,6 +110,57 @@ def test_the_table_has_what_compare_prints(page: str, command_line: CommandLine,
         assert "{wins} / {ties} / {losses}".format(**against) in cells
 
 
+def test_groups_are_tables_and_filters(page: str, command_line: CommandLine, tmp_path: Path) -> None:
+    files = [
+        tmp_path / "two",
+        tmp_path / "ref",
+        "--reference",
+        tmp_path / "ref",
+        "--source",
+        tmp_path / "src",
+    ]
+    options = ("--task", "en-de", "--metric", "chrf")
+    done = command_line.run("compare", *files, *options, "--by", "thirds", "--json")
+    (metric_of_all,) = json.loads(done.stdout)["comparisons"][0]["metrics"]
+    for by, name in (("thirds", "group"), ("length", "length")):
+        done = command_line.run("report", *files, *options, "--by", by, "--out", tmp_path / by)
+        assert done.status == 0, done.stderr
+        written = (tmp_path / by / "index.html").read_text(encoding="utf-8")
+        buckets = data_of(written)["texts"][0]["buckets"]
+        assert set(buckets) == {"length", name, "frequency"}
+        assert written.count('<table class="scores groups">') == 1
+        assert f"&amp;{name}=" in written
+        if by == "thirds":
+            groups = [system["groups"] for system in metric_of_all["systems"]]
+            for place, bucket in enumerate(buckets["group"]["buckets"]):
+                assert bucket["values"] == [of_system[place]["value"] for of_system in groups]
+                assert (bucket["name"], bucket["count"]) == (
+                    groups[0][place]["group"],
+                    groups[0][place]["sentences"],
+                )
+            corrected = groups[1][0]["against_baseline"]["corrected_p_value"]
+            assert f"{corrected:.4f}" in written.partition("groups")[2]
+    assert 'class="scores groups"' not in page
+
+
+def test_losses_of_runs_are_a_metric_of_the_page(
+    command_line: CommandLine, scored_run: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(scored_run, scored_run.with_name("other"))
+    options = ("--losses", "--metric", "chrf", "--task", "xx-aa")
+    done = command_line.run("compare", scored_run, *options, "--json")
+    (_, loss) = json.loads(done.stdout)["comparisons"][0]["metrics"]
+    arguments = ("report", scored_run, scored_run.with_name("other"), *options, "--by", "eighths")
+    done = command_line.run(*arguments, "--worst-by", "loss", "--out", tmp_path / "r")
+    assert done.status == 0, done.stderr
+    written = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
+    assert f"<b>{loss['systems'][0]['value']:.4f}</b>" in written
+    assert "loss by eighths" in written
+    data = data_of(written)
+    assert (data["metric"], data["higher_is_better"], data["decimals"]) == ("loss", False, 4)
+    assert data["texts"][0]["buckets"]["group"]["value"] == "loss"
+
+
 def test_runs_are_reported_with_all_their_tasks(
     command_line: CommandLine, scored_run: Path, tmp_path: Path
 ) -> None:
@@ -150,6 +201,8 @@ def test_each_systems_worst_sentences_and_their_disagreements_are_among_the_chos
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--by", "month"], "sentences are grouped by origin, length, eighths, thirds, but not by 'month'."),
+        (["--losses"], "one: only runs have losses; leave out --losses."),
         (["--worst-by", "ter"], "`worst_by` must be one of the metrics, bleu, chrf, but is 'ter'."),
         (["--sentences", "0"], "`sentences` must be at least 1, but is 0."),
         (["--baseline", "two"], "the baseline must be one of one, but is 'two'."),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mnmt_eval.compare.config import SIGNIFICANT, CompareConfig
 from mnmt_eval.compare.groups import group_rows, group_sentences
-from mnmt_eval.compare.measurements import Measurement, measure_losses, measure_systems
+from mnmt_eval.compare.measurements import Measurement, measure
 from mnmt_eval.compare.pairs import (
     CorrectedTest,
     PairTests,
@@ -122,9 +122,7 @@ def compare_systems(
         EvalError: If there is no such baseline, a metric is unknown, or it lacks what it needs.
     """
     check_baseline(translated, baseline)
-    measurements = measure_systems(translated, config.metrics)
-    if config.losses:
-        measurements = [*measurements, measure_losses(translated)]
+    measurements = measure(translated, config.metrics, losses=config.losses)
     return compare_measurements(translated, measurements, config, baseline=baseline)
 
 

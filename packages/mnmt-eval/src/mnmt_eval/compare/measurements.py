@@ -25,6 +25,20 @@ class Measurement:
     """(sentences, k)."""
 
 
+def measure(
+    translated: TranslatedText, metrics: MetricSet, *, losses: bool = False
+) -> list[dict[str, Measurement]]:
+    """Return {system: measurement} for each metric and, if requested, for the losses.
+
+    Raises:
+        EvalError: If a metric or a loss lacks what it needs.
+        RunError: If a run cannot be loaded for its losses.
+        DataError: If its data cannot be read.
+    """
+    of_outputs = measure_systems(translated, metrics)
+    return [*of_outputs, measure_losses(translated)] if losses else of_outputs
+
+
 def measure_systems(translated: TranslatedText, metrics: MetricSet) -> list[dict[str, Measurement]]:
     """Return {system: measurement} for each metric; runs may have stored the statistics.
 

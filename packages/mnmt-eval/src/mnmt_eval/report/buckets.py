@@ -16,6 +16,7 @@ from mnmt_eval.compare.groups import group_rows, length_groups
 from mnmt_eval.compare.measurements import Measurement
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.language import languages_of
+from mnmt_eval.runs.texts import ReferenceText
 
 FREQUENCIES = {1: "once", 2: "2–4 times", 5: "5–9 times", 10: "10–49 times", 50: "50+ times"}
 """{how often the references have a word, at least: name of the bucket}."""
@@ -50,28 +51,23 @@ class Buckets:
     """The buckets, by their places, of each reported sentence."""
 
 
-def length_buckets(
-    translated: TranslatedText, measurements: Mapping[str, Measurement], rows: NDArray[np.int64]
+def sentence_buckets(
+    title: str, groups: Sequence[str], measurements: Mapping[str, Measurement], rows: NDArray[np.int64]
 ) -> Buckets:
-    """Return buckets by length of the sources, or of the references if sources are unknown.
+    """Return buckets by the group of each sentence.
 
     Args:
-        translated: The text.
+        title: The title.
+        groups: The group of each sentence.
         measurements: {system: its statistics by the metric whose values are shown}.
         rows: The reported sentences.
     """
-    text = translated.text
-    lines, side = (text.src, 0) if text.src else (text.references[0], 1)
-    language = languages_of(text.task)[side] if text.task else ""
-    lengths, bounds = count_lengths(lines, language=language)
-    groups = length_groups(lengths, bounds=bounds)
     masks = group_rows(groups)
     places = {name: place for place, name in enumerate(masks)}
-    metric = next(iter(measurements.values())).metric
     return Buckets(
-        title=f"Length of the {'source' if text.src else 'reference'}",
+        title=title,
         unit="sentences",
-        value=metric.name,
+        value=next(iter(measurements.values())).metric.name,
         buckets=[
             Bucket(
                 name=name,
@@ -82,6 +78,17 @@ def length_buckets(
         ],
         members=[[places[groups[row]]] for row in rows],
     )
+
+
+def length_buckets(
+    text: ReferenceText, measurements: Mapping[str, Measurement], rows: NDArray[np.int64]
+) -> Buckets:
+    """Return buckets by length of the sources, or of the references if sources are unknown."""
+    lines, side = (text.src, 0) if text.src else (text.references[0], 1)
+    language = languages_of(text.task)[side] if text.task else ""
+    lengths, bounds = count_lengths(lines, language=language)
+    title = f"Length of the {'source' if text.src else 'reference'}"
+    return sentence_buckets(title, length_groups(lengths, bounds=bounds), measurements, rows)
 
 
 def frequency_buckets(translated: TranslatedText, rows: NDArray[np.int64]) -> Buckets:

@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from mnmt_eval.compare.comparison import Comparison, check_baseline, compare_measurements
 from mnmt_eval.compare.config import CompareConfig
-from mnmt_eval.compare.measurements import Measurement, measure_systems
+from mnmt_eval.compare.groups import group_sentences
+from mnmt_eval.compare.measurements import Measurement, measure
 from mnmt_eval.compare.systems import TranslatedText
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.language_accuracy import LanguageAccuracy
 from mnmt_eval.metrics.protocol import decimals
 from mnmt_eval.metrics.registry import MetricSet
-from mnmt_eval.report.buckets import Buckets, frequency_buckets, length_buckets
+from mnmt_eval.report.buckets import Buckets, frequency_buckets, length_buckets, sentence_buckets
 from mnmt_eval.report.symptoms import symptoms
+from mnmt_eval.runs.losses import Loss
 from mnmt_eval.runs.texts import ReferenceText
 
 WRONG_LANGUAGE = "wrong language"
@@ -36,23 +38,36 @@ class ReportConfig:
     metrics: MetricSet = field(default_factory=MetricSet)
     """The metrics of whole texts; sentences are sorted by one of them."""
     worst_by: str = "chrf"
-    """The metric that sentences are sorted by, one of `metrics`."""
+    """The metric that sentences are sorted by, one of `metrics`, or `loss` if losses are compared."""
     sentences: int = 1000
     """Sentences of each text; those on which systems disagree most, or that some system translated worst."""
     baseline: str | None = None
     """The system that others are tested against; by default the first."""
+    grouping: str | None = None
+    """How sentences are grouped to be scored apart, one of `GROUPINGS`; by default not at all."""
+    losses: bool = False
+    """Whether the losses of runs are compared too."""
 
     def __post_init__(self) -> None:
-        if self.worst_by not in self.metrics.names:
-            names = ", ".join(self.metrics.names)
+        if self.worst_by not in self._names:
+            names = ", ".join(self._names)
             raise EvalError(f"`worst_by` must be one of the metrics, {names}, but is {self.worst_by!r}.")
         if self.sentences < 1:
             raise EvalError(f"`sentences` must be at least 1, but is {self.sentences}.")
 
     @property
     def place(self) -> int:
-        """The place of `worst_by` among the metrics."""
-        return self.metrics.names.index(self.worst_by)
+        """The place of `worst_by` among the metrics, after which come losses."""
+        return self._names.index(self.worst_by)
+
+    @property
+    def comparison(self) -> CompareConfig:
+        """The options of the comparison of each text."""
+        return CompareConfig(metrics=self.metrics, grouping=self.grouping, losses=self.losses)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return (*self.metrics.names, *[Loss.name] * self.losses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,14 +101,13 @@ class ReportedText:
     """The sentences of the first reference, those of the second, …"""
     systems: Sequence[ReportedSystem]
     buckets: Mapping[str, Buckets]
-    """{`length` or `frequency`: the sentences by that}."""
+    """{`length`, `group` or `frequency`: the sentences by that}; `group` if groups were requested."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything that a page shows."""
 
-    metrics: Sequence[str]
     comparisons: Sequence[Comparison]
     """Each text's metrics, with ranks and tests."""
     worst_by: str
@@ -101,6 +115,11 @@ class Report:
     higher_is_better: bool
     """Whether better sentences have higher values of `worst_by`."""
     texts: Sequence[ReportedText]
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of the metrics."""
+        return [metric.metric for metric in self.comparisons[0].metrics]
 
     @property
     def signatures(self) -> dict[str, list[str]]:
@@ -124,18 +143,17 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
         config: The options.
 
     Raises:
-        EvalError: If a metric lacks what it needs, or there is no such baseline.
+        EvalError: If a metric or group lacks what it needs, or there is no such baseline.
+        RunError: If a run cannot be loaded for its losses.
+        DataError: If its data cannot be read.
     """
     for each in translated:
         check_baseline(each, config.baseline)
-    measurements = [measure_systems(each, config.metrics) for each in translated]
+    measurements = [measure(each, config.metrics, losses=config.losses) for each in translated]
     (first, *_) = measurements[0][config.place].values()
     return Report(
-        metrics=config.metrics.names,
         comparisons=[
-            compare_measurements(
-                each, by_metric, CompareConfig(metrics=config.metrics), baseline=config.baseline
-            )
+            compare_measurements(each, by_metric, config.comparison, baseline=config.baseline)
             for each, by_metric in zip(translated, measurements, strict=True)
         ],
         worst_by=config.worst_by,
@@ -187,10 +205,24 @@ def _report_text(
             for place in range(len(translated.names))
         ],
         buckets={
-            "length": length_buckets(translated, measurements[config.place], rows),
+            "length": length_buckets(text, measurements[config.place], rows),
+            **_group_buckets(text, measurements[config.place], rows, config.grouping),
             "frequency": frequency_buckets(translated, rows),
         },
     )
+
+
+def _group_buckets(
+    text: ReferenceText,
+    measurements: Mapping[str, Measurement],
+    rows: NDArray[np.int64],
+    grouping: str | None,
+) -> dict[str, Buckets]:
+    """Return the buckets of requested groups, but of those by length, which are there in any case."""
+    if grouping in (None, "length"):
+        return {}
+    groups = group_sentences(text, str(grouping))
+    return {"group": sentence_buckets(f"Groups by {grouping}", groups, measurements, rows)}
 
 
 def _rightly_blank(translated: TranslatedText) -> NDArray[np.bool_]:

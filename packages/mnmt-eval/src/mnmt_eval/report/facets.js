@@ -78,11 +78,12 @@ function histogram(name, title, made, series) {
   return facet(title, bars, series);
 }
 
-// A table with a button, a count and a value for each of the two systems a row.
-function bucketTable(name, heads, rows) {
+// A table with a button, a count if they have a unit, and a value for each of the two systems a row.
+function bucketTable(name, unit, systems, rows) {
   const table = element("table", "buckets");
   const head = element("tr");
-  heads.forEach((label) => head.append(Object.assign(element("th", "", label), { scope: "col" })));
+  const heads = [["", ""], ...(unit ? [["unit", unit]] : []), ...systems.map((each) => ["", each.name])];
+  for (const [className, label] of heads) head.append(Object.assign(element("th", className, label), { scope: "col" }));
   table.append(element("thead"), element("tbody"));
   table.tHead.append(head);
   for (const { label, cells } of rows) {
@@ -107,7 +108,7 @@ function bucketFacet(name, { text, system, other }) {
       ...pair.map((each) => bucket.values[text.systems.indexOf(each)].toFixed(value === "F1" ? 1 : data.decimals)),
     ],
   }));
-  return facet(`${title} (${value})`, bucketTable(name, ["", unit, ...pair.map((each) => each.name)], rows));
+  return facet(`${title} (${value})`, bucketTable(name, unit, pair, rows));
 }
 
 function symptomFacet({ system, other }) {
@@ -116,7 +117,7 @@ function symptomFacet({ system, other }) {
     label: symptom,
     cells: pair.map((each) => (each.symptom_counts[symptom] ?? 0).toLocaleString("en")),
   }));
-  return facet("Symptoms (sentences)", bucketTable("symptom", ["", ...pair.map((each) => each.name)], rows));
+  return facet("Symptoms (sentences)", bucketTable("symptom", "", pair, rows));
 }
 
 function drawFacets(chosen) {
@@ -130,8 +131,7 @@ function drawFacets(chosen) {
     const lead = [{ label: "", className: "mine", values: leads }];
     parts.lead = histogram("lead", `${data.metric} less that of ${other.name}`, leadBins(chosen), lead);
   }
-  parts.length = bucketFacet("length", chosen);
-  parts.frequency = bucketFacet("frequency", chosen);
+  for (const name of BUCKETS) parts[name] = bucketFacet(name, chosen);
   parts.symptom = symptomFacet(chosen);
   for (const [name, part] of Object.entries(parts)) {
     part.dataset.name = name;

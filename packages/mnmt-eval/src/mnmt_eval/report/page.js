@@ -158,6 +158,9 @@ window.addEventListener("popstate", () => {
   readAddress();
   draw();
 });
+for (const link of document.querySelectorAll(".groups a")) {
+  link.addEventListener("click", () => document.getElementById("read").scrollIntoView());
+}
 readAddress();
 form.hidden = facets.hidden = false;
 draw();

@@ -45,6 +45,7 @@ def render(report: Report) -> str:
     environment.filters["value"] = lambda value, metric, sign="": format_value(value, metric, sign=sign)
     first = report.comparisons[0]
     systems = [system.name for system in report.texts[0].systems]
+    averages = average_directions(report.comparisons)
     return environment.get_template("page.html.j2").render(
         report=report,
         title=f"Translations of {len(systems)} systems"
@@ -54,7 +55,11 @@ def render(report: Report) -> str:
         systems=systems,
         baseline=first.baseline,
         pairs=len(first.metrics[0].pairs),
-        averages=average_directions(report.comparisons),
+        averages=averages,
+        tested_means=sum(system.difference is not None for each in averages for system in each.systems)
+        // len(first.metrics),
+        tested_groups=(len(systems) - 1) * len(first.metrics[0].scores[0].groups),
+        filter="length" if first.config.grouping == "length" else "group",
         config=first.config,
         significant=SIGNIFICANT,
         style=_read("page.css"),

@@ -3,7 +3,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const form = document.querySelector(".controls");
 const fields = form.elements;
 const REFERENCE = "the reference";
-const FILTERS = ["score", "lead", "length", "frequency", "symptom"];
+const BUCKETS = ["length", "group", "frequency"].filter((name) => name in data.texts[0].buckets);
+const FILTERS = ["score", "lead", ...BUCKETS, "symptom"];
 const filters = {};
 
 const element = (name, className = "", text) => {

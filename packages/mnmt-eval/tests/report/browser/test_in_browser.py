@@ -80,7 +80,7 @@ def test_a_bar_filters_by_score_and_a_second_click_takes_it_back(visit: Visit) -
 
 def test_buckets_tell_their_counts_before_they_filter(visit: Visit) -> None:
     page = visit()
-    for name in ("length", "symptom"):
+    for name in ("length", "group", "symptom"):
         for button in range(len(page.query_selector_all(f"[data-filter={name}]"))):
             chosen = page.query_selector_all(f"[data-filter={name}]")[button]
             told = int(chosen.evaluate("button => button.closest('tr').cells[1].textContent"))
@@ -124,6 +124,29 @@ def test_filters_are_driven_by_keys_and_keep_the_focus(visit: Visit) -> None:
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
     page.keyboard.press("Space")
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "false"
+
+
+def test_a_group_of_a_table_is_read_by_a_click(visit: Visit) -> None:
+    page = visit(address="#order=worst")
+    page.eval_on_selector_all("details", "all => all.forEach(part => { part.open = true; })")
+    page.click(".groups a >> nth=4")  # the second group of the second system
+    group, system = page.evaluate(
+        "(() => { const row = document.querySelectorAll('.groups tbody tr')[4];"
+        " return [row.querySelector('a').textContent, row.cells[1].textContent]; })()"
+    )
+    assert (group, system) == ("2/8", "middle")
+    assert page.input_value("[name=system]") == system
+    assert page.get_attribute(f"[data-filter=group][data-value='{group}']", "aria-pressed") == "true"
+    show_all(page)
+    members = data_of(page)["texts"][0]["buckets"]["group"]["members"]
+    assert sorted(numbers(page)) == [row + 1 for row, places in enumerate(members) if places == [1]]
+    assert page.evaluate("document.getElementById('read').getBoundingClientRect().top") < 900
+
+
+def test_filters_that_a_page_lacks_are_passed_over(visit: Visit) -> None:
+    page = visit("one", address="#group=2%2F8")
+    show_all(page)
+    assert len(numbers(page)) == 120
 
 
 @pytest.mark.parametrize("name", ["three", "one"])
