@@ -111,6 +111,16 @@ def test_the_table_names_systems_intervals_and_signatures(command_line: CommandL
     assert f"chrf: {metric('chrf', target='de').signature}" in table
 
 
+def test_systems_that_are_alike_differ_by_zero_without_a_minus(
+    command_line: CommandLine, german: Path
+) -> None:
+    systems = [f"{name}={german / 'one.txt'}" for name in ("first", "second", "third")]
+    done = command_line.run("compare", *systems, "--reference", german / "ref", "--metric", "chrf")
+    table = done.stdout.decode()
+    assert table.count("+0.00 [+0.00, +0.00]") == 2
+    assert "-0.00" not in table
+
+
 def test_all_pairs_are_tested_corrected_and_ranked(command_line: CommandLine, german: Path) -> None:
     write(german / "good.txt", GERMAN.references[0])
     systems = [german / name for name in ("one.txt", "two.txt", "good.txt")]

@@ -189,8 +189,8 @@ def decimals(metric: str) -> int:
 
 
 def format_value(value: float, metric: str, *, sign: str = "") -> str:
-    """Format a value of a metric, or with `sign="+"` a difference of values."""
-    return f"{value:{sign}.{decimals(metric)}f}"
+    """Format a value of a metric, or with `sign="+"` a difference of values; zero is never negative."""
+    return f"{value:{sign}z.{decimals(metric)}f}"
 
 
 def check_alignment(
