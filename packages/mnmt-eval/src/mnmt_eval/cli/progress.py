@@ -22,6 +22,11 @@ LINE_SECONDS = 60
 _BLOCK = 2**20
 
 
+def print_message(text: str) -> None:
+    """Print a line to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
 class ScoreProgress:
     """Progress over runs, and over the sentences of each."""
 
@@ -65,9 +70,13 @@ class ScoreProgress:
         """Remove the bar from the terminal."""
         self._bar.close()
 
-    def _write(self, text: str) -> None:
-        self._bar.write(f"{self._place} {text}", file=sys.stderr)
+    def print(self, text: str) -> None:
+        """Print a line without disturbing the bar."""
+        self._bar.write(text, file=sys.stderr)
         sys.stderr.flush()
+
+    def _write(self, text: str) -> None:
+        self.print(f"{self._place} {text}")
 
 
 class TranslateProgress:

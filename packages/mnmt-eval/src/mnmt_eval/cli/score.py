@@ -58,6 +58,7 @@ def score(
         testsets=testset,
         metrics=metrics.metric_set,
         search=search.config,
+        engine=search.engine_config,
         max_source=search.max_source,
         max_sentences=max_sentences,
         batch_tokens=batch_tokens,

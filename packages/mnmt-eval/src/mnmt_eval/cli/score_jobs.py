@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from mnmt_data.errors import UserError
-from mnmt_eval.cli.progress import ScoreProgress
+from mnmt_eval.cli.progress import ScoreProgress, print_message
 from mnmt_eval.runs import (
     ReferenceText,
     ScoreConfig,
@@ -59,7 +59,7 @@ def _score_here(
             continue
         run, texts = _open(folder, config)
         progress.start_translating(sum(map(len, texts)))
-        for scores in score_run(run, texts, config, on_lines=progress.advance):
+        for scores in score_run(run, texts, config, on_lines=progress.advance, on_export=progress.print):
             progress.report(scores)
             yield folder, scores
 
@@ -94,7 +94,7 @@ def _score_run(config: ScoreConfig, folder: Path) -> Result:
     try:
         if (status := read_run(folder).status) != "finished":
             return status, []
-        return status, list(score_run(*_open(folder, config), config))
+        return status, list(score_run(*_open(folder, config), config, on_export=print_message))
     except UserError as error:
         return error
 

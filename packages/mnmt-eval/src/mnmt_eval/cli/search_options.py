@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from mnmt_eval.search.config import LengthPenalty, MaxLength, SamplingConfig, SearchConfig
+from mnmt_eval.translate.engine_config import Compute, EngineConfig, EngineName
 
 DEFAULT_BEAM = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthPenaltyFlags:
+    """The divisor that makes hypotheses of different lengths comparable."""
+
+    kind: Literal["power", "gnmt"] | None = None
+    """The formula, `power`, len^alpha, or `gnmt`, ((len + 5) / 6)^alpha. By default gnmt; with `--engine
+    ctranslate2`, which has no other, power."""
+    alpha: float = LengthPenalty.alpha
+    """The exponent, from 0, which turns the penalty off, to 10."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +28,7 @@ class SearchFlags:
 
     beam: int | None = None
     """Hypotheses kept at every step; 1 is greedy search. 4 by default."""
-    length_penalty: LengthPenalty = field(default_factory=LengthPenalty)
+    length_penalty: LengthPenaltyFlags = field(default_factory=LengthPenaltyFlags)
     """The divisor that makes hypotheses of different lengths comparable."""
     max_length: MaxLength = field(default_factory=MaxLength)
     """The length at which translations are cut off."""
@@ -23,6 +36,14 @@ class SearchFlags:
     """Fewest tokens of a translation, `</s>` included."""
     no_repeat_ngram: int = 0
     """The length of n-grams that no translation may contain twice; 0 allows all."""
+    early_stopping: Literal["exact", "filled"] | None = None
+    """When a sentence is done: `exact`, when no better translation can follow; or `filled`, as soon as
+    `--beam` hypotheses have ended. By default exact; with `--engine ctranslate2` filled."""
+    engine: EngineName = "native"
+    """What searches: `native`, our own search, or `ctranslate2`, in an export of the run, which the first
+    command makes and certifies."""
+    compute: Compute | None = None
+    """CTranslate2's compute type, such as float32 or int8; by default float32."""
     max_source: int | None = None
     """Most tokens of a source; longer lines are translated in parts. By default as many as 99% of the
     training sources have."""
@@ -34,13 +55,27 @@ class SearchFlags:
         Raises:
             EvalError: If an option is out of its range.
         """
+        native = self.engine == "native"
         return SearchConfig(
             beam=DEFAULT_BEAM if self.beam is None else self.beam,
-            length_penalty=self.length_penalty,
+            length_penalty=LengthPenalty(
+                kind=self.length_penalty.kind or ("gnmt" if native else "power"),
+                alpha=self.length_penalty.alpha,
+            ),
             max_length=self.max_length,
             min_length=self.min_length,
             no_repeat_ngram=self.no_repeat_ngram,
+            early_stopping=self.early_stopping or ("exact" if native else "filled"),
         )
+
+    @property
+    def engine_config(self) -> EngineConfig:
+        """The engine.
+
+        Raises:
+            EvalError: If it has no compute types, or its package is missing.
+        """
+        return EngineConfig(name=self.engine, compute=self.compute)
 
 
 @dataclass(frozen=True, kw_only=True)

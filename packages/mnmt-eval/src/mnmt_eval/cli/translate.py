@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeAlias
 from cyclopts import Parameter
 
 from mnmt_eval.cli.options import Flag, Json, Names
-from mnmt_eval.cli.progress import TranslateProgress
+from mnmt_eval.cli.progress import TranslateProgress, print_message
 from mnmt_eval.cli.search_options import TranslationFlags
 from mnmt_eval.errors import EvalError, require_runs
 from mnmt_eval.translate.inputs import TranslationJob, plan_jobs
@@ -83,7 +83,8 @@ def translate(
 
     if mbr and search.n_best < 2:
         raise EvalError("`--mbr` chooses among several translations; ask for them with `--n-best`.")
-    config, devices = search.config, find_devices(work.device)
+    config, engine, devices = search.config, search.engine_config, find_devices(work.device)
+    engine.check(config)
     jobs = plan_jobs(task, tagged=tagged, source=source, out=out)
     num_processes = len(devices) if work.jobs is None else work.jobs
     if num_processes > 1:
@@ -91,9 +92,13 @@ def translate(
     translator = open_translator(
         run,
         config=config,
+        engine=engine,
         max_source=search.max_source,
         batch_tokens=work.batch_tokens,
         window_lines=work.window_lines,
+        device=devices[0],
+        will_fork=num_processes > 1,
+        on_export=print_message,
     )
     for name in task:
         translator.target_of(name)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 
 from mnmt_data.store import file_lock
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.protocol import Floats, Metric
 from mnmt_eval.metrics.registry import MetricSet
+from mnmt_eval.runs.exports import OnExport, print_nothing
 from mnmt_eval.runs.run_files import (
     SENTENCES,
     SentenceScores,
@@ -21,9 +23,11 @@ from mnmt_eval.runs.run_files import (
 )
 from mnmt_eval.runs.run_scores import latest_evals
 from mnmt_eval.runs.texts import ReferenceText
-from mnmt_eval.runs.trained_run import TrainedRun
+from mnmt_eval.runs.trained_run import TrainedRun, move, start_engine
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.text import checksum, read_lines
+from mnmt_eval.translate.engine import Engine
+from mnmt_eval.translate.engine_config import EngineConfig
 from mnmt_eval.translate.translation import Translation
 from mnmt_eval.translate.translator import OnLines, translate
 from mnmt_eval.translate.window import BATCH_TOKENS
@@ -42,6 +46,8 @@ class ScoreConfig:
     """Test sets; all of them if none is named."""
     metrics: MetricSet = field(default_factory=MetricSet)
     search: SearchConfig = field(default_factory=SearchConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    """The engine that searches."""
     max_source: int | None = None
     """The largest number of tokens of a source; longer ones are translated in parts. By default that of
     `TrainedRun.max_source`."""
@@ -56,11 +62,13 @@ class ScoreConfig:
             raise EvalError(f"`max_sentences` must be at least 1, but is {self.max_sentences}.")
         if self.batch_tokens < 1:
             raise EvalError(f"`batch_tokens` must be at least 1, but is {self.batch_tokens}.")
+        self.engine.check(self.search)
 
     def signature(self, run: TrainedRun) -> str:
         """Return all that changes a metric beyond its signature: `beam:1|…|maxsrc:128|sentences:200`."""
+        engine = "" if self.engine.name == "native" else f"|engine:{self.engine}"
         sentences = "all" if self.max_sentences is None else self.max_sentences
-        return f"{self.search.signature}|maxsrc:{self.max_source_of(run)}|{SENTENCES}:{sentences}"
+        return f"{self.search.signature}{engine}|maxsrc:{self.max_source_of(run)}|{SENTENCES}:{sentences}"
 
     def max_source_of(self, run: TrainedRun) -> int:
         """Return the largest number of tokens of a source that the run translates in one."""
@@ -83,6 +91,7 @@ def score_run(
     config: ScoreConfig,
     *,
     on_lines: OnLines = lambda lines: None,
+    on_export: OnExport = print_nothing,
 ) -> Iterator[TextScores]:
     """Score a run on test sets and append what is new to its evals.jsonl, one test set after the other.
 
@@ -98,21 +107,27 @@ def score_run(
         config: The options.
         on_lines: A function that is called after each batch, or at once with all lines that need no
             translating.
+        on_export: A function that is called with a message before the run is exported for CTranslate2.
 
     Yields:
         The metrics of a test set, once they are written.
 
     Raises:
         EvalError: If a metric's extra is missing, the model has diverged, or another process scores the run.
-        RunError: If evals.jsonl is broken.
+        RunError: If evals.jsonl is broken, or the run cannot be loaded or exported.
     """
-    run = replace(run, loaded=run.loaded.on(config.device))
+    engine = cache(partial(_start_engine, run, config, on_export))  # exports nothing if nothing is missing
     with file_lock(run.folder / ".score.lock", name=run.folder, error=EvalError):
         existing = latest_evals(read_evals(run.folder))
         for text in texts:
-            scores = _TextScorer(run=run, text=text, config=config).score(on_lines)
+            scores = _TextScorer(run=run, text=text, config=config, engine=engine).score(on_lines)
             append_evals(run.folder, [each for each in scores.evals if each not in existing])
             yield scores
+
+
+def _start_engine(run: TrainedRun, config: ScoreConfig, on_export: OnExport) -> Engine:
+    engine = start_engine(run, config.search, config.engine, device=config.device, on_export=on_export)
+    return move(engine, config.device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +137,7 @@ class _TextScorer:
     run: TrainedRun
     text: ReferenceText
     config: ScoreConfig
+    engine: Callable[[], Engine]
 
     def score(self, on_lines: OnLines) -> TextScores:
         """Return the metrics, from the run's folder if it holds them."""
@@ -148,14 +164,12 @@ class _TextScorer:
 
         def translate_lines(lines: Sequence[str]) -> list[Translation]:
             return translate(
-                self.run.loaded.model,
+                self.engine(),
                 self.run.data.vocab,
                 lines,
                 target=self.text.target,
-                config=self.config.search,
                 max_source=self.config.max_source_of(self.run),
                 batch_tokens=self.config.batch_tokens,
-                device=self.config.device,
                 on_lines=on_lines,
             )
 
@@ -189,14 +203,14 @@ class _TextScorer:
     def _eval(self, metric: Metric, statistics: Floats) -> Eval:
         return Eval(
             step=self._step,
-            tokens=self.run.loaded.progress.tokens,
-            flops=self.run.loaded.progress.flops,
+            tokens=self.run.opened.progress.tokens,
+            flops=self.run.opened.progress.flops,
             task=self.text.task,
             testset=self.text.testset,
             metric=metric.name,
             value=metric.corpus(statistics).value,
             signature=f"{metric.signature}|{self._search}",
-            annealed=self.run.loaded.record.is_annealed(self._step),
+            annealed=self.run.opened.record.is_annealed(self._step),
         )
 
     def _path(self, metric: Metric) -> Path:
@@ -208,4 +222,4 @@ class _TextScorer:
 
     @property
     def _step(self) -> int:
-        return self.run.loaded.progress.step
+        return self.run.opened.progress.step

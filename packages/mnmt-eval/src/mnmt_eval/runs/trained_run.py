@@ -14,42 +14,56 @@ import torch
 from mnmt_data.store import PreparedData
 from mnmt_eval.errors import EvalError
 from mnmt_eval.language import languages_of
+from mnmt_eval.runs.exports import OnExport, find_export, print_nothing
 from mnmt_eval.runs.training_lengths import TrainingRatios, drawn_weights, longest_source
 from mnmt_eval.search.config import SearchConfig
+from mnmt_eval.translate.ctranslate2_engine import CTranslate2Engine, check_compute
+from mnmt_eval.translate.engine import Engine, NativeEngine
+from mnmt_eval.translate.engine_config import Compute, EngineConfig
 from mnmt_eval.translate.translator import SearchBatches, Translator
 from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES, CandidateList, Sources
-from mnmt_eval.translate.workers import Workers
+from mnmt_eval.translate.workers import Workers, run_apart
 from mnmt_model import LoadedRun, load_run
 from mnmt_model.checkpoints import weights_checksum
+from mnmt_model.runs.load import OpenedRun, open_checkpoint
 from mnmt_model.transformer import IncrementalModel, NativeModel, step_model
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedRun:
-    """A run's model with the data that it was trained on."""
+    """A run at a checkpoint, with the data that it was trained on."""
 
     folder: Path
-    loaded: LoadedRun
+    opened: OpenedRun
     data: PreparedData
+
+    @cached_property
+    def loaded(self) -> LoadedRun:
+        """The run with its model, whose weights are read when it is first used.
+
+        Raises:
+            RunError: If they cannot be read.
+        """
+        return load_run(self.opened.checkpoint)
 
     @cached_property
     def max_source(self) -> int:
         """The tokens of a source from which on it is too long: longer than nearly all in training."""
-        return longest_source(self.data, drawn_weights(self.loaded.record, self.loaded.progress.step))
+        return longest_source(self.data, drawn_weights(self.opened.record, self.opened.progress.step))
 
 
 def open_run(path: Path) -> TrainedRun:
-    """Load a run and open its data.
+    """Open a run and its data.
 
     Args:
         path: The run's folder, for its newest checkpoint; or a checkpoint, or an average of checkpoints.
 
     Raises:
-        RunError: If the run cannot be loaded, or its data now have another vocabulary.
+        RunError: If the run cannot be opened, or its data now have another vocabulary.
         DataError: If its data cannot be opened.
     """
-    loaded = load_run(path)
-    return TrainedRun(folder=path, loaded=loaded, data=loaded.open_data())
+    opened = open_checkpoint(path)
+    return TrainedRun(folder=path, opened=opened, data=opened.open_data())
 
 
 def find_devices(name: str | None) -> tuple[str, ...]:
@@ -78,7 +92,10 @@ class RunTranslator:
     """A trained run that is ready to translate."""
 
     run: TrainedRun
-    translator: Translator[Any]
+    translator: Translator
+    config: SearchConfig
+    """The options of the search."""
+    engine: EngineConfig
 
     def target_of(self, task: str) -> str:
         """Return the target language of a task that the run can translate.
@@ -98,14 +115,15 @@ class RunTranslator:
     @property
     def made_with(self) -> dict[str, Any]:
         """Every setting that decides what a line's translation is, but its task."""
-        loaded = self.run.loaded
+        opened = self.run.opened
         return {
-            "run": loaded.record.run,
-            "step": loaded.progress.step,
-            "weights": weights_checksum(loaded.checkpoint),
+            "run": opened.record.run,
+            "step": opened.progress.step,
+            "weights": weights_checksum(opened.checkpoint),
             "data": self.run.data.fingerprint,
-            "search": self.translator.config.signature,
-            "n_best": self.translator.config.n_best,
+            "engine": str(self.engine),
+            "search": self.config.signature,
+            "n_best": self.config.n_best,
             "max_source": self.translator.max_source,
         }
 
@@ -114,45 +132,97 @@ def open_translator(
     path: Path,
     *,
     config: SearchConfig,
+    engine: EngineConfig = EngineConfig(),  # noqa: B008 - it is frozen
     max_source: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
     window_lines: int = WINDOW_LINES,
+    device: str = "cpu",
+    will_fork: bool = False,
+    on_export: OnExport = print_nothing,
 ) -> RunTranslator:
     """Load a run to translate with.
 
     Args:
         path: The run's folder, for its newest checkpoint; or a checkpoint, or an average of checkpoints.
         config: The options of the search.
+        engine: The engine that searches.
         max_source: The largest number of tokens of a source; by default that of `TrainedRun.max_source`.
         batch_tokens: The source tokens searched at a time.
         window_lines: The lines that are read, and sorted by length, before the first is translated.
+        device: The device that will search.
+        will_fork: Whether processes will be forked from this one, which must have no threads then.
+        on_export: A function that is called with a message before the run is exported for CTranslate2.
 
     Raises:
-        RunError: If the run cannot be loaded, or its data now have another vocabulary.
+        RunError: If the run cannot be loaded or exported, or its data now have another vocabulary.
         DataError: If its data cannot be opened.
-        EvalError: If an argument is out of its range.
+        EvalError: If an argument is out of its range, or the engine cannot search so.
     """
     run = open_run(path)
     translator = Translator(
-        model=run.loaded.model,
+        engine=start_engine(run, config, engine, device=device, will_fork=will_fork, on_export=on_export),
         vocab=run.data.vocab,
-        config=config,
         max_source=run.max_source if max_source is None else max_source,
         least_lengths=TrainingRatios(data=run.data).of_task,
         batch_tokens=batch_tokens,
         window_lines=window_lines,
     )
-    return RunTranslator(run=run, translator=translator)
+    return RunTranslator(run=run, translator=translator, config=config, engine=engine)
+
+
+def start_engine(
+    run: TrainedRun,
+    config: SearchConfig,
+    engine: EngineConfig,
+    *,
+    device: str = "cpu",
+    will_fork: bool = False,
+    on_export: OnExport = print_nothing,
+) -> Engine:
+    """Return an engine with a run's model; a native one is on the CPU, see `move`.
+
+    Args:
+        run: The run.
+        config: The options of the search.
+        engine: The engine.
+        device: The device that it will search on.
+        will_fork: Whether processes will be forked from this one, which must have no threads then.
+        on_export: A function that is called with a message before the run is exported for CTranslate2.
+
+    Raises:
+        RunError: If the run cannot be loaded or exported.
+        EvalError: If the engine cannot search so.
+    """
+    engine.check(config)
+    if engine.compute is None:
+        return NativeEngine(model=run.loaded.model, config=config)
+    prepare = partial(_prepare, run.opened, engine.compute, device, on_export)
+    folder = run_apart(prepare) if will_fork else prepare()
+    return CTranslate2Engine(folder=folder, config=config, compute=engine.compute)
+
+
+def _prepare(run: OpenedRun, compute: Compute, device: str, on_export: OnExport) -> Path:
+    check_compute(compute, device)
+    return find_export(run, on_export=on_export)
+
+
+def move(engine: Engine, device: str) -> Engine:
+    """Return an engine that `start_engine` has made, on a device such as `cuda:1`."""
+    if isinstance(engine, CTranslate2Engine):
+        return replace(engine, device=device)
+    assert isinstance(engine, NativeEngine)
+    assert isinstance(engine.model, IncrementalModel | NativeModel)
+    return replace(engine, model=step_model(engine.model.translation_model.to(device)), device=device)
 
 
 @contextmanager
 def search_in_parallel(
-    translator: Translator[Any], *, jobs: int, devices: tuple[str, ...]
+    translator: Translator, *, jobs: int, devices: tuple[str, ...]
 ) -> Iterator[SearchBatches]:
     """Provide a function that searches batches in this process, or in several that are forked from it.
 
     Args:
-        translator: The translator, with one of our models on the CPU.
+        translator: The translator, with an engine that `start_engine` has made.
         jobs: The number of processes; with more than 1 each has one core.
         devices: The devices; the processes take them in turn.
     """
@@ -164,12 +234,9 @@ def search_in_parallel(
             yield workers.map
 
 
-def _start(translator: Translator[Any], devices: tuple[str, ...], number: int) -> SearchBatch:
-    device = devices[number % len(devices)]
-    model = translator.model
-    assert isinstance(model, IncrementalModel | NativeModel)
-    moved = step_model(model.translation_model.to(device))
-    return replace(translator, model=moved, device=device).search
+def _start(translator: Translator, devices: tuple[str, ...], number: int) -> SearchBatch:
+    engine = move(translator.engine, devices[number % len(devices)])
+    return replace(translator, engine=engine).search
 
 
 def _start_on_one_core(start: Callable[[int], SearchBatch], number: int) -> SearchBatch:

@@ -1,3 +1,7 @@
+from .ctranslate2_engine import CTranslate2Engine as CTranslate2Engine
+from .engine import Engine as Engine
+from .engine import NativeEngine as NativeEngine
+from .engine_config import EngineConfig as EngineConfig
 from .lines import Line as Line
 from .lines import Vocabulary as Vocabulary
 from .translation import Candidate as Candidate

@@ -22,6 +22,10 @@ _MAX_LISTED = 20
 """The number of lines that a remark lists; it counts the others."""
 
 
+_BEFORE = {"engine": "native"}
+"""Settings that older records do not name, as they were."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LineNumbers:
     """The first of some line numbers, and their count: there may be millions."""
@@ -229,7 +233,7 @@ class FileOutput:
             return OutputRecord(made_with=made_with)
         record = self._read_record()
         for name, value in made_with.items():
-            if (before := record.made_with.get(name)) != value:
+            if (before := record.made_with.get(name, _BEFORE.get(name))) != value:
                 raise EvalError(
                     f"{self._path}: was made with {name} {before}, and is now asked for with {value}; "
                     "name another output, or remove it."

@@ -6,16 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic
-
-import torch
 
 from mnmt_eval.errors import EvalError
-from mnmt_eval.search.config import SearchConfig
-from mnmt_eval.search.dispatch import search
-from mnmt_eval.search.hypotheses import Hypothesis
-from mnmt_eval.search.protocol import SearchModel, State
 from mnmt_eval.text import join_lines
+from mnmt_eval.translate.engine import Engine, ScoredTokens
 from mnmt_eval.translate.lines import Line, Vocabulary
 from mnmt_eval.translate.translation import Candidate, Translation
 from mnmt_eval.translate.window import (
@@ -41,17 +35,17 @@ SearchBatches = Callable[[Iterable[Sources]], Iterator[list[CandidateList]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translator(Generic[State]):
-    """A model with its vocabulary and the options of a search, ready to translate lines.
+class Translator:
+    """An engine with the vocabulary of its model, ready to translate lines.
 
     Raises:
         EvalError: If a field is out of its range.
     """
 
-    model: SearchModel[State]
+    engine: Engine
+    """The model and its search."""
     vocab: Vocabulary
     """The vocabulary that the model was trained with; it knows where sources have their target tag."""
-    config: SearchConfig
     max_source: int | None = None
     """The largest number of tokens of a source, its tag and `</s>` included; longer lines are translated in
     parts."""
@@ -61,7 +55,6 @@ class Translator(Generic[State]):
     """The lines that are read, and sorted by length, before the first is translated."""
     least_lengths: LeastLengthsOf = lambda task: None
     """A function that returns the lengths below which translations of a task are too short."""
-    device: str = "cpu"
 
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "window_lines"):
@@ -79,8 +72,8 @@ class Translator(Generic[State]):
         if not len(sources):
             return []
         try:
-            n_bests = search(self.model, torch.from_numpy(sources).to(self.device), self.config)
-        except RuntimeError as error:
+            n_bests = self.engine.search(sources)
+        except (RuntimeError, MemoryError) as error:
             if not _is_out_of_memory(error):
                 raise
             middle = len(sources) // 2
@@ -136,7 +129,7 @@ class Translator(Generic[State]):
             windows.append(window)
             yield from window.batches()
 
-    def _candidate(self, hypothesis: Hypothesis) -> Candidate:
+    def _candidate(self, hypothesis: ScoredTokens) -> Candidate:
         return Candidate(
             text=join_lines(self.vocab.decode(hypothesis.tokens)),
             score=hypothesis.score,
@@ -146,29 +139,25 @@ class Translator(Generic[State]):
 
 
 def translate(
-    model: SearchModel[State],
+    engine: Engine,
     vocab: Vocabulary,
     lines: Sequence[str],
     *,
     target: str,
-    config: SearchConfig,
     max_source: int | None = None,
     batch_tokens: int = BATCH_TOKENS,
-    device: str = "cpu",
     on_lines: OnLines = lambda lines: None,
 ) -> list[Translation]:
     """Translate lines into one language.
 
     Args:
-        model: The model that gives the log-probabilities.
+        engine: The model and its search.
         vocab: The vocabulary that the model was trained with; it knows where sources have their target tag.
         lines: Source sentences; a blank one has an empty translation.
         target: The target language, such as `de`.
-        config: The options of the search.
         max_source: The largest number of tokens of a source; longer lines are translated in parts. None: no
             such limit.
         batch_tokens: The source tokens searched at a time; sentences of similar length go together.
-        device: The device that the model is on.
         on_lines: A function that is called after each batch.
 
     Returns:
@@ -179,13 +168,11 @@ def translate(
         DataError: If the vocabulary has no such target language.
     """
     translator = Translator(
-        model=model,
+        engine=engine,
         vocab=vocab,
-        config=config,
         max_source=max_source,
         batch_tokens=batch_tokens,
         window_lines=max(1, len(lines)),
-        device=device,
     )
     vocab.encode_sources([], target=target)  # refuses an unknown language even if there is no line
 
@@ -194,9 +181,10 @@ def translate(
     return [translation for group in groups for _, translation in group]
 
 
-def _is_out_of_memory(error: RuntimeError) -> bool:
-    """Return whether memory did not suffice; on a CPU, torch raises no specific exception."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+def _is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory did not suffice; not all engines raise a specific exception."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
 
 
 def _make_windows(lines: Iterable[Line], window_lines: int) -> Iterator[list[Line]]:

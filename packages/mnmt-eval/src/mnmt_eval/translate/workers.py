@@ -106,6 +106,17 @@ class Workers(Generic[Job, Result]):
         return {self._busy.pop(pipe): result}
 
 
+def run_apart(function: Callable[[], Result]) -> Result:
+    """Call a function in a process of its own, so that this one gets none of the threads that it starts."""
+
+    def do(job: None) -> Result:
+        return function()
+
+    with Workers(1, lambda number: do) as workers:
+        (result,) = workers.map([None])
+    return result
+
+
 class JobQueue(Generic[Job]):
     """Jobs that a thread takes ahead of time, so that results need not wait for a job that is yet to come.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from mnmt_data.store import PreparedData
@@ -16,26 +16,21 @@ from mnmt_model.transformer.decoding import StepModel, step_model
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadedRun:
-    """A run's model, ready to decode."""
+class OpenedRun:
+    """A run at one of its checkpoints."""
 
-    model: StepModel
     record: RunRecord
     progress: Progress
     """Where training stood at the checkpoint."""
     folder: Path
     """The run's folder."""
     checkpoint: Path
-    """The checkpoint whose weights the model has."""
+    """The checkpoint, or an average of some."""
 
     @property
     def data(self) -> Path:
         """Folder of the prepared data that the run was trained on."""
         return data_folder(self.folder, self.record)
-
-    def on(self, device: str) -> LoadedRun:
-        """Return the run with its model moved to a device, such as `cpu` or `cuda:0`."""
-        return replace(self, model=step_model(self.model.translation_model.to(device)))
 
     def open_data(self) -> PreparedData:
         """Open the data that the run was trained on.
@@ -49,8 +44,16 @@ class LoadedRun:
         return data
 
 
-def load_run(path: Path) -> LoadedRun:
-    """Load a run's model.
+@dataclass(frozen=True, kw_only=True)
+class LoadedRun(OpenedRun):
+    """A run's model, ready to decode."""
+
+    model: StepModel
+    """The model with the checkpoint's weights."""
+
+
+def open_checkpoint(path: Path) -> OpenedRun:
+    """Open a run at a checkpoint, without reading its weights.
 
     Args:
         path: The run's folder, for its newest checkpoint; or one of its checkpoints, or an average of some.
@@ -60,16 +63,25 @@ def load_run(path: Path) -> LoadedRun:
     """
     checkpoint = newest(path)
     folder = checkpoint.parent.parent
-    record = read_run(folder)
-    model = build_model(record.model, record.vocab_size, products=products_to_translate(record))
-    load_model(checkpoint, model)
-    return LoadedRun(
-        model=step_model(model),
-        record=record,
-        progress=read_progress(checkpoint),
-        folder=folder,
-        checkpoint=checkpoint,
+    return OpenedRun(
+        record=read_run(folder), progress=read_progress(checkpoint), folder=folder, checkpoint=checkpoint
     )
+
+
+def load_run(path: Path) -> LoadedRun:
+    """Load a run's model.
+
+    Args:
+        path: The run's folder, for its newest checkpoint; or one of its checkpoints, or an average of some.
+
+    Raises:
+        RunError: If the record or the checkpoint is missing or broken.
+    """
+    opened = open_checkpoint(path)
+    record = opened.record
+    model = build_model(record.model, record.vocab_size, products=products_to_translate(record))
+    load_model(opened.checkpoint, model)
+    return LoadedRun(**vars(opened), model=step_model(model))
 
 
 def dev_loss(path: Path) -> float:

@@ -1,0 +1,174 @@
+"""Search with CTranslate2, in a model that mnmt-model has exported."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from mnmt_eval.errors import EvalError
+from mnmt_eval.search.config import SearchConfig
+from mnmt_eval.search.protocol import EOS, PAD
+from mnmt_eval.translate.engine_config import Compute
+from mnmt_eval.translate.window import Sources
+
+_NO_PENALTY = 1e-30
+"""The exponent that turns the length penalty off: with 0, CTranslate2 would stop by another rule."""
+
+Pieces = list[str]
+"""A sentence as CTranslate2 takes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedHypothesis:
+    """A translation that CTranslate2 has found."""
+
+    tokens: tuple[int, ...]
+    """Target tokens with the final `</s>`; without one, the maximal length cut it off."""
+    log_prob: float
+    """The sum of the tokens' log-probabilities, in nats, as the exported model computes them."""
+    score: float
+    """`log_prob` divided by the length penalty."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it ends with `</s>`."""
+        return self.tokens[-1] == EOS
+
+
+@dataclass(frozen=True, kw_only=True)
+class CTranslate2Engine:
+    """The search of CTranslate2, whose model is loaded when it is first used.
+
+    It keeps the hypotheses that ours keeps, and `filled` is the rule by which it stops. For `exact` it gets
+    so much patience that it searches every sentence up to its maximal length.
+
+    It forbids tokens before the softmax and we after it, so its own scores are those of other probabilities.
+    Therefore hypotheses are scored once more, with all tokens allowed.
+    """
+
+    folder: Path
+    """The folder of CTranslate2's files."""
+    config: SearchConfig
+    """The options of the search, as `EngineConfig.check` allows them."""
+    compute: Compute = "float32"
+    device: str = "cpu"
+    """`cpu`, or `cuda:0`, …"""
+
+    def search(self, sources: Sources) -> Sequence[Sequence[ExportedHypothesis]]:
+        """Return the translations of each source, best score first.
+
+        CTranslate2 has one maximal length a call, so only sources of one such length are searched together.
+
+        Raises:
+            EvalError: If the model has diverged, or the compute type is none of this device's.
+            RuntimeError: If memory does not suffice.
+        """
+        limits = self.config.max_length.limits(torch.from_numpy(sources))
+        results: dict[int, Sequence[ExportedHypothesis]] = {}
+        for limit in np.unique(limits).tolist():
+            rows = np.flatnonzero(limits == limit)
+            results |= zip(rows.tolist(), self._search(sources[rows], limit), strict=True)
+        return [results[row] for row in range(len(sources))]
+
+    def _search(self, sources: Sources, limit: int) -> Iterator[Sequence[ExportedHypothesis]]:
+        """Yield the translations of each source, of at most `limit` tokens."""
+        pieces = [[self._pieces[token] for token in row if token != PAD] for row in sources.tolist()]
+        results = self._translator.translate_batch(pieces, **self._options(limit))
+        n_bests = [result.hypotheses for result in results]
+        log_probs = iter(self._log_probs(pieces, n_bests))
+        for n_best in n_bests:
+            yield self._rank([(hypothesis, next(log_probs)) for hypothesis in n_best])
+
+    def _options(self, limit: int) -> Mapping[str, Any]:
+        config = self.config
+        return {
+            "beam_size": config.beam,
+            "num_hypotheses": config.n_best,
+            "patience": 1 if config.early_stopping == "filled" else limit + 1,
+            "length_penalty": max(config.length_penalty.alpha, _NO_PENALTY),
+            "no_repeat_ngram_size": config.no_repeat_ngram,
+            "min_decoding_length": min(max(0, config.min_length - 1), limit),  # without `</s>`
+            "max_decoding_length": limit,
+            "max_input_length": 0,
+            "suppress_sequences": [[self._pieces[PAD]]],
+            "return_end_token": True,
+        }
+
+    def _log_probs(self, sources: Sequence[Pieces], n_bests: Sequence[Sequence[Pieces]]) -> Iterator[float]:
+        """Yield the log-probability of each hypothesis of each source."""
+        pairs = [(src, tgt) for src, n_best in zip(sources, n_bests, strict=True) for tgt in n_best]
+        # CTranslate2 appends </s> to targets, and scores it.
+        targets = [tgt[:-1] if tgt[-1] == self._pieces[EOS] else tgt for _, tgt in pairs]
+        scores = self._translator.score_batch([src for src, _ in pairs], targets, max_input_length=0)
+        for (_, tgt), score in zip(pairs, scores, strict=True):
+            yield math.fsum(score.log_probs[: len(tgt)])
+
+    def _rank(self, n_best: Sequence[tuple[Pieces, float]]) -> Sequence[ExportedHypothesis]:
+        """Return hypotheses with their scores, best first."""
+        if not all(math.isfinite(log_prob) for _, log_prob in n_best):
+            raise EvalError(
+                "the model's log-probabilities are not finite: it has diverged; train it at a lower rate."
+            )
+        divisors = self.config.length_penalty.divisors(np.array([len(tgt) for tgt, _ in n_best]))
+        hypotheses = [
+            ExportedHypothesis(
+                tokens=tuple(map(self._ids.__getitem__, tgt)), log_prob=log_prob, score=log_prob / divisor
+            )
+            for (tgt, log_prob), divisor in zip(n_best, divisors.tolist(), strict=True)
+        ]
+        return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
+
+    @cached_property
+    def _translator(self) -> Any:
+        """CTranslate2's model, with as many threads as torch has."""
+        import ctranslate2
+
+        kind, index = device_of(self.device)
+        return ctranslate2.Translator(
+            str(self.folder),
+            device=kind,
+            device_index=index,
+            compute_type=self.compute,
+            inter_threads=1,
+            intra_threads=torch.get_num_threads(),
+        )
+
+    @cached_property
+    def _pieces(self) -> list[str]:
+        pieces: list[str] = json.loads((self.folder / "shared_vocabulary.json").read_text(encoding="utf-8"))
+        return pieces
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {piece: number for number, piece in enumerate(self._pieces)}
+
+
+def check_compute(compute: Compute, device: str) -> None:
+    """Check that CTranslate2 can compute so on a device.
+
+    Raises:
+        EvalError: If it cannot.
+    """
+    import ctranslate2
+
+    try:
+        supported = ctranslate2.get_supported_compute_types(*device_of(device))
+    except (RuntimeError, ValueError) as error:
+        raise EvalError(f"CTranslate2 cannot use {device} ({error}); take `--device cpu`.") from None
+    if compute not in supported:
+        types = ", ".join(sorted(supported))
+        raise EvalError(f"`--compute` must be one of {types} on {device}, but is {compute}.")
+
+
+def device_of(name: str) -> tuple[str, int]:
+    """Return CTranslate2's name of a device such as `cuda:0`, and its number."""
+    kind, _, number = name.partition(":")
+    return kind, int(number or 0)
