@@ -17,21 +17,22 @@ from mnmt_data.store import TargetTag, Vocabulary, train_vocabulary
 from mnmt_eval.errors import EvalError
 from mnmt_eval.search import LengthPenalty, MaxLength, SearchConfig, search
 from mnmt_eval.search.protocol import EOS, PAD
-from mnmt_eval.translate import Line, Translation, Translator, translate
+from mnmt_eval.translate import Line, NativeEngine, Translation, Translator, translate
 
 CONFIG = SearchConfig(beam=2, max_length=MaxLength(ratio=1, extra=2))
 MODEL = TableModel(seed=3, vocab_size=10)
+ENGINE = NativeEngine(model=MODEL, config=CONFIG)
 VOCAB = LetterVocabulary()
 
 texts = st.lists(st.text("abc ", max_size=6), max_size=9)
 
 
 def translated(lines: list[str], *, batch_tokens: int = 4096, target: str = "xx") -> list[Translation]:
-    return translate(MODEL, VOCAB, lines, target=target, config=CONFIG, batch_tokens=batch_tokens)
+    return translate(ENGINE, VOCAB, lines, target=target, batch_tokens=batch_tokens)
 
 
-def translator(**options: int) -> Translator[TableState]:
-    return Translator(model=MODEL, vocab=VOCAB, config=CONFIG, **options)
+def translator(**options: int) -> Translator:
+    return Translator(engine=ENGINE, vocab=VOCAB, **options)
 
 
 def streamed(lines: Iterable[Line], **options: int) -> list[tuple[Line, Translation]]:
@@ -71,7 +72,7 @@ def test_scores_and_n_best_are_those_of_the_search() -> None:
         beam=3, n_best=2, length_penalty=LengthPenalty(kind="power", alpha=1.0), max_length=CONFIG.max_length
     )
     (result,) = search(MODEL, torch.tensor([[2, 4, 5, EOS]]), config)
-    (translation,) = translate(MODEL, VOCAB, ["ab"], target="xx", config=config)
+    (translation,) = translate(NativeEngine(model=MODEL, config=config), VOCAB, ["ab"], target="xx")
     assert [c.score for c in translation.n_best] == [h.score for h in result]
     assert [c.log_prob for c in translation.n_best] == [h.log_prob for h in result]
     assert [c.text for c in translation.n_best] == [VOCAB.decode(h.tokens).replace("\n", " ") for h in result]
@@ -82,17 +83,19 @@ def test_a_translation_that_the_maximal_length_cuts_off_is_truncated() -> None:
     lines = ["a", "ab", "abc", "b", "c", "ca"]
     short = SearchConfig(max_length=MaxLength(ratio=0, extra=2))
     for line, translation in zip(
-        lines, translate(MODEL, VOCAB, lines, target="xx", config=short), strict=True
+        lines, translate(NativeEngine(model=MODEL, config=short), VOCAB, lines, target="xx"), strict=True
     ):
         sources = torch.tensor(VOCAB.encode_sources([line], target="xx")[0])[None]
         ((best,),) = search(MODEL, sources, short)
         assert translation.truncated == (best.tokens[-1] != EOS)
-    assert {t.truncated for t in translate(MODEL, VOCAB, lines, target="xx", config=short)} == {False, True}
+    assert {
+        t.truncated for t in translate(NativeEngine(model=MODEL, config=short), VOCAB, lines, target="xx")
+    } == {False, True}
 
 
 def test_a_line_that_is_too_long_is_the_translations_of_its_parts() -> None:
     line = "abc. abcabc, cbacba."
-    (whole,) = translate(MODEL, VOCAB, [line], target="xx", config=CONFIG, max_source=14)
+    (whole,) = translate(ENGINE, VOCAB, [line], target="xx", max_source=14)
     parts = translated(["abc.", "abcabc,", "cbacba."])
     assert whole.parts == 3
     assert whole.text == " ".join(part.text for part in parts if part.text)
@@ -104,10 +107,7 @@ def test_a_line_that_is_too_long_is_the_translations_of_its_parts() -> None:
 @given(lines=texts, max_source=st.integers(8, 12), window_lines=st.integers(1, 4))
 def test_parts_find_back_to_their_lines(lines: list[str], max_source: int, window_lines: int) -> None:
     longer = [line * 5 for line in lines]
-    alone = [
-        translate(MODEL, VOCAB, [line], target="xx", config=CONFIG, max_source=max_source)[0]
-        for line in longer
-    ]
+    alone = [translate(ENGINE, VOCAB, [line], target="xx", max_source=max_source)[0] for line in longer]
     sources = [Line(text=line, target="xx") for line in longer]
     stream = streamed(sources, batch_tokens=20, window_lines=window_lines, max_source=max_source)
     assert [translation for _, translation in stream] == alone
@@ -179,7 +179,7 @@ def test_the_vocabulary_puts_the_tag_where_the_model_has_read_it(
     assert [ids.tolist() for ids in vocab.encode(["a", "a b"])] == [[5], [5, 6]]
     model = Listening()
     model.table = model.table[..., :7]
-    translate(model, vocab, ["a", "", "a b"], target="xx", config=CONFIG)
+    translate(NativeEngine(model=model, config=CONFIG), vocab, ["a", "", "a b"], target="xx")
     (heard,) = model.heard
     assert heard.dtype == torch.int64
     assert heard.tolist() == sources
@@ -187,18 +187,24 @@ def test_the_vocabulary_puts_the_tag_where_the_model_has_read_it(
 
 def test_a_batch_has_at_most_so_many_tokens_with_its_padding() -> None:
     model = Listening()
-    translate(model, VOCAB, ["a", "abcabc", "b", "abc", "c"], target="xx", config=CONFIG, batch_tokens=9)
+    translate(
+        NativeEngine(model=model, config=CONFIG),
+        VOCAB,
+        ["a", "abcabc", "b", "abc", "c"],
+        target="xx",
+        batch_tokens=9,
+    )
     assert [tuple(src.shape) for src in model.heard] == [(1, 8), (1, 5), (3, 3)]
 
 
 def test_a_batch_that_does_not_fit_into_memory_is_halved() -> None:
     lines = ["a", "b", "c", "ab", "bc"]
     config = SearchConfig(beam=1, max_length=CONFIG.max_length)
-    expected = translate(MODEL, VOCAB, lines, target="xx", config=config)
+    expected = translate(NativeEngine(model=MODEL, config=config), VOCAB, lines, target="xx")
     model = Listening(room=8)
-    assert translate(model, VOCAB, lines, target="xx", config=config) == expected
+    assert translate(NativeEngine(model=model, config=config), VOCAB, lines, target="xx") == expected
     with pytest.raises(EvalError, match=r"a source of 9 tokens does not fit into memory; .*`max_source`"):
-        translate(model, VOCAB, ["abcabca"], target="xx", config=config)
+        translate(NativeEngine(model=model, config=config), VOCAB, ["abcabca"], target="xx")
 
 
 def test_the_target_language_chooses_the_tag() -> None:
@@ -211,7 +217,7 @@ def test_the_target_language_chooses_the_tag() -> None:
 def test_lines_are_counted_as_they_are_translated() -> None:
     counted: list[int] = []
     lines = ["a", "", "b", "cc"]
-    translate(MODEL, VOCAB, lines, target="xx", config=CONFIG, batch_tokens=7, on_lines=counted.append)
+    translate(ENGINE, VOCAB, lines, target="xx", batch_tokens=7, on_lines=counted.append)
     assert counted == [2, 2]  # blank ones with the first batch
 
 
@@ -219,7 +225,7 @@ def test_lines_are_counted_as_they_are_translated() -> None:
 def test_a_line_in_parts_counts_once_and_a_blank_one_too(lines: list[str]) -> None:
     counted: list[int] = []
     options = {"max_source": 8, "batch_tokens": 9, "on_lines": counted.append}
-    translate(MODEL, VOCAB, lines, target="xx", config=CONFIG, **options)
+    translate(ENGINE, VOCAB, lines, target="xx", **options)
     assert sum(counted) == len(lines)
 
 

@@ -50,8 +50,8 @@ class CTranslate2Engine:
     It keeps the hypotheses that ours keeps, and `filled` is the rule by which it stops. For `exact` it gets
     so much patience that it searches every sentence up to its maximal length.
 
-    It forbids tokens before the softmax and we after it, so its own scores are those of other probabilities.
-    Therefore hypotheses are scored once more, with all tokens allowed.
+    It forbids tokens before the softmax, which raises the probabilities of all others, and we after it. So
+    where tokens are forbidden it prefers other hypotheses, and those are scored once more, with all allowed.
     """
 
     folder: Path
@@ -80,12 +80,24 @@ class CTranslate2Engine:
 
     def _search(self, sources: Sources, limit: int) -> Iterator[Sequence[ExportedHypothesis]]:
         """Yield the translations of each source, of at most `limit` tokens."""
-        pieces = [[self._pieces[token] for token in row if token != PAD] for row in sources.tolist()]
-        results = self._translator.translate_batch(pieces, **self._options(limit))
+        src = [[self._pieces[token] for token in row if token != PAD] for row in sources.tolist()]
+        options, pad = self._options(limit), self._pieces[PAD]
+        results = self._translator.translate_batch(src, **options)
+        forbids = self.config.min_length > 1 or self.config.no_repeat_ngram > 0
+        if any(pad in hypothesis for result in results for hypothesis in result.hypotheses):
+            # Only a model that has hardly been trained expects padding.
+            results, forbids = (
+                self._translator.translate_batch(src, **options, suppress_sequences=[[pad]]),
+                True,
+            )
         n_bests = [result.hypotheses for result in results]
-        log_probs = iter(self._log_probs(pieces, n_bests))
+        log_probs = self._log_probs(src, n_bests) if forbids else self._found_log_probs(results)
         for n_best in n_bests:
             yield self._rank([(hypothesis, next(log_probs)) for hypothesis in n_best])
+
+    @property
+    def _alpha(self) -> float:
+        return max(self.config.length_penalty.alpha, _NO_PENALTY)
 
     def _options(self, limit: int) -> Mapping[str, Any]:
         config = self.config
@@ -93,17 +105,26 @@ class CTranslate2Engine:
             "beam_size": config.beam,
             "num_hypotheses": config.n_best,
             "patience": 1 if config.early_stopping == "filled" else limit + 1,
-            "length_penalty": max(config.length_penalty.alpha, _NO_PENALTY),
+            "length_penalty": self._alpha,
             "no_repeat_ngram_size": config.no_repeat_ngram,
             "min_decoding_length": min(max(0, config.min_length - 1), limit),  # without `</s>`
             "max_decoding_length": limit,
             "max_input_length": 0,
-            "suppress_sequences": [[self._pieces[PAD]]],
             "return_end_token": True,
+            "return_scores": True,
         }
 
+    def _found_log_probs(self, results: Sequence[Any]) -> Iterator[float]:
+        """Yield the log-probability of each hypothesis of each source.
+
+        CTranslate2's score is that over len^alpha, and the length counts `</s>`, as ours does.
+        """
+        for result in results:
+            for tgt, score in zip(result.hypotheses, result.scores, strict=True):
+                yield score * len(tgt) ** self._alpha
+
     def _log_probs(self, sources: Sequence[Pieces], n_bests: Sequence[Sequence[Pieces]]) -> Iterator[float]:
-        """Yield the log-probability of each hypothesis of each source."""
+        """Score the hypotheses of each source once more, and yield their log-probabilities."""
         pairs = [(src, tgt) for src, n_best in zip(sources, n_bests, strict=True) for tgt in n_best]
         # CTranslate2 appends </s> to targets, and scores it.
         targets = [tgt[:-1] if tgt[-1] == self._pieces[EOS] else tgt for _, tgt in pairs]

@@ -108,12 +108,8 @@ class Workers(Generic[Job, Result]):
 
 def run_apart(function: Callable[[], Result]) -> Result:
     """Call a function in a process of its own, so that this one gets none of the threads that it starts."""
-
-    def do(job: None) -> Result:
-        return function()
-
-    with Workers(1, lambda number: do) as workers:
-        (result,) = workers.map([None])
+    with Workers[str, Result](1, lambda number: lambda job: function()) as workers:
+        (result,) = workers.map(["the only job"])
     return result
 
 
