@@ -162,25 +162,31 @@ def measure(
     chrf = metric("chrf", target=task.partition("-")[2])
     decode = run.data.vocab.decode
     return {
-        way: way_figures(found, best[EXACT], seconds[way], is_comparable="int8" not in way)
-        | {"chrF": round(chrf.score([decode(each.tokens) for each in found], [text.references]).value, 2)}
-        for way, found in best.items()
+        way: way_figures(outputs, best[EXACT], seconds[way], is_comparable="int8" not in way)
+        | {"chrF": round(chrf.score([decode(each.tokens) for each in outputs], [text.references]).value, 2)}
+        for way, outputs in best.items()
     }
 
 
 def way_figures(
-    found: Sequence[ScoredTokens], exact: Sequence[ScoredTokens], seconds: np.ndarray, *, is_comparable: bool
+    outputs: Sequence[ScoredTokens],
+    exact: Sequence[ScoredTokens],
+    seconds: np.ndarray,
+    *,
+    is_comparable: bool,
 ) -> Figures:
     """Return time, and what differs from exact search."""
-    lost = [one.score - other.score for one, other in zip(exact, found, strict=True)]
+    lost = [one.score - other.score for one, other in zip(exact, outputs, strict=True)]
     return {
         "seconds": round(float(seconds[0]), 1),
         "processor_seconds": round(float(seconds[1]), 1),
         "other_translation": round(
-            fmean(tuple(one.tokens) != tuple(other.tokens) for one, other in zip(exact, found, strict=True)),
+            fmean(
+                tuple(one.tokens) != tuple(other.tokens) for one, other in zip(exact, outputs, strict=True)
+            ),
             4,
         ),
-        "mean_score": round(fmean(each.score for each in found), 4) if is_comparable else None,
+        "mean_score": round(fmean(each.score for each in outputs), 4) if is_comparable else None,
         "mean_score_lost": round(fmean(lost), 5) if is_comparable else None,
         "largest_loss": round(max(lost), 4) if is_comparable else None,
     }

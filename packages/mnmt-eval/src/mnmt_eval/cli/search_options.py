@@ -10,14 +10,17 @@ from mnmt_eval.translate.engine_config import Compute, EngineConfig, EngineName
 
 DEFAULT_BEAM = 4
 
+Kind = Literal["power", "gnmt"]
+EarlyStopping = Literal["exact", "filled"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class LengthPenaltyFlags:
     """The divisor that makes hypotheses of different lengths comparable."""
 
-    kind: Literal["power", "gnmt"] | None = None
-    """The formula, `power`, len^alpha, or `gnmt`, ((len + 5) / 6)^alpha. By default gnmt; with `--engine
-    ctranslate2`, which has no other, power."""
+    kind: Literal["auto", "power", "gnmt"] = "auto"
+    """The formula: `power`, len^alpha, or `gnmt`, ((len + 5) / 6)^alpha. auto is gnmt; with `--engine
+    ctranslate2`, which has no gnmt, power."""
     alpha: float = LengthPenalty.alpha
     """The exponent, from 0, which turns the penalty off, to 10."""
 
@@ -36,9 +39,9 @@ class SearchFlags:
     """Fewest tokens of a translation, `</s>` included."""
     no_repeat_ngram: int = 0
     """The length of n-grams that no translation may contain twice; 0 allows all."""
-    early_stopping: Literal["exact", "filled"] | None = None
+    early_stopping: Literal["auto", "exact", "filled"] = "auto"
     """When a sentence is done: `exact`, when no better translation can follow; or `filled`, as soon as
-    `--beam` hypotheses have ended. By default exact; with `--engine ctranslate2` filled."""
+    `--beam` hypotheses have ended. auto is exact; with `--engine ctranslate2` filled."""
     engine: EngineName = "native"
     """What searches: `native`, our own search, or `ctranslate2`, in an export of the run, which the first
     command makes and certifies."""
@@ -55,17 +58,18 @@ class SearchFlags:
         Raises:
             EvalError: If an option is out of its range.
         """
-        native = self.engine == "native"
+        native, kind, stop = self.engine == "native", self.length_penalty.kind, self.early_stopping
+        default_kind: Kind = "gnmt" if native else "power"
+        default_stop: EarlyStopping = "exact" if native else "filled"
         return SearchConfig(
             beam=DEFAULT_BEAM if self.beam is None else self.beam,
             length_penalty=LengthPenalty(
-                kind=self.length_penalty.kind or ("gnmt" if native else "power"),
-                alpha=self.length_penalty.alpha,
+                kind=default_kind if kind == "auto" else kind, alpha=self.length_penalty.alpha
             ),
             max_length=self.max_length,
             min_length=self.min_length,
             no_repeat_ngram=self.no_repeat_ngram,
-            early_stopping=self.early_stopping or ("exact" if native else "filled"),
+            early_stopping=default_stop if stop == "auto" else stop,
         )
 
     @property

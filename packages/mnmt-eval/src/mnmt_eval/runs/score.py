@@ -26,6 +26,7 @@ from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.runs.trained_run import TrainedRun, move, start_engine
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.text import checksum, read_lines
+from mnmt_eval.translate.ctranslate2_engine import check_compute
 from mnmt_eval.translate.engine import Engine
 from mnmt_eval.translate.engine_config import EngineConfig
 from mnmt_eval.translate.translation import Translation
@@ -116,6 +117,8 @@ def score_run(
         EvalError: If a metric's extra is missing, the model has diverged, or another process scores the run.
         RunError: If evals.jsonl is broken, or the run cannot be loaded or exported.
     """
+    if config.engine.compute is not None:
+        check_compute(config.engine.compute, config.device)
     engine = cache(partial(_start_engine, run, config, on_export))  # exports nothing if nothing is missing
     with file_lock(run.folder / ".score.lock", name=run.folder, error=EvalError):
         existing = latest_evals(read_evals(run.folder))

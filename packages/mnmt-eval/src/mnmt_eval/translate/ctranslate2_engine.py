@@ -86,10 +86,8 @@ class CTranslate2Engine:
         forbids = self.config.min_length > 1 or self.config.no_repeat_ngram > 0
         if any(pad in hypothesis for result in results for hypothesis in result.hypotheses):
             # Only a model that has hardly been trained expects padding.
-            results, forbids = (
-                self._translator.translate_batch(src, **options, suppress_sequences=[[pad]]),
-                True,
-            )
+            forbids = True
+            results = self._translator.translate_batch(src, **options, suppress_sequences=[[pad]])
         n_bests = [result.hypotheses for result in results]
         log_probs = self._log_probs(src, n_bests) if forbids else self._found_log_probs(results)
         for n_best in n_bests:

@@ -33,9 +33,7 @@ class EngineConfig:
 
     def __post_init__(self) -> None:
         if self.name == "native" and self.compute is not None:
-            raise EvalError(
-                f"`--compute {self.compute}` needs `--engine ctranslate2`; the native engine has none."
-            )
+            raise EvalError(f"`--compute {self.compute}` needs `--engine ctranslate2`.")
         if self.name == "ctranslate2" and self.compute is None:
             object.__setattr__(self, "compute", "float32")
         if self.name == "ctranslate2":
