@@ -69,7 +69,7 @@ def test_outputs_and_remarks_are_those_of_our_search(
     word = source_of(run).split()[0]
     stdin = b"\n" + source_of(run) + b" \n" + (word + b" ") * 300 + b"\n"
     arguments = ("translate", "--run", run, "--task", "xx-aa", *POWER, *form, "--max-length.ratio", "0")
-    arguments = (*arguments, "--max-length.extra", "4", "--window-lines", "7")
+    arguments = (*arguments, "--max-length.extra", "3", "--window-lines", "7")
     ours = command_line.run(*arguments, stdin=stdin)
     theirs = command_line.run(*arguments, *CTRANSLATE2, stdin=stdin)
     assert theirs.status == 0, theirs.stderr
@@ -160,7 +160,7 @@ def test_score_names_the_engine(command_line: CommandLine, run: Path) -> None:
     assert [each["value"] for each in exported] == [each["value"] for each in native]
     for each in exported:
         assert "|stop:filled|maxlen:2x+20|engine:ctranslate2-4." in str(each["signature"])
-        assert str(each["signature"]).endswith("-float32|maxsrc:128|sentences:all")
+        assert str(each["signature"]).endswith("-float32|maxsrc:8|sentences:all")
     assert not any("engine" in str(each["signature"]) for each in native)
     description = json.loads((run / "translations" / "test.xx-aa.json").read_text(encoding="utf-8"))
     assert "|engine:ctranslate2-" in description["search"]
