@@ -162,6 +162,7 @@ def test_the_tables_show_what_there_is(command_line: CommandLine, study: Path) -
             "xx-aa has two baselines, middle and large; name one.",
         ),
         (["{runs}/only-xx-aa", "--baseline", "{runs}/only-xx-bb"], "have no task in common"),
+        (["{runs}/small/run.json"], "run.json: is no run; name a folder that holds run.json, or"),
     ],
 )
 def test_what_cannot_be_analysed_is_one_line(

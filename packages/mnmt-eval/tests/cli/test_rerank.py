@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine
+from text_files import write
 
 TABLE = (
     "1\t-0.5\tja\n1\t-0.6\tdas rote Haus\n1\t-0.7\tdas rote Haus dort\n"
@@ -75,12 +76,15 @@ def test_scores_of_a_column_or_a_file_choose(command_line: CommandLine, table: P
         (("--metric", "comet", "--comet.scores", "x"), "comet: compares all pairs of candidates"),
         (("--score-column", "9"), "must have one column 9 for --score-column"),
         (("--source", __file__), "must have a line for each of 3 sources"),
+        (("--samples", "{tmp}/few"), "few: must have samples for each of 3 sources, but has 1."),
+        (("--samples", "{tmp}"), ": must be a file, but is a folder."),
     ],
 )
 def test_a_mistake_is_one_line(
-    command_line: CommandLine, table: Path, options: tuple[str, ...], message: str
+    command_line: CommandLine, table: Path, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
-    done = command_line.run("rerank", table, *options)
+    write(tmp_path / "few", ["1\t-1\tHaus"])
+    done = command_line.run("rerank", table, *(option.format(tmp=tmp_path) for option in options))
     assert (done.status, done.stdout) == (2, b"")
     (line,) = done.stderr.splitlines()
     assert message in line

@@ -43,6 +43,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "wmt24" / "sources" / "en-de.txt", sides["src"])
     write(tmp_path / "sacrebleu" / "wmt19" / "wmt19.en-de.ref", sides["ref"])
     write(tmp_path / "sacrebleu" / "wmt19" / "wmt19.en-de.src", sides["src"])
+    write(tmp_path / "gaps", [sides["ref"][0], "", *sides["ref"][2:]])
+    write(tmp_path / "lists.jsonl", ["[1, 2]"] * SENTENCES)
+    write(tmp_path / "list.json", ["[", *['{"mt": "a"},'] * SENTENCES, "]"])
     (tmp_path / "empty").mkdir()
     return tmp_path
 
@@ -170,7 +173,17 @@ def test_a_report_takes_the_same(command_line: CommandLine, folder: Path) -> Non
         ("wmt24 wmt24/system-outputs", "wmt24/system-outputs: only one folder"),
         ("ours=wmt24", "ours=wmt24: the systems of a folder in WMT's layout have their names"),
         ("one=two wmt24 --task en-de", "2 systems are called 'one'"),
-        ("missing --reference ref", "missing: no such file or run"),
+        ("missing --reference ref", "missing: no such file or run; its folder holds bare.txt, .* more."),
+        (
+            "one --reference missing --task en-de",
+            "missing: no such file; its folder holds bare.txt, .* more.",
+        ),
+        ("one --reference empty --task en-de", "empty: must be a file, but is a folder."),
+        ("one --reference gaps --task en-de", "gaps:2: must have a reference, but is blank"),
+        ("lists.jsonl --reference ref", r"lists.jsonl:1: must be a JSON object, but is \[1, 2\]"),
+        ("list.json --reference ref", "list.json: must be JSON lines, an object on every line"),
+        ("one --reference sacrebleu: --task en-de", "--reference sacrebleu:: sacreBLEU has no such test set"),
+        ("wmt24 --testset wmt25", "wmt24: has no --testset wmt25; its test sets are wmt24"),
     ],
 )
 def test_a_mistake_is_one_line_with_the_file_and_the_option(

@@ -384,14 +384,17 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{folder}/none.txt", *REF], "none.txt: no such file or run."),
+        (["{folder}/none.txt", *REF], "none.txt: no such file or run; its folder holds "),
         (["{folder}/one.txt"], "name them with --reference"),
         (
             ["{folder}/one.txt", "--reference", "{folder}/ref"],
             "name the pair with --task, as in --task en-de",
         ),
         (["{folder}/one.txt", "--source", "{folder}/src", "--task", "en-de"], "only with references"),
-        (["{folder}/one.txt", "--reference", "{folder}/nothing", "--task", "en-de"], "nothing: No such file"),
+        (
+            ["{folder}/one.txt", "--reference", "{folder}/nothing", "--task", "en-de"],
+            "nothing: no such file; its folder holds ",
+        ),
         (
             ["{folder}/one.txt", "--reference", "{folder}/empty", "--task", "en-de"],
             "must have at least one line",
@@ -414,12 +417,12 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
         (["{folder}", *REF], "latin:1: not valid UTF-8"),  # each of its files is a system
         (["{folder}/latin", *REF], "latin:1: not valid UTF-8"),
         (
-            ["{folder}/one.txt", "{folder}/two.txt", *REF, "--metric", "comet", "--comet.scores", "s"],
+            ["{folder}/one.txt", "again={folder}/one.txt", *REF, "--metric", "comet", "--comet.scores", "s"],
             "s: no such file of COMET scores.",
         ),
         (
             [
-                *("{folder}/one.txt", "{folder}/two.txt", *REF),
+                *("{folder}/one.txt", "again={folder}/one.txt", *REF),
                 "--metric",
                 "comet",
                 "--comet.scores",

@@ -219,6 +219,14 @@ def test_a_mistake_is_one_line(
     assert not (tmp_path / "r").exists()
 
 
+def test_a_file_in_the_place_of_the_folder_is_told(command_line: CommandLine, tmp_path: Path) -> None:
+    one = write(tmp_path / "one", ["a"])
+    for out in (one, one / "page"):
+        done = command_line.run("report", one, "--reference", one, "--task", "en-de", "--out", out)
+        message = f"{out}: must be a folder, or a place for one, but there is a file."
+        assert (done.status, done.stderr) == (2, f"mnmt-eval: {message}\n")
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 @pytest.mark.parametrize(
     ("one", "two", "marked"),

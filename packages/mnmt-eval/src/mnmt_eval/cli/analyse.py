@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from mnmt_eval.analysis.multilingual import Resources
 from mnmt_eval.cli.options import Json, Systems
-from mnmt_eval.errors import require_runs
+from mnmt_eval.errors import EvalError, require_runs
 
 if TYPE_CHECKING:
     from mnmt_eval.runs import RunScores
@@ -57,4 +57,7 @@ def _read(arguments: list[str]) -> list[RunScores]:
     from mnmt_eval.compare import name_systems
     from mnmt_eval.runs import read_run_scores
 
-    return [read_run_scores(system.path, name=system.name) for system in name_systems(arguments)]
+    systems = name_systems(arguments)
+    if file := next((system.path for system in systems if not system.is_run), None):
+        raise EvalError(f"{file}: is no run; name a folder that holds run.json, or a folder of such folders.")
+    return [read_run_scores(system.path, name=system.name) for system in systems]

@@ -22,7 +22,8 @@ _INTERVAL = "[95% interval]"
 
 def comparison_table(comparison: Comparison) -> str:
     """Format a comparison with a table for each metric, and explain the numbers below."""
-    lines = [f"{comparison.name}, {comparison.sentences:,} sentences", ""]
+    count = comparison.sentences
+    lines = [f"{comparison.name}, {count:,} sentence{'s' * (count != 1)}", ""]
     for metric in comparison.metrics:
         lines += [*_ranking(metric, comparison.baseline), ""]
         if len(metric.scores) > 2:

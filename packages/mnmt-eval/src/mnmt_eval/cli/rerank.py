@@ -136,10 +136,12 @@ def _by_risk(
 
     samples = read_candidates(risk.samples, columns) if risk.samples else sources
     originals = read_lines(risk.source) if risk.source else []
-    if risk.source and len(originals) != len(sources):
-        raise EvalError(
-            f"{risk.source}: must have a line for each of {len(sources)} sources, but has {len(originals)}."
-        )
+    for path, what, count in (
+        (risk.samples, "samples", len(samples)),
+        (risk.source, "a line", len(originals)),
+    ):
+        if path and count != len(sources):
+            raise EvalError(f"{path}: must have {what} for each of {len(sources)} sources, but has {count}.")
     yield from choose_by_risk(
         metric,
         [source.texts for source in sources],

@@ -57,7 +57,7 @@ def open_texts(systems: Sequence[str], arguments: TextArguments) -> list[Transla
     if submitted:
         return _open_submitted(submitted, others, arguments)
     files, testset = _text_files(others, arguments), arguments.testset
-    if (name := _sacrebleu_name(arguments)) and not any(system.is_run for system in others):
+    if (name := _sacrebleu_name(arguments)) is not None and not any(system.is_run for system in others):
         testset = name
     return open_systems(others, testset=testset, task=arguments.task, files=files)
 
@@ -74,7 +74,11 @@ def _open_submitted(
     if "=" in folder and not Path(folder).exists():
         raise EvalError(f"{folder}: the systems of a folder in WMT's layout have their names.")
     selected = [text for text in texts if arguments.task in (None, text.task)]
-    selected = [text for text in selected if text.testset == arguments.testset] or selected
+    of_testset = [text for text in selected if text.testset == arguments.testset]
+    if selected and not of_testset and arguments.testset != TextArguments.testset:
+        testsets = ", ".join(dict.fromkeys(text.testset for text in selected))
+        raise EvalError(f"{folder}: has no --testset {arguments.testset}; its test sets are {testsets}.")
+    selected = of_testset or selected
     if not texts:
         raise EvalError(f"{folder}: holds no submissions under WMT's names.")
     if not selected:
@@ -116,7 +120,7 @@ def _text_files(systems: Sequence[System], arguments: TextArguments) -> TextFile
         return None
     if source is None and arguments.source_column is not None:
         source = references[0]
-    if name := _sacrebleu_name(arguments):
+    if (name := _sacrebleu_name(arguments)) is not None:
         if len(references) > 1 or arguments.reference_columns:
             raise EvalError(f"--reference {PREFIX}{name}: has its own references, so no others can be named.")
         references, own_source = sacrebleu_files(name, arguments.task)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mnmt_data.errors import folder_holds
 from mnmt_eval.errors import EvalError, require_runs
 from mnmt_eval.runs.run_files import RUN, read_description, scored_sentences, translations_path
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
@@ -133,13 +134,26 @@ def open_systems(
     if files is not None:
         if runs and not files.task:
             raise EvalError(f"{runs[0]}: has many tasks; name one with --task, as in --task en-de.")
-        return [_open(replace(files.read(testset), tasks=tasks_of_runs(runs)), systems)]
+        translated = _open(replace(files.read(testset), tasks=tasks_of_runs(runs)), systems)
+        _check_references(translated, files.references[0])
+        return [translated]
     if not any(system.is_run for system in systems):
         raise EvalError("plain files are compared with references; name them with --reference.")
     if task is None and not all(system.is_run for system in systems):
         raise EvalError("a plain file is of one task; name it with --task, as in --task en-de.")
     tasks = [task] if task is not None else _common_tasks(runs, testset)
     return [_open(run_text(runs, testset, name), systems) for name in tasks]
+
+
+def _check_references(translated: TranslatedText, path: Path) -> None:
+    """Refuse a sentence whose references are all blank, but not its source; without sources, an output."""
+    text, outputs = translated.text, [output.lines for output in translated.outputs]
+    for number, references in enumerate(zip(*text.references, strict=True)):
+        others = [text.src[number]] if text.src else [lines[number] for lines in outputs]
+        if not any(map(str.strip, references)) and any(map(str.strip, others)):
+            raise EvalError(
+                f"{path}:{number + 1}: must have a reference, but is blank; remove the line from all files."
+            )
 
 
 def _open(text: ReferenceText, systems: Sequence[System]) -> TranslatedText:
@@ -206,7 +220,7 @@ def split_name(argument: str) -> tuple[str, Path]:
 def _systems_at(path: Path, *, named: bool) -> list[Path]:
     """Return the file or run of a path, or those in its folder."""
     if not path.exists():
-        raise EvalError(f"{path}: no such file or run.")
+        raise EvalError(f"{path}: no such file or run; {folder_holds(path)}.")
     if not path.is_dir():
         return [path]
     if (path / RUN).is_file() or any(path.glob(f"*/{RUN}")):

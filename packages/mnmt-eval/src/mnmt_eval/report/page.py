@@ -13,6 +13,7 @@ import jinja2
 from mnmt_data.store import atomic_file
 from mnmt_eval.compare.averages import average_directions
 from mnmt_eval.compare.config import SIGNIFICANT
+from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.protocol import decimals, format_value
 from mnmt_eval.report.document import WRONG_LANGUAGE, Report
 from mnmt_eval.report.symptoms import SYMPTOMS
@@ -25,8 +26,14 @@ def write_report(report: Report, out: Path) -> Path:
 
     Returns:
         The page's path.
+
+    Raises:
+        EvalError: If a file stands where the folder would be.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise EvalError(f"{out}: must be a folder, or a place for one, but there is a file.") from None
     index = out / "index.html"
     with atomic_file(index) as file:
         file.write(render(report).encode("utf-8"))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from mnmt_data.errors import folder_holds
 from mnmt_eval.errors import EvalError
 
 
@@ -14,10 +15,15 @@ def read_lines(path: Path) -> list[str]:
     r"""Return the lines of a text file, which end with \n or \r\n and nothing else.
 
     Raises:
-        EvalError: If a line is not UTF-8; the message names the line.
+        EvalError: If there is no such file, or a line is not UTF-8; the message names the line.
         OSError: If the file cannot be read.
     """
-    lines = path.read_bytes().split(b"\n")
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        raise EvalError(f"{path}: no such file; {folder_holds(path)}.") from None
+    except IsADirectoryError:
+        raise EvalError(f"{path}: must be a file, but is a folder.") from None
     if not lines[-1]:
         lines.pop()
     return [decode_line(line, name=str(path), number=number) for number, line in enumerate(lines, start=1)]

@@ -41,6 +41,8 @@ def read_text(path: Path, column: str | None, *, option: str) -> list[str]:
         OSError: If the file cannot be read.
     """
     lines = read_lines(path)
+    if path.suffix == ".json" and not is_json_lines(path, lines):
+        raise EvalError(f"{path}: must be JSON lines, an object on every line, but is other JSON.")
     if column is None:
         _refuse_table(path, lines, option)
         return lines
@@ -126,7 +128,8 @@ def text_of(record: dict[str, Any], key: str, place: str, option: str) -> str:
 def _refuse_table(path: Path, lines: Sequence[str], option: str) -> None:
     """Refuse a file that is plainly a table, whose lines would be scored with all their columns."""
     first = lines[0] if lines else ""
-    if first.startswith("{") and isinstance(keys := _parse(first), dict):
+    if first and is_json_lines(path, lines):
+        keys = parse_object(first, f"{path}:1")
         raise EvalError(f"{path}: holds JSON lines; name a key with {option}: {', '.join(keys)}.")
     tabs = {line.count("\t") for line in lines}
     is_tsv = "\t" in first and (path.suffix in _TSV or (len(lines) > 1 and len(tabs) == 1))
