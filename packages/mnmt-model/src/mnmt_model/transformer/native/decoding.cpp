@@ -3,6 +3,7 @@
 // Keys and values of all tokens lie in rows of a table, where they stay. A hypothesis is a path: the rows of its
 // tokens, so that nothing is copied when hypotheses branch.
 
+#include "attended_rows.h"
 #include "gelu.h"
 #include "packed_product.h"
 #include "softmax.h"
@@ -155,34 +156,25 @@ struct Step {
 
   void attend_row(const T* query, const LayerMemory<T>& memory, int64_t row, int64_t head, bool source, bool targets,
                   T* scores, T* y) const {
-    const int64_t head_dim = sizes.head_dim, target_row = 2 * sizes.d_attention();
+    const int64_t head_dim = sizes.head_dim, slot = 2 * sizes.d_attention();
     const int64_t sentence = sentences[row], length = source ? lengths[sentence] : 0;
     const int64_t steps = targets ? sizes.steps : 0;
     const int64_t there = (sentence * sizes.heads + head) * sizes.source_width * head_dim;
     const int32_t* path = paths + row * sizes.steps;
     const T* keys = memory.targets + head * head_dim;
     const T* bias = targets && position_bias ? position_bias + (head + 1) * sizes.bias_width - steps : nullptr;
-    for (int64_t i = 0; i < length; ++i) {
-      scores[i] = scale * dot(query, memory.source_keys + there + i * head_dim, head_dim);
-    }
+    const auto source_row = [=](const T* rows) { return [=](int64_t i) { return rows + there + i * head_dim; }; };
+    const auto target_row = [=](const T* rows) { return [=](int64_t i) { return rows + path[i] * slot; }; };
+    const auto source_key = source_row(memory.source_keys);
+    const auto key = target_row(keys);
+    for (int64_t i = 0; i < length; ++i) scores[i] = scale * dot(query, source_key(i), head_dim);
     for (int64_t i = 0; i < steps; ++i) {
-      scores[length + i] = scale * dot(query, keys + path[i] * target_row, head_dim) + (bias ? bias[i] : T(0));
+      scores[length + i] = scale * dot(query, key(i), head_dim) + (bias ? bias[i] : T(0));
     }
     softmax<T>(scores, length + steps, vectors<T>(length + steps) * LANES<T>, nullptr, T(1));
     std::fill(y, y + head_dim, T(0));
-    for (int64_t i = 0; i < length; ++i) {
-      add(scores[i], memory.source_values + there + i * head_dim, y, head_dim);
-    }
-    const T* values = keys + sizes.d_attention();
-    for (int64_t i = 0; i < steps; ++i) add(scores[length + i], values + path[i] * target_row, y, head_dim);
-  }
-
-  static T dot(const T* a, const T* b, int64_t number) {
-    return sum_over<T>(0, number, [=](int64_t i) { return a[i] * b[i]; });
-  }
-
-  static void add(T weight, const T* x, T* __restrict__ y, int64_t number) {
-    for (int64_t i = 0; i < number; ++i) y[i] += weight * x[i];
+    add_rows(scores, length, source_row(memory.source_values), y, head_dim);
+    add_rows(scores + length, steps, target_row(keys + sizes.d_attention()), y, head_dim);
   }
 };
 
