@@ -81,6 +81,25 @@ def test_an_unknown_format_lists_the_known_ones(tmp_path, name):
     )
 
 
+@pytest.mark.parametrize("source", ["htp://x.org/y.tsv", "hff:a/b:train", "HF:a/b:train"])
+def test_an_unknown_scheme_lists_the_known_ones(source, install):
+    install("acme", "[mnmt_data.readers]\nnews = acme:News\n.bars = acme:Bars\n")
+    scheme = source.partition(":")[0]
+    with pytest.raises(DataError) as raised:
+        open_reader(source, "en-de")
+    assert str(raised.value) == (
+        f"{source}: no such file, and no source begins with `{scheme}:`; mend the path, or begin with one of "
+        "hf:, news:."
+    )
+
+
+def test_a_colon_makes_no_scheme_of_a_path(tmp_path):
+    write(tmp_path, "12:30.en", "12:30.de")
+    assert sides(open_reader(f"{tmp_path}/12:30.{{lang}}", "en-de")) == ["12:30.en", "12:30.de"]
+    with pytest.raises(DataError, match=r"12:30\.tsv: no such file; mend the path or fetch the corpus"):
+        open_reader(f"{tmp_path}/12:30.tsv", "en-de")
+
+
 @pytest.mark.parametrize("name", ["x.tsv", "x.{lang}"])
 def test_the_home_of_nobody_is_one_line(name):
     with pytest.raises(DataError, match=r"~nobody-of-this-name/x\.\S+: no such user; write the path in full"):

@@ -67,13 +67,44 @@ def test_json_lines(tmp_path, pairs, nest):
         ("Source\tTarget", "en-de", ("one", "zwei")),
         ("eng_US\tdeu\tscore", "en-de", ("one", "zwei")),
         ("id\tsrc\ttgt", "en-de", ("zwei", "drei")),
-        ("Englisch\tDeutsch", "en-de", None),
+        ("Introduction\tEinleitung", "en-de", None),
+        ("the source\tdie Quelle", "en-de", None),
     ],
 )
 def test_headers_of_tsv_are_noticed(tmp_path, header, task, pair):
     write(tmp_path / "x.tsv", f"{header}\none\tzwei\tdrei\n")
     pairs = read(tmp_path / "x.tsv", task)
-    assert pairs == ([pair] if pair else [("Englisch", "Deutsch"), ("one", "zwei")])
+    assert pairs == ([pair] if pair else [tuple(header.split("\t")), ("one", "zwei")])
+
+
+@pytest.mark.parametrize(
+    ("header", "task"),
+    [
+        ("Englisch\tDeutsch", "en-de"),
+        ("english\tgerman\tsite", "en-de"),
+        ("sentence1\tsentence2", "en-de"),
+        ("\ten\ttranslation_de", "en-de"),
+        ("src_text\tother", "xx-aa"),
+        ("id\tchinese", "fr-zh_Hans"),
+    ],
+)
+def test_headers_of_unknown_names_are_refused(tmp_path, header, task):
+    path = write(tmp_path / "x.tsv", f"{header}\none\tzwei\tdrei\n")
+    with pytest.raises(DataError) as raised:
+        read(path, task, skip_bad=True)
+    listed = ", ".join(header.split("\t"))
+    assert str(raised.value) == (
+        f"{path}:1: seems to be a header with no columns for {task} among {listed}; name two after the "
+        "languages, or src and tgt, or source and target; without a header, put src, a tab and tgt above the "
+        "pairs."
+    )
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n\n"])
+def test_empty_lines_at_the_end_of_tsv_are_no_pairs(tmp_path, end):
+    assert read(write(tmp_path / "x.tsv", f"a\tA\nb\tB{end}")) == [("a", "A"), ("b", "B")]
+    with pytest.raises(DataError, match=r"x\.tsv:2: has no tab"):
+        read(write(tmp_path / "x.tsv", f"a\tA\n\nb\tB{end}"))
 
 
 def test_the_formats_stand_in_corpus_folders(tmp_path):

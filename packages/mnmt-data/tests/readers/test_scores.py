@@ -99,10 +99,8 @@ def test_json_lines_have_no_numbered_columns(tmp_path):
 def test_a_missing_column_is_named_with_those_there_are(tmp_path, name):
     WRITERS[name](tmp_path / name, PAIRS)
     reader = open_reader(str(tmp_path / name), "en-de")
-    message = (
-        r"`kiwi` must be a number, but is None" if name == "x.jsonl" else r"no column kiwi among en, de, bicl"
-    )
-    with pytest.raises(DataError, match=rf"^{tmp_path}/{name}.*{message}"):
+    message = r"no column kiwi among en, de, bicleaner, laser_score, for \[data\.scores\] `kiwi`; set its"
+    with pytest.raises(DataError, match=rf"^{tmp_path}/{name}.*: {message}"):
         read(reader, ScoreColumn(name="kiwi", column="kiwi"))
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from babel import Locale, UnknownLocaleError
+
 from mnmt_data.errors import DataError
-from mnmt_data.readers.language_codes import best_tag, is_reversed, languages
+from mnmt_data.readers.language_codes import best_tag, is_reversed, languages, spellings
 from mnmt_data.readers.reader import LONGEST_SENTENCE
 
-ORIGIN = "origin"
 NAMED_SIDES = (("src", "tgt"), ("source", "target"))
 STRUCT = "translation"
+COLUMN_WORDS = frozenset({"src", "tgt", "source", "target", "sentence", "translation", "score", "id"})
+"""Words of the names of columns, as against sentences of one word."""
 
 Place = tuple[str, ...]
 """The name of a column, and that of a field of it if it is a struct."""
@@ -39,11 +43,13 @@ class ScoreColumn:
             return self.column - 1
         if self.column in names:
             return names.index(str(self.column))
+        remedy = f"or put a number a line into {path.name}.{self.name}"
+        raise DataError(f"{path}: {self.not_among(names)}, {remedy}.")
+
+    def not_among(self, names: Sequence[str]) -> str:
+        """Return what is wrong with a table or an object that has these columns or keys alone."""
         listed = ", ".join(names) or "none"
-        what = f"no column {self.column} among {listed}, for [data.scores] `{self.name}`"
-        raise DataError(
-            f"{path}: {what}; set its `column`, or put a number a line into {path.name}.{self.name}."
-        )
+        return f"no column {self.column} among {listed}, for [data.scores] `{self.name}`; set its `column`"
 
     def value(self, cell: object) -> float:
         """Return the number in a cell or line.
@@ -111,6 +117,30 @@ def no_sides(task: str, names: Sequence[str], fields: Sequence[str] = ()) -> str
     listed = ", ".join([*names, *(f"{STRUCT}.{field}" for field in fields)]) or "none"
     remedy = "name two after the languages, or src and tgt, or source and target"
     return f"no columns for {task} among {listed}; {remedy}."
+
+
+def names_columns(cells: Sequence[str], task: str) -> bool:
+    """Return whether cells seem to name columns: words alone, one of them of what a column may hold.
+
+    Args:
+        cells: The first line of a table.
+        task: The language pair, whose codes and names of languages are such words.
+    """
+    if len(cells) < 2 or not all(re.fullmatch(r"[\w.:-]*", cell.strip()) for cell in cells):
+        return False
+    parts = [part for cell in cells for part in re.split(r"[\W\d_]+", cell.lower()) if part]
+    known = COLUMN_WORDS | {name for code in languages(task) for name in _language_names(code, task)}
+    return any(part in known for part in parts)
+
+
+def _language_names(code: str, task: str) -> Iterator[str]:
+    """Yield a code, and what its language is called in English and in the languages of the task."""
+    yield from (spelling.lower() for spelling in spellings(code))
+    for reader in ("en", *languages(task)):
+        try:
+            yield (Locale.parse(code).get_language_name(reader) or code).lower()
+        except (UnknownLocaleError, ValueError):
+            continue
 
 
 def sentence_of(value: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -102,7 +103,8 @@ def open_reader(source: str, task: str) -> Reader:
         task: The language pair, `SRC-TGT`.
 
     Raises:
-        DataError: If a file is missing or the ending of its name is none that is known.
+        DataError: If a file is missing, or the ending of its name or what stands before a colon is none that
+            is known.
     """
     scheme, colon, _ = source.partition(":")
     if colon and (plugin := find_plugin(READERS, scheme, built_in=scheme == HUB.rstrip(":"))):
@@ -115,6 +117,11 @@ def open_reader(source: str, task: str) -> Reader:
         languages(task)
         return open_hub_dataset(source, task)
     path = path_of(source)
+    if colon and re.fullmatch(r"[\w.+-]+", scheme) and not path.exists():
+        schemes = [f"{name}:" for name in plugin_names(READERS) if not name.startswith(".")]
+        known = ", ".join(sorted({HUB, *schemes}))
+        what = f"no such file, and no source begins with `{scheme}:`"
+        raise DataError(f"{source}: {what}; mend the path, or begin with one of {known}.")
     if is_dataset(path):
         return open_dataset(path, task)
     if path.is_dir() and (catalogues := open_catalogues(path, task)):

@@ -12,7 +12,16 @@ from typing import Any
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import File
-from mnmt_data.readers.columns import STRUCT, OneTable, Place, ScoreColumn, find_sides, no_sides, sentence_of
+from mnmt_data.readers.columns import (
+    STRUCT,
+    OneTable,
+    Place,
+    ScoreColumn,
+    find_sides,
+    names_columns,
+    no_sides,
+    sentence_of,
+)
 from mnmt_data.readers.csv_rows import CsvRows, Row
 from mnmt_data.readers.language_codes import is_reversed
 from mnmt_data.readers.lines import Line, Lines
@@ -32,18 +41,19 @@ class TsvPairs(OneTable):
     """
 
     def blocks(self, *, skip_bad: bool = False, choice: Choice = every_block) -> Iterator[Block]:
-        """Yield blocks of pairs; every line but a header is a pair.
+        """Yield blocks of pairs; every line is a pair but a header, and empty ones at the end.
 
         Args:
             skip_bad: Whether lines without a tab or not UTF-8 are listed in the blocks and not refused.
             choice: Which blocks are wanted.
 
         Raises:
-            DataError: If the file is missing, broken or not UTF-8, or a line has too few columns.
+            DataError: If the file is missing, broken or not UTF-8, its header names no columns for the task,
+                or a line has too few columns.
         """
         src, tgt = (1, 0) if is_reversed(self.path.name, self.task) else (0, 1)
         what = "has no tab; give source, tab, target on every line"
-        lines = enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1)
+        lines = _without_empty_end(enumerate(Lines(File(self.path), skip_bad=skip_bad).each(), 1))
         head = list(islice(lines, 1))
         names = [name for _, line in head if isinstance(line, str) for name in line.split("\t")]
         if sides := find_sides(self.path, self.task, names):
@@ -51,6 +61,10 @@ class TsvPairs(OneTable):
             what = f"must have the {len(names)} columns of the header"
             places = [score.place(self.path, names) for score in self.scores]
             head = []
+        elif names_columns(names, self.task):
+            remedy = "without a header, put src, a tab and tgt above the pairs"
+            what = no_sides(self.task, names).rstrip(".")
+            raise DataError(f"{self.path}:1: seems to be a header with {what}; {remedy}.")
         else:
             places = self._numbered(names)
         width = max(src, tgt, *places) + 1
@@ -165,8 +179,22 @@ class JsonPairs(OneTable):
         sides = _find_sides_once(self.path, self.task, names, inner)
         if sides is None:
             raise ValueError(no_sides(self.task, names, inner).rstrip("."))
-        cells = [table.get(score.column) for score in self.scores]
+        if missing := [score for score in self.scores if score.column not in table]:
+            raise ValueError(missing[0].not_among(names))
+        cells = [table[score.column] for score in self.scores]
         return _record(_text_at(table, sides[0]), _text_at(table, sides[1]), self.scores, cells)
+
+
+def _without_empty_end(rows: Iterator[tuple[int, Line]]) -> Iterator[tuple[int, Line]]:
+    """Yield numbered lines but for the empty ones at the end."""
+    empty: list[tuple[int, Line]] = []
+    for row in rows:
+        if row[1] == "":
+            empty.append(row)
+            continue
+        yield from empty
+        empty.clear()
+        yield row
 
 
 _find_sides_once = lru_cache(maxsize=256)(find_sides)  # nearly all objects of a file have the same keys
