@@ -37,6 +37,22 @@ def test_no_tag_is_accepted_where_the_source_tells_the_target():
             {"files": {"trian": {"en-de": ("raw.tsv",)}}},
             "`files.trian` is no test set by its name; call it `train`, or otherwise.",
         ),
+        (
+            {"files": {"train_extra": {"en-de": ("raw.tsv",)}}},
+            "`files.train_extra` is no test set by its name; call it `train`, or otherwise.",
+        ),
+        (
+            {"files": {"tset": {"en-de": ("raw.tsv",)}}},
+            "`files.tset` is no test set by its name; call it `test`, or otherwise.",
+        ),
+        (
+            {"files": {"Dev": {"en-de": ("raw.tsv",)}}},
+            "`files.Dev` is no test set by its name; call it `dev`, or otherwise.",
+        ),
+        (
+            {"files": {"valid": {"en-de": ("raw.tsv",)}}},
+            "`files.valid` is no test set by its name; call it `dev`, or otherwise.",
+        ),
         ({"seed": -1}, "`seed` must be at least 0, but is -1."),
         (
             {"files": {"a b": {}}},
@@ -117,6 +133,11 @@ def test_files_stand_in_for_a_corpus():
     config = DataConfig(tasks=("en-de",), files={"train": {"en-de": ("a.tsv", "b.{lang}")}})
     assert config.corpus is None
     assert config.languages == ("en", "de")
+
+
+@pytest.mark.parametrize("name", ["train", "dev", "test", "news", "test2", "devtest", "wmt19", "ted", "text"])
+def test_other_names_of_files_are_test_sets(name):
+    assert list(DataConfig(tasks=("en-de",), files={name: {"en-de": ("a.tsv",)}}).files) == [name]
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,25 @@ def test_a_vocabulary_without_the_tag_is_told(folder, prepare):
     with pytest.raises(DataError) as raised:
         prepare_study(read_study(study), folder / "back")
     assert str(raised.value) == (
-        f"{path}: has no tag <2en>; take a vocabulary with it, or tasks into other languages."
+        f"{study}: [data.vocab] `path`: {path}: has no tag <2en>; take a vocabulary with it, or tasks into "
+        "other languages."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("vocab.modle", "no such file; its folder holds "),
+        ("raw.de", "not a SentencePiece model; prepare the data again, or name a vocab.model."),
+        ("", "no such file; its folder holds "),
+    ],
+)
+def test_a_vocabulary_that_is_none_is_named_before_any_text_is_read(folder, prepare, monkeypatch, name, what):
+    monkeypatch.setattr("mnmt_data.prepare.checksums.checksum", lambda path: pytest.fail(f"reads {path}"))
+    path = folder / name
+    with pytest.raises(DataError) as raised:
+        prepare(vocab=f"path = '{path}'")
+    assert str(raised.value).startswith(f"{folder}/study.toml: [data.vocab] `path`: {path}: {what}")
 
 
 def test_a_task_without_text_is_told(folder):

@@ -160,12 +160,40 @@ def test_a_score_that_is_no_number_is_a_bad_line(prepare, folder):
         ("ratio = {}", "`scores` must not be named as a filter is, but one is 'ratio'"),
         ('"a.b" = {}', "`scores` must be letters, digits, `_` and `-`, but one is 'a.b'"),
         ("kiwi = { column = 1.5 }", "must be an integer or a string, but is 1.5"),
+        ("kiwi = { column = 0 }", "`column` must be a name, or a number from 1 on, but is 0"),
         ("kiwi = { least = 1 }", "holds an unknown key `least`; the valid ones are min, column"),
     ],
 )
 def test_settings_are_checked(prepare, scores, message):
     with pytest.raises(StudyError, match=message):
         prepare(study=STUDY.split("bicleaner =")[0] + scores.replace("{", "{{").replace("}", "}}"))
+
+
+@pytest.mark.parametrize(
+    ("least", "what"),
+    [
+        (5, "no training pair of en-de is left"),
+        (0.99, "has 3 usable pairs, too few for `dev_sentences` (5) and "),
+    ],
+)
+def test_a_threshold_that_drops_too_much_is_named(prepare, folder, least, what):
+    dropped = sum(score_of(row) < least for row in range(ROWS))
+    for _ in range(2):
+        with pytest.raises(DataError) as raised:
+            prepare(least)
+        assert str(raised.value).startswith(f"{folder}/corpus/train.en-de.tsv: {what}")
+        assert str(raised.value).endswith(
+            f"; `min` ({least}) of [data.scores] `bicleaner` dropped {dropped} of 300, and the first "
+            "300 scores go from 0 to 0.996667; make it lower."
+        )
+
+
+def test_an_empty_file_of_scores_is_one_line(prepare):
+    data = prepare()
+    path = next(data.folder.glob("shards/**/*.laser.npy"))
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match=r"laser\.npy: .*(cannot be read|has changed).*prepare"):
+        list(data.scores("en-de", "laser"))
 
 
 def test_data_without_scores_say_so(prepare):

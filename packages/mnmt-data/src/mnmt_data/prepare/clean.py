@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,9 @@ _LINE_BREAKS = re.compile("[\r\n\ufeff]")
 
 _SMALLEST_SHARE = 2**20
 """Bytes of a source, below which it is not worth while to read it twice."""
+
+SCORE_BLOCKS = 20
+"""Blocks of a source whose scores a message about a threshold goes by."""
 
 CleanedSplits = dict[str, dict[str, Parts]]
 """{split: {task: its parts}}."""
@@ -63,7 +66,8 @@ def clean(config: DataConfig, inputs: Inputs, space: Workspace, workers: Workers
     """Write the parts that are missing, and a mark for every source that is done.
 
     Raises:
-        DataError: If a source is broken, or a split and task without a single pair.
+        DataError: If a source is broken, a split and task without a single pair, or no training pair has the
+            scores that it must have.
     """
     jobs = list(_jobs(config, inputs, space, workers.count))
     left = Counter(job.source.name for job in jobs)
@@ -74,7 +78,32 @@ def clean(config: DataConfig, inputs: Inputs, space: Workspace, workers: Workers
             if job.skip_bad:
                 _check_bad_share(config, job, blocks)
             space.set_mark(f"parts/{job.source.name}", blocks)
-    return _cleaned_splits(inputs, space)
+    parts = _cleaned_splits(inputs, space)
+    for task, pairs in parts.get("train", {}).items():
+        if not len(pairs) and (drops := threshold_drops(config, inputs, task, pairs)):
+            path = inputs.of("train", task)[0].reader.paths[0]
+            raise DataError(f"{path}: no training pair of {task} is left; {drops}.")
+    return parts
+
+
+def threshold_drops(config: DataConfig, inputs: Inputs, task: str, pairs: Parts) -> str:
+    """Return how many training pairs the threshold dropped that dropped most, and what scores there are.
+
+    Only the first `SCORE_BLOCKS` blocks of each source are read for that; `""` if it dropped less than half.
+    """
+    dropped = {name: pairs.filters.counts.get(name, 0) for name in config.min_scores}
+    name = max(dropped, key=lambda name: dropped[name], default="")
+    if 2 * dropped.get(name, 0) <= pairs.read:
+        return ""
+    blocks = [
+        block.scores[name]
+        for source in inputs.of("train", task)
+        for block in islice(source.reader.blocks(skip_bad=config.on_bad_line == "skip"), SCORE_BLOCKS)
+    ]
+    scores = np.concatenate(blocks)
+    what = f"`min` ({config.min_scores[name]:g}) of [data.scores] `{name}` dropped {dropped[name]:,}"
+    span = f"from {np.nanmin(scores):g} to {np.nanmax(scores):g}"
+    return f"{what} of {pairs.read:,}, and the first {len(scores):,} scores go {span}; make it lower"
 
 
 def run_clean_job(job: CleanJob) -> int:

@@ -69,6 +69,10 @@ class ScoreConfig:
     column: int | str = ""
     """The name of its column in tables, or the number of it, from 1; by default the name of the score."""
 
+    def __post_init__(self) -> None:
+        if isinstance(self.column, int) and self.column < 1:
+            raise ValueError(f"`column` must be a name, or a number from 1 on, but is {self.column}.")
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
@@ -200,8 +204,10 @@ class DataConfig:
         for name, tasks in self.files.items():
             if not re.fullmatch(r"\w+", name, re.ASCII):
                 raise ValueError(f"`files` must be for test sets of letters and digits, but one is {name!r}.")
-            if name != "train" and get_close_matches(name, ["train"], cutoff=0.75):
-                raise ValueError(f"`files.{name}` is no test set by its name; call it `train`, or otherwise.")
+            if name != (meant := _meant_split(name)):
+                raise ValueError(
+                    f"`files.{name}` is no test set by its name; call it `{meant}`, or otherwise."
+                )
             if unknown := sorted(tasks.keys() - set(self.evaluated)):
                 valid = ", ".join(self.evaluated)
                 raise ValueError(
@@ -229,6 +235,16 @@ class DataConfig:
     def target_languages(self) -> tuple[str, ...]:
         """Languages translated into, in the order of the tasks, those of zero-shot tasks last."""
         return tuple(dict.fromkeys(task.split("-")[1] for task in self.evaluated))
+
+
+def _meant_split(name: str) -> str:
+    """Return the split that a name of `files` seems to mean: train, dev or test; else the name itself."""
+    lower = name.lower()
+    if lower.startswith("train") or get_close_matches(lower, ["train"], cutoff=0.75):
+        return "train"
+    if lower in ("val", "valid", "validation"):
+        return "dev"
+    return next((split for split in DEV_AND_TEST if sorted(split) == sorted(lower)), name)
 
 
 def _by_task(name: str, sources: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from mnmt_data.filters import filter_plugin
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.config import DataConfig
 from mnmt_data.prepare.inputs import Inputs
-from mnmt_data.prepare.vocabulary_sample import check_tags
+from mnmt_data.prepare.vocabulary_sample import check_vocabulary
 from mnmt_data.readers import PluginReader, ScoredReader
 
 NEWER = {"kind": "lexicon", "exact_test": False}
@@ -27,8 +27,13 @@ PAIRS_VERSION = 3
 
 
 def fingerprint_of(config: DataConfig, inputs: Inputs, checksums: ChecksumCache) -> str:
-    """Return a hash of the settings and of the contents of all inputs."""
+    """Return a hash of the settings and of the contents of all inputs.
+
+    Raises:
+        DataError: If a file that the settings name is missing, or is a vocabulary that cannot be used again.
+    """
     settings = _settings(config)
+    check_vocabulary(config)
     if inputs.irreducible:
         # None of these concerns made-up text, whose data are those of earlier versions.
         for name in ("leaks", "on_bad_line", "max_bad_share"):
@@ -38,7 +43,6 @@ def fingerprint_of(config: DataConfig, inputs: Inputs, checksums: ChecksumCache)
     for name, path in inputs.paths:
         total.update(f" {name} {path.name} {digests[path]}".encode())
     if config.vocab.path is not None:
-        check_tags(config.vocab.path, config.target_languages)
         total.update(checksums.of([config.vocab.path])[config.vocab.path].encode())
     if (model := config.clean.language_id_model) is not None:
         if not model.is_file():

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.prepare.clean import CleanedSplits
 from mnmt_data.prepare.config import DataConfig, VocabConfig
 from mnmt_data.prepare.dev_test_sets import Rows
@@ -35,7 +35,7 @@ def prepare_vocabulary(config: DataConfig, parts: CleanedSplits, space: Workspac
     if path.is_file():
         return path
     if settings.path is not None:
-        check_tags(settings.path, config.target_languages)
+        check_vocabulary(config)
         with settings.path.open("rb") as source, atomic_file(path) as copy:
             shutil.copyfileobj(source, copy)
         return path
@@ -54,20 +54,27 @@ def prepare_vocabulary(config: DataConfig, parts: CleanedSplits, space: Workspac
     return path
 
 
-def check_tags(path: Path, languages: tuple[str, ...]) -> None:
-    """Check that a vocabulary can be used again.
+def check_vocabulary(config: DataConfig) -> None:
+    """Check that the vocabulary that a study names, if any, can be used again.
 
     Raises:
-        DataError: If it is missing, broken, or has no tag for one of the languages.
+        DataError: If it is missing, broken, or has no tag for a target language.
     """
-    vocab = Vocabulary.load(path)
-    for language in languages:
+    if (path := config.vocab.path) is None:
+        return
+    where = f"[data.vocab] `path`: {path}"
+    if not path.is_file():
+        raise DataError(f"{where}: no such file; {folder_holds(path)}.")
+    try:
+        vocab = Vocabulary.load(path)
+    except DataError as error:
+        raise DataError(f"[data.vocab] `path`: {error}") from None
+    for language in config.target_languages:
         try:
             vocab.tag(language)
         except DataError:
-            raise DataError(
-                f"{path}: has no tag <2{language}>; take a vocabulary with it, or tasks into other languages."
-            ) from None
+            remedy = "take a vocabulary with it, or tasks into other languages"
+            raise DataError(f"{where}: has no tag <2{language}>; {remedy}.") from None
 
 
 def language_shares(lines: Mapping[str, int], temperature: float) -> dict[str, float]:

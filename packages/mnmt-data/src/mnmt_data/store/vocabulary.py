@@ -53,7 +53,9 @@ class Vocabulary:
         try:
             processor = spm.SentencePieceProcessor(model_file=str(path))
         except RuntimeError as error:
-            raise DataError(f"{path}: not a SentencePiece model; prepare the data again.") from error
+            raise DataError(
+                f"{path}: not a SentencePiece model; prepare the data again, or name a vocab.model."
+            ) from error
         special = (processor.pad_id(), processor.eos_id(), processor.unk_id())
         if special != (PAD, EOS, UNK):
             raise DataError(f"{path}: <pad>, </s>, <unk> must have the ids 0, 1, 2, but have {special}.")
