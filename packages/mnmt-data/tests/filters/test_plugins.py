@@ -130,6 +130,14 @@ def test_an_answer_that_is_not_one_truth_value_a_pair_is_refused(more, dtype, an
         clean_block(block("a", "b"), filters)
 
 
+@pytest.mark.usefixtures("acme")
+def test_what_a_filter_raises_names_its_distribution():
+    filters = cleaner(numbers={"more": 0, "dtype": "no type"})
+    with pytest.raises(TypeError) as raised:
+        clean_block(block("a"), filters)
+    assert raised.value.__notes__ == ["The filter is `numbers` of acme 1.0."]
+
+
 @pytest.fixture
 def study(tmp_path):
     (tmp_path / "corpus").mkdir()

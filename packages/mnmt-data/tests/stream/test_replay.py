@@ -229,6 +229,16 @@ def test_a_wrong_option_of_replay_is_one_line_and_2(options, message, cli, run):
     assert cli("replay", run(), *options) == (2, "", f"mnmt-data: {message}\n")
 
 
+def test_replay_of_a_step_beyond_the_run_is_one_line_and_2(cli, run):
+    assert cli("replay", run(), "--step", 999)[0] == 0
+    what = "the last of the run's 1,000 steps is 999, counted from 0, but it is 1000"
+    assert cli("replay", run(), "--step", 1000) == (
+        2,
+        "",
+        f"mnmt-data: --step must be in the run: {what}.\n",
+    )
+
+
 def test_replay_of_nothing_is_one_line_and_2(cli, tmp_path):
     message = f"mnmt-data: {tmp_path / 'run.json'}: no such run record; name the folder of a run.\n"
     assert cli("replay", tmp_path) == (2, "", message)

@@ -164,10 +164,19 @@ def test_a_file_that_is_no_score_file_is_named(tmp_path, content, message):
     assert "\n" not in str(raised.value)
 
 
-def test_another_table_is_not_a_score_file(tmp_path):
-    pq.write_table(pa.table({"x": [1]}), tmp_path / "s.parquet")
-    with pytest.raises(DataError, match="not a score file"):
-        pair_scores(base=tmp_path / "s.parquet", tuned=None)
+@pytest.mark.parametrize("metadata", [None, {b"mnmt": b"{}"}, {b"mnmt": b"[1]"}, {b"pandas": b"{}"}])
+def test_another_table_is_not_a_score_file(tmp_path, metadata):
+    path = tmp_path / "s.parquet"
+    pq.write_table(pa.table({"x": [1]}).replace_schema_metadata(metadata), path)
+    with pytest.raises(DataError) as raised:
+        pair_scores(base=path, tuned=None)
+    what = "not a score file, or a damaged one; give one that `mnmt-model log-probs` wrote"
+    assert str(raised.value) == f"{path}: {what}."
+
+
+def test_a_folder_is_not_a_score_file(tmp_path):
+    with pytest.raises(DataError, match=r": cannot be read as a score file \(.*\); score the pairs again\.$"):
+        pair_scores(base=tmp_path, tuned=None)
 
 
 @given(TIED, TIED)

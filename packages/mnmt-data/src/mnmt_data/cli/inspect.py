@@ -154,17 +154,17 @@ def _filters(tasks: list[str], report: dict[str, Any]) -> Iterator[str]:
 def _leaks(description: dict[str, Any]) -> Iterator[str]:
     """Yield the training pairs of each task that were copies of a sentence of each set, by rule."""
     rows = [
-        (name, task, counts)
+        (name, " and ".join(_readers(description, stored)), counts)
         for stored, sets in description["leaks"].items()
-        for task in _readers(description, stored)
         for name, counts in sets.items()
     ]
+    width = max((len(tasks) + 2 for _, tasks, _ in rows), default=0)
     if rows:
         rules = "".join(f"{rule:>13}" for rule in rows[0][2])
-        yield from ("", f"{'copies of':<12}{'in task':<12}{rules}")
-    for name, task, counts in rows:
+        yield from ("", f"{'copies of':<12}{'in task':<{width}}{rules}")
+    for name, tasks, counts in rows:
         numbers = "".join(f"{count:>13,}" for count in counts.values())
-        yield f"{_cut(name, 11):<12}{task:<12}{numbers}"
+        yield f"{_cut(name, 11):<12}{tasks:<{width}}{numbers}"
 
 
 def _pair(label: str, src: str, tgt: str) -> tuple[str, str]:

@@ -15,13 +15,15 @@ def replay(run: Path, *, step: Count = 0, samples: Count = 3, as_json: Json = Fa
 
     Args:
         run: Folder of a run record.
-        step: The step, from 0.
+        step: The step, from 0 to the one before the run's end.
         samples: Pairs of its batch to show.
         as_json: Print JSON.
     """
     from mnmt_data.stream.replay import audit, describe_batch, open_recorded_stream, read_recorded_stream
 
-    stream, data = open_recorded_stream(read_recorded_stream(run))
+    recorded = read_recorded_stream(run)
+    recorded.check_step(step)
+    stream, data = open_recorded_stream(recorded)
     draws, batch = audit(stream, step), describe_batch(stream, data, step, samples=samples)
     print(
         json.dumps({"draws": draws, "batch": batch}, ensure_ascii=False) if as_json else _table(draws, batch)

@@ -52,7 +52,11 @@ class PluginFilter:
         Raises:
             DataError: If the filter gives anything but one truth value a pair.
         """
-        drops = np.asarray(_make(self)(src, tgt))
+        try:
+            drops = np.asarray(_make(self)(src, tgt))
+        except Exception as error:
+            error.add_note(f"The filter is `{self.name}` of {filter_plugin(self.name).origin}.")
+            raise
         if drops.dtype != np.bool_ or drops.shape != (len(src),):
             answer = f"gave {drops.dtype} of shape {drops.shape} for {len(src)} pairs"
             raise DataError(f"{filter_plugin(self.name)} {answer}; it must give a bool for each.")

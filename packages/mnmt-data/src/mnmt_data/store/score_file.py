@@ -123,6 +123,11 @@ def _explain(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such score file; `mnmt-model log-probs` writes them.") from None
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+    except (pa.ArrowInvalid, KeyError, TypeError, ValueError):
+        what = "not a score file, or a damaged one; give one that `mnmt-model log-probs` wrote"
+        raise DataError(f"{path}: {what}.") from None
+    except (pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0]
-        raise DataError(f"{path}: not a score file ({reason}); score the pairs again.") from None
+        raise DataError(
+            f"{path}: cannot be read as a score file ({reason}); score the pairs again."
+        ) from None

@@ -35,6 +35,6 @@ def read_scores(path: Path) -> Scores:
     """
     try:
         scores: Scores = np.load(path, mmap_mode="r")
-    except (OSError, ValueError, TokenError) as error:
+    except (OSError, EOFError, ValueError, TokenError) as error:
         raise DataError(f"{path}: cannot be read ({error}); remove it and prepare again.") from None
     return scores

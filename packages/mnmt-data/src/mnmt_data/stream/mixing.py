@@ -150,12 +150,11 @@ def read_order(data: PreparedData, task: str) -> NDArray[np.int64]:
         order: NDArray[np.int64] = np.load(path, mmap_mode="r")
     except FileNotFoundError:
         raise DataError(f"{path}: no such order of selected data; `mnmt-data select` makes it.") from None
-    except (ValueError, OSError, TokenError) as error:
+    except (EOFError, ValueError, OSError, TokenError) as error:
         raise DataError(f"{path}: not an order of selected data ({error}); select again.") from None
     if order.shape != (pairs,) or order.dtype != np.int64:
-        raise DataError(
-            f"{path}: must hold the {pairs} rows of the shard, but is {order.dtype}{order.shape}."
-        )
+        what = f"must hold the {pairs} rows of the shard, but is {order.dtype}{order.shape}"
+        raise DataError(f"{path}: {what}; select again.")
     if sha256 is None and order.nbytes <= READ_WHOLE and not 0 <= order.min() <= order.max() < pairs:
         raise DataError(f"{path}: must hold the rows of the shard, but holds others; select again.")
     return order

@@ -30,6 +30,18 @@ class RecordedStream:
     mixing: MixingConfig
     batch_tokens: int
     seed: int
+    steps: int | None = None
+    """Training steps of the run."""
+
+    def check_step(self, step: int) -> None:
+        """Refuse a step that the run has not.
+
+        Raises:
+            DataError: If it is at or beyond the run's end.
+        """
+        if self.steps is not None and step >= self.steps:
+            last = f"the last of the run's {self.steps:,} steps is {self.steps - 1}"
+            raise DataError(f"--step must be in the run: {last}, counted from 0, but it is {step}.")
 
 
 def read_recorded_stream(run: Path) -> RecordedStream:
@@ -48,6 +60,7 @@ def read_recorded_stream(run: Path) -> RecordedStream:
             mixing=structure(train.get("mixing", {}), MixingConfig, where="mixing"),
             batch_tokens=int(train["batch_tokens"]),
             seed=int(record["seed"]),
+            steps=train.get("steps"),
         )
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{path}: no such run record; name the folder of a run.") from None
