@@ -38,6 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "lines.jsonl", [json.dumps(dict(zip(sides, row, strict=True))) for row in rows])
     for name, lines in systems.items():
         write(tmp_path / "outputs" / name, lines)
+        write(tmp_path / "tables" / name, ["mt\tnumber", *(f"{line}\t1" for line in lines)])
         write(tmp_path / "wmt24" / "system-outputs" / "en-de" / f"{name}.txt", lines)
     write(tmp_path / "wmt24" / "references" / "en-de.refA.txt", sides["ref"])
     write(tmp_path / "wmt24" / "sources" / "en-de.txt", sides["src"])
@@ -66,6 +67,7 @@ def compared(command_line: CommandLine, command: str) -> list[dict[str, Any]]:
         "table.tsv --column one,two --reference ref --source-column src --source table.tsv --task en-de",
         "bare.txt --column 4 --column 5 --reference-column 2 --task en-de",
         "lines.jsonl --column one,two --reference table.tsv --reference-column ref --task en-de",
+        "tables --column mt --reference ref --task en-de",
         "table.csv --column one,two --reference-column ref --task en-de",
         "one two --reference table.csv --reference-column ref --source-column src --task en-de",
         "wmt24",
