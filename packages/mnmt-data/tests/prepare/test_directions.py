@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from mnmt_data.errors import DataError
 from mnmt_data.prepare import encode, inputs, prepare_study, shuffle
 from mnmt_data.stream import BatchStream, Mixture
 from mnmt_data.study import read_study
@@ -203,6 +204,30 @@ def test_a_set_given_for_one_direction_parts_the_text_of_both(prepare, folder):
     for task in BOTH:
         for pair in pairs(data, "train", task):
             assert not held_out & {data.vocab.decode(side) for side in pair}
+
+
+@pytest.mark.parametrize(
+    ("name", "header"), [("raw.tsv", ""), ("raw.tsv", "src\ttgt\n"), ("raw.csv", "source,target\n")]
+)
+def test_a_table_for_both_directions_must_name_its_languages(prepare, folder, name, header):
+    divider = "," if name.endswith(".csv") else "\t"
+    rows = [divider.join(row) for row in zip(lines("en", 300, 0), lines("de", 300, 1), strict=True)]
+    text = '[data.files.train]\nen-de = ["{folder}/%s"]\nde-en = ["{folder}/%s"]'
+
+    def run(name, header, tasks=BOTH):
+        (folder / name).write_text(header + "\n".join(rows) + "\n", encoding="utf-8")
+        return prepare(
+            "out", tasks, text=text % (name, name) if len(tasks) > 1 else text.split("\nde")[0] % name
+        )
+
+    what = r"does not say which side is which, and is for both directions; name columns .* hold en-de\.$"
+    with pytest.raises(DataError, match=rf"{name}: {what}"):
+        run(name, header)
+    assert run(name, header, ["en-de"]).tasks == ("en-de",)
+    named = (f"x.en-de.{name[-3:]}", f"src{divider}tgt\n"), (name, f"en{divider}de\n")
+    for clear_name, clear_header in named:
+        data = run(clear_name, clear_header, ["de-en", "en-de"])
+        assert data.text("test", "de-en")[0][0].startswith("de")
 
 
 def test_what_was_left_out_is_shown_for_both(prepare, cli):

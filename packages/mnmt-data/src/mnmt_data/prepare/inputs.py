@@ -11,8 +11,10 @@ from pathlib import Path
 from mnmt_data.errors import DataError, folder_holds
 from mnmt_data.prepare.checksums import ChecksumCache
 from mnmt_data.prepare.config import DEV_AND_TEST, DataConfig
-from mnmt_data.readers import Reader, ScoreColumn, find_readers, open_reader, with_scores
+from mnmt_data.readers import Block, Reader, ScoreColumn, ScoredReader, find_readers, open_reader, with_scores
+from mnmt_data.readers.columns import OneTable
 from mnmt_data.readers.language_codes import opposite
+from mnmt_data.readers.saved_dataset import DatasetPairs
 from mnmt_data.store.corpus_folder import DESCRIPTION, bitext_paths, weights_path
 from mnmt_data.study import structure
 from mnmt_data.synthetic import Languages, write_synthetic_corpus
@@ -76,8 +78,8 @@ def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
     """Look for the text of `config`; `corpus` is its corpus folder, perhaps of synthetic languages.
 
     Raises:
-        DataError: If a task has no training text, a zero-shot one neither sets nor text to take them from, or
-            a test corpus none of the tasks.
+        DataError: If a task has no training text, a zero-shot one neither sets nor text to take them from, a
+            test corpus none of the tasks, or a table for both directions does not say which side is which.
     """
     sources = [
         Source(split=split, task=task, number=number, reader=reader)
@@ -92,6 +94,7 @@ def find_inputs(config: DataConfig, corpus: Path | None) -> Inputs:
             raise _missing_train(config, corpus, task)
     weights = _weights(corpus, config.evaluated) if known else {}
     opposites = _opposites(config, sources, weights)
+    _check_directions(config, sources, opposites)
     inputs = Inputs(
         sources=tuple(source for source in sources if (source.split, source.task) not in opposites),
         irreducible=known,
@@ -158,6 +161,29 @@ def _opposites(
         if is_same and text == origins.get((split, first)):
             opposites[split, task] = first
     return opposites
+
+
+def _check_directions(
+    config: DataConfig, sources: Iterable[Source], opposites: Mapping[tuple[str, str], str]
+) -> None:
+    """Refuse a table whose first pairs both directions would read the same way round."""
+    readers = {(source.split, source.task, source.number): source.reader for source in sources}
+    for (split, task, number), reader in readers.items():
+        first = readers.get((split, opposites.get((split, task), ""), number))
+        table = reader.reader if isinstance(reader, ScoredReader) else reader
+        if first is None or not isinstance(table, OneTable | DatasetPairs):
+            continue
+        skip_bad = config.on_bad_line == "skip" and split == "train"
+        one, other = (_head(reader, skip_bad) for reader in (first, reader))
+        if one.src == other.src != one.tgt:
+            what = "does not say which side is which, and is for both directions"
+            remedy = f"name columns after the languages, or let its name hold {opposite(task)}"
+            raise DataError(f"{table.path}: {what}; {remedy}.")
+
+
+def _head(reader: Reader, skip_bad: bool) -> Block:
+    """Return the first block of a source; an empty one if there is none."""
+    return next(reader.blocks(skip_bad=skip_bad), Block(src=[], tgt=[], first=0))
 
 
 def _readers(config: DataConfig, corpus: Path | None, split: str, task: str) -> Iterator[Reader]:
