@@ -112,6 +112,7 @@ def test_two_texts(tmp_path, src_ending, tgt_ending, pairs):
 @SMALL
 @given(pairs=pairs_of(WILD_SENTENCE))
 def test_tsv(tmp_path, ending, pairs):
+    pairs = [("No header.", "Keine."), *pairs]
     assert read(write_tsv(tmp_path, pairs, ending)) == pairs
 
 

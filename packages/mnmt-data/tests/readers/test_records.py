@@ -69,6 +69,8 @@ def test_json_lines(tmp_path, pairs, nest):
         ("id\tsrc\ttgt", "en-de", ("zwei", "drei")),
         ("Introduction\tEinleitung", "en-de", None),
         ("the source\tdie Quelle", "en-de", None),
+        ("source\tQuelle", "en-de", None),
+        ("\tEN", "en-de", None),
     ],
 )
 def test_headers_of_tsv_are_noticed(tmp_path, header, task, pair):
@@ -84,7 +86,7 @@ def test_headers_of_tsv_are_noticed(tmp_path, header, task, pair):
         ("english\tgerman\tsite", "en-de"),
         ("sentence1\tsentence2", "en-de"),
         ("\ten\ttranslation_de", "en-de"),
-        ("src_text\tother", "xx-aa"),
+        ("src_text\ttgt_text", "xx-aa"),
         ("id\tchinese", "fr-zh_Hans"),
     ],
 )

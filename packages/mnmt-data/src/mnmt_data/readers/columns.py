@@ -120,17 +120,16 @@ def no_sides(task: str, names: Sequence[str], fields: Sequence[str] = ()) -> str
 
 
 def names_columns(cells: Sequence[str], task: str) -> bool:
-    """Return whether cells seem to name columns: words alone, one of them of what a column may hold.
+    """Return whether cells seem to name columns: words alone, two of them of what a column may hold.
 
     Args:
         cells: The first line of a table.
         task: The language pair, whose codes and names of languages are such words.
     """
-    if len(cells) < 2 or not all(re.fullmatch(r"[\w.:-]*", cell.strip()) for cell in cells):
+    if not all(re.fullmatch(r"[\w.:-]*", cell.strip()) for cell in cells):
         return False
-    parts = [part for cell in cells for part in re.split(r"[\W\d_]+", cell.lower()) if part]
     known = COLUMN_WORDS | {name for code in languages(task) for name in _language_names(code, task)}
-    return any(part in known for part in parts)
+    return sum(not known.isdisjoint(re.split(r"[\W\d_]+", cell.lower())) for cell in cells) > 1
 
 
 def _language_names(code: str, task: str) -> Iterator[str]:
