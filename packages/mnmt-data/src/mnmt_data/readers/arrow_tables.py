@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.byte_sources import one_line
 from mnmt_data.readers.columns import STRUCT, Place, ScoreColumn, find_sides, no_sides, sentence_of
 from mnmt_data.readers.language_codes import origin_code
 from mnmt_data.readers.reader import BLOCK_PAIRS, BadLine, Block, Choice
@@ -117,13 +116,6 @@ class TableBlocks:
             bad[row] = BadLine(row=row, what=what, text=excerpt)
             return ""
         return text
-
-
-def unreadable(path: Path, kind: str, error: Exception) -> str:
-    """Return what is wrong with a file that the library cannot read."""
-    return (
-        f"{path}: cannot be read as {kind} ({one_line(error)}); it is truncated or damaged, fetch it again."
-    )
 
 
 def _fields(schema: pa.Schema) -> list[str]:

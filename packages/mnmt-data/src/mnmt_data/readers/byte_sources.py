@@ -65,7 +65,7 @@ class File:
                 while chunk := stream.read(CHUNK_BYTES):
                     yield chunk
         except (OSError, pa.ArrowException) as error:
-            raise DataError(_unreadable(self.path, codec, error)) from None
+            raise DataError(unreadable(self.path, codec, error)) from None
 
     def _open_stream(self, codec: str | None) -> BinaryIO:
         if codec is None:
@@ -98,7 +98,7 @@ class ZipMember:
                 while chunk := stream.read(CHUNK_BYTES):
                     yield chunk
         except _ZIP_ERRORS as error:
-            raise DataError(broken_zip(self.path, error)) from None
+            raise DataError(unreadable(self.path, "a zip", error)) from None
 
 
 def path_of(source: str) -> Path:
@@ -136,23 +136,18 @@ def members(path: Path) -> list[str]:
         with ZipFile(path) as archive:
             return [member.filename for member in archive.infolist() if not member.is_dir()]
     except _ZIP_ERRORS as error:
-        raise DataError(broken_zip(path, error)) from None
+        raise DataError(unreadable(path, "a zip", error)) from None
 
 
-def broken_zip(path: Path, error: Exception) -> str:
-    """Describe in one line why an archive cannot be read."""
-    return f"{path}: cannot be read as a zip ({one_line(error)}); it is truncated or damaged, fetch it again."
+def unreadable(path: Path, kind: str | None, error: Exception) -> str:
+    """Describe in one line why a library cannot read a file; `kind` is its format, None for plain text."""
+    if kind is None:
+        return f"{path}: cannot be read ({one_line(error)}); check the file and its permissions."
+    what = f"cannot be read as {kind} ({one_line(error)})"
+    return f"{path}: {what}; it is truncated or damaged, fetch it again."
 
 
 def one_line(error: Exception) -> str:
     """Return the first line of a library's message."""
     text = getattr(error, "strerror", None) or str(error)
     return text.strip().partition("\n")[0].rstrip(".") or type(error).__name__
-
-
-def _unreadable(path: Path, codec: str | None, error: Exception) -> str:
-    if codec is None:
-        return f"{path}: cannot be read ({one_line(error)}); check the file and its permissions."
-    return (
-        f"{path}: cannot be read as {codec} ({one_line(error)}); it is truncated or damaged, fetch it again."
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, missing_extra
 from mnmt_data.readers.byte_sources import one_line
 from mnmt_data.readers.saved_dataset import DatasetPairs
 
@@ -33,9 +33,7 @@ def open_hub_dataset(source: str, task: str) -> DatasetPairs:
         from datasets import load_dataset
         from datasets.exceptions import DatasetsError
     except ImportError:
-        raise DataError(
-            f"{source}: needs the extra `huggingface`: pip install 'mnmt-data[huggingface]'."
-        ) from None
+        raise DataError(f"{source}: {missing_extra('huggingface')}.") from None
     name, config, split = match.groups()
     try:
         dataset = load_dataset(name, config, split=split)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.arrow_tables import TableBlocks, unreadable
-from mnmt_data.readers.byte_sources import check_is_file
+from mnmt_data.readers.arrow_tables import TableBlocks
+from mnmt_data.readers.byte_sources import check_is_file, unreadable
 from mnmt_data.readers.columns import OneTable
 from mnmt_data.readers.reader import BLOCK_PAIRS, Block, Choice, every_block
 

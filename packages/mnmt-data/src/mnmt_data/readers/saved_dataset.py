@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from mnmt_data.errors import DataError
-from mnmt_data.readers.arrow_tables import TableBlocks, unreadable
-from mnmt_data.readers.byte_sources import check_is_file
+from mnmt_data.readers.arrow_tables import TableBlocks
+from mnmt_data.readers.byte_sources import check_is_file, unreadable
 from mnmt_data.readers.columns import ScoreColumn
 from mnmt_data.readers.reader import Block, Choice, every_block
 
