@@ -20,6 +20,11 @@ class StudyError(DataError):
     """A study file cannot be read: unknown key, wrong type, missing section."""
 
 
+def missing_extra(extra: str) -> str:
+    """Return what brings an optional library, to end a message with."""
+    return f"needs the extra `{extra}`: pip install './packages/mnmt-data[{extra}]'"
+
+
 MOST_NAMES = 6
 """Files of a folder that are named where one is missing."""
 

@@ -73,7 +73,9 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch, tmp_path, librar
     monkeypatch.setitem(sys.modules, module, None)
     language_identifiers._py3langid_labels.cache_clear()
     model = tmp_path / "none.bin" if library == "fasttext" else None
-    with pytest.raises(DataError, match=rf"^`language_id` needs {library}; install mnmt-data\[{extra}\]\.$"):
+    with pytest.raises(
+        DataError, match=rf"^\[data\.clean\] `language_id` = '{library}' needs the extra `{extra}`: "
+    ):
         open_identifier(library, model).labels  # noqa: B018
 
 

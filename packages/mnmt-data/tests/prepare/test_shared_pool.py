@@ -265,7 +265,8 @@ def test_what_a_job_asks_of_slurm_is_checked():
 def test_a_missing_submitit_is_one_line_that_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(
-        DataError, match=r"^--cluster needs `pip install '\./packages/mnmt-data\[cluster\]'`$"
+        DataError,
+        match=r"^--cluster needs the extra `cluster`: pip install '\./packages/mnmt-data\[cluster\]'\.$",
     ):
         Cluster("local", jobs=1, logs=tmp_path, name="test")
 

@@ -240,7 +240,9 @@ def test_the_share_is_that_of_the_process_group(tmp_path, monkeypatch):
 def test_missing_torch_is_named_with_its_extra(monkeypatch):
     monkeypatch.delitem(sys.modules, "mnmt_data.stream.torch_dataset")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"^BatchDataset needs torch; install mnmt-data\[torch\]\.$"):
+    with pytest.raises(
+        ImportError, match=r"^BatchDataset needs the extra `torch`: pip install '.*mnmt-data\[torch\]'\.$"
+    ):
         importlib.import_module("mnmt_data.stream.torch_dataset")
 
 

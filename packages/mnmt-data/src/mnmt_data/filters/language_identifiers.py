@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, missing_extra
 
 Library = Literal["py3langid", "lingua", "fasttext"]
 """Names of the libraries in a study."""
@@ -162,4 +162,4 @@ def _fasttext(path: Path) -> Any:
 
 
 def _missing(library: str, extra: str) -> DataError:
-    return DataError(f"`language_id` needs {library}; install mnmt-data[{extra}].")
+    return DataError(f"[data.clean] `language_id` = {library!r} {missing_extra(extra)}.")

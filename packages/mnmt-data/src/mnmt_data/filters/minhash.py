@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh32_intdigest
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, missing_extra
 
 PERMUTATIONS = 128
 """Hashes of a signature: the similarity is then right to about 0.04."""
@@ -32,9 +32,7 @@ def import_datasketch() -> ModuleType:
     try:
         import datasketch
     except ImportError:
-        raise DataError(
-            "[data.leaks] `minhash` needs the extra `minhash`: pip install 'mnmt-data[minhash]'."
-        ) from None
+        raise DataError(f"[data.leaks] `minhash` {missing_extra('minhash')}.") from None
     library: ModuleType = datasketch
     return library
 

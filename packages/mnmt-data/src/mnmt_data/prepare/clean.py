@@ -135,15 +135,17 @@ def _jobs(config: DataConfig, inputs: Inputs, space: Workspace, count: int) -> l
     """
     sources = [source for source in inputs.sources if space.mark(f"parts/{source.name}") is None]
     total = sum(source.bytes for source in sources)
+    cleaners = {
+        task: Cleaner(config.clean, task, languages=config.languages, min_scores=config.min_scores)
+        for task in dict.fromkeys(source.task for source in sources)
+    }
     jobs = [
         CleanJob(
             source=source,
             share=share,
             shares=shares,
             space=space,
-            cleaner=Cleaner(
-                config.clean, source.task, languages=config.languages, min_scores=config.min_scores
-            ),
+            cleaner=cleaners[source.task],
             unfiltered=source.split != "train" or bool(inputs.irreducible),
             skip_bad=config.on_bad_line == "skip" and source.split == "train",
         )

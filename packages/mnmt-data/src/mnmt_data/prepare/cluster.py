@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, Literal
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, missing_extra
 from mnmt_data.prepare.cluster_config import ClusterConfig
 from mnmt_data.prepare.job_queue import serve
 
@@ -117,7 +117,7 @@ def _executor(kind: ClusterKind, logs: Path) -> Any:
     try:
         import submitit
     except ImportError:
-        raise DataError("--cluster needs `pip install './packages/mnmt-data[cluster]'`") from None
+        raise DataError(f"--cluster {missing_extra('cluster')}.") from None
     try:
         return submitit.SlurmExecutor(logs) if kind == "slurm" else submitit.LocalExecutor(logs)
     except RuntimeError:

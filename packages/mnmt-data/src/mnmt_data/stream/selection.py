@@ -81,15 +81,8 @@ def select(data: PreparedData, task: str, *, base: Path | None, tuned: Path | No
         _check(file, data, task)
     out.parent.mkdir(parents=True, exist_ok=True)
     scores = pair_scores(base=base, tuned=tuned, out=out.with_suffix(".scores.npy"))
-    order = best_first(scores, out=out)
     origin = {"score": "contrast" if len(files) == 2 else "plain"}
-    described = {
-        **origin,
-        **{name: asdict(file.info) for name, file in files.items()},
-        "sha256": checksum(out),
-    }
-    write_json(out.with_suffix(".json"), described)
-    return Selection(order=order, scores=scores)
+    return _write_order(out, scores, origin | {name: asdict(file.info) for name, file in files.items()})
 
 
 def select_by(data: PreparedData, task: str, name: str, *, out: Path) -> Selection:
@@ -111,9 +104,13 @@ def select_by(data: PreparedData, task: str, name: str, *, out: Path) -> Selecti
         for block in blocks:
             start, end = end, end + len(block)
             scores[start:end] = block
+    return _write_order(out, scores, {"score": name, "fingerprint": data.fingerprint})
+
+
+def _write_order(out: Path, scores: Scores, origin: dict[str, Any]) -> Selection:
+    """Write the rows by their scores, and beside them where these are from and a checksum."""
     order = best_first(scores, out=out)
-    described = {"score": name, "fingerprint": data.fingerprint, "sha256": checksum(out)}
-    write_json(out.with_suffix(".json"), described)
+    write_json(out.with_suffix(".json"), {**origin, "sha256": checksum(out)})
     return Selection(order=order, scores=scores)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mnmt_data.errors import DataError
+from mnmt_data.errors import DataError, missing_extra
 from mnmt_data.stream.batch import PAD, Batch
 from mnmt_data.stream.batch_stream import BatchStream
 from mnmt_data.stream.prefetch import Share
@@ -17,7 +17,7 @@ try:
     import torch
     from torch.utils.data import IterableDataset, get_worker_info
 except ImportError as missing:
-    raise ImportError("BatchDataset needs torch; install mnmt-data[torch].") from missing
+    raise ImportError(f"BatchDataset {missing_extra('torch')}.") from missing
 
 IGNORED = -100
 """Label of the padding, which losses leave out."""
