@@ -87,7 +87,7 @@ def main(
             else (random_case(size, sentences, Path(scratch)) for size in sizes)
         )
         for case in cases:
-            ways = make_ways(case.model, case.vocabulary, Path(scratch) / case.name, device)
+            ways = make_ways(case.model, case.vocabulary, Path(scratch) / f"model{len(models)}", device)
             rows = [measure(case, ways, each, sentences, rounds, device) for each in settings]
             models[case.name] = case.description() | {"rows": rows}
             print(f"\n### {case.name}\n")

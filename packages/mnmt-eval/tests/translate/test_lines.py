@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mnmt_data import DataError
 from mnmt_eval.errors import EvalError
 from mnmt_eval.translate import Line
-from mnmt_eval.translate.lines import source_lines, tagged_source_lines
+from mnmt_eval.translate.lines import is_blank, source_lines, tagged_source_lines
 
 
 def lines_of(content: bytes) -> list[Line]:
@@ -76,3 +76,8 @@ def test_a_bad_line_is_told_by_its_number_after_those_before(content: bytes, mes
     with pytest.raises(EvalError) as complaint:
         next(lines)
     assert str(complaint.value) == message
+
+
+@pytest.mark.parametrize("text", ["a", "\u200d\U0001f469", "\u0301", "\ue000", "\U0001fae9", " ."])
+def test_what_leaves_ink_is_not_blank(text: str) -> None:
+    assert not is_blank(text)

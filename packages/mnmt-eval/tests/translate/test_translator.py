@@ -67,6 +67,12 @@ def test_blank_lines_have_empty_translations_and_no_translation_has_two_lines(li
         assert "\n" not in translation.text
 
 
+@pytest.mark.parametrize("line", ["", " \t", "\u200b\ufeff", "\u00a0\u3000", "\x00\x1b", "\u202e\u2066"])
+def test_a_line_that_shows_nothing_is_blank(line: str) -> None:
+    (translation,) = translated([line])
+    assert (translation.text, translation.parts) == ("", 0)
+
+
 def test_scores_and_n_best_are_those_of_the_search() -> None:
     config = SearchConfig(
         beam=3, n_best=2, length_penalty=LengthPenalty(kind="power", alpha=1.0), max_length=CONFIG.max_length

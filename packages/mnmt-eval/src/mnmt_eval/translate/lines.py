@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -13,6 +14,9 @@ from mnmt_eval.text import decode_line
 
 if TYPE_CHECKING:
     from mnmt_data import Ragged
+
+_INVISIBLE = ("Zs", "Zl", "Zp", "Cc", "Cf")
+"""Unicode's categories of characters that leave no ink."""
 
 TargetOf = Callable[[str], str]
 """The target language of a task such as `en-de`; raises EvalError or DataError if it cannot be translated."""
@@ -48,6 +52,11 @@ class Line:
     """The line's number in its file, from 1."""
     digest: str = ""
     """A checksum of this line and all lines before it."""
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a line shows nothing: at most spaces, control characters and marks of no width."""
+    return all(unicodedata.category(character) in _INVISIBLE for character in text)
 
 
 def number_lines(texts: Iterable[str], *, target: str, task: str = "") -> Iterator[Line]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mnmt_data import Ragged
 from mnmt_eval.search.protocol import PAD
 from mnmt_eval.translate.expected_length import LeastLengths
-from mnmt_eval.translate.lines import Line, Vocabulary
+from mnmt_eval.translate.lines import Line, Vocabulary, is_blank
 from mnmt_eval.translate.segmentation import Part, encode_parts
 from mnmt_eval.translate.translation import BLANK, Candidate, Translation, join_parts
 
@@ -133,7 +133,7 @@ def _encode(vocab: Vocabulary, lines: Sequence[Line], max_source: int | None) ->
     """Return the sources of each line: none of a blank line, several of one that is too long."""
     encoded: list[list[Part]] = [[] for _ in lines]
     for target in dict.fromkeys(line.target for line in lines):
-        rows = [i for i, line in enumerate(lines) if line.target == target and line.text.strip()]
+        rows = [i for i, line in enumerate(lines) if line.target == target and not is_blank(line.text)]
         sources = vocab.encode_sources([lines[i].text for i in rows], target=target)
         for place, i in enumerate(rows):
             encoded[i] = [Part(text=lines[i].text, ids=sources[place])]
