@@ -146,6 +146,7 @@ def _places(
     order: NDArray[np.int64], best_blocks: NDArray[np.int64], num_blocks: int, num_rest: int
 ) -> NDArray[np.int64]:
     """Return the places in the vocabulary of `order (rows, count)` among the rest and the best blocks."""
-    block, offset = np.divmod(order - num_rest, _BLOCK)
-    in_block = np.take_along_axis(best_blocks, block.clip(min=0), axis=1) * _BLOCK + offset
+    place = order - num_rest
+    block, rows = place // _BLOCK, np.arange(len(order))[:, None]
+    in_block = best_blocks[rows, block] * _BLOCK + place % _BLOCK
     return np.where(block < 0, order + num_blocks * _BLOCK, in_block)
