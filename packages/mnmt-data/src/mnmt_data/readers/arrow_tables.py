@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.columns import STRUCT, Place, ScoreColumn, find_sides, no_sides, sentence_of
@@ -73,7 +71,11 @@ class TableBlocks:
         texts = columns[: len(columns) - len(self.scores)]
         src, tgt, *origins = (self._values(column, first, bad) for column in texts)
         cells = zip(self.scores, columns[len(texts) :], strict=True)
-        scores = {score.name: self._numbers(score, column, first, bad) for score, column in cells}
+        bad_scores = bad if self.skip_bad else None
+        scores = {
+            score.name: score.values(column.to_pylist(), first, f"{self.path}: row ", bad_scores)
+            for score, column in cells
+        }
         return Block(
             src=list(map(sentence_of, src)),
             tgt=list(map(sentence_of, tgt)),
@@ -82,21 +84,6 @@ class TableBlocks:
             scores=scores,
             bad=tuple(bad[row] for row in sorted(bad)),
         )
-
-    def _numbers(
-        self, score: ScoreColumn, column: pa.Array, first: int, bad: dict[int, BadLine]
-    ) -> NDArray[np.float32]:
-        values = np.full(len(column), np.nan, dtype=np.float32)
-        for place, cell in enumerate(column.to_pylist()):
-            try:
-                values[place] = score.value(cell)
-            except ValueError as error:
-                row = first + place
-                what = f"{self.path}: row {row + 1}: {error}."
-                if not self.skip_bad:
-                    raise DataError(what) from None
-                bad.setdefault(row, BadLine(row=row, what=what, text=str(cell)))
-        return values
 
     def _values(self, column: pa.Array, first: int, bad: dict[int, BadLine]) -> list[str | None]:
         try:

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from babel import Locale, UnknownLocaleError
+from numpy.typing import NDArray
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.language_codes import best_tag, is_reversed, languages, spellings
-from mnmt_data.readers.reader import LONGEST_SENTENCE
+from mnmt_data.readers.reader import LONGEST_SENTENCE, BadLine
 
 NAMED_SIDES = (("src", "tgt"), ("source", "target"))
 STRUCT = "translation"
@@ -64,6 +66,31 @@ class ScoreColumn:
         if not math.isfinite(number):
             raise ValueError(f"`{self.name}` must be a number, but is {cell!r}")
         return number
+
+    def values(
+        self, cells: Sequence[object], first: int, where: str, bad: dict[int, BadLine] | None
+    ) -> NDArray[np.float32]:
+        """Return the numbers in the cells of consecutive pairs, (pairs,), nan where there is none.
+
+        Args:
+            cells: The cells, or lines.
+            first: Number of the first pair, from 0.
+            where: Begins a message, before the number from 1 on.
+            bad: {pair: what is wrong}, to add to; None to refuse what is no number.
+
+        Raises:
+            DataError: If a cell holds no number, and `bad` is None.
+        """
+        values = np.full(len(cells), math.nan, dtype=np.float32)
+        for place, cell in enumerate(cells):
+            try:
+                values[place] = self.value(cell)
+            except ValueError as error:
+                row, what = first + place, f"{where}{first + place + 1}: {error}."
+                if bad is None:
+                    raise DataError(what) from None
+                bad.setdefault(row, BadLine(row=row, what=what, text=str(cell)))
+        return values
 
 
 @dataclass(frozen=True)

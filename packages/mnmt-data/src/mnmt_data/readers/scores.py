@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import numpy as np
 
 from mnmt_data.errors import DataError
 from mnmt_data.readers.byte_sources import CODECS, File
 from mnmt_data.readers.columns import OneTable, ScoreColumn
 from mnmt_data.readers.language_codes import languages, spellings
 from mnmt_data.readers.lines import Line, Lines
-from mnmt_data.readers.reader import BadLine, Block, Choice, Reader, every_block
+from mnmt_data.readers.reader import Block, Choice, Reader, every_block
 from mnmt_data.readers.records import JsonPairs
 from mnmt_data.readers.saved_dataset import DatasetPairs
 from mnmt_data.readers.text_pairs import TextPairs
@@ -91,17 +88,8 @@ class ScoredReader:
             raise DataError(
                 f"{path}: has {lines.count()} lines, fewer than there are pairs of {self.paths[0]}."
             )
-        values, bad = np.empty(len(block), dtype=np.float32), {line.row: line for line in block.bad}
-        for place, text in enumerate(texts):
-            try:
-                values[place] = score.value(text)
-            except ValueError as error:
-                row = block.first + place
-                what = f"{path}:{row + 1}: {error}."
-                if not skip_bad:
-                    raise DataError(what) from None
-                values[place] = math.nan
-                bad[row] = bad.get(row, BadLine(row=row, what=what, text=str(text)))
+        bad = {line.row: line for line in block.bad}
+        values = score.values(texts, block.first, f"{path}:", bad if skip_bad else None)
         listed = tuple(bad[row] for row in sorted(bad))
         return replace(block, scores={**block.scores, score.name: values}, bad=listed)
 
