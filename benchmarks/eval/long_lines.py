@@ -39,7 +39,7 @@ from mnmt_eval import SearchConfig
 from mnmt_eval.metrics import metric
 from mnmt_eval.runs import TrainedRun, open_run
 from mnmt_eval.runs.training_lengths import TrainingRatios
-from mnmt_eval.translate import translate
+from mnmt_eval.translate import NativeEngine, translate
 from mnmt_eval.translate.segmentation import Part, encode_parts
 from mnmt_model import run_configs, train
 
@@ -201,11 +201,9 @@ def quality(
     trained: TrainedRun, src: Sequence[str], references: Sequence[str], max_source: int | None
 ) -> str:
     """Return chrF, and the characters of the translations per character of the references."""
-    model, vocab = trained.loaded.model, trained.data.vocab
-    translations = [
-        each.text
-        for each in translate(model, vocab, src, target="yy", config=SearchConfig(), max_source=max_source)
-    ]
+    engine = NativeEngine(model=trained.loaded.model, config=SearchConfig())
+    results = translate(engine, trained.data.vocab, src, target="yy", max_source=max_source)
+    translations = [each.text for each in results]
     chrf = metric("chrf", target="yy")
     value = chrf.corpus(chrf.sentence_statistics(translations, [references], src)).value
     return f"{value:.1f} ({sum(map(len, translations)) / sum(map(len, references)):.2f})"
@@ -216,7 +214,9 @@ def remarks(data: PreparedData, shares: Sequence[float]) -> list[Figures]:
     ratios, rows = TrainingRatios(data=data), []
     for task in data.tasks:
         least = ratios.of_task(task)
-        for split in ("dev", *data.testsets(task)) if least else ():
+        if least is None:
+            continue
+        for split in ("dev", *data.testsets(task)):
             pairs = list(zip(*data.text(split, task), strict=True))
             long = [(src, tgt) for src, tgt in pairs if len(src.encode()) >= LONG_REFERENCE]
             row: Figures = {"set": f"{split} {task}", "references": len(pairs)}
@@ -233,14 +233,14 @@ def cutting(data: PreparedData, characters: int) -> list[Figures]:
     target, rows = data.tasks[0].split("-")[1], []
     for kind, pattern in LINES.items():
         text = (pattern * (characters // len(pattern) + 1))[:characters]
-        (whole,) = data.vocab.encode_sources([text], target=target)
+        num_tokens = len(data.vocab.encode_sources([text], target=target)[0])
         parts: list[Part] = []
         seconds = seconds_of(
             lambda text=text, parts=parts: parts.extend(  # type: ignore[misc]
                 encode_parts(data.vocab, text, target=target, max_source=90)
             )
         )
-        least = -(-len(whole) // 88)
+        least = -(-num_tokens // 88)
         rows.append({"line": kind, "parts": len(parts), "at least": least, "seconds": round(seconds, 1)})
     return [*rows, {"line": "peak memory, MB", "parts": peak_memory_mb()}]
 
