@@ -253,8 +253,12 @@ def test_an_output_is_not_gone_on_with_another_n_best(
             "holds neither NAME.xx nor NAME.xx-aa.xx",
         ),
         (["--task", "xx-aa", "--input", "{tmp}/none"], "none: No such file or directory"),
-        (["--task", "xx-aa", "--out", "{tmp}/file/out"], "file"),
-        (["--task", "xx-aa", "--out", "{tmp}"], "is not a regular file"),
+        (["--task", "xx-aa", "--out", "{tmp}/file/out"], "file: no such folder; make it, or name another"),
+        (["--task", "xx-aa", "--out", "{tmp}/none/out"], "none: no such folder; make it, or name another"),
+        (
+            ["--task", "xx-aa", "--input", "{tmp}/file", "--out", "{tmp}"],
+            "folder: is a folder; name a file, or a folder as `--input` too.",
+        ),
         (["--task", "xx-aa", "--out", "{tmp}/file"], "exists, and no file.record.json beside it says"),
         (
             ["--task", "xx-aa", "--beam", "2", "--n-best", "3"],

@@ -39,7 +39,8 @@ def plan_jobs(
         out: A file, or a folder if `source` is one, or None for stdout.
 
     Raises:
-        EvalError: If these contradict each other, a task is no language pair, or a folder has no sources.
+        EvalError: If these contradict each other, a task is no language pair, a folder has no sources, or the
+            folder of the one output is missing.
     """
     if tagged == bool(tasks):
         raise EvalError(
@@ -58,7 +59,17 @@ def plan_jobs(
             f"one text cannot be of several tasks ({', '.join(tasks)}): give folders as `--input` and "
             "`--out`, or lines that name their task, with `--tagged`."
         )
+    if out is not None:
+        _check_file(out)
     return [TranslationJob(task=None if tagged else tasks[0], source=source, out=out)]
+
+
+def _check_file(out: Path) -> None:
+    """Check that an output can be a file in a folder that there is."""
+    if out.is_dir():
+        raise EvalError(f"{out}: is a folder; name a file, or a folder as `--input` too.")
+    if not out.parent.is_dir():
+        raise EvalError(f"{out.parent}: no such folder; make it, or name another `--out`.")
 
 
 def sources_of(folder: Path, task: str) -> dict[str, Path]:
