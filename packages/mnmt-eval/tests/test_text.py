@@ -78,7 +78,7 @@ def test_a_column_of_any_table_is_what_was_written(
         ("a.csv", "mt\na\n", None, "a table of 1 column; name one with --column"),
         ("a.csv", 'src,mt\n"a, b",c\n', "ref", "no column 'ref' for --column; its first line has src, mt."),
         ("a.csv", "src,mt\na,b\na\n", "mt", r"a.csv:3: must have as many columns .* \(2\), but has 1."),
-        ("a.csv", 'src,mt\na,"b\n', "mt", r"a.csv:2: not CSV \(.*\); mend the quotes."),
+        ("a.csv", 'src,mt\na,"b\n', "mt", r"a.csv:2: not CSV: .*; check the quotes and ends of lines."),
         ("a.tsv", "", "mt", "has no column 'mt' for --column; its first line has no columns"),
         ("a.jsonl", '{"mt": "a"}\nb\n', "mt", "a.jsonl:2: must be a JSON object, but is b"),
         ("a.jsonl", '{"mt": "a"}\n\n', "mt", "a.jsonl:2: must be a JSON object, but is blank"),

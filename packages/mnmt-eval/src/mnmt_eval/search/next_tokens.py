@@ -123,7 +123,7 @@ def check_finite(best: NDArray[np.floating]) -> None:
 
 
 def _largest(x: Tensor, count: int) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-    """Return what `x.topk(count)` returns, of large vocabularies in a fraction of its time.
+    """Return what `x.topk(count)` returns, but for the order of ties, of large vocabularies in a fraction of its time.
 
     The largest values lie in the blocks with the `count` largest maxima, or behind the last whole block. How
     they are found depends on the vocabulary alone, so that ties do not depend on batch-mates.
@@ -136,17 +136,13 @@ def _largest(x: Tensor, count: int) -> tuple[NDArray[np.floating], NDArray[np.in
     blocks = blocks.view(len(x), num_blocks, _BLOCK)
     best_blocks = blocks.amax(dim=2).topk(count).indices
     rows = torch.arange(len(x), device=x.device)[:, None]
-    values, order = torch.cat([rest, blocks[rows, best_blocks].flatten(1)], dim=1).topk(count)
-    return values.cpu().numpy(), _places(
-        order.cpu().numpy(), best_blocks.cpu().numpy(), num_blocks, rest.size(1)
-    )
+    values, order = torch.cat([blocks[rows, best_blocks].flatten(1), rest], dim=1).topk(count)
+    return values.cpu().numpy(), _places(order.cpu().numpy(), best_blocks.cpu().numpy(), num_blocks)
 
 
-def _places(
-    order: NDArray[np.int64], best_blocks: NDArray[np.int64], num_blocks: int, num_rest: int
-) -> NDArray[np.int64]:
-    """Return the places in the vocabulary of `order (rows, count)` among the rest and the best blocks."""
-    place = order - num_rest
-    block, rows = place // _BLOCK, np.arange(len(order))[:, None]
-    in_block = best_blocks[rows, block] * _BLOCK + place % _BLOCK
-    return np.where(block < 0, order + num_blocks * _BLOCK, in_block)
+def _places(order: NDArray[np.int64], best_blocks: NDArray[np.int64], num_blocks: int) -> NDArray[np.int64]:
+    """Return the places in the vocabulary of `order (rows, count)` among the best blocks and the rest."""
+    rows, count = np.arange(len(order))[:, None], best_blocks.shape[1]
+    block = np.minimum(order // _BLOCK, count - 1)
+    in_block: NDArray[np.int64] = best_blocks[rows, block] * _BLOCK + order % _BLOCK
+    return np.where(order < count * _BLOCK, in_block, order + (num_blocks - count) * _BLOCK)

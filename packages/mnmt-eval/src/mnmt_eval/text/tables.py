@@ -15,6 +15,8 @@ from mnmt_eval.text.lines import read_lines
 _JSON_LINES = (".jsonl", ".ndjson")
 _TSV = (".tsv", ".tab")
 _CSV = ".csv"
+_LONGEST_CELL = 2**31 - 1
+"""Characters of a cell of CSV; the module's own limit is 131,072."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +43,7 @@ def read_text(path: Path, column: str | None, *, option: str) -> list[str]:
         OSError: If the file cannot be read.
     """
     lines = read_lines(path)
-    if path.suffix == ".json" and not is_json_lines(path, lines):
+    if path.suffix.lower() == ".json" and not is_json_lines(path, lines):
         raise EvalError(f"{path}: must be JSON lines, an object on every line, but is other JSON.")
     if column is None:
         _refuse_table(path, lines, option)
@@ -57,7 +59,7 @@ def read_text(path: Path, column: str | None, *, option: str) -> list[str]:
 
 def is_json_lines(path: Path, lines: Sequence[str]) -> bool:
     """Return whether a file holds JSON lines: by the end of its name, or by its first line."""
-    return path.suffix in _JSON_LINES or bool(lines and isinstance(_parse(lines[0]), dict))
+    return path.suffix.lower() in _JSON_LINES or bool(lines and isinstance(_parse(lines[0]), dict))
 
 
 def split_rows(path: Path, lines: Sequence[str]) -> list[Row]:
@@ -66,7 +68,7 @@ def split_rows(path: Path, lines: Sequence[str]) -> list[Row]:
     Raises:
         EvalError: If a row has more or fewer cells than the first, or quotes of CSV do not match.
     """
-    rows = list(_csv_rows(path, lines) if path.suffix == _CSV else _tsv_rows(path, lines))
+    rows = list(_csv_rows(path, lines) if path.suffix.lower() == _CSV else _tsv_rows(path, lines))
     for row in rows:
         if len(row.cells) != len(rows[0].cells):
             raise EvalError(
@@ -82,12 +84,15 @@ def _tsv_rows(path: Path, lines: Sequence[str]) -> Iterator[Row]:
 
 
 def _csv_rows(path: Path, lines: Sequence[str]) -> Iterator[Row]:
+    csv.field_size_limit(_LONGEST_CELL)
     rows = csv.reader((f"{line}\n" for line in lines), strict=True)
     try:
         for cells in rows:
             yield Row(place=f"{path}:{rows.line_num}", cells=cells)
     except csv.Error as error:
-        raise EvalError(f"{path}:{rows.line_num}: not CSV ({error}); mend the quotes.") from None
+        raise EvalError(
+            f"{path}:{rows.line_num}: not CSV: {error}; check the quotes and ends of lines."
+        ) from None
 
 
 def parse_object(line: str, place: str) -> dict[str, Any]:
@@ -132,9 +137,9 @@ def _refuse_table(path: Path, lines: Sequence[str], option: str) -> None:
         keys = parse_object(first, f"{path}:1")
         raise EvalError(f"{path}: holds JSON lines; name a key with {option}: {', '.join(keys)}.")
     tabs = {line.count("\t") for line in lines}
-    is_tsv = "\t" in first and (path.suffix in _TSV or (len(lines) > 1 and len(tabs) == 1))
-    if first and (is_tsv or path.suffix == _CSV):
-        cells = next(_csv_rows(path, lines) if path.suffix == _CSV else _tsv_rows(path, lines)).cells
+    is_tsv = "\t" in first and (path.suffix.lower() in _TSV or (len(lines) > 1 and len(tabs) == 1))
+    if first and (is_tsv or path.suffix.lower() == _CSV):
+        cells = next(_csv_rows(path, lines) if path.suffix.lower() == _CSV else _tsv_rows(path, lines)).cells
         raise EvalError(
             f"{path}: is a table of {len(cells)} column{'s' * (len(cells) != 1)}; name one with {option}, by "
             f"its name in the first line ({_names(cells)}), or by its number if there are no names."

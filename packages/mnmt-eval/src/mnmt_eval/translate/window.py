@@ -135,7 +135,10 @@ def _encode(vocab: Vocabulary, lines: Sequence[Line], max_source: int | None) ->
     for target in dict.fromkeys(line.target for line in lines):
         rows = [i for i, line in enumerate(lines) if line.target == target and not is_blank(line.text)]
         sources = vocab.encode_sources([lines[i].text for i in rows], target=target)
+        least = len(vocab.encode_sources([""], target=target)[0])
         for place, i in enumerate(rows):
+            if len(sources[place]) == least:
+                continue  # There is no token for the line, such as SentencePiece's own sign of a space.
             encoded[i] = [Part(text=lines[i].text, ids=sources[place])]
             if max_source is not None and len(sources[place]) > max_source:
                 encoded[i] = encode_parts(vocab, lines[i].text, target=target, max_source=max_source)

@@ -34,6 +34,8 @@ def update_natively(params: Sequence[Tensor], states: Sequence[Mapping[str, Tens
         _places(parameter, grad, state) for parameter, grad, state in zip(params, grads, states, strict=True)
     ]
     native.run("adafactor", torch.tensor(places), len(params), float(lr))
+    for parameter in params:
+        torch.autograd.graph.increment_version(parameter)
 
 
 def _places(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -10,10 +11,13 @@ import torch
 from random_models import VOCAB_SIZE, random_model
 from torch import Tensor
 
+from mnmt_model.optim.adafactor import Adafactor
+from mnmt_model.optim.native_adafactor import optimizer_shapes
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.decoding import IncrementalModel, NativeModel, step_model
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.native import has_library
+from mnmt_model.transformer.products import Products
 
 pytestmark = pytest.mark.skipif(not has_library(), reason="there is no C++ compiler")
 
@@ -104,6 +108,61 @@ def test_weights_that_have_changed_are_read_again() -> None:
         plain.encode(SRC, SRC == 0), torch.zeros(len(SRC), dtype=torch.int64)
     )
     torch.testing.assert_close(after, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_step_of_the_native_optimiser_is_noticed() -> None:
+    model = build_model(WIDE, VOCAB_SIZE)
+    initialise(model, seed=1)
+    native = NativeModel(model)
+    before = native.encode(SRC, SRC == 0).weights
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    ways = dict.fromkeys(optimizer_shapes(list(model.parameters()), "adafactor"), "native")
+    Adafactor(model.parameters(), lr=0.1, products=Products(ways=ways)).step()
+    assert native.encode(SRC, SRC == 0).weights is not before
+
+
+def test_tokens_must_be_one_a_row_and_padding_last() -> None:
+    native = NativeModel(random_model(WIDE))
+    state = native.encode(SRC, SRC == 0)
+    with pytest.raises(ValueError, match=r"one a row \(3\), but are 4"):
+        native.step(state, torch.zeros(4, dtype=torch.int64))
+    with pytest.raises(ValueError, match="a token follows padding"):
+        native.encode(SRC.flip(1), SRC.flip(1) == 0)
+
+
+def test_a_copy_reads_its_own_weights_and_a_state_is_not_copied() -> None:
+    native = NativeModel(build_model(WIDE, VOCAB_SIZE))
+    initialise(native.translation_model, seed=1)
+    state = native.encode(SRC, SRC == 0)
+    with pytest.raises(TypeError, match="holds addresses"):
+        deepcopy(state)
+    copy = deepcopy(native)
+    initialise(native.translation_model, seed=2)
+    tokens = torch.zeros(len(SRC), dtype=torch.int64)
+    plain = IncrementalModel(copy.translation_model)
+    expected, _ = plain.step(plain.encode(SRC, SRC == 0), tokens)
+    torch.testing.assert_close(
+        copy.step(copy.encode(SRC, SRC == 0), tokens)[0], expected, rtol=1e-4, atol=1e-4
+    )
+
+
+def test_a_model_that_was_cast_is_refused() -> None:
+    model = build_model(WIDE, VOCAB_SIZE)
+    initialise(model, seed=1)
+    native = NativeModel(model)
+    model.bfloat16()
+    with pytest.raises((ValueError, RuntimeError)):
+        native.encode(SRC, SRC == 0)
+
+
+def test_models_made_in_inference_mode_can_be_searched() -> None:
+    with torch.inference_mode():
+        model = build_model(WIDE, VOCAB_SIZE)
+        initialise(model, seed=1)
+    native = NativeModel(model)
+    log_probs, _ = native.step(native.encode(SRC, SRC == 0), torch.zeros(len(SRC), dtype=torch.int64))
+    assert log_probs.isfinite().all()
 
 
 def test_what_is_not_a_number_stays_so() -> None:

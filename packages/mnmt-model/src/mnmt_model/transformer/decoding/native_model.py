@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,8 +47,15 @@ class NativeModel:
 
         Args:
             src: `(batch, src_len)` token ids.
-            padding_mask: `(batch, src_len)` bool, True at padding.
+            padding_mask: `(batch, src_len)` bool, True at padding, which comes last.
+
+        Raises:
+            ValueError: If a token follows padding, or the model was moved or cast since it was given.
         """
+        if (padding_mask[:, :-1] & ~padding_mask[:, 1:]).any():
+            raise ValueError(
+                "`padding_mask` must hide the ends of sources only, but a token follows padding."
+            )
         sentences = Sentences.from_padded(src.masked_fill(padding_mask, PAD))
         sources = Sources(
             layers=self.translation_model.source_keys_values(sentences),
@@ -57,7 +65,13 @@ class NativeModel:
 
     @torch.inference_mode()
     def step(self, state: PathState, tokens: Tensor) -> tuple[Tensor, PathState]:
-        """Return the log-probabilities `(rows, vocab_size)` after `tokens (rows,)`, and the next state."""
+        """Return the log-probabilities `(rows, vocab_size)` after `tokens (rows,)`, and the next state.
+
+        Raises:
+            ValueError: If there is not a token for each row of the state.
+        """
+        if len(tokens) != len(state.paths):
+            raise ValueError(f"`tokens` must be one a row ({len(state.paths)}), but are {len(tokens)}.")
         weights = state.weights
         x = self.translation_model.embed_targets(tokens, torch.full_like(tokens, state.length))
         state, first_slot = state.add_token()
@@ -75,16 +89,27 @@ class NativeModel:
             state.sentences,
             state.sources.lengths,
             bias,
+            x.new_empty(len(x), self._workspace),
             self._scale,
             EPSILON,
         )
         return self._log_probs(x, weights), state
 
     def _packed_weights(self) -> PackedWeights:
-        """Return the weights as they are now: a model may be trained between two searches."""
+        """Return the weights as they are now: a model may be trained between two searches.
+
+        Changes through `.data` are not noticed.
+        """
         if self._weights is None or self._weights.versions != versions(self.translation_model):
+            weight = self.translation_model.softmax_weight
+            if not weight.is_cpu or weight.dtype not in (torch.float32, torch.float64):
+                raise ValueError("the model was moved or cast; call `step_model` again.")
             self._weights = PackedWeights.of(self.translation_model)
         return self._weights
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the model alone: addresses are no good in a copy."""
+        return {"translation_model": self.translation_model, "_weights": None}
 
     def _log_probs(self, states: Tensor, weights: PackedWeights) -> Tensor:
         rows, inner = states.shape
@@ -108,6 +133,12 @@ class NativeModel:
             config.norm_order == "pre",
             stack.has_cross_attention,
         )
+
+    @cached_property
+    def _workspace(self) -> int:
+        """The numbers that a row's step computes on the way."""
+        config = self.translation_model.config
+        return config.d_model + max(4 * config.d_attention, 3 * config.d_ff)
 
     @cached_property
     def _scale(self) -> float:

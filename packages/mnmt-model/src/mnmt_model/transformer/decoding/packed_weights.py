@@ -67,7 +67,9 @@ class PackedWeights:
 
 def versions(model: TranslationModel) -> tuple[tuple[int, int], ...]:
     """Return what changes when a weight of the model does."""
-    return tuple((weight.data_ptr(), weight._version) for weight in model.parameters())
+    return tuple(
+        (weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in model.parameters()
+    )
 
 
 def _layer_tensors(layer: Any, cross: bool) -> Iterator[Tensor | None]:
@@ -90,8 +92,8 @@ def _layer_tensors(layer: Any, cross: bool) -> Iterator[Tensor | None]:
 
 def _norm(norm: RMSNorm | LayerNorm) -> tuple[Tensor, Tensor | None]:
     """Return a norm's weight and bias."""
-    bias = norm.bias.detach() if isinstance(norm, LayerNorm) else None
-    return norm.weight.detach(), bias
+    bias = norm.bias.detach().contiguous() if isinstance(norm, LayerNorm) else None
+    return norm.weight.detach().contiguous(), bias
 
 
 def _map(*maps: Linear) -> tuple[Tensor, Tensor | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -72,7 +73,10 @@ class Sources:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PathState:
-    """Hypotheses, a row each. Where they branch, paths are copied, and no keys or values."""
+    """Hypotheses, a row each. Where they branch, paths are copied, and no keys or values.
+
+    States that come from one another share a table, so one thread at a time may use them.
+    """
 
     weights: PackedWeights
     """The model's weights when the sources were read."""
@@ -100,6 +104,10 @@ class PathState:
             paths=torch.empty(batch, 0, dtype=torch.int32),
             sentences=torch.arange(batch, dtype=torch.int32),
         )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to be copied or pickled: the addresses would be those of the first state."""
+        raise TypeError("a PathState holds addresses, and cannot be copied; `select` its rows instead.")
 
     @property
     def length(self) -> int:

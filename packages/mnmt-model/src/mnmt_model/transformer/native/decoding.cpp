@@ -42,6 +42,7 @@ struct Sizes {
   int64_t layers, d_model, heads, head_dim, d_ff, gated, rms, pre, cross, rows, steps, first_slot, source_width,
       bias_width;
   int64_t d_attention() const { return heads * head_dim; }
+  int64_t hidden() const { return (gated ? 2 : 1) * d_ff; }
 };
 
 template <class T>
@@ -52,6 +53,7 @@ struct Step {
   const int32_t* sentences;  // (rows,)
   const int32_t* lengths;    // (sentences,) tokens of the source.
   const T* position_bias;    // (heads, bias_width) of distances bias_width - 1 to 0; null if there is none.
+  T* workspace;              // (rows, max(4 d_attention, 3 d_ff)) for what a sublayer computes on the way.
   int64_t threads;
 
   template <class F>
@@ -94,46 +96,43 @@ struct Step {
 
   void attention(const LayerWeights<T>& layer, const LayerMemory<T>& memory, T* x, T* scratch) const {
     const int64_t width = sizes.d_attention();
-    Scratch<T> qkv(sizes.rows * 3 * width), attended(sizes.rows * width);
+    T *qkv = workspace, *attended = workspace + sizes.rows * 3 * width;
     residual(layer.attention_norm, x, scratch, [&](const T* h, const T* added, T* y) {
-      map(layer.qkv, sizes.d_model, 3 * width, h, qkv.begin());
-      const T* from = qkv.begin();
+      map(layer.qkv, sizes.d_model, 3 * width, h, qkv);
       T* to = memory.targets + sizes.first_slot * 2 * width;
       for_rows([=](int64_t row) {
-        std::copy_n(from + (3 * row + 1) * width, 2 * width, to + 2 * row * width);
+        std::copy_n(qkv + (3 * row + 1) * width, 2 * width, to + 2 * row * width);
       });
-      attend(from, 3 * width, memory, !sizes.cross, true, attended.begin());
-      map(layer.o, width, sizes.d_model, attended.begin(), y, added);
+      attend(qkv, 3 * width, memory, !sizes.cross, true, attended);
+      map(layer.o, width, sizes.d_model, attended, y, added);
     });
   }
 
   void cross_attention(const LayerWeights<T>& layer, const LayerMemory<T>& memory, T* x, T* scratch) const {
     const int64_t width = sizes.d_attention();
-    Scratch<T> queries(sizes.rows * width), attended(sizes.rows * width);
+    T *queries = workspace, *attended = workspace + sizes.rows * width;
     residual(layer.cross_norm, x, scratch, [&](const T* h, const T* added, T* y) {
-      map(layer.cross_q, sizes.d_model, width, h, queries.begin());
-      attend(queries.begin(), width, memory, true, false, attended.begin());
-      map(layer.cross_o, width, sizes.d_model, attended.begin(), y, added);
+      map(layer.cross_q, sizes.d_model, width, h, queries);
+      attend(queries, width, memory, true, false, attended);
+      map(layer.cross_o, width, sizes.d_model, attended, y, added);
     });
   }
 
   void feed_forward(const LayerWeights<T>& layer, T* x, T* scratch) const {
-    const int64_t width = sizes.d_ff, both = (sizes.gated ? 2 : 1) * width;
-    Scratch<T> hidden(sizes.rows * both);
+    const int64_t width = sizes.d_ff, hidden = sizes.hidden();
+    T *maps = workspace, *active = sizes.gated ? workspace + sizes.rows * hidden : workspace;
     residual(layer.feed_forward_norm, x, scratch, [&](const T* h, const T* added, T* y) {
-      T* a = hidden.begin();
-      map(layer.wi, sizes.d_model, both, h, a);
-      if (sizes.gated) {
-        Scratch<T> products(sizes.rows * width);
-        T* to = products.begin();
-        for_rows([=](int64_t row) { gelu_row(a + row * both, a + row * both + width, to + row * width, width, NoDropout<T>()); });
-        map(layer.wo, width, sizes.d_model, to, y, added);
-      } else {
-        for_rows([=](int64_t row) {
-          for (int64_t i = row * width; i < (row + 1) * width; ++i) a[i] = std::max(a[i], T(0));
-        });
-        map(layer.wo, width, sizes.d_model, a, y, added);
-      }
+      map(layer.wi, sizes.d_model, hidden, h, maps);
+      for_rows([=, *this](int64_t row) {
+        const T* from = maps + row * hidden;
+        T* to = active + row * width;
+        if (sizes.gated) {
+          gelu_row(from, from + width, to, width, NoDropout<T>());
+        } else {
+          for (int64_t i = 0; i < width; ++i) to[i] = std::max(from[i], T(0));
+        }
+      });
+      map(layer.wo, width, sizes.d_model, active, y, added);
     });
   }
 
@@ -179,19 +178,21 @@ struct Step {
 };
 
 // x: (rows, d_model), embedded tokens, and then the top states. layers and memory: a row of addresses a layer.
+// workspace: (rows, d_model + max(4 d_attention, 3 d_ff)); memory that is lacking is Python's to tell.
 template <class T>
 void decoding_step(T* x, const int64_t* layers, const int64_t* memory, const int64_t* sizes, const T* last_norm,
                    const T* last_norm_bias, const int32_t* paths, const int32_t* sentences, const int32_t* lengths,
-                   const T* position_bias, double scale, double epsilon, int64_t threads) {
-  Step<T> step{{}, T(scale), T(epsilon), paths, sentences, lengths, position_bias, threads};
+                   const T* position_bias, T* workspace, double scale, double epsilon, int64_t threads) {
+  Step<T> step{{}, T(scale), T(epsilon), paths, sentences, lengths, position_bias, nullptr, threads};
   std::memcpy(&step.sizes, sizes, sizeof step.sizes);
   const auto* weights = reinterpret_cast<const LayerWeights<T>*>(layers);
   const auto* places = reinterpret_cast<const LayerMemory<T>*>(memory);
-  Scratch<T> scratch(step.sizes.rows * step.sizes.d_model);
+  T* scratch = workspace;
+  step.workspace = workspace + step.sizes.rows * step.sizes.d_model;
   for (int64_t i = 0; i < step.sizes.layers; ++i) {
-    step.attention(weights[i], places[i], x, scratch.begin());
-    if (step.sizes.cross) step.cross_attention(weights[i], places[i], x, scratch.begin());
-    step.feed_forward(weights[i], x, scratch.begin());
+    step.attention(weights[i], places[i], x, scratch);
+    if (step.sizes.cross) step.cross_attention(weights[i], places[i], x, scratch);
+    step.feed_forward(weights[i], x, scratch);
   }
   if (last_norm) step.norm({last_norm, last_norm_bias}, x, x);
 }
@@ -222,10 +223,10 @@ void pack_matrix(const T* weight, T* packed, int64_t columns, int64_t inner, int
 #define PARAMETERS(T)                                                                                               \
   (T* x, const int64_t* layers, const int64_t* memory, const int64_t* sizes, const T* last_norm,                   \
    const T* last_norm_bias, const int32_t* paths, const int32_t* sentences, const int32_t* lengths,                \
-   const T* position_bias, double scale, double epsilon, int64_t threads)
+   const T* position_bias, T* workspace, double scale, double epsilon, int64_t threads)
 MNMT_EXPORT(decoding_step, PARAMETERS,
-            (x, layers, memory, sizes, last_norm, last_norm_bias, paths, sentences, lengths, position_bias, scale,
-             epsilon, threads))
+            (x, layers, memory, sizes, last_norm, last_norm_bias, paths, sentences, lengths, position_bias, workspace,
+             scale, epsilon, threads))
 #undef PARAMETERS
 
 #define PARAMETERS(T) \
