@@ -75,6 +75,7 @@ def test_a_column_of_any_table_is_what_was_written(
         ),
         ("a.tsv", "mt\tmt\na\tb\n", "mt", "a.tsv:1: has 2 columns called 'mt'"),
         ("a.csv", 'src,mt\n"a, b",c\n', None, r"a table of 2 columns; name one with --column.*\(src, mt\)"),
+        ("a.CSV", 'src,mt\n"a, b",c\n', None, r"a table of 2 columns; name one with --column.*\(src, mt\)"),
         ("a.csv", "mt\na\n", None, "a table of 1 column; name one with --column"),
         ("a.csv", 'src,mt\n"a, b",c\n', "ref", "no column 'ref' for --column; its first line has src, mt."),
         ("a.csv", "src,mt\na,b\na\n", "mt", r"a.csv:3: must have as many columns .* \(2\), but has 1."),
@@ -101,3 +102,9 @@ def test_what_may_be_plain_lines_is_read_as_lines(tmp_path: Path, content: str) 
     path = tmp_path / "a.txt"
     path.write_text(content, encoding="utf-8")
     assert read_text(path, None, option="--column") == read_lines(path)
+
+
+def test_a_cell_may_be_long(tmp_path: Path) -> None:
+    cell = "a " * 100_000
+    (tmp_path / "a.csv").write_text(f'src,mt\nb,"{cell}"\n', encoding="utf-8")
+    assert read_text(tmp_path / "a.csv", "mt", option="--column") == [cell]

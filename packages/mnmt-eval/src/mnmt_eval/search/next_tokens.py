@@ -123,7 +123,7 @@ def check_finite(best: NDArray[np.floating]) -> None:
 
 
 def _largest(x: Tensor, count: int) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-    """Return what `x.topk(count)` returns, but for the order of ties, of large vocabularies in a fraction of its time.
+    """Return what `x.topk(count)` returns, of large vocabularies in a fraction of its time; ties may differ.
 
     The largest values lie in the blocks with the `count` largest maxima, or behind the last whole block. How
     they are found depends on the vocabulary alone, so that ties do not depend on batch-mates.
