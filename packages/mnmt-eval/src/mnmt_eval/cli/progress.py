@@ -95,7 +95,7 @@ class TranslateProgress:
     ) -> None:
         self._bar.close()
         if kind is None:
-            self.print(f"translated {self._summary}")
+            self.print(f"translated {self._summary}" if self._lines else "nothing is left to translate")
 
     def start_input(self, stream: BinaryIO, name: str) -> None:
         """Start the next input, and count its lines if it is a regular file."""

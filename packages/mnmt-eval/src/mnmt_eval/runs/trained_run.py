@@ -101,15 +101,17 @@ class RunTranslator:
         """Return the target language of a task that the run can translate.
 
         Raises:
-            EvalError: If `task` is no language pair, or its source language is in no task of the run's data.
-            DataError: If its target language is in no task.
+            EvalError: If `task` is no language pair, or one of its languages is in no task of the run's data.
+            DataError: If its target language is the target of no task.
         """
         src, target = languages_of(task)
         data = self.run.data
-        data.vocab.tag(target)
         languages = sorted({language for name in data.evaluated for language in languages_of(name)})
-        if src not in languages:
-            raise EvalError(f"{data.folder}: has no task of {src}; its languages are {', '.join(languages)}.")
+        for language in (src, target):
+            if language not in languages:
+                listed = ", ".join(languages)
+                raise EvalError(f"{data.folder}: has no task of {language}; its languages are {listed}.")
+        data.vocab.tag(target)
         return target
 
     @property

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from mnmt_data.errors import folder_holds
 from mnmt_model.checkpoints.state import STATE, read_progress
 from mnmt_model.errors import RunError
 
@@ -42,11 +43,11 @@ def newest(path: Path) -> Path:
         RunError: If it is neither.
     """
     if not path.exists():
-        raise RunError(f"{path}: no such run or checkpoint")
+        raise RunError(f"{path}: no such run or checkpoint; {folder_holds(path)}.")
     checkpoints = [path] if (path / STATE).is_file() else find_checkpoints(path / CHECKPOINTS)
     if not checkpoints:
         raise RunError(
-            f"{path}: holds no checkpoint; name the folder of a trained run, or a checkpoint in it"
+            f"{path}: holds no checkpoint; name the folder of a trained run, or a checkpoint in it."
         )
     return checkpoints[-1]
 
