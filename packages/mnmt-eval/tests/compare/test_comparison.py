@@ -15,6 +15,7 @@ from sacrebleu.significance import PairedTest as SacrebleuTest
 from sacrebleu.significance import Result
 from text_files import write
 
+from mnmt_data.store import checksum
 from mnmt_eval.compare import length_thirds
 from mnmt_eval.metrics import MetricConfig, holm, metric
 
@@ -256,6 +257,19 @@ def test_runs_scored_on_as_many_sentences_are_compared_on_those(
     assert {c["sentences"] for c in compared(command_line, tiny_run)} == {5}
 
 
+def test_a_run_scored_on_some_sentences_is_not_compared_on_all(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    command_line.scored(tiny_run, "--max-sentences", "5")
+    references = results / "data" / "text" / "test.xx-aa.aa"
+    done = command_line.run("compare", tiny_run, f"perfect={references}", "--task", "xx-aa")
+    assert done.status == 2
+    assert (
+        "test.xx-aa.txt: was scored with --max-sentences 5, but there are 20 references; score it without, "
+        "or name the references of these sentences alone with --reference."
+    ) in done.stderr
+
+
 def test_what_a_run_keeps_is_not_taken_for_scores_against_other_references(
     command_line: CommandLine, scored_results: Path, scored_run: Path, tmp_path: Path
 ) -> None:
@@ -310,12 +324,26 @@ def test_languages_are_named_with_commas_or_one_by_one(command_line: CommandLine
         assert "|candidates:de+en+fr|" in ours["metrics"][0]["systems"][0]["signature"]
 
 
-def test_edited_translations_are_measured_anew(
+@pytest.mark.parametrize("command", ["compare", "report"])
+def test_translations_that_are_not_those_of_their_record_are_refused(
+    command_line: CommandLine, scored_results: Path, scored_run: Path, tmp_path: Path, command: str
+) -> None:
+    path = scored_run / "translations" / "test.xx-aa.txt"
+    shutil.copy(scored_results / "data" / "text" / "test.xx-aa.aa", path)
+    done = command_line.run(command, scored_run, *["--out", tmp_path / "page"] * (command == "report"))
+    assert (done.status, done.stdout) == (2, b"")
+    (line,) = done.stderr.splitlines()
+    assert line.endswith(
+        f"{path}: is not the file that test.xx-aa.json describes; run `mnmt-eval score` again."
+    )
+
+
+def test_translations_without_a_record_are_measured_anew(
     command_line: CommandLine, scored_results: Path, scored_run: Path
 ) -> None:
-    shutil.copy(
-        scored_results / "data" / "text" / "test.xx-aa.aa", scored_run / "translations" / "test.xx-aa.txt"
-    )
+    path = scored_run / "translations" / "test.xx-aa.txt"
+    shutil.copy(scored_results / "data" / "text" / "test.xx-aa.aa", path)
+    path.with_suffix(".json").unlink()
     (ours,) = compared(command_line, scored_run, "--task", "xx-aa", "--metric", "chrf")
     assert ours["metrics"][0]["systems"][0]["value"] == 100
 
@@ -335,6 +363,9 @@ def test_a_translation_that_has_lost_lines_is_refused(command_line: CommandLine,
     command_line.scored(tiny_run, "--max-sentences", "5")
     path = tiny_run / "translations" / "test.xx-aa.txt"
     path.write_bytes(path.read_bytes().partition(b"\n")[2])
+    record = path.with_suffix(".json")
+    content = json.loads(record.read_text(encoding="utf-8"))
+    record.write_text(json.dumps(content | {"sha256": checksum(path)}), encoding="utf-8")
     done = command_line.run("compare", tiny_run, "--task", "xx-aa")
     assert done.status == 2
     assert "must have as many lines as there are references (5), but has 4." in done.stderr

@@ -9,7 +9,13 @@ from pathlib import Path
 
 from mnmt_data.errors import folder_holds
 from mnmt_eval.errors import EvalError, require_runs
-from mnmt_eval.runs.run_files import RUN, read_description, scored_sentences, translations_path
+from mnmt_eval.runs.run_files import (
+    RUN,
+    check_translations,
+    read_description,
+    scored_sentences,
+    translations_path,
+)
 from mnmt_eval.runs.texts import ReferenceText, TextFiles, run_text, tasks_of_run, tasks_of_runs
 from mnmt_eval.text import read_text
 
@@ -174,19 +180,30 @@ def _open(text: ReferenceText, systems: Sequence[System]) -> TranslatedText:
     if len(scored) == 1 and (count := scored.pop()) is not None:
         text = text.head(count)
     for output in outputs:
-        if len(output.lines) != len(text):
-            path = output.system.translations_path(text.testset, text.task)
-            raise EvalError(
-                f"{path}: must have as many lines as there are references ({len(text)}), "
-                f"but has {len(output.lines)}."
-            )
+        _check_count(output, text)
     return TranslatedText(text=text, outputs=outputs)
+
+
+def _check_count(output: SystemOutput, text: ReferenceText) -> None:
+    count, path = len(output.lines), output.system.translations_path(text.testset, text.task)
+    if count == len(text):
+        return
+    if count == scored_sentences(output.search):
+        raise EvalError(
+            f"{path}: was scored with --max-sentences {count}, but there are {len(text)} references; score it "
+            "without, or name the references of these sentences alone with --reference."
+        )
+    raise EvalError(
+        f"{path}: must have as many lines as there are references ({len(text)}), but has {count}."
+    )
 
 
 def _read(system: System, testset: str, task: str) -> list[str]:
     path = system.translations_path(testset, task)
     if system.is_run and not path.is_file():
         raise EvalError(f"{path}: no translations yet; run `mnmt-eval score {system.path}` first.")
+    if system.is_run:
+        check_translations(system.path, testset, task)
     return read_text(path, None if system.is_run else system.column, option="--column")
 
 

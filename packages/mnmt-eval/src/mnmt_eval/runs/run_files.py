@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mnmt_data.store import atomic_file, write_json
+from mnmt_data.store import atomic_file, checksum, write_json
+from mnmt_eval.errors import EvalError
 from mnmt_eval.runs.texts import ReferenceText
 from mnmt_eval.translate.lines import number_lines
 from mnmt_eval.translate.outputs import FileOutput, record_path
@@ -143,6 +144,19 @@ def read_description(folder: Path, testset: str, task: str) -> Description | Non
         return Description(**json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
+
+
+def check_translations(folder: Path, testset: str, task: str) -> None:
+    """Refuse translations of a run that are not those which the record beside them describes, if there is one.
+
+    Raises:
+        EvalError: If they are others.
+    """
+    path = translations_path(folder, testset, task)
+    description = read_description(folder, testset, task)
+    if description is not None and checksum(path) != description.sha256:
+        record = _description_path(path).name
+        raise EvalError(f"{path}: is not the file that {record} describes; run `mnmt-eval score` again.")
 
 
 def _description_path(path: Path) -> Path:
