@@ -66,7 +66,13 @@ def test_a_column_of_any_table_is_what_was_written(
         ("a.txt", "src\tmt\na\tb\n", None, "a table of 2 columns; name one with --column"),
         ("a.txt", '{"src": "a", "mt": "b"}\n', None, "holds JSON lines; name a key with --column: src, mt."),
         ("a.tsv", "src\tmt\na\tb\n", "ref", "no column 'ref' for --column; its first line has src, mt."),
-        ("a.tsv", "src\tmt\na\tb\n", "3", "no column '3' for --column"),
+        ("a.tsv", "src\tmt\na\tb\n", "3", "no column '3' for --column; it has 2 columns."),
+        (
+            "a.tsv",
+            "src\tours\nA b.\tC d.\n",
+            "2",
+            r"a.tsv:1: holds names \(src, ours\): name the column, not",
+        ),
         (
             "a.tsv",
             "src\tmt\na\n",
@@ -93,6 +99,28 @@ def test_a_table_without_the_column_is_refused(
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(EvalError, match=message):
         read_text(tmp_path / name, column, option="--column")
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "Hello\tHallo",  # no usual name
+        "src\tsrc",  # one cell twice
+        "source\tdie Quelle",  # two words
+        "x1\tsource",  # a cell that recurs
+        "ref\tVerweis!",  # no bare word
+    ],
+)
+def test_a_first_sentence_is_not_taken_for_names(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{first}\nx1\tThe first one.\nx2\tThe second one.\n", encoding="utf-8")
+    assert read_text(path, "2", option="--column")[0] == first.split("\t")[1]
+
+
+def test_a_glossary_of_single_words_has_no_names(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("source\tQuelle\ntree\tBaum\n", encoding="utf-8")
+    assert read_text(path, "2", option="--column") == ["Quelle", "Baum"]
 
 
 @pytest.mark.parametrize(

@@ -190,8 +190,8 @@ def _check_count(output: SystemOutput, text: ReferenceText) -> None:
         return
     if count == scored_sentences(output.search):
         raise EvalError(
-            f"{path}: was scored with --max-sentences {count}, but there are {len(text)} references; score it "
-            "without, or name the references of these sentences alone with --reference."
+            f"{path}: was scored with --max-sentences {count}, but there are {len(text)} references; score "
+            "it without, or name the references of these sentences alone with --reference."
         )
     raise EvalError(
         f"{path}: must have as many lines as there are references ({len(text)}), but has {count}."

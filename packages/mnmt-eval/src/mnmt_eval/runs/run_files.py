@@ -147,7 +147,7 @@ def read_description(folder: Path, testset: str, task: str) -> Description | Non
 
 
 def check_translations(folder: Path, testset: str, task: str) -> None:
-    """Refuse translations of a run that are not those which the record beside them describes, if there is one.
+    """Refuse translations of a run that are not those which a record beside them describes.
 
     Raises:
         EvalError: If they are others.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,10 @@ _TSV = (".tsv", ".tab")
 _CSV = ".csv"
 _LONGEST_CELL = 2**31 - 1
 """Characters of a cell of CSV; the module's own limit is 131,072."""
+_LONGEST = 20
+"""Characters of the longest name of a column, and of the longest beginning of a text in messages."""
+_WORD = re.compile(rf"[A-Za-z][\w.-]{{0,{_LONGEST - 1}}}", re.ASCII)
+_USUAL_NAME = re.compile("en|id|src|source|tgt|target|refs?|references?|mt|hyp|hypothesis|translation", re.I)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,9 +160,29 @@ def _column(path: Path, rows: Sequence[Row], column: str, option: str) -> list[s
     elif count:
         place = names.index(column)
     else:
-        has = _names(names) or "no columns"
-        raise EvalError(f"{path}: has no column {column!r} for {option}; its first line has {has}.")
-    return [row.cells[place] for row in rows[not is_number :]]
+        by_name = f"its first line has {_names(names) or 'no columns'}"
+        has = f"it has {len(names)} columns" if column.isdecimal() else by_name
+        raise EvalError(f"{path}: has no column {column!r} for {option}; {has}.")
+    cells = [row.cells[place] for row in rows[not is_number :]]
+    if is_number and _holds_names(rows, cells):
+        raise EvalError(f"{rows[0].place}: holds names ({_names(names)}): name the column, not its number.")
+    return cells
+
+
+def _holds_names(rows: Sequence[Row], column: Sequence[str]) -> bool:
+    """Return whether the first row plainly names the columns, and is no sentence of a bare table.
+
+    Its cells are different bare words, one a usual name, and in no other row; other cells of the column are
+    mostly of several words.
+    """
+    names, others = rows[0].cells, column[1:]
+    return (
+        len(set(names)) == len(names)
+        and all(map(_WORD.fullmatch, names))
+        and any(map(_USUAL_NAME.fullmatch, names))
+        and not any(name in row.cells for row in rows[1:] for name in names)
+        and 2 * sum(len(cell.split()) > 1 or len(cell) > _LONGEST for cell in others) > len(others)
+    )
 
 
 def _names(cells: Sequence[str]) -> str:
@@ -173,4 +198,4 @@ def _parse(line: str) -> Any:
 
 def _shorten(text: str) -> str:
     """Return the beginning of a text, as messages quote it."""
-    return text if len(text) <= 20 else f"{text[:20]}…"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
