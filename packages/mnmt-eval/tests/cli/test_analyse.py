@@ -111,10 +111,21 @@ def test_what_was_not_measured_in_one_way_is_told(command_line: CommandLine, stu
         ],
     )
     arguments = (study / "small", other)
-    assert analysed(command_line, study / "small")["differing"] == {}
-    assert analysed(command_line, *arguments)["differing"] == {"xx-aa": ["", "beam:1"]}
-    table = command_line.run("analyse", *arguments).stdout.decode()
-    assert "not measured in one way, so not to be compared; score all runs with the same options" in table
+    assert analysed(command_line, study / "small")["differing"] == []
+    analyses = analysed(command_line, *arguments)
+    assert analyses["differing"] == ["xx-aa"]
+    assert analyses["signatures"] == {"xx-aa": {"": ["small"], "beam:1": ["other"]}, "xx-bb": {"": ["small"]}}
+    first, *_, last = command_line.run("analyse", *arguments).stdout.decode().split("\n\n")
+    assert first.startswith("xx-aa: not measured in one way, so not to be compared; score all runs with")
+    assert last.splitlines() == ["small on xx-aa: ", "other on xx-aa: beam:1", "xx-bb: "]
+
+
+def test_the_search_and_the_sentences_are_below_the_tables(
+    command_line: CommandLine, scored_run: Path
+) -> None:
+    *_, last = command_line.run("analyse", scored_run).stdout.decode().split("\n\n")
+    assert all(f"|{part}" in last for part in ("beam:4|", "sentences:all"))
+    assert last.startswith("xx-aa, xx-bb: nrefs:1|")
 
 
 def test_cost_may_be_seconds_of_training(command_line: CommandLine, study: Path) -> None:
@@ -150,8 +161,8 @@ def test_the_tables_show_what_there_is(command_line: CommandLine, study: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{runs}/small", "--metric", "comet"], "small: has no comet on test; run `mnmt-eval score`."),
-        (["{runs}/small", "--testset", "news"], "small: has no bleu on news"),
+        (["{runs}/small", "--metric", "comet"], "small: has no comet on test; it has bleu on test; run"),
+        (["{runs}/small", "--testset", "news"], "small: has no bleu on news; it has bleu on test; run"),
         (["{runs}/small", "--high", "5", "--low", "6"], "`high` must be at least `low` (6), but is 5."),
         (
             ["{runs}/small", "--baseline", "{runs}/only-xx-aa", "--cost", "euros"],

@@ -88,6 +88,7 @@ def test_systems_are_called_as_their_files_and_columns(command_line: CommandLine
         "outputs --reference ref --task en-de": ["one", "two"],
         "wmt24": ["one", "two"],
         "ours=one wmt24 --task en-de": ["ours", "one", "two"],
+        "wmt24 ours=one --task en-de": ["one", "two", "ours"],
         "table.tsv --column two --reference-column ref --metric chrf": ["table.tsv"],
         "table.tsv lines.jsonl --column one,two --reference ref --metric chrf": [
             *("table.tsv:one", "table.tsv:two", "lines.jsonl:one", "lines.jsonl:two")
@@ -95,6 +96,7 @@ def test_systems_are_called_as_their_files_and_columns(command_line: CommandLine
     }.items():
         (each,) = compared(command_line, command)
         assert [system["system"] for system in each["metrics"][0]["systems"]] == names
+        assert each["baseline"] == (names[0] if len(names) > 1 else None)
 
 
 def test_several_columns_of_references_are_taken_together(command_line: CommandLine, folder: Path) -> None:

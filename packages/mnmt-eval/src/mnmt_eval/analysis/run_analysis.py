@@ -73,8 +73,10 @@ class Analyses:
     """The unit of cost, `flops` or `seconds`."""
     cost: tuple[QualityAtCost, ...]
     """Quality against cost over the tasks that all runs and the baselines have; empty without baselines."""
-    differing: Mapping[str, tuple[str, ...]]
-    """{task: signatures} of tasks that runs or baselines have measured in more than one way."""
+    signatures: Mapping[str, Mapping[str, Sequence[str]]]
+    """{task: {signature: the runs and baselines that were measured so}}."""
+    differing: Sequence[str]
+    """The tasks that runs or baselines have measured in more than one way."""
 
 
 def analyse_runs(
@@ -91,6 +93,7 @@ def analyse_runs(
         EvalError: If a run has no such metric on that test set, or the baselines do not fit the runs.
     """
     values = {run.name: _values(run, config) for run in runs}
+    signatures = _signatures([*runs, *baselines], config)
     baseline = _baseline_values(baselines, config)
     return Analyses(
         testset=config.testset,
@@ -98,22 +101,29 @@ def analyse_runs(
         runs=tuple(_analyse(run, values[run.name], baseline, config) for run in runs),
         cost_unit=config.cost,
         cost=_cost(runs, values, baseline, config) if baselines else (),
-        differing=_differing([*runs, *baselines], config),
+        signatures=signatures,
+        differing=[task for task, ways in signatures.items() if len(ways) > 1],
     )
 
 
-def _differing(runs: Sequence[RunScores], config: AnalysisConfig) -> dict[str, tuple[str, ...]]:
-    signatures: dict[str, dict[str, None]] = {}
+def _signatures(runs: Sequence[RunScores], config: AnalysisConfig) -> dict[str, dict[str, list[str]]]:
+    """Return {task: {signature: runs}}."""
+    signatures: dict[str, dict[str, list[str]]] = {}
     for run in runs:
         for task, signature in run.signatures(config.testset, config.metric).items():
-            signatures.setdefault(task, {})[signature] = None
-    return {task: tuple(different) for task, different in signatures.items() if len(different) > 1}
+            names = signatures.setdefault(task, {}).setdefault(signature, [])
+            names.extend([run.name] * (run.name not in names))
+    return signatures
 
 
 def _values(run: RunScores, config: AnalysisConfig) -> dict[str, float]:
     values = run.values(config.testset, config.metric)
     if not values:
-        raise EvalError(f"{run.name}: has no {config.metric} on {config.testset}; run `mnmt-eval score`.")
+        measured = dict.fromkeys(f"{each.metric} on {each.testset}" for each in run.evals)
+        raise EvalError(
+            f"{run.name}: has no {config.metric} on {config.testset}; it has {', '.join(measured) or 'none'}"
+            "; run `mnmt-eval score` for others."
+        )
     return values
 
 

@@ -23,7 +23,7 @@ def align(columns: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def analyses_table(analyses: Analyses) -> str:
     """Format the analyses that the runs allow, one below the other."""
-    sections = [_resources, _zero_shot, _transfer, _cost, _differing]
+    sections = [_differing, _resources, _zero_shot, _transfer, _cost, _signatures]
     blocks = [lines for section in sections if (lines := list(section(analyses)))]
     return "\n\n".join("\n".join(lines) for lines in blocks)
 
@@ -108,6 +108,15 @@ def _cost(analyses: Analyses) -> Iterator[str]:
 
 def _differing(analyses: Analyses) -> Iterator[str]:
     if analyses.differing:
-        yield "not measured in one way, so not to be compared; score all runs with the same options"
-        for task, signatures in analyses.differing.items():
-            yield from (f"{task}: {signature}" for signature in signatures)
+        tasks = ", ".join(analyses.differing)
+        yield f"{tasks}: not measured in one way, so not to be compared; score all runs with the same options"
+
+
+def _signatures(analyses: Analyses) -> Iterator[str]:
+    """Yield a line per way of measuring, with its tasks, and with its runs if they differ."""
+    tasks: dict[str, list[str]] = {}
+    for task, ways in analyses.signatures.items():
+        for signature, runs in ways.items():
+            whose = f"{', '.join(runs)} on " if task in analyses.differing else ""
+            tasks.setdefault(f"{whose}{{}}: {signature}", []).append(task)
+    yield from (line.replace("{}", ", ".join(each), 1) for line, each in tasks.items())

@@ -55,7 +55,10 @@ def open_texts(systems: Sequence[str], arguments: TextArguments) -> list[Transla
             f"--column {arguments.columns[0]}: is of use only with tables, but {systems[0]} is none."
         )
     if submitted:
-        return _open_submitted(submitted, others, arguments)
+        translated = _open_submitted(submitted, others, arguments)
+        return (
+            [_submitted_first(each, others) for each in translated] if systems[0] in submitted else translated
+        )
     files, testset = _text_files(others, arguments), arguments.testset
     if (name := _sacrebleu_name(arguments)) is not None and not any(system.is_run for system in others):
         testset = name
@@ -87,6 +90,12 @@ def _open_submitted(
     if len(selected) > 1 and (files := [*(system.path for system in others), *arguments.references]):
         raise EvalError(f"{files[0]}: is of one task, and {folder} has {len(selected)}; name it with --task.")
     return [text for each in selected for text in _open_one(folder, each, others, arguments)]
+
+
+def _submitted_first(translated: TranslatedText, others: Sequence[System]) -> TranslatedText:
+    """Move the systems of a folder that is named first to the front, where the baseline is."""
+    count = len(others)
+    return replace(translated, outputs=translated.outputs[count:] + translated.outputs[:count])
 
 
 def _open_one(
