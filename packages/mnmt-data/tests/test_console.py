@@ -125,3 +125,16 @@ def test_torchrun_finds_the_reason_where_it_looks_for_it(outcome, monkeypatch, t
     reason = json.loads(path.read_text(encoding="utf-8"))["message"]
     assert reason["errorCode"] == 2
     assert reason["extraInfo"]["py_callstack"] == "tool: file.txt:3: two lines of trouble"
+
+
+def test_a_command_line_may_phrase_mistakes(monkeypatch, capsys):
+    app = App(name="tool")
+
+    @app.command
+    def fail():
+        raise MistakeError("`n_best` is 0.")
+
+    monkeypatch.setattr(sys, "argv", ["tool", "fail"])
+    with pytest.raises(SystemExit):
+        run_app(app, prog="tool", phrase=lambda error: str(error).replace("n_best", "--n-best"))
+    assert capsys.readouterr().err == "tool: `--n-best` is 0.\n"

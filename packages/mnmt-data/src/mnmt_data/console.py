@@ -21,7 +21,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
-def run_app(app: App, *, prog: str) -> NoReturn:
+def run_app(app: App, *, prog: str, phrase: Callable[[UserError], str] = str) -> NoReturn:
     """Run a console script on `sys.argv`, and exit.
 
     The status is the number that the command returns, or 0. A mistake in the arguments, a `UserError` and an
@@ -32,6 +32,7 @@ def run_app(app: App, *, prog: str) -> NoReturn:
     Args:
         app: The commands; each prints its own output and returns None or an exit status.
         prog: Name of the script, which opens every message.
+        phrase: A function that returns the message of a user's mistake.
     """
     if platform.system() == "Windows":
         _complain(prog, "Windows is not supported; run it in WSL, the Windows Subsystem for Linux.")
@@ -46,7 +47,9 @@ def run_app(app: App, *, prog: str) -> NoReturn:
         # The reader, such as `head`, has seen enough; Python would complain once more on closing stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(BROKEN_PIPE)
-    except (CycloptsError, OSError, UserError) as error:
+    except UserError as error:
+        _complain(prog, phrase(error))
+    except (CycloptsError, OSError) as error:
         _complain(prog, _message(error))
     except KeyboardInterrupt as error:
         _complain(prog, str(error) or "interrupted", getattr(error, "exit_status", INTERRUPTED))
@@ -63,6 +66,8 @@ def _parse(app: App, tokens: list[str]) -> tuple[Callable[..., object], BoundArg
         if page := _help_page(app, tokens):
             return page
         command, arguments, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
+    except UserError:
+        raise
     except ValueError as error:
         raise UserError(str(error)) from error
     return command, arguments

@@ -163,10 +163,10 @@ def test_the_tables_show_what_there_is(command_line: CommandLine, study: Path) -
     [
         (["{runs}/small", "--metric", "comet"], "small: has no comet on test; it has bleu on test; run"),
         (["{runs}/small", "--testset", "news"], "small: has no bleu on news; it has bleu on test; run"),
-        (["{runs}/small", "--high", "5", "--low", "6"], "`high` must be at least `low` (6), but is 5."),
+        (["{runs}/small", "--high", "5", "--low", "6"], "`--high` must be at least `--low` (6), but is 5."),
         (
             ["{runs}/small", "--baseline", "{runs}/only-xx-aa", "--cost", "euros"],
-            "`cost` must be flops or seconds, but is 'euros'.",
+            "`--cost` must be flops or seconds, but is 'euros'.",
         ),
         (
             ["{runs}/small", "--baseline", "{runs}/middle", "--baseline", "{runs}/large"],

@@ -176,7 +176,7 @@ def test_score_names_the_engine(command_line: CommandLine, run: Path) -> None:
         (["--compute", "int8"], "`--compute int8` needs `--engine ctranslate2`"),
         ([*CTRANSLATE2, "--length-penalty.kind", "gnmt"], "take `--length-penalty.kind power`"),
         ([*CTRANSLATE2, "--early-stopping", "never"], "--early-stopping"),
-        ([*CTRANSLATE2, "--beam", "0"], "`beam` must be at least 1"),
+        ([*CTRANSLATE2, "--beam", "0"], "`--beam` must be at least 1"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(

@@ -385,7 +385,10 @@ def test_languages_of_plain_files_are_those_of_the_runs_or_must_be_named(
     files = (german / "one.txt", "--reference", german / "ref", "--task", "en-de", "--metric", "language")
     done = command_line.run("compare", *files)
     assert done.status == 2
-    assert "must have at least 2 `candidates`, all the languages that outputs may be in" in done.stderr
+    assert (
+        "must have at least 2 `--language.candidates`, all the languages that outputs may be in"
+        in done.stderr
+    )
     reference = scored_results / "data" / "text" / "test.xx-aa.aa"
     done = command_line.run(
         *("compare", scored_run, f"perfect={reference}", "--reference", reference),
@@ -439,10 +442,10 @@ REF = ("--reference", "{folder}/ref", "--task", "en-de")
         (["{folder}/one.txt", *REF, "--metric", "bleu,rouge"], "but has 'rouge'."),
         (["{folder}/one.txt", *REF, "--baseline", "three"], "must be one of one.txt, but is 'three'"),
         (["{folder}/one.txt", *REF, "--test", "t"], "must be one of permutation, bootstrap, but is 't'."),
-        (["{folder}/one.txt", *REF, "--samples", "0"], "`samples` must be at least 1, but is 0."),
-        (["{folder}/one.txt", *REF, "--seed", "-1"], "`seed` must be at least 0, but is -1."),
+        (["{folder}/one.txt", *REF, "--samples", "0"], "`--samples` must be at least 1, but is 0."),
+        (["{folder}/one.txt", *REF, "--seed", "-1"], "`--seed` must be at least 0, but is -1."),
         (["{folder}/one.txt", *REF, "--by", "length"], "need the sources; name them with --source"),
-        (["{folder}/one.txt", *REF, "--by", "mood"], "but not by 'mood'"),
+        (["{folder}/one.txt", *REF, "--by", "mood"], "but is 'mood'."),
         (["{folder}/one.txt", *REF, "--by", "origin"], "where its pairs were written is not known"),
         (["{folder}/one.txt", "{folder}/one.txt", *REF], "2 systems are called 'one.txt'; name them apart"),
         (["{folder}", *REF], "latin:1: not valid UTF-8"),  # each of its files is a system

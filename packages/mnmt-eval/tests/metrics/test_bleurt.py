@@ -156,7 +156,7 @@ def test_a_missing_device_is_told(checkpoint: Path) -> None:
 
 
 def test_a_missing_checkpoint_is_told(tmp_path: Path) -> None:
-    with pytest.raises(EvalError, match=r"bleurt: must have a `checkpoint`, the folder of a model"):
+    with pytest.raises(EvalError, match=r"bleurt: must have `checkpoint`, the folder of a model"):
         bleurt(None)
     with pytest.raises(
         EvalError, match=r"no BLEURT checkpoint, which has config\.json and model\.safetensors or"

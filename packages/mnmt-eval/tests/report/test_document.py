@@ -201,11 +201,11 @@ def test_each_systems_worst_sentences_and_their_disagreements_are_among_the_chos
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--by", "month"], "sentences are grouped by origin, length, eighths, thirds, but not by 'month'."),
+        (["--by", "month"], "`--by` must be one of origin, length, eighths, thirds, but is 'month'."),
         (["--losses"], "one: only runs have losses; leave out --losses."),
-        (["--worst-by", "ter"], "`worst_by` must be one of the metrics, bleu, chrf, but is 'ter'."),
-        (["--sentences", "0"], "`sentences` must be at least 1, but is 0."),
-        (["--baseline", "two"], "the baseline must be one of one, but is 'two'."),
+        (["--worst-by", "ter"], "`--worst-by` must be one of the metrics, bleu, chrf, but is 'ter'."),
+        (["--sentences", "0"], "`--sentences` must be at least 1, but is 0."),
+        (["--baseline", "two"], "`--baseline` must be one of one, but is 'two'."),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import NoReturn
 
@@ -9,6 +10,8 @@ from cyclopts import App
 
 import mnmt_eval
 from mnmt_data.console import run_app
+from mnmt_data.errors import UserError
+from mnmt_eval.errors import EvalError
 
 __all__ = ["app", "main"]
 
@@ -36,9 +39,27 @@ _OLD_NAMES = {"--baselines": "--baseline", "--metrics": "--metric", "--output": 
 def main() -> NoReturn:
     """Run the command line."""
     sys.argv[1:] = [_current_name(argument) for argument in sys.argv[1:]]
-    run_app(app, prog="mnmt-eval")
+    run_app(app, prog="mnmt-eval", phrase=_name_options)
 
 
 def _current_name(argument: str) -> str:
     name, equals, value = argument.partition("=")
     return _OLD_NAMES.get(name, name) + equals + value
+
+
+def _name_options(error: UserError) -> str:
+    """Return a message whose `field`s are named as the options that set them, such as `--n-best`."""
+    message = str(error)
+    _, apps, _ = app.parse_commands(sys.argv[1:])
+    if not isinstance(error, EvalError) or len(apps) < 2:
+        return message
+    names = [argument.name for argument in apps[-1].assemble_argument_collection()]
+    topic = message.partition(":")[0]
+
+    def name_option(field: re.Match[str]) -> str:
+        leaf = field[1].replace("_", "-")
+        options = [name for name in names if re.split(r"^--|\.", name)[-1] == leaf]
+        options.sort(key=lambda name: (not name.startswith(f"--{topic}."), name.count(".")))
+        return f"`{options[0]}`" if options else field[0]
+
+    return re.sub("`([a-z][a-z_]*)`", name_option, message)

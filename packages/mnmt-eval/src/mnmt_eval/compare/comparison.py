@@ -134,7 +134,7 @@ def check_baseline(translated: TranslatedText, baseline: str | None) -> None:
     """
     if baseline is not None and baseline not in translated.names:
         names = ", ".join(translated.names)
-        raise EvalError(f"the baseline must be one of {names}, but is {baseline!r}.")
+        raise EvalError(f"`baseline` must be one of {names}, but is {baseline!r}.")
 
 
 def compare_measurements(

@@ -36,7 +36,7 @@ def group_sentences(text: ReferenceText, grouping: str) -> list[str]:
             raise EvalError(f"{text.testset} {text.task}: where its pairs were written is not known.")
         return origin_groups(text.origins, task=text.task)
     if grouping not in GROUPINGS:
-        raise EvalError(f"sentences are grouped by {', '.join(GROUPINGS)}, but not by {grouping!r}.")
+        raise EvalError(f"`--by` must be one of {', '.join(GROUPINGS)}, but is {grouping!r}.")
     if not text.src:
         raise EvalError(f"groups by {grouping} need the sources; name them with --source.")
     if not text.task:

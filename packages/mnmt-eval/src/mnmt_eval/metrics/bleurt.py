@@ -89,7 +89,7 @@ def _installed_version() -> str:
 
 def _find_weights(checkpoint: Path | None) -> tuple[Path, Path]:
     if checkpoint is None:
-        raise EvalError("bleurt: must have a `checkpoint`, the folder of a model such as BLEURT-20.")
+        raise EvalError("bleurt: must have `checkpoint`, the folder of a model such as BLEURT-20.")
     weights = [path for path in (checkpoint / name for name in _WEIGHTS) if path.is_file()]
     if not weights or not (checkpoint / "config.json").is_file():
         raise EvalError(

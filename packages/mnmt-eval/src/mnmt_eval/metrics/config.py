@@ -34,7 +34,7 @@ class BleurtConfig:
 
     def __post_init__(self) -> None:
         if self.batch_sentences < 1:
-            raise EvalError(f"`batch_sentences` must be at least 1, but is {self.batch_sentences}.")
+            raise EvalError(f"bleurt: `batch_sentences` must be at least 1, but is {self.batch_sentences}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class CometConfig:
         if self.gpus < 0:
             raise EvalError(f"`gpus` must be at least 0, but is {self.gpus}.")
         if self.batch_sentences < 1:
-            raise EvalError(f"`batch_sentences` must be at least 1, but is {self.batch_sentences}.")
+            raise EvalError(f"comet: `batch_sentences` must be at least 1, but is {self.batch_sentences}.")
 
 
 @dataclass(frozen=True, kw_only=True)
