@@ -33,7 +33,7 @@ def test_metrics_need_no_torch():
 
 
 def test_the_data_set_for_torch_says_what_it_needs():
-    with pytest.raises(ImportError, match=r"install mnmt-data\[torch\]"):
+    with pytest.raises(ImportError, match=r"mnmt-data\[torch\]"):
         importlib.import_module(WITH_TORCH)
 
 
