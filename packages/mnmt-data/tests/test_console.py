@@ -86,7 +86,8 @@ def test_help_of_no_command_is_a_mistake(outcome):
     [
         (["fail", "mistake"], "tool: file.txt:3: two lines of trouble\n"),
         (["fail", "missing"], "tool: no/such/file: No such file or directory\n"),
-        (["fail"], 'tool: Command "fail" parameter --kind requires an argument.\n'),
+        (["fail"], "tool: --kind is missing; see --help.\n"),
+        (["fail", "--kind"], 'tool: Command "fail" parameter --kind requires an argument.\n'),
         (["speak", "--wrod", "x"], "tool: Unknown option: --wrod. Did you mean --word?\n"),
     ],
 )

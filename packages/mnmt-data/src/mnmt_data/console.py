@@ -12,7 +12,7 @@ from inspect import BoundArguments, signature
 from pathlib import Path
 from typing import NoReturn
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, MissingArgumentError
 
 from mnmt_data.errors import UserError
 
@@ -87,6 +87,8 @@ def _help_page(app: App, tokens: list[str]) -> tuple[Callable[..., object], Boun
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MissingArgumentError) and error.keyword is None and error.argument is not None:
+        return f"{error.argument.name} is missing; see --help."
     return str(error)
 
 

@@ -221,7 +221,7 @@ def unchanged(results: Path) -> None:
     ("change", "arguments", "message"),
     [
         (unchanged, ["score", "{results}/nothing"], "nothing: no run here"),
-        (unchanged, ["score"], "requires an argument"),
+        (unchanged, ["score"], "RUNS is missing; see --help."),
         (unchanged, ["score", "{runs}", "--metric", "bleu,rouge"], "but has 'rouge'."),
         (unchanged, ["score", "{runs}", "--testset", "news"], "no test set 'news'; its test sets are test."),
         (unchanged, ["score", "{runs}", "--beam", "0"], "`--beam` must be at least 1, but is 0."),

@@ -484,6 +484,8 @@ def test_a_mistake_is_one_line_and_status_2(
     ("arguments", "message"),
     [
         (["{run}"], "no task of test set 'test' is translated by every run"),
+        (["{run}", "--testset", "nope"], "data: has no test set 'nope'; its test sets are test."),
+        (["{run}", "--testset", "nope", "--task", "xx-aa"], "'nope'; its test sets are test."),
         (["{run}", "--task", "xx-aa"], "no translations yet; run `mnmt-eval score"),
         (["{run}", "--task", "xx-zz"], "has no test xx-zz; it has xx-aa, xx-bb."),
         (["{run}", "{results}/data/text/test.xx-aa.aa"], "a plain file is of one task"),

@@ -48,7 +48,7 @@ class TextFlags:
     """A file with a reference a line, or several; or `sacrebleu:NAME`, a test set that sacreBLEU has fetched.
     By default the references of the runs' data, or of WMT's folder."""
     source: Path | None = None
-    """A file with a source sentence a line, for comet and for groups by length."""
+    """A file with a source sentence a line, for comet, language and groups by length."""
     task: str | None = None
     """The language pair, such as `en-de`, which bleu and language need; for runs by default every pair."""
     testset: str = "test"

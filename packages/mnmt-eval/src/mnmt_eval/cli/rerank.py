@@ -14,10 +14,14 @@ from cyclopts import Parameter
 from mnmt_eval.cli.options import Flag, Json
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.config import BleurtConfig, CometConfig, MetricConfig
+from mnmt_eval.metrics.registry import METRICS
 
 if TYPE_CHECKING:
     from mnmt_eval.metrics import Metric
     from mnmt_eval.rerank import CandidateColumns, Candidates, Choice
+
+_METRICS = tuple(name for name in METRICS if name != "language")
+"""The metrics that compare with references."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,15 @@ class RiskFlags:
     """A file with a source sentence a line, for comet."""
     bleurt: BleurtConfig = field(default_factory=BleurtConfig)
     comet: CometConfig = field(default_factory=CometConfig)
+
+    def check_metric(self) -> None:
+        """Refuse a metric that compares nothing with references.
+
+        Raises:
+            EvalError: If it is such, or unknown.
+        """
+        if self.metric not in _METRICS:
+            raise EvalError(f"`metric` must be one of {', '.join(_METRICS)}, but is {self.metric!r}.")
 
     def open_metric(self) -> Metric:
         """Return the metric.
@@ -98,6 +111,9 @@ def rerank(
         raise EvalError("rerank takes either `--score-column` or `--score-file`.")
     if (score_column or score_file) and risk != _DEFAULT_RISK:
         raise EvalError("rerank takes either scores or options of minimum Bayes risk.")
+    if scores and as_json:
+        raise EvalError("rerank takes either `--scores` or `--json`, which has the scores too.")
+    risk.check_metric()
     places = CandidateColumns(line=columns.line_column, text=columns.column, score=score_column)
     sources = read_candidates(candidates, places)
     if score_column or score_file:

@@ -76,9 +76,7 @@ def read_testsets(
     available = [(task, testset) for task in data.evaluated for testset in data.testsets(task)]
     names = dict.fromkeys(testset for _, testset in available)
     for testset in testsets:
-        if testset not in names:
-            choices = ", ".join(names) or "none"
-            raise EvalError(f"{data.folder}: has no test set {testset!r}; its test sets are {choices}.")
+        _tasks_with(data, testset)
     selected = testsets or list(names)
     return [
         _read_prepared(data, testset, task).head(max_sentences)
@@ -107,6 +105,7 @@ def tasks_of_run(run: Path, testset: str) -> list[str]:
     """Return the tasks that have a test set in a run's data.
 
     Raises:
+        EvalError: If no task has it.
         RunError: If the run's record cannot be read.
         DataError: If its data cannot be read.
     """
@@ -133,13 +132,19 @@ def _data_of(runs: Sequence[Path]) -> list[PreparedData]:
 
 
 def _tasks_with(data: PreparedData, testset: str) -> list[str]:
-    return [task for task in data.evaluated if testset in data.testsets(task)]
+    """Return the tasks that have a test set; refuse one that none of them has."""
+    tasks = [task for task in data.evaluated if testset in data.testsets(task)]
+    if not tasks:
+        names = dict.fromkeys(name for task in data.evaluated for name in data.testsets(task))
+        choices = ", ".join(names) or "none"
+        raise EvalError(f"{data.folder}: has no test set {testset!r}; its test sets are {choices}.")
+    return tasks
 
 
 def _read_prepared(data: PreparedData, testset: str, task: str) -> ReferenceText:
     tasks = _tasks_with(data, testset)
     if task not in tasks:
-        raise EvalError(f"{data.folder}: has no {testset} {task}; it has {', '.join(tasks) or 'none'}.")
+        raise EvalError(f"{data.folder}: has no {testset} {task}; it has {', '.join(tasks)}.")
     src, references = data.text(testset, task)
     return ReferenceText(testset=testset, task=task, tasks=data.evaluated, references=[references], src=src)
 
