@@ -59,6 +59,19 @@ def test_an_export_is_made_once_and_again_if_it_has_changed(tiny_run: Path, coun
         assert len(counted) == number
 
 
+def test_each_version_of_ctranslate2_has_an_export_of_its_own(
+    tiny_run: Path, counted: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = open_checkpoint(tiny_run)
+    folder = find_export(run)
+    with monkeypatch.context() as patched:
+        patched.setattr(exports, "version", lambda package: "9.8.7")
+        other = find_export(run)
+    assert other.parent.name.endswith("-9.8.7")
+    assert find_export(run) == folder
+    assert len(counted) == 2
+
+
 def test_an_average_has_an_export_of_its_own(tiny_run: Path, counted: list[Path]) -> None:
     average = tiny_run / "averages" / "last-1"
     average_checkpoints([tiny_run / "checkpoints" / "step-00000040"], average)

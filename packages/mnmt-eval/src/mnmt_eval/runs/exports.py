@@ -38,9 +38,10 @@ def print_nothing(message: str) -> None:
 def find_export(run: OpenedRun, *, on_export: OnExport = print_nothing) -> Path:
     """Return the folder of CTranslate2's files of a checkpoint; export and certify it if need be.
 
-    It lies in `RUN/exports/CHECKPOINT-WEIGHTS`. An export counts if its files are as they were when it was
-    certified, of these weights and for this version of CTranslate2. Of several processes one exports, and the
-    others wait for it.
+    It lies in `RUN/exports/CHECKPOINT-WEIGHTS-VERSION`, the version of CTranslate2, so that environments with
+    different ones do not remove each other's. An export counts if its files are as they were when it was
+    certified, of these weights and for this version. Of several processes one exports, and the others wait
+    for it.
 
     Args:
         run: The run at the checkpoint.
@@ -53,7 +54,7 @@ def find_export(run: OpenedRun, *, on_export: OnExport = print_nothing) -> Path:
     """
     check_exportable(run.record.model)
     weights = weights_checksum(run.checkpoint)
-    folder = run.folder / EXPORTS / f"{run.checkpoint.name}-{weights[:16]}"
+    folder = run.folder / EXPORTS / f"{run.checkpoint.name}-{weights[:16]}-{version('ctranslate2')}"
     if not _is_valid(folder, weights):
         require_packages("transformers", "google.protobuf")
         folder.parent.mkdir(exist_ok=True)
