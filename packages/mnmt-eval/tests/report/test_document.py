@@ -169,7 +169,12 @@ def test_runs_are_reported_with_all_their_tasks(
         "report", scored_run.parent, "--out", tmp_path / "r", "--metric", "ter", "--worst-by", "ter"
     )
     assert done.status == 0, done.stderr
-    data = data_of((tmp_path / "r" / "index.html").read_text(encoding="utf-8"))
+    written = (tmp_path / "r" / "index.html").read_text(encoding="utf-8")
+    means = written[written.index('class="scores means"') :].partition("</table>")[0]
+    assert "ter (lower is better), mean over texts" in means
+    assert re.findall(r'<th scope="row">(.*?)</th>', means) == ["other <small>baseline</small>", "tiny-run"]
+    assert "<small>difference</small> +0.00" in means
+    data = data_of(written)
     assert [text["task"] for text in data["texts"]] == ["xx-aa", "xx-bb"]
     assert data["higher_is_better"] is False
     assert [system["name"] for system in data["texts"][0]["systems"]] == ["other", "tiny-run"]

@@ -14,7 +14,7 @@ from mnmt_data.store import atomic_file
 from mnmt_eval.compare.averages import average_directions
 from mnmt_eval.compare.config import SIGNIFICANT
 from mnmt_eval.errors import EvalError
-from mnmt_eval.metrics.protocol import decimals, format_value
+from mnmt_eval.metrics.protocol import column_title, decimals, format_value
 from mnmt_eval.report.document import WRONG_LANGUAGE, Report
 from mnmt_eval.report.symptoms import SYMPTOMS
 
@@ -50,6 +50,7 @@ def render(report: Report) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["value"] = lambda value, metric, sign="": format_value(value, metric, sign=sign)
+    environment.filters["column_title"] = column_title
     first = report.comparisons[0]
     systems = [system.name for system in report.texts[0].systems]
     averages = average_directions(report.comparisons)
