@@ -72,7 +72,7 @@ def test_scores_of_a_column_or_a_file_choose(command_line: CommandLine, table: P
         (("--score-column", "2", "--metric", "ter"), "either scores or options of minimum Bayes risk"),
         (("--score-column", "2", "--score-file", "x"), "either `--score-column` or `--score-file`"),
         (("--metric", "bleu"), "bleu: needs the target language"),
-        (("--metric", "rouge"), "`metric` must be one of bleu, chrf, chrf++, ter, bleurt, comet, but"),
+        (("--metric", "rouge"), "`--metric` must be one of bleu, chrf, chrf++, ter, bleurt, comet, but"),
         (("--metric", "language"), "bleurt, comet, but is 'language'."),
         (("--scores", "--json"), "rerank takes either `--scores` or `--json`"),
         (("--metric", "comet", "--comet.scores", "x"), "comet: compares all pairs of candidates"),

@@ -48,7 +48,7 @@ class RiskFlags:
             EvalError: If it is such, or unknown.
         """
         if self.metric not in _METRICS:
-            raise EvalError(f"`metric` must be one of {', '.join(_METRICS)}, but is {self.metric!r}.")
+            raise EvalError(f"`--metric` must be one of {', '.join(_METRICS)}, but is {self.metric!r}.")
 
     def open_metric(self) -> Metric:
         """Return the metric.
