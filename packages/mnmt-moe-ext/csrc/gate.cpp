@@ -1,4 +1,4 @@
-// The top-2 gate on the CPU: blocks of tokens in parallel.
+// The top-k gate on the CPU: blocks of tokens in parallel.
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
@@ -11,6 +11,7 @@
 
 #include "gate_blocks.h"
 #include "gate_types.h"
+#include "operators.h"
 
 namespace mnmt_moe {
 namespace {
@@ -31,134 +32,154 @@ std::optional<Tensor> contiguous_if_any(const std::optional<Tensor>& tensor) {
 // Sums over the tokens of each block, and after `give_offsets` the claims made before each block.
 template <typename Gate>
 struct BlockTables {
-    explicit BlockTables(const Blocks& blocks)
-        : num_experts(blocks.num_experts),
-          padded(padded_row<Gate>(num_experts)),
-          gates(blocks.count() * padded),
-          first(blocks.count() * num_experts),
-          second(blocks.count() * num_experts) {}
+    BlockTables(const Blocks& blocks, int top_k)
+        : ranks(top_k * blocks.num_experts),
+          gates(blocks.count(), blocks.num_experts),
+          claims(blocks.count() * ranks) {}
 
-    BlockSums<Gate> of(int64_t block) {
-        return {gates.data() + block * padded, first.data() + block * num_experts,
-                second.data() + block * num_experts};
-    }
+    BlockSums<Gate> of(int64_t block) { return {gates.row(block), claims.data() + block * ranks}; }
 
-    int64_t num_experts;
-    int64_t padded;
-    std::vector<Gate> gates;
-    std::vector<int32_t> first;
-    std::vector<int32_t> second;
+    int64_t ranks;  // k * num_experts
+    PaddedRows<Gate> gates;
+    std::vector<int32_t> claims;
 };
 
 template <typename Logit>
 void choose(const GateArrays<Logit>& arrays, const GateOptions& options, const Blocks& blocks,
             BlockTables<GateOf<Logit>>& tables) {
-    const auto kernels = chosen_kernels<Logit>();
+    using Gate = GateOf<Logit>;
+    const auto kernels = chosen_kernels<Logit>(options.top_k);
     blocks.in_parallel([&](int64_t begin, int64_t end) {
-        std::vector<GateOf<Logit>> row(tables.padded);
-        std::vector<double> chances(options.policy == Policy::sampled ? tables.padded : 0);
+        PaddedRows<Gate> rows(2, blocks.num_experts);
+        PaddedRows<double> chances(options.policy == Policy::sampled, blocks.num_experts);
         for (int64_t block = begin; block < end; ++block) {
-            kernels.choose(arrays, options, blocks.range(block), tables.of(block), row.data(),
-                           chances.data());
+            kernels.choose(arrays, options, blocks.range(block), tables.of(block),
+                           {rows.row(0), rows.row(1), chances.row(0)});
         }
     });
 }
 
-// Replaces each block's count of claims by the count before it, starting from `before`; the totals.
-std::vector<int64_t> give_offsets(int32_t* counts, const Blocks& blocks, const std::vector<int64_t>& before) {
-    std::vector<int64_t> totals = before;
-    for (int64_t block = 0; block < blocks.per_group(); ++block) {
+// What is known of the groups once all tokens have chosen.
+template <typename Gate>
+struct GroupTotals {
+    Gate* gate_means;      // (groups, num_experts)
+    int32_t* load;         // (groups, num_experts, k)
+    int32_t* real_tokens;  // (groups)
+};
+
+// Counts a group's claims into `load` (num_experts, k) and replaces the count of each block and rank by the
+// count before it: of all better ranks and of the rank's blocks before. Where some of those were too late, no
+// slot is left anyway.
+void count_claims(int32_t* claims, const Blocks& blocks, int top_k, int32_t* load) {
+    std::vector<int64_t> totals(blocks.num_experts);
+    for (int rank = 0; rank < top_k; ++rank) {
+        const std::vector<int64_t> before = totals;
+        for (int64_t block = 0; block < blocks.per_group(); ++block) {
+            int32_t* counts = claims + (block * top_k + rank) * blocks.num_experts;
+            for (int64_t expert = 0; expert < blocks.num_experts; ++expert) {
+                totals[expert] += std::exchange(counts[expert], static_cast<int32_t>(totals[expert]));
+            }
+        }
         for (int64_t expert = 0; expert < blocks.num_experts; ++expert) {
-            int32_t& count = counts[block * blocks.num_experts + expert];
-            totals[expert] += std::exchange(count, static_cast<int32_t>(totals[expert]));
+            load[expert * top_k + rank] = static_cast<int32_t>(totals[expert] - before[expert]);
         }
     }
-    return totals;
 }
 
-// Counts a group's claims into `load` (num_experts, 2) and gives every block its offsets. Second choices
-// start after all first choices: where some of those were too late, no slot is left anyway.
-template <typename Gate>
-void count_claims(BlockTables<Gate>& tables, const Blocks& blocks, int64_t group, int32_t* load) {
-    const BlockSums<Gate> sums = tables.of(group * blocks.per_group());
-    const auto first = give_offsets(sums.first, blocks, std::vector<int64_t>(blocks.num_experts));
-    const auto both = give_offsets(sums.second, blocks, first);
-    for (int64_t expert = 0; expert < blocks.num_experts; ++expert) {
-        load[2 * expert] = static_cast<int32_t>(first[expert]);
-        load[2 * expert + 1] = static_cast<int32_t>(both[expert] - first[expert]);
+// Every real token has a first choice. `load` is the group's, (num_experts, k).
+int32_t count_real_tokens(const int32_t* load, int64_t num_experts, int top_k) {
+    int32_t count = 0;
+    for (int64_t expert = 0; expert < num_experts; ++expert) {
+        count += load[expert * top_k];
     }
+    return count;
 }
 
-// Sum over experts of f_e m_e; none for a group of padding only. `load` is the group's, (num_experts, 2).
+// The mean gate of the group's real tokens, (num_experts).
 template <typename Gate>
-std::optional<double> balance(BlockTables<Gate>& tables, const Blocks& blocks, int64_t group,
-                              const int32_t* load) {
-    const Gate* gates = tables.of(group * blocks.per_group()).gates;
-    std::vector<double> gate_sums(blocks.num_experts);
+void average_gates(BlockTables<Gate>& tables, const Blocks& blocks, int64_t group, int32_t real_tokens,
+                   Gate* means) {
+    std::vector<double> sums(blocks.num_experts);
     for (int64_t block = 0; block < blocks.per_group(); ++block) {
+        const Gate* gates = tables.gates.row(group * blocks.per_group() + block);
         for (int64_t expert = 0; expert < blocks.num_experts; ++expert) {
-            gate_sums[expert] += gates[block * tables.padded + expert];
+            sums[expert] += gates[expert];
         }
     }
-    double real_tokens = 0, products = 0;
     for (int64_t expert = 0; expert < blocks.num_experts; ++expert) {
-        real_tokens += load[2 * expert];
-        products += load[2 * expert] * gate_sums[expert];
+        means[expert] = static_cast<Gate>(sums[expert] / std::max(1, real_tokens));
     }
-    return real_tokens == 0 ? std::nullopt : std::optional(products / (real_tokens * real_tokens));
 }
 
-// E times the mean of `balance` over the groups that hold a real token. Writes `load`, (groups,
-// num_experts, 2).
 template <typename Gate>
-double total_groups(BlockTables<Gate>& tables, const Blocks& blocks, int32_t* load) {
-    std::vector<std::optional<double>> balances(blocks.groups);
+void total_groups(BlockTables<Gate>& tables, const Blocks& blocks, int top_k,
+                  const GroupTotals<Gate>& totals) {
     parallel_for(0, blocks.groups, 1, [&](int64_t begin, int64_t end) {
         for (int64_t group = begin; group < end; ++group) {
-            int32_t* group_load = load + 2 * group * blocks.num_experts;
-            count_claims(tables, blocks, group, group_load);
-            balances[group] = balance(tables, blocks, group, group_load);
+            int32_t* load = totals.load + group * tables.ranks;
+            count_claims(tables.of(group * blocks.per_group()).claims, blocks, top_k, load);
+            totals.real_tokens[group] = count_real_tokens(load, blocks.num_experts, top_k);
+            average_gates(tables, blocks, group, totals.real_tokens[group],
+                          totals.gate_means + group * blocks.num_experts);
         }
     });
-    double sum = 0;
-    int64_t occupied_groups = 0;
-    for (const auto& group : balances) {
-        sum += group.value_or(0);
-        occupied_groups += group.has_value();
-    }
-    return blocks.num_experts * sum / std::max<int64_t>(1, occupied_groups);
 }
 
 template <typename Logit>
-double route(const GateArrays<Logit>& arrays, const GateOptions& options, const Blocks& blocks,
-             int32_t* load) {
-    BlockTables<GateOf<Logit>> tables(blocks);
+void route(const GateArrays<Logit>& arrays, const GateOptions& options, const Blocks& blocks,
+           const GroupTotals<GateOf<Logit>>& totals) {
+    BlockTables<GateOf<Logit>> tables(blocks, options.top_k);
     choose(arrays, options, blocks, tables);
-    const double loss = total_groups(tables, blocks, load);
-    const auto kernels = chosen_kernels<Logit>();
+    total_groups(tables, blocks, options.top_k, totals);
+    const auto kernels = chosen_kernels<Logit>(options.top_k);
     blocks.in_parallel([&](int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; ++block) {
-            const auto used = tables.of(block);
-            kernels.assign(arrays, options, blocks.range(block), used.first, used.second);
+            kernels.assign(arrays, options, blocks.range(block), tables.of(block).claims);
         }
     });
-    return loss;
 }
 
-using Routed = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+// The operator's results, in its order.
+struct Results {
+    Results(const Tensor& logits, int64_t top_k)
+        : weights(new_empty(logits, {logits.size(0), logits.size(1), top_k}, gate_type(logits))),
+          gate_means(new_empty(logits, {logits.size(0), logits.size(2)}, gate_type(logits))),
+          log_sums(new_empty(logits, {logits.size(0), logits.size(1)}, gate_type(logits))),
+          experts(new_empty(logits, weights.sizes(), ScalarType::Int)),
+          slots(new_empty(logits, weights.sizes(), ScalarType::Int)),
+          load(new_empty(logits, {logits.size(0), logits.size(2), top_k}, ScalarType::Int)),
+          choices(new_empty(logits, weights.sizes(), ScalarType::Int)),
+          real_tokens(new_empty(logits, {logits.size(0)}, ScalarType::Int)) {}
 
-Routed new_outputs(const Tensor& logits) {
-    const int64_t groups = logits.size(0), tokens = logits.size(1);
-    const auto gates = [&](auto... sizes) { return new_empty(logits, {sizes...}, gate_type(logits)); };
-    const auto integers = [&](auto... sizes) { return new_empty(logits, {sizes...}, ScalarType::Int); };
-    const int64_t pair = 2;
-    return {gates(groups, tokens, pair),
-            new_empty(logits, {}, gate_type(logits)),
-            integers(groups, tokens, pair),
-            integers(groups, tokens, pair),
-            integers(groups, logits.size(2), pair),
-            integers(groups, tokens, pair),
-            gates(groups, tokens)};
+    template <typename Logit>
+    GateArrays<Logit> arrays() {
+        GateArrays<Logit> arrays{};
+        arrays.choices = choices.mutable_data_ptr<int32_t>();
+        arrays.experts = experts.mutable_data_ptr<int32_t>();
+        arrays.slots = slots.mutable_data_ptr<int32_t>();
+        arrays.weights = weights.mutable_data_ptr<GateOf<Logit>>();
+        arrays.log_sums = log_sums.mutable_data_ptr<GateOf<Logit>>();
+        return arrays;
+    }
+
+    template <typename Gate>
+    GroupTotals<Gate> totals() {
+        return {gate_means.mutable_data_ptr<Gate>(), load.mutable_data_ptr<int32_t>(),
+                real_tokens.mutable_data_ptr<int32_t>()};
+    }
+
+    Tensor weights, gate_means, log_sums, experts, slots, load, choices, real_tokens;
+};
+
+// The bias in the type of the gates; no row without one.
+template <typename Gate>
+PaddedRows<Gate> padded_bias(const std::optional<Tensor>& bias, int64_t num_experts) {
+    PaddedRows<Gate> padded(bias.has_value(), num_experts);
+    if (bias.has_value()) {
+        const float* numbers = bias->const_data_ptr<float>();
+        std::copy(numbers, numbers + num_experts, padded.row(0));
+    }
+    return padded;
 }
 
 DrawKey draw_key(const std::optional<Tensor>& seed_and_step, int64_t layer) {
@@ -166,53 +187,70 @@ DrawKey draw_key(const std::optional<Tensor>& seed_and_step, int64_t layer) {
     return numbers == nullptr ? DrawKey{0, 0, layer} : DrawKey{numbers[0], numbers[1], layer};
 }
 
-Routed top2_gate(const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& choices,
-                 const std::optional<Tensor>& seed_and_step, const std::optional<Tensor>& token_ids,
-                 int64_t capacity, int64_t layer, int64_t policy, double threshold, bool renormalise_after) {
+// The arguments that not every call has, which own the memory of the pointers to them.
+struct OptionalArguments {
+    std::optional<Tensor> bias, choices, seed_and_step, token_ids;
+
+    OptionalArguments(const std::optional<Tensor>& bias_, const std::optional<Tensor>& choices_,
+                      const std::optional<Tensor>& seed_and_step_, const std::optional<Tensor>& token_ids_)
+        : bias(contiguous_if_any(bias_)),
+          choices(contiguous_if_any(choices_)),
+          seed_and_step(contiguous_if_any(seed_and_step_)),
+          token_ids(contiguous_if_any(token_ids_)) {}
+
+    void check(const Tensor& logits, const Tensor& padding, int64_t top_k, int64_t policy) const {
+        check_draws(logits, seed_and_step, token_ids, policy != 0);
+        if (bias.has_value()) {
+            check_bias(*bias, logits);
+        }
+        if (choices.has_value()) {
+            STD_TORCH_CHECK(policy != 2, "`choices` cannot be given with policy 2");
+            check_per_choice(*choices, ScalarType::Int, logits, top_k, "choices");
+            check_choices(*choices, padding, logits.size(2));
+        }
+    }
+};
+
+}  // namespace
+
+Routed top_k_gate(const Tensor& logits, const Tensor& padding_mask, const std::optional<Tensor>& bias,
+                  const std::optional<Tensor>& choices, const std::optional<Tensor>& seed_and_step,
+                  const std::optional<Tensor>& token_ids, int64_t top_k, int64_t capacity, int64_t layer,
+                  int64_t policy, double threshold, int64_t renormalise) {
     check_logits(logits);
     check_per_token(padding_mask, ScalarType::Bool, logits, "padding_mask");
-    check_options(capacity, layer, policy, threshold);
-    check_draws(logits, seed_and_step, token_ids, policy != 0);
-    const Blocks blocks{logits.size(0), logits.size(1), logits.size(2)};
+    check_options(logits, top_k, capacity, layer, policy, threshold, renormalise);
     const Tensor rows = contiguous(logits), padding = contiguous(padding_mask);
-    const auto forced = contiguous_if_any(choices), ids = contiguous_if_any(token_ids);
-    if (forced.has_value()) {
-        STD_TORCH_CHECK(policy != 2, "`choices` cannot be given with policy 2");
-        check_pairs(*forced, ScalarType::Int, logits, "choices");
-        check_choices(forced->const_data_ptr<int32_t>(), padding.const_data_ptr<bool>(),
-                      blocks.groups * blocks.tokens, blocks.num_experts);
-    }
+    const OptionalArguments optional(bias, choices, seed_and_step, token_ids);
+    optional.check(rows, padding, top_k, policy);
+    const Blocks blocks{rows.size(0), rows.size(1), rows.size(2)};
     const GateOptions options{blocks.groups * blocks.tokens,
                               blocks.num_experts,
+                              static_cast<int>(top_k),
                               capacity,
                               static_cast<Policy>(policy),
                               threshold,
-                              renormalise_after,
-                              draw_key(contiguous_if_any(seed_and_step), layer)};
-    Routed outputs = new_outputs(rows);
-    auto& [weights, loss, experts, slots, load, made_choices, log_sums] = outputs;
-    dispatch_logits(rows, [&, &weights = weights, &loss = loss, &experts = experts, &slots = slots,
-                           &load = load, &made_choices = made_choices, &log_sums = log_sums](auto logit) {
+                              static_cast<Renormalise>(renormalise),
+                              draw_key(optional.seed_and_step, layer)};
+    Results results(rows, top_k);
+    dispatch_logits(rows, [&](auto logit) {
         using Logit = decltype(logit);
         using Gate = GateOf<Logit>;
-        const GateArrays<Logit> arrays{static_cast<const Logit*>(rows.const_data_ptr()),
-                                       padding.const_data_ptr<bool>(),
-                                       data_or_null<int32_t>(forced),
-                                       data_or_null<int64_t>(ids),
-                                       made_choices.mutable_data_ptr<int32_t>(),
-                                       experts.mutable_data_ptr<int32_t>(),
-                                       slots.mutable_data_ptr<int32_t>(),
-                                       weights.template mutable_data_ptr<Gate>(),
-                                       log_sums.template mutable_data_ptr<Gate>()};
-        *loss.template mutable_data_ptr<Gate>() =
-            static_cast<Gate>(route(arrays, options, blocks, load.mutable_data_ptr<int32_t>()));
+        PaddedRows<Gate> biases = padded_bias<Gate>(optional.bias, blocks.num_experts);
+        GateArrays<Logit> arrays = results.arrays<Logit>();
+        arrays.logits = static_cast<const Logit*>(rows.const_data_ptr());
+        arrays.padding = padding.const_data_ptr<bool>();
+        arrays.bias = optional.bias.has_value() ? biases.row(0) : nullptr;
+        arrays.forced = data_or_null<int32_t>(optional.choices);
+        arrays.token_ids = data_or_null<int64_t>(optional.token_ids);
+        route(arrays, options, blocks, results.totals<Gate>());
     });
-    return outputs;
+    return {results.weights, results.gate_means, results.log_sums, results.experts,
+            results.slots,   results.load,       results.choices,  results.real_tokens};
 }
 
-}  // namespace
 }  // namespace mnmt_moe
 
 STABLE_TORCH_LIBRARY_IMPL(mnmt_moe_ext, CPU, library) {
-    library.impl("top2_gate", TORCH_BOX(&mnmt_moe::top2_gate));
+    library.impl("top_k_gate", TORCH_BOX(&mnmt_moe::top_k_gate));
 }

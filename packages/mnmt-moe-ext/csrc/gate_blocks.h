@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "cpu/gate_kernels.h"
 
@@ -14,6 +15,28 @@ namespace mnmt_moe {
 inline constexpr int64_t kLogitsPerThread = 32768;
 // Sums over tokens go block by block, so that they do not depend on the number of threads.
 inline constexpr int64_t kTokensPerBlock = 128;
+
+// Rows of numbers, all 0, each of them padded_row(num_experts) long and from the start of a cache line.
+template <typename Number>
+class PaddedRows {
+  public:
+    PaddedRows(int64_t rows, int64_t num_experts)
+        : width_(padded_row<Number>(num_experts)), lines_(rows * width_ / kPerLine) {}
+
+    Number* row(int64_t index) { return reinterpret_cast<Number*>(lines_.data()) + index * width_; }
+    const Number* row(int64_t index) const {
+        return reinterpret_cast<const Number*>(lines_.data()) + index * width_;
+    }
+
+  private:
+    static constexpr int64_t kPerLine = 64 / sizeof(Number);
+    struct alignas(64) Line {
+        Number numbers[kPerLine];
+    };
+
+    int64_t width_;
+    std::vector<Line> lines_;
+};
 
 // The tokens of every group, cut into blocks. No block has tokens of two groups.
 struct Blocks {

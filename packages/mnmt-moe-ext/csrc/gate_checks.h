@@ -6,16 +6,18 @@
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/util/Exception.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace mnmt_moe {
 
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
-// Positions are int32, and a token makes two claims.
-inline constexpr int64_t kMostTokens = int64_t{1} << 30;
+// Positions are int32, and a token makes up to eight claims.
+inline constexpr int64_t kMostTokens = INT32_MAX / 8;
 
 inline bool is_per_token(const Tensor& tensor, const Tensor& logits) {
     return tensor.dim() == 2 && tensor.size(0) == logits.size(0) && tensor.size(1) == logits.size(1);
@@ -34,18 +36,52 @@ inline void check_per_token(const Tensor& tensor, ScalarType dtype, const Tensor
     STD_TORCH_CHECK(tensor.device() == logits.device(), "`", name, "` must be on the device of `logits`");
 }
 
-inline void check_pairs(const Tensor& pairs, ScalarType dtype, const Tensor& logits, const char* name) {
-    STD_TORCH_CHECK(pairs.scalar_type() == dtype && pairs.dim() == 3 && pairs.size(0) == logits.size(0) &&
-                        pairs.size(1) == logits.size(1) && pairs.size(2) == 2,
-                    "`", name, "` has the wrong type or is not (groups, tokens, 2)");
-    STD_TORCH_CHECK(pairs.device() == logits.device(), "`", name, "` must be on the device of `logits`");
+inline void check_per_group(const Tensor& tensor, ScalarType dtype, const Tensor& logits, const char* name) {
+    STD_TORCH_CHECK(tensor.scalar_type() == dtype && tensor.dim() == 1 && tensor.size(0) == logits.size(0),
+                    "`", name, "` has the wrong type or is not (groups)");
+    STD_TORCH_CHECK(tensor.device() == logits.device(), "`", name, "` must be on the device of `logits`");
 }
 
-inline void check_options(int64_t capacity, int64_t layer, int64_t policy, double threshold) {
+inline void check_per_choice(const Tensor& tensor, ScalarType dtype, const Tensor& logits, int64_t top_k,
+                             const char* name) {
+    STD_TORCH_CHECK(tensor.scalar_type() == dtype && tensor.dim() == 3 && tensor.size(0) == logits.size(0) &&
+                        tensor.size(1) == logits.size(1) && tensor.size(2) == top_k,
+                    "`", name, "` has the wrong type or is not (groups, tokens, ", top_k, ")");
+    STD_TORCH_CHECK(tensor.device() == logits.device(), "`", name, "` must be on the device of `logits`");
+}
+
+inline void check_grad_gate_means(const Tensor& grad, ScalarType dtype, const Tensor& logits) {
+    STD_TORCH_CHECK(grad.scalar_type() == dtype && grad.dim() == 2 && grad.size(0) == logits.size(0) &&
+                        grad.size(1) == logits.size(2),
+                    "`grad_gate_means` has the wrong type or is not (groups, experts)");
+    STD_TORCH_CHECK(grad.device() == logits.device(), "`grad_gate_means` must be on the device of `logits`");
+}
+
+inline void check_bias(const Tensor& bias, const Tensor& logits) {
+    STD_TORCH_CHECK(
+        bias.scalar_type() == ScalarType::Float && bias.dim() == 1 && bias.size(0) == logits.size(2),
+        "`bias` must be (experts), float32");
+    STD_TORCH_CHECK(bias.device() == logits.device(), "`bias` must be on the device of `logits`");
+}
+
+inline void check_top_k(const Tensor& logits, int64_t top_k) {
+    STD_TORCH_CHECK(top_k >= 1 && top_k <= 8 && top_k <= logits.size(2),
+                    "`top_k` must be in 1 to 8 and at most the number of experts");
+}
+
+inline void check_renormalise(int64_t renormalise) {
+    STD_TORCH_CHECK(renormalise >= 0 && renormalise <= 2, "`renormalise` must be 0, 1 or 2");
+}
+
+inline void check_options(const Tensor& logits, int64_t top_k, int64_t capacity, int64_t layer,
+                          int64_t policy, double threshold, int64_t renormalise) {
+    check_top_k(logits, top_k);
     STD_TORCH_CHECK(capacity >= 1, "`capacity` must be at least 1");
     STD_TORCH_CHECK(layer >= 0 && layer <= INT64_C(0xFFFFFFFF), "`layer` must be in 0 to 2^32 - 1");
-    STD_TORCH_CHECK(policy >= 0 && policy <= 2, "`policy` must be 0, 1 or 2");
+    STD_TORCH_CHECK(policy == 0 || (top_k == 2 && (policy == 1 || policy == 2)),
+                    "`policy` must be 0, or 1 or 2 with `top_k` 2");
     STD_TORCH_CHECK(threshold > 0, "`threshold` must be positive");
+    check_renormalise(renormalise);
 }
 
 inline void check_draws(const Tensor& logits, const std::optional<Tensor>& seed_and_step,
@@ -63,21 +99,55 @@ inline void check_draws(const Tensor& logits, const std::optional<Tensor>& seed_
     }
 }
 
-// Each token's `choices` (count, 2) are two different experts, or both -1; for padding, where it is known,
-// -1.
-inline void check_choices(const int32_t* choices, const bool* padding, int64_t count, int64_t num_experts) {
-    const auto exists = [=](int32_t expert) { return expert >= 0 && expert < num_experts; };
-    for (int64_t token = 0; token < count; ++token) {
-        const int32_t first = choices[2 * token], second = choices[2 * token + 1];
-        const bool none = first == -1 && second == -1;
-        const bool both = exists(first) && exists(second) && first != second;
-        STD_TORCH_CHECK(padding == nullptr ? none || both
-                        : padding[token]   ? none
-                                           : both,
-                        "`choices` must be two different experts for each token, and -1 for "
-                        "padding, but are ",
-                        first, " and ", second, " of ", num_experts, " for token ", token,
-                        padding != nullptr && padding[token] ? ", which is padding" : "");
+inline bool are_experts(const int32_t* choices, int64_t top_k, int64_t num_experts) {
+    return std::all_of(choices, choices + top_k,
+                       [=](int32_t expert) { return expert >= 0 && expert < num_experts; });
+}
+
+inline bool are_none(const int32_t* choices, int64_t top_k) {
+    return std::all_of(choices, choices + top_k, [](int32_t expert) { return expert == -1; });
+}
+
+inline bool are_different(const int32_t* choices, int64_t top_k) {
+    for (int64_t rank = 1; rank < top_k; ++rank) {
+        if (std::find(choices, choices + rank, choices[rank]) != choices + rank) {
+            return false;
+        }
+    }
+    return true;
+}
+
+inline std::string listed(const int32_t* numbers, int64_t count) {
+    std::string list = std::to_string(numbers[0]);
+    for (int64_t index = 1; index < count; ++index) {
+        list += ", " + std::to_string(numbers[index]);
+    }
+    return list;
+}
+
+// The choices of each token must be different experts, and -1 for padding.
+inline void check_choices(const Tensor& choices, const Tensor& padding, int64_t num_experts) {
+    const int64_t top_k = choices.size(2);
+    const auto* experts = choices.const_data_ptr<int32_t>();
+    const auto* is_padding = padding.const_data_ptr<bool>();
+    for (int64_t token = 0; token < padding.numel(); ++token, experts += top_k) {
+        STD_TORCH_CHECK(
+            is_padding[token] ? are_none(experts, top_k)
+                              : are_experts(experts, top_k, num_experts) && are_different(experts, top_k),
+            "`choices` must be ", top_k, " different experts for each token, and -1 for padding, ",
+            "but are ", listed(experts, top_k), " of ", num_experts, " for token ", token,
+            is_padding[token] ? ", which is padding" : "");
+    }
+}
+
+// The choices of each token must be experts, or -1.
+inline void check_choices(const Tensor& choices, int64_t num_experts) {
+    const int64_t top_k = choices.size(2), tokens = choices.size(0) * choices.size(1);
+    const auto* experts = choices.const_data_ptr<int32_t>();
+    for (int64_t token = 0; token < tokens; ++token, experts += top_k) {
+        STD_TORCH_CHECK(are_experts(experts, top_k, num_experts) || are_none(experts, top_k),
+                        "`choices` must be experts, or -1 for padding, but are ", listed(experts, top_k),
+                        " of ", num_experts, " for token ", token);
     }
 }
 

@@ -28,18 +28,18 @@ void dispatch_logits(const Tensor& logits, Function function) {
 }
 
 template <typename Logit>
-GateKernels<Logit> chosen_kernels() {
+GateKernels<Logit> chosen_kernels(int top_k) {
 #ifdef MNMT_MOE_X86
     switch (instruction_set()) {
         case Isa::avx512:
-            return avx512::gate_kernels<Logit>();
+            return avx512::gate_kernels<Logit>(top_k);
         case Isa::avx2:
-            return avx2::gate_kernels<Logit>();
+            return avx2::gate_kernels<Logit>(top_k);
         default:
             break;
     }
 #endif
-    return baseline::gate_kernels<Logit>();
+    return baseline::gate_kernels<Logit>(top_k);
 }
 
 }  // namespace mnmt_moe

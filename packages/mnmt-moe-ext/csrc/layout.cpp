@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "operators.h"
 #include "row_checks.h"
 
 namespace mnmt_moe {
@@ -17,71 +18,73 @@ using torch::stable::contiguous;
 using torch::stable::new_empty;
 using torch::stable::parallel_for;
 
-// Below this many tokens a thread costs more to wake than it saves.
-constexpr int64_t kTokensPerThread = 16384;
+// Below this many choices a thread costs more to wake than it saves.
+constexpr int64_t kChoicesPerThread = 32768;
 
 // A routing's choices, contiguous.
 struct Choices {
-    Tensor experts;  // (groups, tokens, 2)
-    Tensor slots;    // (groups, tokens, 2)
+    Tensor experts;  // (groups, tokens, k)
+    Tensor slots;    // (groups, tokens, k)
     int64_t num_experts;
 
     int64_t groups() const { return experts.size(0); }
-    int64_t tokens() const { return experts.size(1); }
 };
 
 // The rows that each expert has for each group, (experts, groups): its claims up to the capacity.
 std::vector<int32_t> rows_per_bin(const Tensor& load, int64_t capacity) {
-    const int64_t groups = load.size(0), num_experts = load.size(1);
+    const int64_t groups = load.size(0), num_experts = load.size(1), top_k = load.size(2);
     const Tensor loads = contiguous(load);
     const auto* claims = loads.const_data_ptr<int32_t>();
     std::vector<int32_t> counts(groups * num_experts);
     for (int64_t group = 0; group < groups; ++group) {
-        for (int64_t expert = 0; expert < num_experts; ++expert, claims += 2) {
-            STD_TORCH_CHECK(claims[0] >= 0 && claims[1] >= 0, "`load` must not be negative");
-            const int64_t both = static_cast<int64_t>(claims[0]) + claims[1];
-            counts[expert * groups + group] = static_cast<int32_t>(std::min(both, capacity));
+        for (int64_t expert = 0; expert < num_experts; ++expert) {
+            int64_t all = 0;
+            for (int64_t rank = 0; rank < top_k; ++rank, ++claims) {
+                STD_TORCH_CHECK(*claims >= 0, "`load` must not be negative");
+                all += *claims;
+            }
+            counts[expert * groups + group] = static_cast<int32_t>(std::min(all, capacity));
         }
     }
     return counts;
 }
 
-// Writes the rows of one token's choices; returns false if an expert or a slot does not exist.
-bool token_rows(const int32_t* experts, const int32_t* slots, int64_t group, const Choices& choices,
-                const std::vector<int32_t>& first_rows, const std::vector<int32_t>& counts, int32_t* rows) {
-    for (int choice = 0; choice < 2; ++choice) {
+// Writes the rows of some choices of a group; returns false if an expert or a slot does not exist.
+// first_rows and counts (experts, groups): the row of slot 0, and how many rows there are.
+bool rows_of_group(const int32_t* experts, const int32_t* slots, int64_t size, const Choices& choices,
+                   const int32_t* first_rows, const int32_t* counts, int32_t* rows) {
+    const int64_t groups = choices.groups();
+    for (int64_t choice = 0; choice < size; ++choice) {
         const int32_t expert = experts[choice], slot = slots[choice];
         if (slot == -1) {
             rows[choice] = -1;
             continue;
         }
-        if (expert < 0 || expert >= choices.num_experts) {
+        if (expert < 0 || expert >= choices.num_experts || slot < 0 || slot >= counts[expert * groups]) {
             return false;
         }
-        const int64_t bin = expert * choices.groups() + group;
-        if (slot < 0 || slot >= counts[bin]) {
-            return false;
-        }
-        rows[choice] = first_rows[bin] + slot;
+        rows[choice] = first_rows[expert * groups] + slot;
     }
     return true;
 }
 
-// first_rows (experts, groups): the row of slot 0.
 Tensor all_rows(const Choices& choices, const std::vector<int32_t>& first_rows,
                 const std::vector<int32_t>& counts) {
-    const int64_t groups = choices.groups(), tokens = choices.tokens();
-    Tensor rows = new_empty(choices.slots, {groups, tokens, 2});
+    const int64_t per_group = choices.experts.size(1) * choices.experts.size(2);
+    Tensor rows = new_empty(choices.slots, choices.slots.sizes());
     const auto* experts = choices.experts.const_data_ptr<int32_t>();
     const auto* slots = choices.slots.const_data_ptr<int32_t>();
     auto* out = rows.mutable_data_ptr<int32_t>();
     std::atomic<bool> exist = true;
-    parallel_for(0, groups * tokens, kTokensPerThread, [&](int64_t begin, int64_t end) {
-        for (int64_t token = begin; token < end; ++token) {
-            if (!token_rows(experts + 2 * token, slots + 2 * token, token / tokens, choices, first_rows,
-                            counts, out + 2 * token)) {
+    parallel_for(0, choices.groups() * per_group, kChoicesPerThread, [&](int64_t begin, int64_t end) {
+        while (begin < end) {
+            const int64_t group = begin / per_group;
+            const int64_t size = std::min(end, (group + 1) * per_group) - begin;
+            if (!rows_of_group(experts + begin, slots + begin, size, choices, &first_rows[group],
+                               &counts[group], out + begin)) {
                 exist = false;
             }
+            begin += size;
         }
     });
     STD_TORCH_CHECK(exist, "`experts` and `slots` do not agree with `load`");
@@ -97,6 +100,8 @@ Tensor copy_of(const std::vector<int32_t>& values, const Tensor& like) {
     std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<int32_t>());
     return tensor;
 }
+
+}  // namespace
 
 std::tuple<Tensor, Tensor> capacity_layout(const Tensor& experts, const Tensor& slots, const Tensor& load,
                                            int64_t capacity, int64_t bin_size) {
@@ -115,7 +120,7 @@ std::tuple<Tensor, Tensor> capacity_layout(const Tensor& experts, const Tensor& 
 std::tuple<Tensor, Tensor> ragged_layout(const Tensor& experts, const Tensor& slots, const Tensor& load,
                                          int64_t capacity) {
     check_routing(experts, slots, load, capacity);
-    const int64_t num_rows = checked_num_rows(2 * experts.size(0), experts.size(1));
+    const int64_t num_rows = checked_num_rows(experts.size(2) * experts.size(0), experts.size(1));
     const int64_t groups = load.size(0), num_experts = load.size(1);
     const std::vector<int32_t> counts = rows_per_bin(load, capacity);
     std::vector<int32_t> first_rows(counts.size()), ends(num_experts);
@@ -131,7 +136,6 @@ std::tuple<Tensor, Tensor> ragged_layout(const Tensor& experts, const Tensor& sl
     return {all_rows(contiguous_choices(experts, slots, load), first_rows, counts), copy_of(ends, load)};
 }
 
-}  // namespace
 }  // namespace mnmt_moe
 
 STABLE_TORCH_LIBRARY_IMPL(mnmt_moe_ext, CPU, library) {

@@ -26,17 +26,21 @@ inline void check_int32(const Tensor& tensor, const char* name, const Tensor& be
     STD_TORCH_CHECK(tensor.device() == beside.device(), "`", name, "` is on another device");
 }
 
+// Whether a token may have so many choices.
+inline bool is_top_k(int64_t count) { return count >= 1 && count <= 8; }
+
 // Checks the tensors of a routing.
 inline void check_routing(const Tensor& experts, const Tensor& slots, const Tensor& load, int64_t capacity) {
     check_int32(experts, "experts", experts);
     check_int32(slots, "slots", experts);
     check_int32(load, "load", experts);
-    STD_TORCH_CHECK(experts.dim() == 3 && experts.size(2) == 2, "`experts` must be (groups, tokens, 2)");
+    STD_TORCH_CHECK(experts.dim() == 3 && is_top_k(experts.size(2)),
+                    "`experts` must be (groups, tokens, k), with k in 1 to 8");
     STD_TORCH_CHECK(slots.dim() == 3 && slots.size(0) == experts.size(0) &&
-                        slots.size(1) == experts.size(1) && slots.size(2) == 2,
-                    "`slots` must be (groups, tokens, 2)");
-    STD_TORCH_CHECK(load.dim() == 3 && load.size(0) == experts.size(0) && load.size(2) == 2,
-                    "`load` must be (groups, experts, 2)");
+                        slots.size(1) == experts.size(1) && slots.size(2) == experts.size(2),
+                    "`slots` must be (groups, tokens, k)");
+    STD_TORCH_CHECK(load.dim() == 3 && load.size(0) == experts.size(0) && load.size(2) == experts.size(2),
+                    "`load` must be (groups, experts, k)");
     STD_TORCH_CHECK(capacity >= 1 && capacity <= std::numeric_limits<int32_t>::max(),
                     "`capacity` must be positive and an int32");
 }
@@ -46,7 +50,7 @@ inline int64_t check_layout(const Tensor& rows, const Tensor& filled, int64_t bi
                             const Tensor& beside) {
     check_int32(rows, "rows", beside);
     check_int32(filled, "filled", beside);
-    STD_TORCH_CHECK(rows.dim() == 2 && rows.size(1) == 2, "`rows` must be (n, 2)");
+    STD_TORCH_CHECK(rows.dim() == 2 && is_top_k(rows.size(1)), "`rows` must be (n, k), with k in 1 to 8");
     STD_TORCH_CHECK(filled.dim() == 1, "`filled` must be (bins)");
     return checked_num_rows(filled.size(0), bin_size);
 }
@@ -63,7 +67,7 @@ inline int64_t check_dispatch(const Tensor& tokens, const Tensor& rows, const Te
                               int64_t bin_size) {
     check_elements(tokens, "tokens");
     const int64_t num_rows = check_layout(rows, filled, bin_size, tokens);
-    STD_TORCH_CHECK(rows.size(0) == tokens.size(0), "`rows` must be (n, 2) for `tokens` of (n, d)");
+    STD_TORCH_CHECK(rows.size(0) == tokens.size(0), "`rows` must be (n, k) for `tokens` of (n, d)");
     return num_rows;
 }
 
@@ -71,8 +75,8 @@ inline void check_weights(const Tensor& weights, const Tensor& buffers, const Te
     const bool is_double = buffers.scalar_type() == ScalarType::Double;
     STD_TORCH_CHECK(weights.scalar_type() == (is_double ? ScalarType::Double : ScalarType::Float),
                     "`weights` must be float32, or float64 beside float64 buffers");
-    STD_TORCH_CHECK(weights.dim() == 2 && weights.size(0) == rows.size(0) && weights.size(1) == 2,
-                    "`weights` must be (n, 2) like `rows`");
+    STD_TORCH_CHECK(weights.dim() == 2 && weights.size(0) == rows.size(0) && weights.size(1) == rows.size(1),
+                    "`weights` must be (n, k) like `rows`");
     STD_TORCH_CHECK(weights.device() == buffers.device(), "`weights` is on another device");
 }
 

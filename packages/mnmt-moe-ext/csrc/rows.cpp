@@ -131,7 +131,7 @@ Tensor dispatch(const Tensor& tokens, const Tensor& rows, const Tensor& filled, 
     with_element_type(from, [&](auto element) {
         using Element = decltype(element);
         const auto kernels = kernels_for<Element>(buffers);
-        const RowPlan plan{read<int32_t>(row_numbers), num_rows, width};
+        const RowPlan plan{read<int32_t>(row_numbers), static_cast<int>(rows.size(1)), num_rows, width};
         const DispatchCall<Element> call{read<Element>(from), write<Element>(buffers)};
         for_tokens<Element>(from.size(0), width, [&](int64_t begin, int64_t end) {
             return kernels.dispatch(plan, call, begin, end);
@@ -151,7 +151,7 @@ Tensor combine(const Tensor& buffers, const std::optional<Tensor>& weights, cons
     with_element_type(from, [&](auto element) {
         using Element = decltype(element);
         const auto kernels = kernels_for<Element>(out);
-        const RowPlan plan{read<int32_t>(row_numbers), from.size(0), width};
+        const RowPlan plan{read<int32_t>(row_numbers), static_cast<int>(rows.size(1)), from.size(0), width};
         const CombineCall<Element> call{
             read<Element>(from), scales ? read<Weight<Element>>(*scales) : nullptr, write<Element>(out)};
         for_tokens<Element>(tokens, width, [&](int64_t begin, int64_t end) {
@@ -169,11 +169,11 @@ std::tuple<Tensor, Tensor> combine_backward(const Tensor& grad, const Tensor& bu
     check_filled(counts, bin_size);
     const int64_t tokens = rows.size(0), width = from.size(1);
     Tensor grad_buffers = new_empty(from, {from.size(0), width});
-    Tensor grad_weights = new_empty(scales, {tokens, 2});
+    Tensor grad_weights = new_empty(scales, scales.sizes());
     with_element_type(from, [&](auto element) {
         using Element = decltype(element);
         const auto kernels = kernels_for<Element>(grad_buffers);
-        const RowPlan plan{read<int32_t>(row_numbers), from.size(0), width};
+        const RowPlan plan{read<int32_t>(row_numbers), static_cast<int>(rows.size(1)), from.size(0), width};
         const CombineBackwardCall<Element> call{read<Element>(grads), read<Element>(from),
                                                 read<Weight<Element>>(scales), write<Element>(grad_buffers),
                                                 write<Weight<Element>>(grad_weights)};

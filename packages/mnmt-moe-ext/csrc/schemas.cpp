@@ -1,25 +1,35 @@
 // The operators of the `mnmt_moe_ext` namespace. Their kernels are registered beside them: on the CPU in
-// gate.cpp, layout.cpp and rows.cpp, for GPUs in cuda/.
+// gate.cpp, layout.cpp, route.cpp and rows.cpp, for GPUs in cuda/.
 //
-// (n, 2) stands for (groups, tokens, 2) in one run of n = groups * tokens; d for d_model.
+// k stands for top_k, (n, k) for (groups, tokens, k) in one run of n = groups * tokens, d for d_model.
 #include <torch/csrc/stable/library.h>
 
+#define GATE_ARGUMENTS                                                                                   \
+    "Tensor logits, Tensor padding_mask, Tensor? bias, Tensor? choices, Tensor? seed_and_step, Tensor? " \
+    "token_ids, int top_k, SymInt capacity, int layer, int policy, float threshold, int renormalise"
+#define GATE_RESULTS                                                                                         \
+    "Tensor weights, Tensor gate_means, Tensor log_sums, Tensor experts, Tensor slots, Tensor load, Tensor " \
+    "used_choices, Tensor real_tokens"
+
 STABLE_TORCH_LIBRARY(mnmt_moe_ext, library) {
-    // logits (groups, tokens, experts); padding_mask (groups, tokens) bool; choices (groups, tokens, 2) int32
-    // or none; seed_and_step (2) int64 and token_ids (groups, tokens) int64, both or none. policy: 0 always,
-    // 1 random, 2 sampled. weights, experts, slots, choices (groups, tokens, 2); load (groups, experts, 2);
-    // log_sums (groups, tokens): the logarithm of the sum of exp(logits), 0 for padding.
+    // logits (groups, tokens, experts); padding_mask (groups, tokens) bool; bias (experts) float32 or none;
+    // choices (groups, tokens, k) int32 or none; seed_and_step (2) int64 and token_ids (groups, tokens)
+    // int64, both or none. policy: 0 always, 1 random, 2 sampled, these two for k = 2 alone. renormalise: 0
+    // before, 1 after, 2 never. weights, experts, slots, used_choices (groups, tokens, k); load (groups,
+    // experts, k); gate_means (groups, experts): the mean gate of the real tokens, which are not padding;
+    // real_tokens (groups): how many there are; log_sums (groups, tokens): the logarithm of the sum of
+    // exp(logits), 0 for padding.
+    library.def("top_k_gate(" GATE_ARGUMENTS ") -> (" GATE_RESULTS ")");
+    // The same with the rows of a layout, (groups, tokens, k): of bins of bin_size rows with their `filled`
+    // (experts * groups), or where bin_size is 0 of a ragged layout with its ends (experts).
+    library.def("route(" GATE_ARGUMENTS ", SymInt bin_size) -> (" GATE_RESULTS
+                ", Tensor rows, Tensor filled_or_ends)");
+    // A gradient that is none is 0.
     library.def(
-        "top2_gate(Tensor logits, Tensor padding_mask, Tensor? choices, Tensor? seed_and_step, Tensor? "
-        "token_ids, "
-        "SymInt capacity, int layer, int policy, float threshold, bool renormalise_after) -> (Tensor "
-        "weights, "
-        "Tensor auxiliary_loss, Tensor experts, Tensor slots, Tensor load, Tensor used_choices, Tensor "
-        "log_sums)");
-    library.def(
-        "top2_gate_backward(Tensor grad_weights, Tensor grad_auxiliary_loss, Tensor logits, Tensor choices, "
-        "Tensor slots, Tensor log_sums, bool renormalise_after) -> Tensor");
-    // experts, slots (groups, tokens, 2), load (groups, experts, 2) -> rows (groups, tokens, 2) and
+        "top_k_gate_backward(Tensor? grad_weights, Tensor? grad_gate_means, Tensor? grad_log_sums, Tensor "
+        "logits, Tensor choices, Tensor slots, Tensor log_sums, Tensor real_tokens, int renormalise) -> "
+        "Tensor");
+    // experts, slots (groups, tokens, k), load (groups, experts, k) -> rows (groups, tokens, k) and
     // filled (experts * groups), or ends (experts).
     library.def(
         "capacity_layout(Tensor experts, Tensor slots, Tensor load, SymInt capacity, SymInt bin_size) -> "
@@ -29,9 +39,9 @@ STABLE_TORCH_LIBRARY(mnmt_moe_ext, library) {
         "ragged_layout(Tensor experts, Tensor slots, Tensor load, SymInt capacity) -> (Tensor rows, Tensor "
         "ends)");
     // Each bin is bin_size consecutive rows of the buffers, the first `filled` of which hold a token.
-    // tokens (n, d), rows (n, 2), filled (bins) -> buffers (bins * bin_size, d).
+    // tokens (n, d), rows (n, k), filled (bins) -> buffers (bins * bin_size, d).
     library.def("dispatch(Tensor tokens, Tensor rows, Tensor filled, SymInt bin_size) -> Tensor");
-    // buffers (bins * bin_size, d), weights (n, 2), or none for 1, rows (n, 2) -> (n, d).
+    // buffers (bins * bin_size, d), weights (n, k), or none for 1, rows (n, k) -> (n, d).
     library.def(
         "combine(Tensor buffers, Tensor? weights, Tensor rows, Tensor filled, SymInt bin_size) -> Tensor");
     library.def(

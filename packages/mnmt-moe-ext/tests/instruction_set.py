@@ -9,7 +9,7 @@ import torch
 from row_cases import operator_results, random_routing
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, build_info, capacity_layout, top2_gate
+from mnmt_moe_ext import RandomKey, build_info, capacity_layout, top_k_gate
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 
@@ -19,12 +19,22 @@ def gate_results() -> list[tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]]
     results = []
     for dtype in DTYPES:
         for num_experts in (2, 16, 33, 200):
-            for policy in ("always", "random", "sampled"):
+            for policy, top_k in (
+                ("always", 2),
+                ("random", 2),
+                ("sampled", 2),
+                ("always", min(5, num_experts)),
+            ):
                 generator = torch.Generator().manual_seed(num_experts)
                 logits = torch.randn(2, 300, num_experts, generator=generator).to(dtype).requires_grad_()
-                options: dict[str, Any] = {"second_expert_policy": policy, "renormalise": "after"}
+                options: dict[str, Any] = {
+                    "top_k": top_k,
+                    "bias": torch.linspace(-0.1, 0.1, num_experts),
+                    "second_expert_policy": policy,
+                    "renormalise": "after",
+                }
                 key = RandomKey.make(seed=1, step=2)
-                routing = top2_gate(logits, capacity=20, random_key=key, **options)
+                routing = top_k_gate(logits, capacity=20, random_key=key, **options)
                 (routing.weights[..., 0].sum() + routing.auxiliary_loss).backward()
                 exact = (routing.experts, routing.slots, routing.load)
                 rounded = (routing.weights.detach(), routing.auxiliary_loss.detach(), logits.grad)

@@ -29,4 +29,5 @@ def _run(script: str, arguments: tuple[str, ...], log: str, environment: dict[st
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     os.environ.update(environment)
     sys.argv = [script, *arguments]
+    sys.path.insert(0, str(Path(script).parent))  # as python does
     runpy.run_path(script, run_name="__main__")

@@ -19,40 +19,40 @@ Experts = npt.NDArray[np.int32]
 
 
 def make_routing(experts: Experts, *, num_experts: int, capacity: int | None, seed: int = 0) -> Routing:
-    """The routing of (groups, tokens, 2) experts, -1 for none, with random weights."""
-    limit = experts.size if capacity is None else capacity
+    """The routing of (groups, tokens, top_k) experts, -1 for none, with random weights."""
+    groups, tokens, top_k = experts.shape
     slots = np.full_like(experts, -1)
-    load = np.zeros((experts.shape[0], num_experts, 2), np.int32)
-    for group in range(experts.shape[0]):
-        taken = np.zeros(num_experts, int)
-        for choice in (0, 1):
-            positions = np.minimum(taken, limit)
-            for token, expert in enumerate(experts[group, :, choice]):
+    load = np.zeros((groups, num_experts, top_k), np.int32)
+    for group in range(groups):
+        taken = [0] * num_experts
+        for rank in range(top_k):
+            for token, expert in enumerate(experts[group, :, rank]):
                 if expert >= 0:
-                    load[group, expert, choice] += 1
-                    slots[group, token, choice] = positions[expert] if positions[expert] < limit else -1
-                    positions[expert] += 1
-            taken = positions
+                    load[group, expert, rank] += 1
+                    if capacity is None or taken[expert] < capacity:
+                        slots[group, token, rank] = taken[expert]
+                        taken[expert] += 1
     weights = torch.rand(experts.shape, generator=torch.Generator().manual_seed(seed))
     return Routing(
         experts=torch.from_numpy(experts),
         slots=torch.from_numpy(slots),
         weights=weights * torch.from_numpy(slots >= 0),
-        auxiliary_loss=torch.ones(()),
+        gate_means=torch.full((groups, num_experts), 1 / num_experts),
+        log_sums=torch.zeros(groups, tokens),
         load=torch.from_numpy(load),
+        real_tokens=torch.from_numpy((experts[..., 0] >= 0).sum(axis=1, dtype=np.int32)),
         capacity=capacity,
     )
 
 
-def random_experts(kind: str, groups: int, tokens: int, num_experts: int, seed: int) -> Experts:
-    """Two different experts for each token, except for padding; sometimes without the second."""
+def random_experts(kind: str, groups: int, tokens: int, num_experts: int, top_k: int, seed: int) -> Experts:
+    """Different experts for each token, except for padding; sometimes without some that are not the first."""
     generator = np.random.default_rng(seed)
-    first = generator.integers(0, num_experts, (groups, tokens))
+    preference = generator.random((groups, tokens, num_experts))
     if kind == "one expert":
-        first[:] = num_experts - 1
-    second = (first + generator.integers(1, num_experts, (groups, tokens))) % num_experts
-    second[generator.random((groups, tokens)) < 0.2] = -1
-    experts = np.stack([first, second], axis=-1).astype(np.int32)
+        preference[..., -1] = 1
+    experts = (-preference).argsort(axis=-1)[..., :top_k].astype(np.int32)
+    experts[..., 1:][generator.random((groups, tokens, top_k - 1)) < 0.2] = -1
     experts[generator.random((groups, tokens)) < {"padding": 1.0, "some padding": 0.4}.get(kind, 0.0)] = -1
     return experts
 
@@ -63,10 +63,11 @@ def random_routing(
     tokens: int,
     num_experts: int,
     capacity: int | None,
+    top_k: int = 2,
     kind: str = "some padding",
     seed: int = 0,
 ) -> Routing:
-    experts = random_experts(kind, groups, tokens, num_experts, seed)
+    experts = random_experts(kind, groups, tokens, num_experts, top_k, seed)
     return make_routing(experts, num_experts=num_experts, capacity=capacity, seed=seed)
 
 
@@ -112,6 +113,7 @@ def row_cases(draw: st.DrawFn) -> RowCase:
         tokens=draw(st.integers(1, 23)),
         num_experts=num_experts,
         capacity=None if ragged and draw(st.booleans()) else capacity,
+        top_k=draw(st.integers(1, min(num_experts, 8))),
         kind=draw(st.sampled_from(["random", "one expert", "some padding", "padding"])),
         seed=seed,
     )

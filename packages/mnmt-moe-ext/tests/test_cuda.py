@@ -20,7 +20,8 @@ from mnmt_moe_ext import (
     is_available,
     ragged_layout,
     reference,
-    top2_gate,
+    route,
+    top_k_gate,
     uniform_choices,
 )
 
@@ -53,10 +54,10 @@ def key_on(device: str, step: int = 5) -> RandomKey:
 
 
 def assert_same_routing(actual: Routing, expected: Routing) -> None:
-    for name in ("experts", "slots", "load"):
+    for name in ("experts", "slots", "load", "real_tokens"):
         assert torch.equal(getattr(actual, name).cpu(), getattr(expected, name)), name
-    torch.testing.assert_close(actual.weights.cpu(), expected.weights, rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(actual.auxiliary_loss.cpu(), expected.auxiliary_loss, rtol=1e-4, atol=1e-6)
+    for name in ("weights", "gate_means", "log_sums", "auxiliary_loss", "z_loss"):
+        torch.testing.assert_close(getattr(actual, name).cpu(), getattr(expected, name), rtol=1e-4, atol=1e-6)
 
 
 def to_cpu(routing: Routing) -> Routing:
@@ -69,7 +70,7 @@ def to_cpu(routing: Routing) -> Routing:
 def assert_same_gate(logits: Tensor, padding_mask: Tensor, **options: Any) -> None:
     """Routing and gradient; the options' tensors are on the CPU."""
     results = []
-    for gate, device in ((top2_gate, "cuda"), (reference.top2_gate, "cpu")):
+    for gate, device in ((top_k_gate, "cuda"), (reference.top_k_gate, "cpu")):
         leaf = logits.to(device).requires_grad_()
         moved = {
             name: value.to(device) if isinstance(value, Tensor) else value for name, value in options.items()
@@ -79,6 +80,7 @@ def assert_same_gate(logits: Tensor, padding_mask: Tensor, **options: Any) -> No
         routing = gate(leaf, padding_mask.to(device), **moved)
         importance = torch.linspace(-1, 2, routing.weights.numel()).view(routing.weights.shape).to(device)
         scalar = (routing.weights * importance).sum() + 3 * routing.auxiliary_loss / logits.shape[-1]
+        scalar = scalar + 0.1 * routing.z_loss
         results.append((routing, torch.autograd.grad(scalar, leaf)[0].cpu()))
     assert_same_routing(to_cpu(results[0][0]), to_cpu(results[1][0]))
     torch.testing.assert_close(
@@ -92,6 +94,28 @@ def test_gate(num_experts: int, dtype: torch.dtype) -> None:
     logits = random_tensor(3, 301, num_experts)
     assert_same_gate(logits.to(dtype), padding_of(3, 301), capacity=8)
     assert_same_gate(logits.round().to(dtype), padding_of(3, 301), capacity=8)
+
+
+@pytest.mark.parametrize("renormalise", ["before", "after", "never"])
+@pytest.mark.parametrize("top_k", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("num_experts", [8, 40, 4096])
+def test_numbers_of_choices(num_experts: int, top_k: int, renormalise: str) -> None:
+    logits, bias = random_tensor(2, 501, num_experts), random_tensor(num_experts)
+    options = {"top_k": top_k, "capacity": 70, "renormalise": renormalise}
+    assert_same_gate(logits, padding_of(2, 501), **options)
+    assert_same_gate(logits, padding_of(2, 501), bias=bias, **options)
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 8])
+@pytest.mark.parametrize(("groups", "num_experts"), [(1, 9), (3, 33), (70, 8), (2, 2048)])
+def test_route(groups: int, num_experts: int, top_k: int) -> None:
+    logits = random_tensor(groups, 50, num_experts)
+    expected = reference.top_k_gate(logits, capacity=6, top_k=top_k)
+    for kind, (_, definition) in LAYOUTS.items():
+        routing, layout = route(logits.cuda(), layout=kind, capacity=6, top_k=top_k)
+        assert_same_routing(routing, expected)
+        assert torch.equal(layout.rows.cpu(), definition(expected).rows)
+        assert torch.equal(layout.filled.cpu(), definition(expected).filled)
 
 
 @pytest.mark.parametrize("renormalise", ["before", "after"])
@@ -119,11 +143,12 @@ def test_one_long_group() -> None:
 @pytest.mark.parametrize("shape", [(0, 5, 4), (2, 0, 4)])
 def test_no_tokens(shape: tuple[int, int, int]) -> None:
     logits = torch.zeros(shape)
-    assert_same_routing(top2_gate(logits.cuda(), capacity=4), reference.top2_gate(logits, capacity=4))
+    assert_same_routing(top_k_gate(logits.cuda(), capacity=4), reference.top_k_gate(logits, capacity=4))
 
 
-def random_routing(num_experts: int) -> Routing:
-    return reference.top2_gate(random_tensor(3, 50, num_experts), padding_of(3, 50), capacity=8)
+def random_routing(num_experts: int, top_k: int = 2) -> Routing:
+    logits = random_tensor(3, 50, num_experts)
+    return reference.top_k_gate(logits, padding_of(3, 50), capacity=8, top_k=top_k)
 
 
 def to_cuda(routing: Routing) -> Routing:
@@ -161,8 +186,9 @@ def through_experts(
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", LAYOUTS)
 @pytest.mark.parametrize("d", [1, 7, 64, 1024, 1030])
-def test_rows(d: int, kind: str, dtype: torch.dtype) -> None:
-    routing = random_routing(9)
+@pytest.mark.parametrize("top_k", [1, 2, 8])
+def test_rows(top_k: int, d: int, kind: str, dtype: torch.dtype) -> None:
+    routing = random_routing(9, top_k)
     tokens = random_tensor(3, 50, d, dtype=dtype)
     compiled, definition = LAYOUTS[kind]
     out, grads = through_experts((compiled, dispatch, combine), tokens.cuda(), to_cuda(routing))
@@ -185,14 +211,14 @@ def test_dispatch_copies() -> None:
 
 
 def layer(logits: Tensor, tokens: Tensor, key: RandomKey) -> tuple[Tensor, Tensor]:
-    routing = top2_gate(logits, capacity=24, second_expert_policy="random", random_key=key)
+    routing = top_k_gate(logits, capacity=24, second_expert_policy="random", random_key=key)
     layout = capacity_layout(routing)
     return combine(dispatch(tokens, layout) * 2, routing.weights, layout), routing.slots
 
 
 def layer_on_cpu(logits: Tensor, tokens: Tensor, step: int) -> tuple[Tensor, Tensor]:
     options = {"capacity": 24, "second_expert_policy": "random", "random_key": key_on("cpu", step)}
-    routing = reference.top2_gate(logits.cpu(), **options)
+    routing = reference.top_k_gate(logits.cpu(), **options)
     layout = reference.capacity_layout(routing)
     buffers = reference.dispatch(tokens.cpu(), layout)
     return reference.combine(buffers * 2, routing.weights, layout), routing.slots
@@ -229,7 +255,7 @@ def sync_is_an_error() -> Iterator[None]:
 def test_nothing_waits_for_the_gpu(layout_of: Callable[[Routing], Layout]) -> None:
     logits = torch.zeros(2, 64, 8, device="cuda", requires_grad=True)
     tokens = torch.zeros(2, 64, 32, device="cuda", requires_grad=True)
-    routing = top2_gate(logits, capacity=24)
+    routing = top_k_gate(logits, capacity=24)
     layout = layout_of(routing)
     out = combine(dispatch(tokens, layout), routing.weights, layout)
     (out.sum() + routing.auxiliary_loss).backward()
@@ -241,7 +267,7 @@ def test_results_are_the_same_every_time() -> None:
     logits = random_tensor(4, 3000, 64).cuda().requires_grad_()
     results = []
     for _ in range(5):
-        routing = top2_gate(logits, capacity=100)
+        routing = top_k_gate(logits, capacity=100)
         (grad,) = torch.autograd.grad(routing.weights.square().sum() + routing.auxiliary_loss, logits)
         results.append((routing.auxiliary_loss, grad))
     assert all(
@@ -261,12 +287,12 @@ def test_messages() -> None:
     logits = torch.zeros(1, 4, 2, device="cuda")
     padding_mask = torch.zeros(1, 4, dtype=torch.bool)
     with pytest.raises(ValueError, match="`padding_mask` must be on cuda:0 like `logits`, but is on cpu"):
-        top2_gate(logits, padding_mask, capacity=1)
+        top_k_gate(logits, padding_mask, capacity=1)
     with pytest.raises(RuntimeError, match="`logits` on a GPU must be float32 or bfloat16"):
-        top2_gate(logits.double(), capacity=1)
+        top_k_gate(logits.double(), capacity=1)
     with pytest.raises(RuntimeError, match="`logits` on a GPU must have at most 4096 experts, but has 4097"):
-        top2_gate(torch.zeros(1, 1, 4097, device="cuda"), capacity=1)
-    layout = capacity_layout(top2_gate(logits, capacity=1))
+        top_k_gate(torch.zeros(1, 1, 4097, device="cuda"), capacity=1)
+    layout = capacity_layout(top_k_gate(logits, capacity=1))
     with pytest.raises(ValueError, match="`tokens` must be on cuda:0 like `layout`, but is on cpu"):
         dispatch(torch.zeros(1, 4, 8), layout)
     with pytest.raises(RuntimeError, match="`tokens` on a GPU must be float32 or bfloat16"):

@@ -155,7 +155,7 @@ def test_strides_do_not_matter() -> None:
         (
             None,
             4,
-            "`routing` must have a capacity for a capacity layout, but has None; `ragged_layout` needs none.",
+            "`capacity` must not be None for a capacity layout; a ragged layout needs none.",
         ),
         (4, 3, "`bin_size` must be at least the capacity (4), but is 3."),
         (
@@ -172,10 +172,10 @@ def test_messages(package: object, capacity: int | None, bin_size: int, message:
 
 
 @PACKAGES
-def test_too_many_tokens_for_a_ragged_layout(package: object) -> None:
-    huge = torch.empty(1, dtype=torch.int32).expand(2, 2**29, 2)
+def test_too_many_choices_for_a_ragged_layout(package: object) -> None:
+    huge = torch.empty(1, dtype=torch.int32).expand(2, 2**28, 4)
     routing = dataclasses.replace(worked_routing(), experts=huge)
-    message = "`routing` must have less than 2³⁰ tokens for a ragged layout, but has 1073741824."
+    message = "`routing` must have less than 2³¹ choices for a ragged layout, but has 2147483648."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         RowCase(routing, None, 1, torch.float32, 0).layout(package)
 
@@ -185,9 +185,15 @@ def test_too_many_tokens_for_a_ragged_layout(package: object) -> None:
     [
         ({"experts": torch.zeros(2, 4, 2)}, "`experts` must be int32"),
         ({"slots": torch.zeros(2, 4, 2, dtype=torch.int64)}, "`slots` must be int32"),
-        ({"experts": torch.zeros(8, 2, dtype=torch.int32)}, "`experts` must be \\(groups, tokens, 2\\)"),
-        ({"slots": torch.zeros(2, 3, 2, dtype=torch.int32)}, "`slots` must be \\(groups, tokens, 2\\)"),
-        ({"load": torch.zeros(1, 3, 2, dtype=torch.int32)}, "`load` must be \\(groups, experts, 2\\)"),
+        (
+            {"experts": torch.zeros(8, 2, dtype=torch.int32)},
+            "`experts` must be \\(groups, tokens, k\\), with k in 1 to 8",
+        ),
+        ({"experts": torch.zeros(2, 4, 9, dtype=torch.int32)}, "with k in 1 to 8"),
+        ({"experts": torch.zeros(2, 4, 0, dtype=torch.int32)}, "with k in 1 to 8"),
+        ({"slots": torch.zeros(2, 3, 2, dtype=torch.int32)}, "`slots` must be \\(groups, tokens, k\\)"),
+        ({"load": torch.zeros(1, 3, 2, dtype=torch.int32)}, "`load` must be \\(groups, experts, k\\)"),
+        ({"load": torch.zeros(2, 3, 1, dtype=torch.int32)}, "`load` must be \\(groups, experts, k\\)"),
         ({"load": torch.full((2, 3, 2), -1, dtype=torch.int32)}, "`load` must not be negative"),
         ({"load": torch.zeros(2, 3, 2, dtype=torch.int32)}, "do not agree with `load`"),
         ({"experts": torch.full((2, 4, 2), 3, dtype=torch.int32)}, "do not agree with `load`"),

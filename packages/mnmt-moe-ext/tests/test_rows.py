@@ -234,7 +234,7 @@ def test_dispatch_messages(package: Any, tokens: torch.Tensor, error: type[Excep
         (
             {"weights": torch.zeros(2, 4, 2)},
             ValueError,
-            "`weights` must be (groups, tokens, 2) = (2, 5, 2) for `layout`, but is (2, 4, 2).",
+            "`weights` must be (groups, tokens, top_k) = (2, 5, 2) for `layout`, but is (2, 4, 2).",
         ),
         (
             {"weights": torch.zeros(2, 5, 2, device="meta")},

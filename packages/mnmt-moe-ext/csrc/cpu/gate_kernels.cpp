@@ -5,6 +5,14 @@
 namespace mnmt_moe::MNMT_MOE_ISA {
 namespace {
 
+// How many choices tokens have: kTopK, which spares loops over them, or options.top_k if it is kAnyTopK.
+constexpr int kAnyTopK = 0;
+
+template <int kTopK>
+MNMT_MOE_INLINE int top_k_of(const GateOptions& options) {
+    return kTopK == kAnyTopK ? options.top_k : kTopK;
+}
+
 float logarithm(float x) { return __builtin_logf(x); }
 double logarithm(double x) { return __builtin_log(x); }
 
@@ -14,66 +22,88 @@ MNMT_MOE_INLINE void load_token(const Logit* logits, const GateOptions& options,
     load_row(logits + at * num_experts, num_experts, (options.num_tokens - at) * num_experts, row);
 }
 
-// The second choice after the policy, kNone if it is not kept. May change choices[1].
+// Writes the choices before the policy and returns the largest logit.
+template <int kTopK, typename Logit, typename T>
+MNMT_MOE_INLINE T choose_experts(const GateArrays<Logit>& arrays, const GateOptions& options, int64_t at,
+                                 ChoiceScratch<T> scratch, int32_t* choices) {
+    const int64_t padded = padded_row<T>(options.num_experts);
+    const int top_k = top_k_of<kTopK>(options);
+    if (arrays.forced != nullptr) {
+        std::memcpy(choices, arrays.forced + top_k * at, top_k * sizeof(int32_t));
+        return largest_of_row(scratch.row, padded);
+    }
+    if (arrays.bias == nullptr) {
+        return choose_largest(scratch.row, padded, top_k, choices);
+    }
+    add_rows(scratch.row, arrays.bias, padded, scratch.scores);
+    choose_largest(scratch.scores, padded, top_k, choices);
+    return largest_of_row(scratch.row, padded);
+}
+
+// Whether the policy keeps the second choice, which it may change.
 template <typename Logit, typename T>
-MNMT_MOE_INLINE int32_t apply_policy(const GateArrays<Logit>& arrays, const GateOptions& options, int64_t at,
-                                     const T* row, const TopTwo<T>& top, double* chances) {
-    int32_t* choices = arrays.choices + 2 * at;
+MNMT_MOE_INLINE bool keep_second(const GateArrays<Logit>& arrays, const GateOptions& options, int64_t at,
+                                 ChoiceScratch<T> scratch, T largest, int32_t* choices) {
     if (options.policy == Policy::always) {
-        return choices[1];
+        return true;
     }
     const auto [seed, step, layer] = options.key;
     const double draw = uniform_draw(seed, step, layer, arrays.token_ids[at]);
     if (options.policy == Policy::sampled) {
-        return choices[1] = sample_second(row, options.num_experts, top, draw, chances);
+        const T* scores = arrays.bias == nullptr ? scratch.row : scratch.scores;
+        choices[1] =
+            sample_second(scores, options.num_experts, choices[0], choices[1], draw, scratch.chances);
+        return true;
     }
-    const bool keep = keeps_second(row, options, row[choices[0]], row[choices[1]], top.largest, draw);
-    return keep ? choices[1] : kNone;
+    const T* row = scratch.row;
+    return weighs_enough(row, options, row[choices[0]], row[choices[1]], largest, draw);
 }
 
 template <typename Logit>
-MNMT_MOE_INLINE void skip_padding(const GateArrays<Logit>& arrays, int64_t at) {
-    for (int64_t pair = 2 * at; pair < 2 * at + 2; ++pair) {
-        arrays.choices[pair] = arrays.experts[pair] = kNone;
-        arrays.weights[pair] = 0;
+MNMT_MOE_INLINE void skip_padding(const GateArrays<Logit>& arrays, int top_k, int64_t at) {
+    for (int64_t choice = top_k * at; choice < top_k * (at + 1); ++choice) {
+        arrays.choices[choice] = arrays.experts[choice] = kNone;
+        arrays.weights[choice] = 0;
     }
     arrays.log_sums[at] = 0;
 }
 
-template <typename Logit, typename T>
+template <int kTopK, typename Logit, typename T>
 MNMT_MOE_INLINE void choose_token(const GateArrays<Logit>& arrays, const GateOptions& options, int64_t at,
-                                  BlockSums<T> sums, T* row, double* chances) {
+                                  BlockSums<T> sums, ChoiceScratch<T> scratch) {
     const int64_t padded = padded_row<T>(options.num_experts);
+    const int top_k = top_k_of<kTopK>(options);
+    T* row = scratch.row;
     load_token(arrays.logits, options, at, row);
-    const TopTwo<T> top = top_two(row, padded);
-    int32_t* choices = arrays.choices + 2 * at;
-    choices[0] = arrays.forced == nullptr ? top.first : arrays.forced[2 * at];
-    choices[1] = arrays.forced == nullptr ? top.second : arrays.forced[2 * at + 1];
-    const int32_t second = apply_policy(arrays, options, at, row, top, chances);
-    arrays.experts[2 * at] = choices[0];
-    arrays.experts[2 * at + 1] = second;
-    ++sums.first[choices[0]];
-    if (second != kNone) {
-        ++sums.second[second];
+    int32_t choices[kMaxTopK];
+    const T largest = choose_experts<kTopK>(arrays, options, at, scratch, choices);
+    const bool second_kept = keep_second(arrays, options, at, scratch, largest, choices);
+    // Logits that are all -infinity sum up to 0, whose logarithm is -infinity; shifted they would be NaN.
+    const T shift = largest == -std::numeric_limits<T>::infinity() ? 0 : largest;
+    const T sum = exponentiate(row, padded, shift);
+    arrays.log_sums[at] = shift + logarithm(sum);
+    for (int rank = 0; rank < top_k; ++rank) {
+        const int32_t expert = choices[rank];
+        const bool kept = rank != 1 || second_kept;
+        arrays.choices[top_k * at + rank] = expert;
+        arrays.experts[top_k * at + rank] = kept ? expert : kNone;
+        arrays.weights[top_k * at + rank] = row[expert] / sum;
+        sums.claims[rank * options.num_experts + expert] += kept;
     }
-    const T sum = exponentiate(row, padded, top.largest);
-    arrays.log_sums[at] = top.largest + logarithm(sum);
-    arrays.weights[2 * at] = row[choices[0]] / sum;
-    arrays.weights[2 * at + 1] = row[choices[1]] / sum;
     const T scale = 1 / sum;
     for (int64_t expert = 0; expert < padded; expert += Lanes<T>::count) {
         store<T>(sums.gates + expert, load(sums.gates + expert) + load(row + expert) * scale);
     }
 }
 
-template <typename Logit>
+template <int kTopK, typename Logit>
 void choose(const GateArrays<Logit>& arrays, const GateOptions& options, TokenRange range,
-            BlockSums<GateOf<Logit>> sums, GateOf<Logit>* row, double* chances) {
+            BlockSums<GateOf<Logit>> sums, ChoiceScratch<GateOf<Logit>> scratch) {
     for (int64_t at = range.begin; at < range.end; ++at) {
         if (arrays.padding[at]) {
-            skip_padding(arrays, at);
+            skip_padding(arrays, top_k_of<kTopK>(options), at);
         } else {
-            choose_token(arrays, options, at, sums, row, chances);
+            choose_token<kTopK>(arrays, options, at, sums, scratch);
         }
     }
 }
@@ -86,50 +116,57 @@ MNMT_MOE_INLINE int32_t take_slot(int32_t expert, int64_t capacity, int32_t* use
     return position < capacity ? position : kNone;
 }
 
-template <typename Logit>
-void assign(const GateArrays<Logit>& arrays, const GateOptions& options, TokenRange range,
-            int32_t* used_first, int32_t* used_second) {
+template <int kTopK, typename Logit>
+void assign(const GateArrays<Logit>& arrays, const GateOptions& options, TokenRange range, int32_t* used) {
     using Gate = GateOf<Logit>;
-    for (int64_t pair = 2 * range.begin; pair < 2 * range.end; pair += 2) {
-        const int32_t first = take_slot(arrays.experts[pair], options.capacity, used_first);
-        const int32_t second = take_slot(arrays.experts[pair + 1], options.capacity, used_second);
-        arrays.slots[pair] = first;
-        arrays.slots[pair + 1] = second;
-        Gate* weights = arrays.weights + pair;
-        const Gate slotted[2] = {first == kNone ? 0 : weights[0], second == kNone ? 0 : weights[1]};
-        const Gate sum = options.renormalise_after ? slotted[0] + slotted[1] : weights[0] + weights[1];
-        weights[0] = slotted[0] / (sum + static_cast<Gate>(kRenormaliseEpsilon));
-        weights[1] = slotted[1] / (sum + static_cast<Gate>(kRenormaliseEpsilon));
+    const int top_k = top_k_of<kTopK>(options);
+    for (int64_t at = range.begin; at < range.end; ++at) {
+        const int32_t* experts = arrays.experts + top_k * at;
+        int32_t* slots = arrays.slots + top_k * at;
+        Gate* weights = arrays.weights + top_k * at;
+        Gate all = 0, slotted = 0;
+        for (int rank = 0; rank < top_k; ++rank) {
+            slots[rank] = take_slot(experts[rank], options.capacity, used + rank * options.num_experts);
+            all += weights[rank];
+            weights[rank] = slots[rank] == kNone ? 0 : weights[rank];
+            slotted += weights[rank];
+        }
+        const Gate sum = (options.renormalise == Renormalise::after ? slotted : all) +
+                         static_cast<Gate>(kRenormaliseEpsilon);
+        for (int rank = 0; rank < top_k && options.renormalise != Renormalise::never; ++rank) {
+            weights[rank] /= sum;
+        }
     }
 }
 
-template <typename T>
-struct Pair {
-    T first;
-    T second;
-};
-
-// The gradient with respect to the gates g of the choices. With w_i = k_i g_i / D, k_i = 1 for a kept choice
-// and D = d_1 g_1 + d_2 g_2 + epsilon: dL/dg_i = (k_i u_i - d_i (k_1 u_1 g_1 + k_2 u_2 g_2) / D) / D.
-template <typename T>
-MNMT_MOE_INLINE Pair<T> weight_gradient(Pair<T> gates, const int32_t* slots, const T* grad_weights,
-                                        bool after) {
-    const bool has_slot[2] = {slots[0] != kNone, slots[1] != kNone};
-    const bool in_sum[2] = {has_slot[0] || !after, has_slot[1] || !after};
-    const Pair<T> grad{has_slot[0] ? grad_weights[0] : 0, has_slot[1] ? grad_weights[1] : 0};
-    const T sum =
-        (in_sum[0] ? gates.first : 0) + (in_sum[1] ? gates.second : 0) + static_cast<T>(kRenormaliseEpsilon);
-    const T shared = (grad.first * gates.first + grad.second * gates.second) / sum;
-    return {(grad.first - (in_sum[0] ? shared : 0)) / sum, (grad.second - (in_sum[1] ? shared : 0)) / sum};
+// The gradient with respect to the gates g of the choices. With w_i = s_i g_i / D, s_i = 1 for a choice with
+// a slot and D = sum_j d_j g_j + epsilon: dL/dg_i = (s_i u_i - d_i sum_j (s_j u_j g_j) / D) / D.
+template <int kTopK, typename T>
+MNMT_MOE_INLINE void weight_gradient(const T* gates, const int32_t* slots, const T* grad_weights,
+                                     const GateOptions& options, T* grad) {
+    const int top_k = top_k_of<kTopK>(options);
+    bool in_sum[kMaxTopK];
+    T sum = static_cast<T>(kRenormaliseEpsilon), products = 0;
+    for (int rank = 0; rank < top_k; ++rank) {
+        const bool has_slot = slots[rank] != kNone;
+        in_sum[rank] = has_slot || options.renormalise == Renormalise::before;
+        grad[rank] = has_slot ? grad_weights[rank] : 0;
+        sum += in_sum[rank] ? gates[rank] : 0;
+        products += grad[rank] * gates[rank];
+    }
+    for (int rank = 0; rank < top_k && options.renormalise != Renormalise::never; ++rank) {
+        grad[rank] = (grad[rank] - (in_sum[rank] ? products / sum : 0)) / sum;
+    }
 }
 
-// With the gates g and their gradient G, dL/dlogits_i = g_i (G_i - sum_j g_j G_j). G is `grad_gates` but for
-// the two choices, which have the weights' gradient in addition.
-template <typename Logit, typename T>
+// With the gates g and their gradient G, dL/dlogits_i = g_i (G_i - sum_j g_j G_j + dL/dlog_sum). G is
+// `grad_gates`, to which the weights' gradient is added for the choices.
+template <int kTopK, typename Logit, typename T>
 MNMT_MOE_INLINE void backward_token(const GradientArrays<Logit>& arrays, const GateOptions& options,
                                     int64_t at, const T* grad_gates, T* row) {
     const int64_t padded = padded_row<T>(options.num_experts);
-    const int32_t first = arrays.choices[2 * at], second = arrays.choices[2 * at + 1];
+    const int top_k = top_k_of<kTopK>(options);
+    const int32_t* choices = arrays.choices + top_k * at;
     const T log_sum = arrays.log_sums[at];
     load_token(arrays.logits, options, at, row);
     Values<T> products{};
@@ -138,40 +175,51 @@ MNMT_MOE_INLINE void backward_token(const GradientArrays<Logit>& arrays, const G
         store<T>(row + expert, gates);
         products += gates * load(grad_gates + expert);
     }
-    const Pair<T> gates{row[first], row[second]};
-    const Pair<T> grad = weight_gradient(gates, arrays.slots + 2 * at, arrays.grad_weights + 2 * at,
-                                         options.renormalise_after);
-    const T mean = sum_of_lanes<T>(products) + gates.first * grad.first + gates.second * grad.second;
+    T gates[kMaxTopK], grad[kMaxTopK];
+    for (int rank = 0; rank < top_k; ++rank) {
+        gates[rank] = row[choices[rank]];
+    }
+    weight_gradient<kTopK>(gates, arrays.slots + top_k * at, arrays.grad_weights + top_k * at, options, grad);
+    T mean = sum_of_lanes<T>(products) - arrays.grad_log_sums[at];
+    for (int rank = 0; rank < top_k; ++rank) {
+        mean += gates[rank] * grad[rank];
+    }
     for (int64_t expert = 0; expert < padded; expert += Lanes<T>::count) {
         store<T>(row + expert, load(row + expert) * (load(grad_gates + expert) - mean));
     }
-    row[first] += gates.first * grad.first;
-    row[second] += gates.second * grad.second;
+    for (int rank = 0; rank < top_k; ++rank) {
+        row[choices[rank]] += gates[rank] * grad[rank];
+    }
     store_row(row, options.num_experts, arrays.grad_logits + at * options.num_experts);
 }
 
-template <typename Logit>
+template <int kTopK, typename Logit>
 void backward(const GradientArrays<Logit>& arrays, const GateOptions& options, TokenRange range,
               const GateOf<Logit>* grad_gates, GateOf<Logit>* row) {
     for (int64_t at = range.begin; at < range.end; ++at) {
-        if (arrays.choices[2 * at] == kNone) {
+        if (arrays.choices[top_k_of<kTopK>(options) * at] == kNone) {
             std::memset(arrays.grad_logits + at * options.num_experts, 0,
                         options.num_experts * sizeof(Logit));
         } else {
-            backward_token(arrays, options, at, grad_gates, row);
+            backward_token<kTopK>(arrays, options, at, grad_gates, row);
         }
     }
+}
+
+template <int kTopK, typename Logit>
+constexpr GateKernels<Logit> kernels() {
+    return {choose<kTopK, Logit>, assign<kTopK, Logit>, backward<kTopK, Logit>};
 }
 
 }  // namespace
 
 template <typename Logit>
-GateKernels<Logit> gate_kernels() {
-    return {choose<Logit>, assign<Logit>, backward<Logit>};
+GateKernels<Logit> gate_kernels(int top_k) {
+    return top_k == 2 ? kernels<2, Logit>() : kernels<kAnyTopK, Logit>();
 }
 
-template GateKernels<float> gate_kernels();
-template GateKernels<Bfloat16> gate_kernels();
-template GateKernels<double> gate_kernels();
+template GateKernels<float> gate_kernels(int top_k);
+template GateKernels<Bfloat16> gate_kernels(int top_k);
+template GateKernels<double> gate_kernels(int top_k);
 
 }  // namespace mnmt_moe::MNMT_MOE_ISA

@@ -30,11 +30,14 @@ inline const Element* coming_row(const RowPlan& plan, const Element* buffers, in
 template <bool streamed, typename Element>
 bool dispatch(const RowPlan& plan, const DispatchCall<Element>& call, int64_t begin, int64_t end) {
     bool exist = true;
-    for (int64_t choice = 2 * begin; choice < 2 * end; ++choice) {
-        if (has_row(plan, choice, exist)) {
-            const Element* token = call.tokens + choice / 2 * plan.width;
-            write_row<streamed>(call.buffers + plan.rows[choice] * plan.width, plan.width,
-                                [=](int64_t index, int64_t size) { return load_line(token + index, size); });
+    for (int64_t token = begin; token < end; ++token) {
+        const Element* from = call.tokens + token * plan.width;
+        for (int64_t choice = plan.top_k * token; choice < plan.top_k * (token + 1); ++choice) {
+            if (has_row(plan, choice, exist)) {
+                write_row<streamed>(
+                    call.buffers + plan.rows[choice] * plan.width, plan.width,
+                    [=](int64_t index, int64_t size) { return load_line(from + index, size); });
+            }
         }
     }
     finish_streaming<streamed>();
@@ -44,44 +47,59 @@ bool dispatch(const RowPlan& plan, const DispatchCall<Element>& call, int64_t be
 // The rows that a token has, their weights, and the rows of the token after it.
 template <typename Element>
 struct TokenRows {
-    const Element* rows[2];
-    Weight<Element> weights[2];
+    const Element* rows[kMostRows];
+    Weight<Element> weights[kMostRows];
     int count = 0;
-    const Element* coming[2];
+    const Element* coming[kMostRows];
 };
 
 template <typename Element>
-inline bool find_rows(const RowPlan& plan, const CombineCall<Element>& call, int64_t token,
+inline bool find_rows(const RowPlan& plan, const CombineCall<Element>& call, int64_t token, int64_t end,
                       TokenRows<Element>& token_rows) {
     bool exist = true;
-    for (int64_t choice = 2 * token; choice < 2 * token + 2; ++choice) {
+    const int top_k = plan.top_k;
+    for (int64_t choice = top_k * token; choice < top_k * (token + 1); ++choice) {
         if (has_row(plan, choice, exist)) {
             token_rows.rows[token_rows.count] = call.buffers + plan.rows[choice] * plan.width;
             token_rows.weights[token_rows.count] = call.weights == nullptr ? 1 : call.weights[choice];
             ++token_rows.count;
         }
     }
+    for (int rank = 0; rank < top_k; ++rank) {
+        token_rows.coming[rank] = coming_row(plan, call.buffers, top_k * (token + 1) + rank, top_k * end);
+    }
     return exist;
 }
 
-template <bool streamed, typename Element>
+// Sums a token's rows: `known_count` of them, which spares the loop, or token.count if it is kAnyCount.
+constexpr int kAnyCount = -1;
+
+template <bool streamed, int known_count, typename Element>
 inline void sum_rows(const TokenRows<Element>& token, int64_t width, Element* out) {
-    const auto [first, second] = token.rows;
-    const auto [first_weight, second_weight] = token.weights;
-    const auto [first_coming, second_coming] = token.coming;
-    if (token.count == 2) {
-        write_row<streamed>(out, width, [=](int64_t index, int64_t size) {
-            __builtin_prefetch(first_coming + index);
-            __builtin_prefetch(second_coming + index);
-            return Line<Element>::narrow(first_weight * load_wide(first + index, size) +
-                                         second_weight * load_wide(second + index, size));
-        });
-    } else if (token.count == 1) {
-        write_row<streamed>(out, width, [=](int64_t index, int64_t size) {
-            return Line<Element>::narrow(first_weight * load_wide(first + index, size));
-        });
-    } else {
-        write_row<streamed>(out, width, [](int64_t, int64_t) { return Packed<Element>{}; });
+    const TokenRows<Element> from = token;
+    const int count = known_count == kAnyCount ? from.count : known_count;
+    write_row<streamed>(out, width, [&](int64_t index, int64_t size) {
+        __builtin_prefetch(from.coming[0] + index);
+        Wide<Element> sum = from.weights[0] * load_wide(from.rows[0] + index, size);
+        for (int rank = 1; rank < count; ++rank) {
+            __builtin_prefetch(from.coming[rank] + index);
+            sum = sum + from.weights[rank] * load_wide(from.rows[rank] + index, size);
+        }
+        return Line<Element>::narrow(sum);
+    });
+}
+
+template <bool streamed, typename Element>
+inline void write_sum(const TokenRows<Element>& token, int64_t width, Element* out) {
+    switch (token.count) {
+        case 0:
+            return write_row<streamed>(out, width, [](int64_t, int64_t) { return Packed<Element>{}; });
+        case 1:
+            return sum_rows<streamed, 1>(token, width, out);
+        case 2:
+            return sum_rows<streamed, 2>(token, width, out);
+        default:
+            return sum_rows<streamed, kAnyCount>(token, width, out);
     }
 }
 
@@ -90,11 +108,8 @@ bool combine(const RowPlan& plan, const CombineCall<Element>& call, int64_t begi
     bool exist = true;
     for (int64_t token = begin; token < end; ++token) {
         TokenRows<Element> token_rows;
-        exist &= find_rows(plan, call, token, token_rows);
-        for (int choice = 0; choice < 2; ++choice) {
-            token_rows.coming[choice] = coming_row(plan, call.buffers, 2 * token + 2 + choice, 2 * end);
-        }
-        sum_rows<streamed>(token_rows, plan.width, call.out + token * plan.width);
+        exist &= find_rows(plan, call, token, end, token_rows);
+        write_sum<streamed>(token_rows, plan.width, call.out + token * plan.width);
     }
     finish_streaming<streamed>();
     return exist;
@@ -118,14 +133,17 @@ template <bool streamed, typename Element>
 bool combine_backward(const RowPlan& plan, const CombineBackwardCall<Element>& call, int64_t begin,
                       int64_t end) {
     bool exist = true;
-    for (int64_t choice = 2 * begin; choice < 2 * end; ++choice) {
-        call.grad_weights[choice] = 0;
-        if (has_row(plan, choice, exist)) {
-            const int64_t row = plan.rows[choice] * plan.width;
-            call.grad_weights[choice] =
-                scale_and_dot<streamed>(call.grad + choice / 2 * plan.width, call.buffers + row,
-                                        coming_row(plan, call.buffers, choice + 1, 2 * end),
-                                        call.weights[choice], plan.width, call.grad_buffers + row);
+    for (int64_t token = begin; token < end; ++token) {
+        const Element* grad = call.grad + token * plan.width;
+        for (int64_t choice = plan.top_k * token; choice < plan.top_k * (token + 1); ++choice) {
+            call.grad_weights[choice] = 0;
+            if (has_row(plan, choice, exist)) {
+                const int64_t row = plan.rows[choice] * plan.width;
+                const Element* coming = coming_row(plan, call.buffers, choice + 1, plan.top_k * end);
+                call.grad_weights[choice] =
+                    scale_and_dot<streamed>(grad, call.buffers + row, coming, call.weights[choice],
+                                            plan.width, call.grad_buffers + row);
+            }
         }
     }
     finish_streaming<streamed>();

@@ -24,9 +24,12 @@ struct AccumulatedIn<double> {
 template <typename Element>
 using Weight = typename AccumulatedIn<Element>::Type;
 
+inline constexpr int kMostRows = 8;  // of a token
+
 // Buffers of `num_rows` rows, and where tokens are in them.
 struct RowPlan {
-    const int32_t* rows;  // (tokens, 2), -1 for none
+    const int32_t* rows;  // (tokens, k), -1 for none
+    int top_k;            // k, choices of a token
     int64_t num_rows;
     int64_t width;  // elements of a row
 };
@@ -40,7 +43,7 @@ struct DispatchCall {
 template <typename Element>
 struct CombineCall {
     const Element* buffers;          // (num_rows, width)
-    const Weight<Element>* weights;  // (tokens, 2); null for 1
+    const Weight<Element>* weights;  // (tokens, k); null for 1
     Element* out;                    // (tokens, width)
 };
 
@@ -48,9 +51,9 @@ template <typename Element>
 struct CombineBackwardCall {
     const Element* grad;             // (tokens, width)
     const Element* buffers;          // (num_rows, width)
-    const Weight<Element>* weights;  // (tokens, 2)
+    const Weight<Element>* weights;  // (tokens, k)
     Element* grad_buffers;           // (num_rows, width)
-    Weight<Element>* grad_weights;   // (tokens, 2)
+    Weight<Element>* grad_weights;   // (tokens, k)
 };
 
 // The functions of a plan return false, having skipped it, where a row is not one of the buffers.

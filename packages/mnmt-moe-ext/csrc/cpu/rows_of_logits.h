@@ -1,4 +1,4 @@
-// One token's logits: its two largest, exponentials, and random choices. For gate_kernels.cpp only.
+// One token's logits: the largest, exponentials, and random choices. For gate_kernels.cpp only.
 #pragma once
 
 #include "gate_kernels.h"
@@ -78,26 +78,32 @@ MNMT_MOE_INLINE void store_row(const T* row, int64_t num_experts, Logit* to) {
     }
 }
 
-// The two largest numbers of a row and where they are, the lower index first among equals. NaN counts as
-// -infinity.
+// A number of a row and where it is.
 template <typename T>
-struct TopTwo {
-    int32_t first;
-    int32_t second;
-    T largest;
-    T next;
+struct Entry {
+    T value;
+    int32_t expert;
 };
 
 template <typename T>
-MNMT_MOE_INLINE TopTwo<T> top_two(const T* row, int64_t padded) {
+struct EntryPair {
+    Entry<T> first;
+    Entry<T> second;
+};
+
+// The two largest numbers of a row, the lower index first among equals; with `bounded`, of those that come
+// after `bound` in this order. NaN and -infinity are none: then the value is -infinity and the expert kNone.
+template <bool bounded, typename T>
+MNMT_MOE_INLINE EntryPair<T> two_largest(const T* row, int64_t padded, const Entry<T>& bound) {
     constexpr int32_t nowhere = std::numeric_limits<int32_t>::max();
-    Values<T> best = Values<T>{} - std::numeric_limits<T>::infinity(), next = best;
-    Integers<T> best_at = Integers<T>{} + nowhere, next_at = best_at, index;
-    for (int lane = 0; lane < Lanes<T>::count; ++lane) {
-        index[lane] = lane;
-    }
+    const Values<T> none = Values<T>{} - std::numeric_limits<T>::infinity();
+    Values<T> best = none, next = none;
+    Integers<T> best_at = Integers<T>{} + nowhere, next_at = best_at, index = lane_numbers<T>(AllLanes<T>());
     for (int64_t expert = 0; expert < padded; expert += Lanes<T>::count) {
-        const Values<T> x = load(row + expert);
+        Values<T> x = load(row + expert);
+        if constexpr (bounded) {
+            x = (x < bound.value) | ((x == bound.value) & (index > bound.expert)) ? x : none;
+        }
         const auto above_best = x > best, above_next = x > next;
         next = above_best ? best : (above_next ? x : next);
         next_at = above_best ? best_at : (above_next ? index : next_at);
@@ -105,18 +111,63 @@ MNMT_MOE_INLINE TopTwo<T> top_two(const T* row, int64_t padded) {
         best_at = above_best ? index : best_at;
         index += Lanes<T>::count;
     }
-    const T largest = largest_lane<T>(best);
-    const auto first = smallest_lane<T>(best == largest ? best_at : Integers<T>{} + nowhere);
-    const auto is_better = best_at == first;
-    best = is_better ? next : best;
-    best_at = is_better ? next_at : best_at;
-    const T second_largest = largest_lane<T>(best);
-    const auto second = smallest_lane<T>(best == second_largest ? best_at : Integers<T>{} + nowhere);
-    // Nothing exceeds -infinity: then the lowest index that is left.
-    const int32_t first_expert = first == nowhere ? 0 : static_cast<int32_t>(first);
-    return {first_expert,
-            second == nowhere ? static_cast<int32_t>(first_expert == 0) : static_cast<int32_t>(second),
-            largest, second_largest};
+    const auto lowest = [&](const Values<T>& values, const Integers<T>& at) {
+        const T largest = largest_lane<T>(values);
+        const auto expert = smallest_lane<T>(values == largest ? at : Integers<T>{} + nowhere);
+        return Entry<T>{largest, expert == nowhere ? kNone : static_cast<int32_t>(expert)};
+    };
+    const Entry<T> first = lowest(best, best_at);
+    const auto is_first = best_at == first.expert;
+    return {first, lowest(is_first ? next : best, is_first ? next_at : best_at)};
+}
+
+// The lowest index that is none of the `count` before.
+MNMT_MOE_INLINE int32_t lowest_other(const int32_t* indices, int count) {
+    int32_t lowest = 0;
+    for (int at = 0; at < count; ++at) {
+        if (indices[at] == lowest) {
+            ++lowest;
+            at = -1;
+        }
+    }
+    return lowest;
+}
+
+// Writes where the top_k largest numbers of a row are, the lower index first among equals, and returns the
+// largest. NaN counts as -infinity.
+template <typename T>
+MNMT_MOE_INLINE T choose_largest(const T* row, int64_t padded, int top_k, int32_t* choices) {
+    EntryPair<T> pair = two_largest<false>(row, padded, Entry<T>{});
+    const T largest = pair.first.value;
+    for (int rank = 0; rank < top_k; rank += 2) {
+        if (rank > 0) {
+            pair = two_largest<true>(row, padded, pair.second);
+        }
+        choices[rank] = pair.first.expert != kNone ? pair.first.expert : lowest_other(choices, rank);
+        if (rank + 1 < top_k) {
+            choices[rank + 1] =
+                pair.second.expert != kNone ? pair.second.expert : lowest_other(choices, rank + 1);
+        }
+    }
+    return largest;
+}
+
+template <typename T>
+MNMT_MOE_INLINE T largest_of_row(const T* row, int64_t padded) {
+    Values<T> best = Values<T>{} - std::numeric_limits<T>::infinity();
+    for (int64_t expert = 0; expert < padded; expert += Lanes<T>::count) {
+        const Values<T> x = load(row + expert);
+        best = x > best ? x : best;
+    }
+    return largest_lane<T>(best);
+}
+
+// sums = row + bias.
+template <typename T>
+MNMT_MOE_INLINE void add_rows(const T* row, const T* bias, int64_t padded, T* sums) {
+    for (int64_t expert = 0; expert < padded; expert += Lanes<T>::count) {
+        store<T>(sums + expert, load(row + expert) + load(bias + expert));
+    }
 }
 
 // Replaces x by exp(x - shift) and returns their sum.
@@ -143,10 +194,10 @@ MNMT_MOE_INLINE double sum_of_exponentials(const T* row, int64_t padded, double 
 
 // Whether draw < weight of the second choice / threshold. `first` and `second` are the choices' logits.
 template <typename T>
-MNMT_MOE_INLINE bool keeps_second(const T* row, const GateOptions& options, double first, double second,
-                                  double largest, double draw) {
+MNMT_MOE_INLINE bool weighs_enough(const T* row, const GateOptions& options, double first, double second,
+                                   double largest, double draw) {
     const double bound = draw * options.threshold;
-    if (options.renormalise_after) {
+    if (options.renormalise != Renormalise::before) {
         const double all = sum_of_exponentials(row, padded_row<T>(options.num_experts), largest);
         return bound * all < __builtin_exp(second - largest);
     }
@@ -155,21 +206,21 @@ MNMT_MOE_INLINE bool keeps_second(const T* row, const GateOptions& options, doub
     return bound * (__builtin_exp(first - shift) + chance) < chance;
 }
 
-// Draws the second choice from the gate without the first.
+// Draws the second choice from the softmax of the scores without the first; `second` is the largest of them.
 template <typename T>
-MNMT_MOE_INLINE int32_t sample_second(const T* row, int64_t num_experts, const TopTwo<T>& top, double draw,
-                                      double* chances) {
-    const double shift = top.next;
-    for (int64_t expert = 0; expert < padded_row<T>(num_experts); expert += Lanes<double>::count) {
-        store<double>(chances + expert, exponential<double>(load_double(row + expert) - shift));
+MNMT_MOE_INLINE int32_t sample_second(const T* scores, int64_t num_experts, int32_t first, int32_t second,
+                                      double draw, double* chances) {
+    const double shift = scores[second];
+    for (int64_t expert = 0; expert < padded_row<double>(num_experts); expert += Lanes<double>::count) {
+        store<double>(chances + expert, exponential<double>(load_double(scores + expert) - shift));
     }
-    chances[top.first] = 0;
+    chances[first] = 0;
     double total = 0;
     for (int64_t expert = 0; expert < num_experts; ++expert) {
         total += chances[expert];
     }
     double running = 0;
-    int32_t last = top.second;
+    int32_t last = second;
     for (int32_t expert = 0; expert < num_experts; ++expert) {
         running += chances[expert];
         if (running > draw * total) {

@@ -1,5 +1,5 @@
-// The top-2 gate on raw device pointers: three kernels, without a float atomic and without a word to the
-// host.
+// The top-k gate on raw device pointers, and the layout of its routing where one is asked for: three kernels,
+// and one more for a ragged layout, without a float atomic and without a word to the host.
 #pragma once
 
 #include "gate_slots.cuh"
@@ -9,24 +9,21 @@ namespace mnmt_moe {
 // Arrays that live from the first kernel to the last, cut out of one allocation.
 struct GateWorkspace {
     StripTotals strips;
-    double* balance;
-    int32_t* real;
+    int32_t* positions;
 };
 
 inline size_t workspace_bytes(const GateShape& shape) {
-    const size_t strips = shape.strips();
-    return sizeof(double) * shape.groups * tiles(shape) +
-           sizeof(int32_t) * (3 * strips * shape.num_experts + strips + shape.groups);
+    const int64_t rows = claim_words(shape) + 1 + shape.top_k;
+    return sizeof(int32_t) * shape.strips() * (rows * shape.num_experts + 1);
 }
 
 inline GateWorkspace cut_workspace(void* memory, const GateShape& shape) {
+    const int64_t row = shape.strips() * shape.num_experts;
     GateWorkspace workspace;
-    workspace.balance = static_cast<double*>(memory);
-    workspace.real = reinterpret_cast<int32_t*>(workspace.balance + shape.groups * tiles(shape));
-    workspace.strips.real = workspace.real + shape.groups;
-    workspace.strips.claims = workspace.strips.real + shape.strips();
-    workspace.strips.gate_sums =
-        reinterpret_cast<float*>(workspace.strips.claims + 2 * shape.strips() * shape.num_experts);
+    workspace.strips.claims = static_cast<uint32_t*>(memory);
+    workspace.strips.gate_sums = reinterpret_cast<float*>(workspace.strips.claims + claim_words(shape) * row);
+    workspace.positions = reinterpret_cast<int32_t*>(workspace.strips.gate_sums + row);
+    workspace.strips.real = workspace.positions + shape.top_k * row;
     return workspace;
 }
 
@@ -34,7 +31,8 @@ template <typename Logit>
 struct GateInputs {
     const Logit* logits;    // (groups, tokens, experts)
     const bool* padding;    // (groups, tokens)
-    const int32_t* forced;  // (groups, tokens, 2), or null
+    const float* bias;      // (experts), or null
+    const int32_t* forced;  // (groups, tokens, top_k), or null
     Draws draws;
 };
 
@@ -42,42 +40,56 @@ struct GateOptions {
     int32_t capacity;
     Policy policy;
     double threshold;
-    bool renormalise_after;
+    Renormalise renormalise;
 };
 
 struct GateOutputs {
-    float* weights;    // (groups, tokens, 2)
-    float* loss;       // ()
-    int32_t* experts;  // (groups, tokens, 2)
-    int32_t* slots;    // (groups, tokens, 2)
-    int32_t* load;     // (groups, experts, 2)
-    int32_t* choices;  // (groups, tokens, 2)
-    float* log_sums;   // (groups, tokens)
+    float* weights;        // (groups, tokens, top_k)
+    float* gate_means;     // (groups, experts)
+    float* log_sums;       // (groups, tokens)
+    int32_t* experts;      // (groups, tokens, top_k)
+    int32_t* slots;        // (groups, tokens, top_k)
+    int32_t* load;         // (groups, experts, top_k)
+    int32_t* choices;      // (groups, tokens, top_k)
+    int32_t* real_tokens;  // (groups)
 };
 
-// `memory`: workspace_bytes(shape), aligned to 8 bytes.
+// The layout to write beside the routing: none without `rows`, a ragged one with `ends`.
+struct GateLayout {
+    int32_t* rows;    // (groups, tokens, top_k)
+    int32_t* filled;  // (experts, groups)
+    int32_t* ends;    // (experts)
+    int32_t* bases;   // (experts, groups), only needed in between
+    int32_t bin_size;
+};
+
+// `memory`: workspace_bytes(shape), aligned to 4 bytes.
 template <typename Logit>
 void launch_gate(const GateInputs<Logit>& inputs, const GateShape& shape, const GateOptions& options,
-                 const GateOutputs& outputs, void* memory, cudaStream_t stream) {
+                 const GateOutputs& outputs, const GateLayout& layout, void* memory, cudaStream_t stream) {
     const GateWorkspace workspace = cut_workspace(memory, shape);
-    const GateTotals totals{outputs.load, workspace.balance, workspace.real, outputs.loss};
-    const ChoiceArguments<Logit> choice{inputs.logits,
-                                        inputs.padding,
-                                        inputs.forced,
-                                        inputs.draws,
-                                        options.policy,
-                                        options.threshold,
-                                        options.renormalise_after,
-                                        shape,
-                                        outputs.choices,
-                                        outputs.experts,
-                                        outputs.weights,
-                                        outputs.log_sums,
-                                        workspace.strips};
+    const bool ragged = layout.ends != nullptr;
+    const ChoiceArguments<Logit> choice{
+        inputs.logits,   inputs.padding,    inputs.bias,         inputs.forced,   inputs.draws,
+        options.policy,  options.threshold, options.renormalise, shape,           outputs.choices,
+        outputs.experts, outputs.weights,   outputs.log_sums,    workspace.strips};
     launch_choice(choice, stream);
-    launch_scan({workspace.strips, totals, shape}, stream);
-    launch_slots({workspace.strips.claims, totals, outputs.experts, shape, options.capacity,
-                  options.renormalise_after, outputs.slots, outputs.weights},
+    launch_scan({workspace.strips, shape, options.capacity, workspace.positions, outputs.load,
+                 outputs.gate_means, outputs.real_tokens, layout.filled},
+                stream);
+    if (ragged) {
+        launch_bases(outputs.load, {shape.groups, shape.tokens, shape.num_experts, shape.top_k},
+                     options.capacity, layout.bases, layout.ends, stream);
+    }
+    launch_slots({workspace.positions,
+                  outputs.experts,
+                  shape,
+                  options.capacity,
+                  options.renormalise,
+                  {ragged ? layout.bases : nullptr, layout.bin_size},
+                  outputs.slots,
+                  layout.rows,
+                  outputs.weights},
                  stream);
 }
 

@@ -1,158 +1,141 @@
-// Gradient of the gate: counts of first choices, then one pass over the logits, a warp a token.
+// Gradient of the gate: one pass over the logits, a warp a token. What the pass forward counted is not
+// counted again.
 #pragma once
 
 #include "gate_slots.cuh"
 
 namespace mnmt_moe {
 
+constexpr int kGradientWarps = 8;
+
 template <typename Logit>
 struct GateGradient {
-    const float* grad_weights;  // (groups, tokens, 2)
-    const float* grad_loss;     // ()
-    const Logit* logits;        // (groups, tokens, experts)
-    const int32_t* choices;     // (groups, tokens, 2)
-    const int32_t* slots;       // (groups, tokens, 2)
-    const float* log_sums;      // (groups, tokens)
-    bool renormalise_after;
+    const float* grad_weights;     // (groups, tokens, top_k), or null for 0
+    const float* grad_gate_means;  // (groups, experts), or null for 0
+    const float* grad_log_sums;    // (groups, tokens), or null for 0
+    const Logit* logits;           // (groups, tokens, experts)
+    const int32_t* choices;        // (groups, tokens, top_k)
+    const int32_t* slots;          // (groups, tokens, top_k)
+    const float* log_sums;         // (groups, tokens)
+    const int32_t* real_tokens;    // (groups)
+    Renormalise renormalise;
     GateShape shape;
-    int32_t* counts;     // (groups, experts + 1): tokens by their first choice, and all that have one
     Logit* grad_logits;  // (groups, tokens, experts)
 };
 
-// Padding has none.
-template <typename Logit>
-__device__ bool has_choices(const GateGradient<Logit>& gradient, int64_t token) {
-    const int num_experts = gradient.shape.num_experts;
-    return index_below(gradient.choices[2 * token], num_experts) != kNone &&
-           index_below(gradient.choices[2 * token + 1], num_experts) != kNone;
-}
-
-// Integers are added in any order to the same sum. The whole warp calls.
-__device__ inline void add_up_equals(int32_t* counts, int32_t index) {
-    const unsigned equals = __match_any_sync(kAllLanes, index);
-    if (index != kNone && lane_index() == __ffs(equals) - 1) {
-        atomicAdd(counts + index, __popc(equals));
-    }
-}
-
-template <typename Logit>
-__global__ void __launch_bounds__(kStripTokens) count_kernel(GateGradient<Logit> gradient) {
-    const Strip strip = Strip::of_block(gradient.shape);
-    const int num_experts = gradient.shape.num_experts;
-    const int64_t index = strip.begin + threadIdx.x;
-    const int64_t token = strip.group * gradient.shape.tokens + index;
-    const int32_t expert =
-        index < strip.end && has_choices(gradient, token) ? gradient.choices[2 * token] : kNone;
-    int32_t* counts = gradient.counts + strip.group * (num_experts + 1);
-    add_up_equals(counts, expert);
-    add_up_equals(counts, expert == kNone ? kNone : num_experts);
-}
-
-// d loss / d gate of each expert, the same for all of the group's real tokens. The whole block calls.
-template <typename Logit>
-__device__ void write_loss_gradient(const GateGradient<Logit>& gradient, int64_t group, float* shared) {
-    const int num_experts = gradient.shape.num_experts;
-    const auto real = [&](int64_t of) { return gradient.counts[of * (num_experts + 1) + num_experts]; };
-    int occupied = 0;
-    for (int64_t start = 0; start < gradient.shape.groups; start += kStripThreads) {
-        const int64_t other = start + threadIdx.x;
-        occupied += __syncthreads_count(other < gradient.shape.groups && real(other) > 0);
-    }
-    const double tokens = real(group);
-    const double scale = tokens == 0 ? 0 : num_experts / (tokens * tokens * occupied);
-    for (int expert = threadIdx.x; expert < num_experts; expert += kStripThreads) {
-        const double share = scale * gradient.counts[group * (num_experts + 1) + expert];
-        shared[expert] = static_cast<float>(share * *gradient.grad_loss);
-    }
-    __syncthreads();
-}
-
-// Of one token's two choices.
+// Of the choice that this lane has: lane r that of rank r, the others none.
 struct ChoiceGradient {
-    int experts[2];
-    float gates[2];
-    float grads[2];  // d / d gate of what the weights lead to
+    int32_t expert;
+    float gate;
+    float grad;  // d / d gate of what the weights lead to
 };
 
-// With w_i = k_i g_i / D, k_i = 1 for a kept choice, and D = d_1 g_1 + d_2 g_2 + epsilon:
-// dL/dg_i = (k_i u_i - d_i (k_1 u_1 g_1 + k_2 u_2 g_2) / D) / D.
+// With w_r = k_r g_r / D, k_r = 1 for a choice that has a slot, and D = sum_r d_r g_r + epsilon:
+// dL/dg_r = (k_r u_r - d_r sum_j k_j u_j g_j / D) / D. Without renormalising it is k_r u_r. The whole warp
+// calls.
 template <typename Logit>
-__device__ ChoiceGradient choice_gradient(const GateGradient<Logit>& gradient, int64_t token) {
-    ChoiceGradient choices;
-    bool in_sum[2];
-    float sum = kRenormaliseEpsilon;
-    float shared = 0;
-    for (int rank = 0; rank < 2; ++rank) {
-        const int expert = gradient.choices[2 * token + rank];
-        const bool has_slot = gradient.slots[2 * token + rank] != kNone;
+__device__ ChoiceGradient choice_gradient(const GateGradient<Logit>& gradient, int64_t token,
+                                          int32_t expert) {
+    const int64_t choice = gradient.shape.top_k * token + lane_index();
+    const bool has_slot = expert != kNone && gradient.slots[choice] != kNone;
+    const bool in_sum = expert != kNone && (has_slot || gradient.renormalise == Renormalise::before);
+    float gate = 0;
+    if (expert != kNone) {
         const float logit = to_float(gradient.logits[token * gradient.shape.num_experts + expert]);
-        in_sum[rank] = has_slot || !gradient.renormalise_after;
-        choices.experts[rank] = expert;
-        choices.gates[rank] = expf(logit - gradient.log_sums[token]);
-        choices.grads[rank] = has_slot ? gradient.grad_weights[2 * token + rank] : 0;
-        sum += in_sum[rank] ? choices.gates[rank] : 0;
-        shared += choices.grads[rank] * choices.gates[rank];
+        gate = expf(logit - gradient.log_sums[token]);
     }
-    for (int rank = 0; rank < 2; ++rank) {
-        choices.grads[rank] = (choices.grads[rank] - (in_sum[rank] ? shared / sum : 0)) / sum;
+    const float grad = has_slot && gradient.grad_weights != nullptr ? gradient.grad_weights[choice] : 0;
+    if (gradient.renormalise == Renormalise::never) {
+        return {expert, gate, grad};
     }
-    return choices;
+    const float sum = warp_sum(in_sum ? gate : 0) + kRenormaliseEpsilon;
+    const float shared = warp_sum(grad * gate) / sum;
+    return {expert, gate, (grad - (in_sum ? shared : 0)) / sum};
 }
 
-// Through the softmax: dL/dl_i = g_i (G_i - sum_j g_j G_j).
+// d / d gate of what the gate means lead to: the same for all real tokens of a group.
+struct MeanGradient {
+    const float* grads;  // (experts), or null for 0
+    float scale;
+
+    template <typename Logit>
+    __device__ MeanGradient(const GateGradient<Logit>& gradient, int64_t group)
+        : grads(gradient.grad_gate_means), scale(1.0f / gradient.real_tokens[group]) {
+        grads = grads == nullptr ? nullptr : grads + group * gradient.shape.num_experts;
+    }
+
+    __device__ float of(int expert) const { return grads == nullptr ? 0 : grads[expert] * scale; }
+};
+
+// Turns the logits of experts, from `first` on, into gates.
 template <int kPerLane, typename Logit>
-__device__ void write_gradient(const GateGradient<Logit>& gradient, int64_t token,
-                               const float* loss_gradient) {
+__device__ void load_gates(const GateGradient<Logit>& gradient, int64_t token, int first,
+                           Row<kPerLane>& row) {
     const int num_experts = gradient.shape.num_experts;
-    const float log_sum = gradient.log_sums[token];
+    row.load(gradient.logits + token * num_experts + first, num_experts - first);
+    row.exponentiate(gradient.log_sums[token]);
+}
+
+// Through the softmax: dL/dz_i = g_i (G_i - sum_j g_j G_j + grad of the logarithm of the sum). Each lane
+// first writes its experts without what the weights lead to, then lane r that of rank r anew. Where a row
+// holds all experts it is read once.
+template <int kPerLane, typename Logit>
+__device__ void write_gradient(const GateGradient<Logit>& gradient, int64_t token, int32_t choice) {
+    const int num_experts = gradient.shape.num_experts;
+    const MeanGradient means(gradient, token / gradient.shape.tokens);
     Row<kPerLane> row;
-    row.load(gradient.logits + token * num_experts, num_experts);
     float dot = 0;
-    row.each(num_experts, [&](int expert, float& value) {
-        value = expf(value - log_sum);
-        dot += value * loss_gradient[expert];
+    each_part<kPerLane>(num_experts, [&](int first) {
+        load_gates(gradient, token, first, row);
+        row.each(num_experts - first,
+                 [&](int expert, float gate) { dot += gate * means.of(first + expert); });
     });
-    const ChoiceGradient choices = choice_gradient(gradient, token);
-    dot = warp_sum(dot) + choices.gates[0] * choices.grads[0] + choices.gates[1] * choices.grads[1];
+    const ChoiceGradient mine = choice_gradient(gradient, token, choice);
+    dot = warp_sum(dot + mine.gate * mine.grad);
+    const float shift = (gradient.grad_log_sums == nullptr ? 0 : gradient.grad_log_sums[token]) - dot;
     Logit* out = gradient.grad_logits + token * num_experts;
-    row.each(num_experts, [&](int expert, float value) {
-        float grad = loss_gradient[expert] - dot;
-        grad += expert == choices.experts[0] ? choices.grads[0] : 0;
-        grad += expert == choices.experts[1] ? choices.grads[1] : 0;
-        out[expert] = from_float<Logit>(value * grad);
-    });
-}
-
-template <int kPerLane, typename Logit>
-__global__ void __launch_bounds__(kStripThreads) gate_backward_kernel(GateGradient<Logit> gradient) {
-    const int num_experts = gradient.shape.num_experts;
-    const Strip strip = Strip::of_block(gradient.shape);
-    float* loss_gradient = dynamic_shared<float>();
-    write_loss_gradient(gradient, strip.group, loss_gradient);
-    for (int64_t index = strip.begin + warp_index(); index < strip.end; index += kStripWarps) {
-        const int64_t token = strip.group * gradient.shape.tokens + index;
-        if (has_choices(gradient, token)) {
-            write_gradient<kPerLane>(gradient, token, loss_gradient);
-        } else {
-            Row<kPerLane>().each(num_experts, [&](int expert, float) {
-                gradient.grad_logits[token * num_experts + expert] = from_float<Logit>(0);
-            });
+    each_part<kPerLane>(num_experts, [&](int first) {
+        if (num_experts > Row<kPerLane>::kExperts) {
+            load_gates(gradient, token, first, row);
         }
+        row.each(num_experts - first, [&](int expert, float gate) {
+            out[first + expert] = from_float<Logit>(gate * (means.of(first + expert) + shift));
+        });
+    });
+    __syncwarp();
+    if (mine.expert != kNone) {
+        out[mine.expert] = from_float<Logit>(mine.gate * (means.of(mine.expert) + shift + mine.grad));
     }
 }
 
-inline size_t counts_bytes(const GateShape& shape) {
-    return sizeof(int32_t) * shape.groups * (shape.num_experts + 1);
+template <int kPerLane, typename Logit>
+__global__ void __launch_bounds__(kGradientWarps* kWarpSize, 3)
+    gate_backward_kernel(GateGradient<Logit> gradient) {
+    const GateShape& shape = gradient.shape;
+    const int64_t token = static_cast<int64_t>(blockIdx.x) * kGradientWarps + warp_index();
+    if (token >= shape.all_tokens()) {
+        return;
+    }
+    const bool has_choice = lane_index() < shape.top_k;
+    const int32_t choice =
+        has_choice ? index_below(gradient.choices[shape.top_k * token + lane_index()], shape.num_experts)
+                   : kNone;
+    if (__ballot_sync(kAllLanes, has_choice && choice == kNone) == 0) {
+        write_gradient<kPerLane>(gradient, token, choice);
+        return;
+    }
+    for (int expert = lane_index(); expert < shape.num_experts; expert += kWarpSize) {
+        gradient.grad_logits[token * shape.num_experts + expert] = from_float<Logit>(0);
+    }
 }
 
 template <typename Logit>
 void launch_gate_backward(const GateGradient<Logit>& gradient, cudaStream_t stream) {
     const GateShape& shape = gradient.shape;
-    clear(gradient.counts, counts_bytes(shape), stream);
-    launch(count_kernel<Logit>, shape.strips(), kStripTokens, 0, stream, gradient);
     with_experts_per_lane(shape.num_experts, [&](auto per_lane) {
-        launch(gate_backward_kernel<decltype(per_lane)::value, Logit>, shape.strips(), kStripThreads,
-               sizeof(float) * shape.num_experts, stream, gradient);
+        launch(gate_backward_kernel<decltype(per_lane)::value, Logit>,
+               ceil_div<int64_t>(shape.all_tokens(), kGradientWarps), kGradientWarps * kWarpSize, 0, stream,
+               gradient);
     });
 }
 

@@ -1,203 +1,219 @@
 // First kernel of the gate: softmax and choices, a warp a token, and what each strip of tokens adds up to.
 #pragma once
 
-#include "row.cuh"
+#include <stdexcept>
+#include <string>
+
 #include "second_expert.cuh"
-#include "top2.cuh"
+#include "strip_totals.cuh"
+#include "top_k.cuh"
 
 namespace mnmt_moe {
 
-// What a strip adds up to; strips are numbered group by group.
-struct StripTotals {
-    int32_t* claims;   // (strips, 2, experts): tokens whose first or second expert it is
-    float* gate_sums;  // (strips, experts)
-    int32_t* real;     // (strips): tokens that are not padding
-};
+// before: over all choices; after: over those with a slot; never: the plain gates.
+enum class Renormalise { before = 0, after = 1, never = 2 };
 
 template <typename Logit>
 struct ChoiceArguments {
     const Logit* logits;    // (groups, tokens, experts)
     const bool* padding;    // (groups, tokens)
-    const int32_t* forced;  // (groups, tokens, 2), or null
+    const float* bias;      // (experts), or null
+    const int32_t* forced;  // (groups, tokens, top_k), or null
     Draws draws;
     Policy policy;
     double threshold;
-    bool renormalise_after;
+    Renormalise renormalise;
     GateShape shape;
-    int32_t* choices;  // (groups, tokens, 2): before the policy
-    int32_t* experts;  // (groups, tokens, 2): after it
-    float* gates;      // (groups, tokens, 2): g_1 and g_2
+    int32_t* choices;  // (groups, tokens, top_k): before the policy
+    int32_t* experts;  // (groups, tokens, top_k): after it
+    float* gates;      // (groups, tokens, top_k): of the choices
     float* log_sums;   // (groups, tokens)
     StripTotals totals;
-};
 
-struct Choice {
-    int first;
-    int second;
-    bool second_kept;
+    __device__ Scores<Logit> scores(int64_t token, const float* added) const {
+        return {logits + token * shape.num_experts, added, shape.num_experts};
+    }
 };
 
 // A forced choice that no expert has would be read out of bounds: it counts as padding.
 template <typename Logit>
 __device__ bool is_real(const ChoiceArguments<Logit>& arguments, int64_t token) {
-    if (arguments.padding[token] || arguments.forced == nullptr) {
-        return !arguments.padding[token];
+    const int top_k = arguments.shape.top_k;
+    bool real = !arguments.padding[token];
+    for (int rank = 0; arguments.forced != nullptr && rank < top_k; ++rank) {
+        real &= index_below(arguments.forced[top_k * token + rank], arguments.shape.num_experts) != kNone;
     }
-    const int num_experts = arguments.shape.num_experts;
-    return index_below(arguments.forced[2 * token], num_experts) != kNone &&
-           index_below(arguments.forced[2 * token + 1], num_experts) != kNone;
+    return real;
 }
 
-template <typename Logit>
-__device__ bool keeps_second(const ChoiceArguments<Logit>& arguments, int64_t token, int first, int second,
-                             float largest) {
-    if (arguments.policy != Policy::random) {
-        return true;
-    }
-    const int num_experts = arguments.shape.num_experts;
-    const Logit* logits = arguments.logits + token * num_experts;
-    const double limit = arguments.draws.of(token) * arguments.threshold;
-    return arguments.renormalise_after ? exceeds_of_all(logits, num_experts, second, largest, limit)
-                                       : exceeds_of_two(logits, first, second, limit);
-}
-
-template <typename Logit>
-__device__ Choice choose(const ChoiceArguments<Logit>& arguments, int64_t token, Top2 top) {
-    int first = top.first;
-    int second = top.second;
-    if (arguments.forced != nullptr) {
-        first = arguments.forced[2 * token];
-        second = arguments.forced[2 * token + 1];
-    } else if (arguments.policy == Policy::sampled) {
-        const int num_experts = arguments.shape.num_experts;
-        second = sample_second(arguments.logits + token * num_experts, num_experts, first, second,
-                               arguments.draws.of(token));
-    }
-    return {first, second, keeps_second(arguments, token, first, second, top.largest)};
-}
-
-// Replaces the logits by exp(logit - largest) and returns their sum.
-template <int kPerLane>
-__device__ float exponentiate(Row<kPerLane>& row, int num_experts, float largest) {
+// The largest of the logits that a warp has looked at, and this lane's share of the sum of exp(logit -
+// largest) (Milakov and Gimelshein 2018, online normalizer calculation for softmax).
+struct Softmax {
+    float largest = -INFINITY;
     float sum = 0;
-    row.each(num_experts, [&](int, float& value) {
-        value = expf(value - largest);
-        sum += value;
-    });
-    return warp_sum(sum);
+
+    // Looks at a row too, and replaces its logits by exp(logit - largest). The whole warp calls.
+    template <int kPerLane>
+    __device__ void add(Row<kPerLane>& row) {
+        const float before = largest;
+        largest = fmaxf(before, row.warp_max());
+        const float shift = largest == -INFINITY ? 0 : largest;
+        sum = sum * (before == largest ? 1 : expf(before - shift)) + row.exponentiate(shift);
+    }
+};
+
+// Adds the scores of a row to the best; the row is that of the logits, before and after.
+template <int kPerLane, typename Logit>
+__device__ void add_scores(const ChoiceArguments<Logit>& arguments, const Logit* logits, int first,
+                           Row<kPerLane>& row, TopK& best) {
+    const int count = arguments.shape.num_experts - first;
+    if (arguments.bias != nullptr) {
+        const float* bias = arguments.bias + first;
+        row.each(count, [&](int expert, float& value) { value = fmaxf(value + bias[expert], -INFINITY); });
+    }
+    best.add(row, first, arguments.shape.top_k);
+    if (arguments.bias != nullptr) {
+        row.load(logits + first, count);
+    }
+}
+
+// The second choice after the policy, of two: another expert, or kNone. The whole warp calls.
+template <typename Logit>
+__device__ int32_t second_after_policy(const ChoiceArguments<Logit>& arguments, int64_t token, int first,
+                                       int second, float largest) {
+    const double draw = arguments.draws.of(token);
+    if (arguments.policy == Policy::sampled) {
+        return sample_second(arguments.scores(token, arguments.bias), first, second, draw);
+    }
+    const Scores<Logit> logits = arguments.scores(token, nullptr);
+    const double limit = draw * arguments.threshold;
+    const bool keep = arguments.renormalise == Renormalise::before
+                          ? exceeds_of_two(logits, first, second, limit)
+                          : exceeds_of_all(logits, second, largest, limit);
+    return keep ? second : kNone;
+}
+
+// Lane r's expert of rank r; `choice` too becomes what is sampled.
+template <typename Logit>
+__device__ int32_t apply_policy(const ChoiceArguments<Logit>& arguments, int64_t token, float largest,
+                                int32_t& choice) {
+    if (arguments.policy == Policy::always) {
+        return choice;
+    }
+    const int first = __shfl_sync(kAllLanes, choice, 0);
+    const int second = __shfl_sync(kAllLanes, choice, 1);
+    const int32_t after = second_after_policy(arguments, token, first, second, largest);
+    const int32_t expert = lane_index() == 1 ? after : choice;
+    choice = arguments.policy == Policy::sampled ? expert : choice;
+    return expert;
 }
 
 template <typename Logit>
 __device__ void write_padding(const ChoiceArguments<Logit>& arguments, int64_t token) {
-    if (lane_index() < 2) {
-        arguments.choices[2 * token + lane_index()] = kNone;
-        arguments.experts[2 * token + lane_index()] = kNone;
-        arguments.gates[2 * token + lane_index()] = 0;
+    const int64_t choice = arguments.shape.top_k * token + lane_index();
+    if (lane_index() < arguments.shape.top_k) {
+        arguments.choices[choice] = kNone;
+        arguments.experts[choice] = kNone;
+        arguments.gates[choice] = 0;
     }
     if (lane_index() == 0) {
         arguments.log_sums[token] = 0;
     }
 }
 
-// Lane 0 writes the first choice, lane 1 the second.
+// Lane r writes the choice of rank r.
 template <typename Logit>
-__device__ void write_choice(const ChoiceArguments<Logit>& arguments, int64_t token, Choice choice,
-                             float largest, float sum, int32_t* claims) {
+__device__ void write_choice(const ChoiceArguments<Logit>& arguments, int64_t token, float largest, float sum,
+                             int32_t choice, uint32_t* claims) {
+    const int32_t expert = apply_policy(arguments, token, largest, choice);
     const int rank = lane_index();
     const int num_experts = arguments.shape.num_experts;
     if (rank == 0) {
         arguments.log_sums[token] = largest + logf(sum);
     }
-    if (rank < 2) {
-        const int expert = rank == 0 ? choice.first : choice.second;
-        const bool keep = rank == 0 || choice.second_kept;
-        const float logit = to_float(arguments.logits[token * num_experts + expert]);
-        arguments.choices[2 * token + rank] = expert;
-        arguments.experts[2 * token + rank] = keep ? expert : kNone;
-        arguments.gates[2 * token + rank] = expf(logit - largest) / sum;
-        if (keep) {
-            atomicAdd(claims + rank * num_experts + expert, 1);
+    if (rank < arguments.shape.top_k) {
+        const int64_t index = arguments.shape.top_k * token + rank;
+        const float logit = to_float(arguments.logits[token * num_experts + choice]);
+        arguments.choices[index] = choice;
+        arguments.experts[index] = expert;
+        arguments.gates[index] = expf(logit - largest) / sum;
+        if (expert != kNone) {
+            atomicAdd(claims + rank / kRanksPerWord * num_experts + expert, claim_of(rank));
         }
     }
 }
 
-// The shared memory of a block.
-struct ChoiceMemory {
-    int32_t* claims;   // (2, experts)
-    float* gate_sums;  // (warps, experts)
-    bool* real;        // (strip tokens)
-
-    __device__ explicit ChoiceMemory(int num_experts)
-        : claims(dynamic_shared<int32_t>()),
-          gate_sums(dynamic_shared<float>() + 2 * num_experts),
-          real(reinterpret_cast<bool*>(gate_sums + kStripWarps * num_experts)) {}
-
-    static size_t bytes(int num_experts) {
-        return sizeof(int32_t) * (2 + kStripWarps) * static_cast<size_t>(num_experts) + kStripTokens;
-    }
-
-    // The gate sums too, whose zero has the same bits.
-    __device__ void clear_sums(int num_experts) const {
-        for (int index = threadIdx.x; index < (2 + kStripWarps) * num_experts; index += kStripThreads) {
-            claims[index] = 0;
-        }
-    }
-};
-
-template <typename Logit>
-__device__ void write_totals(const ChoiceArguments<Logit>& arguments, const ChoiceMemory& memory) {
+template <int kWarps, typename Logit>
+__device__ void write_totals(const ChoiceArguments<Logit>& arguments, const ChoiceMemory<kWarps>& memory) {
     const int num_experts = arguments.shape.num_experts;
+    const int words = claim_words(arguments.shape);
     const int64_t strip = blockIdx.x;
-    for (int index = threadIdx.x; index < 2 * num_experts; index += kStripThreads) {
-        arguments.totals.claims[strip * 2 * num_experts + index] = memory.claims[index];
+    for (int index = threadIdx.x; index < words * num_experts; index += kWarps * kWarpSize) {
+        arguments.totals.claims[strip * words * num_experts + index] = memory.claims[index];
     }
-    for (int expert = threadIdx.x; expert < num_experts; expert += kStripThreads) {
+    for (int expert = threadIdx.x; expert < num_experts; expert += kWarps * kWarpSize) {
         float sum = 0;
-        for (int warp = 0; warp < kStripWarps; ++warp) {
+        for (int warp = 0; warp < kWarps; ++warp) {
             sum += memory.gate_sums[warp * num_experts + expert];
         }
         arguments.totals.gate_sums[strip * num_experts + expert] = sum;
     }
 }
 
-template <int kPerLane, typename Logit>
+// Where a row holds all experts it is read once, else again for the gates.
+template <int kPerLane, int kWarps, typename Logit>
 __device__ void choose_for_token(const ChoiceArguments<Logit>& arguments, int64_t token,
-                                 const ChoiceMemory& memory) {
+                                 const ChoiceMemory<kWarps>& memory) {
     const int num_experts = arguments.shape.num_experts;
-    float* gate_sums = memory.gate_sums + warp_index() * num_experts;
+    const int top_k = arguments.shape.top_k;
+    const Logit* logits = arguments.logits + token * num_experts;
     Row<kPerLane> row;
-    row.load(arguments.logits + token * num_experts, num_experts);
-    const Top2 top = warp_top2(row, num_experts);
-    const Choice choice = choose(arguments, token, top);
-    const float sum = exponentiate(row, num_experts, top.largest);
+    Softmax softmax;
+    TopK best;
+    each_part<kPerLane>(num_experts, [&](int first) {
+        row.load(logits + first, num_experts - first);
+        if (arguments.forced == nullptr) {
+            add_scores(arguments, logits, first, row, best);
+        }
+        softmax.add(row);
+    });
+    const float sum = warp_sum(softmax.sum);
     const float scale = 1 / sum;
-    row.each(num_experts, [&](int expert, float value) { gate_sums[expert] += value * scale; });
-    write_choice(arguments, token, choice, top.largest, sum, memory.claims);
+    each_part<kPerLane>(num_experts, [&](int first) {
+        if (num_experts > Row<kPerLane>::kExperts) {
+            row.load(logits + first, num_experts - first);
+            row.exponentiate(softmax.largest);
+        }
+        float* gate_sums = memory.gate_sums + warp_index() * num_experts + first;
+        row.each(num_experts - first, [&](int expert, float value) { gate_sums[expert] += value * scale; });
+    });
+    int32_t choice = best.expert(top_k);
+    if (arguments.forced != nullptr && lane_index() < top_k) {
+        choice = arguments.forced[top_k * token + lane_index()];
+    }
+    write_choice(arguments, token, softmax.largest, sum, choice, memory.claims);
 }
 
 // How many tokens of the strip are not padding, and which. The whole block calls.
-template <typename Logit>
+template <int kWarps, typename Logit>
 __device__ int find_real(const ChoiceArguments<Logit>& arguments, const Strip& strip,
-                         const ChoiceMemory& memory) {
+                         const ChoiceMemory<kWarps>& memory) {
     const int64_t index = strip.begin + threadIdx.x;
     const bool real = index < strip.end && is_real(arguments, strip.group * arguments.shape.tokens + index);
-    if (threadIdx.x < kStripTokens) {
+    if (threadIdx.x < kLongestStrip) {
         memory.real[threadIdx.x] = real;
     }
     return __syncthreads_count(real);
 }
 
-// Two blocks fit on a processor as far as a row leaves the registers for it.
-constexpr int choice_blocks(int per_lane) { return per_lane <= 64 ? 2 : 1; }
-
-template <int kPerLane, typename Logit>
-__global__ void __launch_bounds__(kStripThreads, choice_blocks(kPerLane))
+template <int kPerLane, int kWarps, typename Logit>
+__global__ void __launch_bounds__(kWarps* kWarpSize, 24 / kWarps)
     choice_kernel(ChoiceArguments<Logit> arguments) {
-    const ChoiceMemory memory(arguments.shape.num_experts);
+    const ChoiceMemory<kWarps> memory(arguments.shape);
     const Strip strip = Strip::of_block(arguments.shape);
-    memory.clear_sums(arguments.shape.num_experts);
+    memory.clear_sums(arguments.shape);
     const int real = find_real(arguments, strip, memory);
-    for (int64_t index = strip.begin + warp_index(); index < strip.end; index += kStripWarps) {
+    for (int64_t index = strip.begin + warp_index(); index < strip.end; index += kWarps) {
         const int64_t token = strip.group * arguments.shape.tokens + index;
         if (memory.real[index - strip.begin]) {
             choose_for_token<kPerLane>(arguments, token, memory);
@@ -212,11 +228,31 @@ __global__ void __launch_bounds__(kStripThreads, choice_blocks(kPerLane))
     }
 }
 
+inline void check_shared_memory(int num_experts, size_t bytes) {
+    if (bytes > kSharedMemoryUnasked && bytes > shared_memory_limit()) {
+        throw std::runtime_error("`logits` with " + std::to_string(num_experts) + " experts need " +
+                                 std::to_string(bytes) +
+                                 " bytes of shared memory in a block, but this GPU has " +
+                                 std::to_string(shared_memory_limit()) + ".");
+    }
+}
+
+template <int kPerLane, int kWarps, typename Logit>
+void launch_choice_of(const ChoiceArguments<Logit>& arguments, cudaStream_t stream) {
+    const size_t bytes = ChoiceMemory<kWarps>::bytes(arguments.shape);
+    check_shared_memory(arguments.shape.num_experts, bytes);
+    launch(choice_kernel<kPerLane, kWarps, Logit>, arguments.shape.strips(), kWarps * kWarpSize, bytes,
+           stream, arguments);
+}
+
 template <typename Logit>
 void launch_choice(const ChoiceArguments<Logit>& arguments, cudaStream_t stream) {
+    if (arguments.shape.num_experts > kExpertsOfAllWarps) {
+        launch_choice_of<kMaxPerLane, kChoiceWarps / 2>(arguments, stream);
+        return;
+    }
     with_experts_per_lane(arguments.shape.num_experts, [&](auto per_lane) {
-        launch(choice_kernel<decltype(per_lane)::value, Logit>, arguments.shape.strips(), kStripThreads,
-               ChoiceMemory::bytes(arguments.shape.num_experts), stream, arguments);
+        launch_choice_of<decltype(per_lane)::value, kChoiceWarps>(arguments, stream);
     });
 }
 

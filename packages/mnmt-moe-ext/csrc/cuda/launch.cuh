@@ -15,6 +15,9 @@
 
 namespace mnmt_moe {
 
+// Bytes that a block may have on every GPU, and without asking.
+constexpr size_t kSharedMemoryUnasked = 48 << 10;
+
 inline void check_cuda(cudaError_t error) {
     if (error != cudaSuccess) {
         throw std::runtime_error(std::string("mnmt_moe_ext: ") + cudaGetErrorString(error));
@@ -28,15 +31,23 @@ __device__ T* dynamic_shared() {
     return reinterpret_cast<T*>(block_memory);
 }
 
+// The bytes that a block may have on the current GPU.
+inline size_t shared_memory_limit() {
+    int device = 0;
+    int bytes = 0;
+    check_cuda(cudaGetDevice(&device));
+    check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    return static_cast<size_t>(bytes);
+}
+
 // Launches nothing for an empty grid.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), int64_t blocks, int threads, size_t shared_bytes,
             cudaStream_t stream, const Arguments&... arguments) {
-    constexpr size_t kAllowedUnasked = 48 << 10;
     if (blocks == 0) {
         return;
     }
-    if (shared_bytes > kAllowedUnasked) {
+    if (shared_bytes > kSharedMemoryUnasked) {
         check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                         cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(shared_bytes)));

@@ -19,7 +19,8 @@ using torch::stable::new_empty;
 struct Routed {
     Routed(const Tensor& experts_, const Tensor& slots_, const Tensor& load_, int64_t capacity)
         : experts(contiguous(experts_)), slots(contiguous(slots_)), load(contiguous(load_)) {
-        const LayoutShape shape{experts.size(0), experts.size(1), static_cast<int>(load.size(1))};
+        const LayoutShape shape{experts.size(0), experts.size(1), static_cast<int>(load.size(1)),
+                                static_cast<int>(load.size(2))};
         tokens = {read<int32_t>(experts), read<int32_t>(slots), read<int32_t>(load), shape,
                   static_cast<int32_t>(capacity)};
     }
@@ -49,7 +50,7 @@ std::tuple<Tensor, Tensor> ragged_layout(const Tensor& experts, const Tensor& sl
     check_routing(experts, slots, load, capacity);
     const OnDeviceOf device(experts);
     const Routed routed(experts, slots, load, capacity);
-    checked_num_rows(1, experts.numel());
+    checked_num_rows(experts.size(0) * experts.size(2), experts.size(1));
     Tensor rows = new_empty(routed.experts, routed.experts.sizes());
     Tensor ends = new_empty(routed.load, {routed.load.size(1)});
     Tensor bases = new_empty(routed.load, {routed.bins()});

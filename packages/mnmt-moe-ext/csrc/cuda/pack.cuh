@@ -1,6 +1,8 @@
 // Rows of a matrix, moved by a warp in packs of up to 16 bytes.
 #pragma once
 
+#include <type_traits>
+
 #include "warp.cuh"
 
 namespace mnmt_moe {
@@ -26,17 +28,27 @@ struct Bins {
     __host__ __device__ int64_t rows() const { return count * bin_size; }
 };
 
-// The two rows of a token in buffers of num_rows rows; null for none.
-template <typename Element>
-struct RowPair {
-    Element* rows[2];
-
-    __device__ RowPair(Element* buffers, const int32_t* indices, int64_t num_rows, int64_t width) {
-        for (int rank = 0; rank < 2; ++rank) {
-            const int32_t row = index_below(indices[rank], num_rows);
-            rows[rank] = row == kNone ? nullptr : buffers + row * width;
+// The rows of a token's choices in buffers of num_rows rows: lane r has that of rank r, and its weight.
+class TokenRows {
+  public:
+    // weights (tokens, top_k), or null for 1.
+    __device__ TokenRows(const int32_t* rows, const float* weights, int64_t token, int top_k,
+                         int64_t num_rows) {
+        if (lane_index() < top_k) {
+            row_ = index_below(rows[top_k * token + lane_index()], num_rows);
+            weight_ = weights == nullptr ? 1 : weights[top_k * token + lane_index()];
         }
     }
+
+    // The row of a rank; kNone for none, as for ranks from top_k on. The whole warp calls.
+    __device__ int32_t row(int rank) const { return __shfl_sync(kAllLanes, row_, rank); }
+
+    // The whole warp calls.
+    __device__ float weight(int rank) const { return __shfl_sync(kAllLanes, weight_, rank); }
+
+  private:
+    int32_t row_ = kNone;
+    float weight_ = 0;
 };
 
 // Calls function(index) for the kUnroll packs from `start` that this lane has, unrolled, so that loads are in
@@ -48,6 +60,20 @@ __device__ void each_pack(int64_t start, int64_t width, Function function) {
         if (start + index * kWarpSize < width) {
             function(index);
         }
+    }
+}
+
+// Copies packs of a row into registers; zeros without a row.
+template <int kUnroll, typename Packed>
+__device__ void load_packs(const Packed* buffers, int32_t row, int64_t start, int64_t width, Packed* packs) {
+#pragma unroll
+    for (int index = 0; index < kUnroll; ++index) {
+        packs[index] = Packed{};
+    }
+    if (row != kNone) {
+        each_pack<kUnroll>(start, width, [&](int index) {
+            packs[index] = buffers[row * width + start + index * kWarpSize];
+        });
     }
 }
 

@@ -24,10 +24,10 @@ Tensor dispatch(const Tensor& tokens, const Tensor& rows, const Tensor& filled, 
     Tensor buffers = new_empty(from, {num_rows, from.size(1)});
     with_element_type(from, "tokens", [&](auto element) {
         using T = decltype(element);
-        launch_dispatch<T>(
-            {read<T>(from), read<int32_t>(row_numbers), Bins{read<int32_t>(counts), counts.size(0), bin_size},
-             from.size(0), from.size(1), write<T>(buffers)},
-            device.stream());
+        launch_dispatch<T>({read<T>(from), read<int32_t>(row_numbers), static_cast<int>(row_numbers.size(1)),
+                            Bins{read<int32_t>(counts), counts.size(0), bin_size}, from.size(0), from.size(1),
+                            write<T>(buffers)},
+                           device.stream());
     });
     return buffers;
 }
@@ -41,8 +41,9 @@ Tensor combine(const Tensor& buffers, const std::optional<Tensor>& weights, cons
     Tensor tokens = new_empty(from, {row_numbers.size(0), from.size(1)});
     with_element_type(from, "buffers", [&](auto element) {
         using T = decltype(element);
-        launch_combine<T>({read<T>(from), read<float>(scales), read<int32_t>(row_numbers), from.size(0),
-                           row_numbers.size(0), from.size(1), write<T>(tokens)},
+        launch_combine<T>({read<T>(from), read<float>(scales), read<int32_t>(row_numbers),
+                           static_cast<int>(row_numbers.size(1)), from.size(0), row_numbers.size(0),
+                           from.size(1), write<T>(tokens)},
                           device.stream());
     });
     return tokens;
@@ -60,8 +61,8 @@ std::tuple<Tensor, Tensor> combine_backward(const Tensor& grad, const Tensor& bu
         using T = decltype(element);
         launch_combine_backward<T>(
             {read<T>(grads), read<T>(from), read<float>(scales), read<int32_t>(row_numbers),
-             Bins{read<int32_t>(counts), counts.size(0), bin_size}, row_numbers.size(0), from.size(1),
-             write<T>(grad_buffers), write<float>(grad_weights)},
+             static_cast<int>(row_numbers.size(1)), Bins{read<int32_t>(counts), counts.size(0), bin_size},
+             row_numbers.size(0), from.size(1), write<T>(grad_buffers), write<float>(grad_weights)},
             device.stream());
     });
     return {grad_buffers, grad_weights};

@@ -6,30 +6,35 @@
 namespace mnmt_moe {
 
 constexpr int kCopyUnroll = 4;
+constexpr int kCombineUnroll = 2;
 
 template <typename T>
 struct Dispatch {
     const T* tokens;      // (tokens, d)
-    const int32_t* rows;  // (tokens, 2)
+    const int32_t* rows;  // (tokens, top_k)
+    int top_k;
     Bins bins;
     int64_t num_tokens;
     int64_t d;
     T* buffers;  // (bins, bin_size, d)
 };
 
+// Reads a token's row once for all its choices.
 template <typename Packed>
-__device__ void copy_row(const Packed* from, const RowPair<Packed>& to, int64_t width) {
-    for (int64_t start = lane_index(); start < width; start += kCopyUnroll * kWarpSize) {
+__device__ void copy_token(const Packed* from, const TokenRows& rows, int top_k, Packed* buffers,
+                           int64_t width) {
+    for (int64_t begin = 0; begin < width; begin += kCopyUnroll * kWarpSize) {
+        const int64_t start = begin + lane_index();
         Packed packs[kCopyUnroll];
-        each_pack<kCopyUnroll>(start, width,
-                               [&](int index) { packs[index] = from[start + index * kWarpSize]; });
-        each_pack<kCopyUnroll>(start, width, [&](int index) {
-            for (Packed* row : to.rows) {
-                if (row != nullptr) {
-                    row[start + index * kWarpSize] = packs[index];
-                }
+        load_packs<kCopyUnroll>(from, 0, start, width, packs);
+        for (int rank = 0; rank < top_k; ++rank) {
+            const int32_t row = rows.row(rank);
+            if (row != kNone) {
+                each_pack<kCopyUnroll>(start, width, [&](int index) {
+                    buffers[row * width + start + index * kWarpSize] = packs[index];
+                });
             }
-        });
+        }
     }
 }
 
@@ -40,8 +45,9 @@ __global__ void __launch_bounds__(kRowsThreads) dispatch_kernel(Dispatch<T> disp
     const int64_t warp = warp_of_grid();
     auto* buffers = reinterpret_cast<Packed*>(dispatch.buffers);
     if (warp < dispatch.num_tokens) {
-        copy_row(reinterpret_cast<const Packed*>(dispatch.tokens) + warp * width,
-                 RowPair<Packed>(buffers, dispatch.rows + 2 * warp, dispatch.bins.rows(), width), width);
+        const TokenRows rows(dispatch.rows, nullptr, warp, dispatch.top_k, dispatch.bins.rows());
+        copy_token(reinterpret_cast<const Packed*>(dispatch.tokens) + warp * width, rows, dispatch.top_k,
+                   buffers, width);
     } else {
         zero_empty_rows(buffers, dispatch.bins, (warp - dispatch.num_tokens) * kWarpSize, width);
     }
@@ -61,8 +67,9 @@ void launch_dispatch(const Dispatch<T>& dispatch, cudaStream_t stream) {
 template <typename T>
 struct Combine {
     const T* buffers;      // (num_rows, d)
-    const float* weights;  // (tokens, 2), or null for 1
-    const int32_t* rows;   // (tokens, 2)
+    const float* weights;  // (tokens, top_k), or null for 1
+    const int32_t* rows;   // (tokens, top_k)
+    int top_k;
     int64_t num_rows;
     int64_t num_tokens;
     int64_t d;
@@ -70,47 +77,53 @@ struct Combine {
 };
 
 template <typename T, int kWidth>
-__device__ Pack<T, kWidth> weighted_sum(const Pack<T, kWidth>* packs, const float* weights) {
-    Pack<T, kWidth> sum;
+__device__ void add_weighted(const Pack<T, kWidth>& pack, float weight, float* sums) {
 #pragma unroll
     for (int index = 0; index < kWidth; ++index) {
-        sum.values[index] = from_float<T>(weights[0] * to_float(packs[0].values[index]) +
-                                          weights[1] * to_float(packs[1].values[index]));
+        sums[index] += weight * to_float(pack.values[index]);
     }
-    return sum;
 }
 
 template <typename T, int kWidth>
-__device__ void combine_rows(const RowPair<const Pack<T, kWidth>>& from, const float* weights,
-                             Pack<T, kWidth>* to, int64_t width) {
-    for (int64_t start = lane_index(); start < width; start += kCopyUnroll * kWarpSize) {
-        Pack<T, kWidth> packs[kCopyUnroll][2] = {};
-        each_pack<kCopyUnroll>(start, width, [&](int index) {
-            for (int rank = 0; rank < 2; ++rank) {
-                if (from.rows[rank] != nullptr) {
-                    packs[index][rank] = from.rows[rank][start + index * kWarpSize];
-                }
+__device__ Pack<T, kWidth> rounded(const float* sums) {
+    Pack<T, kWidth> pack;
+#pragma unroll
+    for (int index = 0; index < kWidth; ++index) {
+        pack.values[index] = from_float<T>(sums[index]);
+    }
+    return pack;
+}
+
+template <typename T, int kWidth>
+__device__ void combine_token(const Pack<T, kWidth>* buffers, const TokenRows& rows, int top_k,
+                              Pack<T, kWidth>* to, int64_t width) {
+    for (int64_t begin = 0; begin < width; begin += kCombineUnroll * kWarpSize) {
+        const int64_t start = begin + lane_index();
+        float sums[kCombineUnroll][kWidth] = {};
+        for (int rank = 0; rank < top_k; ++rank) {
+            Pack<T, kWidth> packs[kCombineUnroll];
+            load_packs<kCombineUnroll>(buffers, rows.row(rank), start, width, packs);
+            const float weight = rows.weight(rank);
+#pragma unroll
+            for (int index = 0; index < kCombineUnroll; ++index) {
+                add_weighted(packs[index], weight, sums[index]);
             }
-        });
-        each_pack<kCopyUnroll>(start, width, [&](int index) {
-            to[start + index * kWarpSize] = weighted_sum<T, kWidth>(packs[index], weights);
+        }
+        each_pack<kCombineUnroll>(start, width, [&](int index) {
+            to[start + index * kWarpSize] = rounded<T, kWidth>(sums[index]);
         });
     }
 }
 
 template <typename T, int kWidth>
-__global__ void __launch_bounds__(kRowsThreads) combine_kernel(Combine<T> combine) {
+__global__ void __launch_bounds__(kRowsThreads, 4) combine_kernel(Combine<T> combine) {
     using Packed = Pack<T, kWidth>;
     const int64_t width = combine.d / kWidth;
     const int64_t token = warp_of_grid();
     if (token < combine.num_tokens) {
-        const bool weighted = combine.weights != nullptr;
-        const float weights[2] = {weighted ? combine.weights[2 * token] : 1,
-                                  weighted ? combine.weights[2 * token + 1] : 1};
-        const RowPair<const Packed> from(reinterpret_cast<const Packed*>(combine.buffers),
-                                         combine.rows + 2 * token, combine.num_rows, width);
-        combine_rows<T, kWidth>(from, weights, reinterpret_cast<Packed*>(combine.tokens) + token * width,
-                                width);
+        const TokenRows rows(combine.rows, combine.weights, token, combine.top_k, combine.num_rows);
+        combine_token<T, kWidth>(reinterpret_cast<const Packed*>(combine.buffers), rows, combine.top_k,
+                                 reinterpret_cast<Packed*>(combine.tokens) + token * width, width);
     }
 }
 

@@ -11,13 +11,14 @@ template <typename T>
 struct CombineGradient {
     const T* grad;         // (tokens, d)
     const T* buffers;      // (bins, bin_size, d)
-    const float* weights;  // (tokens, 2)
-    const int32_t* rows;   // (tokens, 2)
+    const float* weights;  // (tokens, top_k)
+    const int32_t* rows;   // (tokens, top_k)
+    int top_k;
     Bins bins;
     int64_t num_tokens;
     int64_t d;
     T* grad_buffers;      // (bins, bin_size, d)
-    float* grad_weights;  // (tokens, 2)
+    float* grad_weights;  // (tokens, top_k)
 };
 
 template <typename T, int kWidth>
@@ -40,56 +41,47 @@ __device__ float dot(const Pack<T, kWidth>& a, const Pack<T, kWidth>& b) {
     return sum;
 }
 
-// Writes weight * grad to the rows and adds this lane's share of grad . row to `dots`.
+// Writes weight * grad to a choice's row, and returns this lane's share of grad . row.
 template <typename T, int kWidth>
-__device__ void combine_rows_backward(const Pack<T, kWidth>* grad, const RowPair<const Pack<T, kWidth>>& rows,
-                                      const RowPair<Pack<T, kWidth>>& grad_rows, const float* weights,
-                                      int64_t width, float* dots) {
+__device__ float write_row(const Pack<T, kWidth>* grad, const Pack<T, kWidth>* row, float weight,
+                           Pack<T, kWidth>* grad_row, int64_t width) {
+    float sum = 0;
     for (int64_t start = lane_index(); start < width; start += kGradientUnroll * kWarpSize) {
-        Pack<T, kWidth> grads[kGradientUnroll];
-        Pack<T, kWidth> packs[kGradientUnroll][2] = {};
+        Pack<T, kWidth> grads[kGradientUnroll], packs[kGradientUnroll];
+        load_packs<kGradientUnroll>(grad, 0, start, width, grads);
+        load_packs<kGradientUnroll>(row, 0, start, width, packs);
         each_pack<kGradientUnroll>(start, width, [&](int index) {
-            grads[index] = grad[start + index * kWarpSize];
-            for (int rank = 0; rank < 2; ++rank) {
-                if (rows.rows[rank] != nullptr) {
-                    packs[index][rank] = rows.rows[rank][start + index * kWarpSize];
-                }
-            }
-        });
-        each_pack<kGradientUnroll>(start, width, [&](int index) {
-            for (int rank = 0; rank < 2; ++rank) {
-                if (rows.rows[rank] != nullptr) {
-                    dots[rank] += dot(grads[index], packs[index][rank]);
-                    grad_rows.rows[rank][start + index * kWarpSize] = scaled(grads[index], weights[rank]);
-                }
-            }
+            sum += dot(grads[index], packs[index]);
+            grad_row[start + index * kWarpSize] = scaled(grads[index], weight);
         });
     }
+    return sum;
 }
 
+// A token's row of `grad` comes from memory for the first choice, and from the cache for the others.
 template <typename T, int kWidth>
 __device__ void combine_token_backward(const CombineGradient<T>& gradient, int64_t token) {
     using Packed = Pack<T, kWidth>;
     const int64_t width = gradient.d / kWidth;
-    const int32_t* rows = gradient.rows + 2 * token;
-    const RowPair<const Packed> from(reinterpret_cast<const Packed*>(gradient.buffers), rows,
-                                     gradient.bins.rows(), width);
-    const RowPair<Packed> to(reinterpret_cast<Packed*>(gradient.grad_buffers), rows, gradient.bins.rows(),
-                             width);
-    const float weights[2] = {gradient.weights[2 * token], gradient.weights[2 * token + 1]};
-    float dots[2] = {0, 0};
-    combine_rows_backward<T, kWidth>(reinterpret_cast<const Packed*>(gradient.grad) + token * width, from, to,
-                                     weights, width, dots);
-    for (int rank = 0; rank < 2; ++rank) {
-        const float sum = warp_sum(dots[rank]);
+    const Packed* grad = reinterpret_cast<const Packed*>(gradient.grad) + token * width;
+    const TokenRows rows(gradient.rows, gradient.weights, token, gradient.top_k, gradient.bins.rows());
+    for (int rank = 0; rank < gradient.top_k; ++rank) {
+        const int32_t row = rows.row(rank);
+        const float weight = rows.weight(rank);
+        float sum = 0;
+        if (row != kNone) {
+            sum = write_row(grad, reinterpret_cast<const Packed*>(gradient.buffers) + row * width, weight,
+                            reinterpret_cast<Packed*>(gradient.grad_buffers) + row * width, width);
+        }
+        sum = warp_sum(sum);
         if (lane_index() == 0) {
-            gradient.grad_weights[2 * token + rank] = sum;
+            gradient.grad_weights[gradient.top_k * token + rank] = sum;
         }
     }
 }
 
 template <typename T, int kWidth>
-__global__ void __launch_bounds__(kRowsThreads) combine_backward_kernel(CombineGradient<T> gradient) {
+__global__ void __launch_bounds__(kRowsThreads, 4) combine_backward_kernel(CombineGradient<T> gradient) {
     const int64_t warp = warp_of_grid();
     if (warp < gradient.num_tokens) {
         combine_token_backward<T, kWidth>(gradient, warp);

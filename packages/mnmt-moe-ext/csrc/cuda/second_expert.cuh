@@ -2,8 +2,6 @@
 // alike.
 #pragma once
 
-#include <cmath>
-
 #include "../philox.h"
 #include "warp.cuh"
 
@@ -21,56 +19,62 @@ struct Draws {
     }
 };
 
-// exp(logit - shift) of one expert.
+// What a token's experts are chosen by.
 template <typename Logit>
-__device__ double unnormalised_gate(const Logit* logits, int expert, float shift) {
-    return exp(static_cast<double>(to_float(logits[expert])) - static_cast<double>(shift));
-}
+struct Scores {
+    const Logit* logits;
+    const float* bias;  // or null
+    int num_experts;
+
+    __device__ float of(int expert) const {
+        return to_float(logits[expert]) + (bias == nullptr ? 0 : bias[expert]);
+    }
+
+    __device__ double odds(int expert, float shift) const {
+        return exp(static_cast<double>(of(expert)) - static_cast<double>(shift));
+    }
+
+    // Of the 32 experts from `start`, this lane's odds; 0 for the first choice and beyond the last expert.
+    __device__ double odds_without(int first, int start, float shift) const {
+        const int expert = start + lane_index();
+        return expert < num_experts && expert != first ? odds(expert, shift) : 0;
+    }
+};
 
 // Whether limit < g_2 / (g_1 + g_2).
 template <typename Logit>
-__device__ bool exceeds_of_two(const Logit* logits, int first, int second, double limit) {
-    const float larger = fmaxf(to_float(logits[first]), to_float(logits[second]));
-    const double gate = unnormalised_gate(logits, second, larger);
-    return limit * (unnormalised_gate(logits, first, larger) + gate) < gate;
+__device__ bool exceeds_of_two(const Scores<Logit>& logits, int first, int second, double limit) {
+    const float larger = fmaxf(logits.of(first), logits.of(second));
+    const double gate = logits.odds(second, larger);
+    return limit * (logits.odds(first, larger) + gate) < gate;
 }
 
 // Whether limit < g_2. The whole warp calls.
 template <typename Logit>
-__device__ bool exceeds_of_all(const Logit* logits, int num_experts, int second, float largest,
-                               double limit) {
+__device__ bool exceeds_of_all(const Scores<Logit>& logits, int second, float largest, double limit) {
     double sum = 0;
-    for (int expert = lane_index(); expert < num_experts; expert += kWarpSize) {
-        sum += unnormalised_gate(logits, expert, largest);
+    for (int expert = lane_index(); expert < logits.num_experts; expert += kWarpSize) {
+        sum += logits.odds(expert, largest);
     }
-    return limit * warp_sum(sum) < unnormalised_gate(logits, second, largest);
+    return limit * warp_sum(sum) < logits.odds(second, largest);
 }
 
-// Of the 32 experts from `start`, this lane's unnormalised gate; 0 for the first choice and beyond the last
-// expert.
+// The expert at which the running sum of the odds without the first choice's passes draw * their total;
+// `second`, the likeliest of them, if they are all 0. The whole warp calls.
 template <typename Logit>
-__device__ double gate_without_first(const Logit* logits, int num_experts, int start, int first,
-                                     float shift) {
-    const int expert = start + lane_index();
-    return expert < num_experts && expert != first ? unnormalised_gate(logits, expert, shift) : 0;
-}
-
-// The expert at which the running sum of the gates without the first choice's passes draw * their total;
-// `second`, the largest of them, if they are all 0. The whole warp calls.
-template <typename Logit>
-__device__ int sample_second(const Logit* logits, int num_experts, int first, int second, double draw) {
-    const float shift = to_float(logits[second]);
+__device__ int sample_second(const Scores<Logit>& scores, int first, int second, double draw) {
+    const float shift = scores.of(second);
     double total = 0;
-    for (int start = 0; start < num_experts; start += kWarpSize) {
-        total += warp_sum(gate_without_first(logits, num_experts, start, first, shift));
+    for (int start = 0; start < scores.num_experts; start += kWarpSize) {
+        total += warp_sum(scores.odds_without(first, start, shift));
     }
     double before = 0;
     int last = second;
-    for (int start = 0; start < num_experts; start += kWarpSize) {
-        const double gate = gate_without_first(logits, num_experts, start, first, shift);
-        const double running = before + warp_prefix_sum(gate);
-        const unsigned possible = __ballot_sync(kAllLanes, gate > 0);
-        const unsigned passed = __ballot_sync(kAllLanes, gate > 0 && running > draw * total);
+    for (int start = 0; start < scores.num_experts; start += kWarpSize) {
+        const double odds = scores.odds_without(first, start, shift);
+        const double running = before + warp_prefix_sum(odds);
+        const unsigned possible = __ballot_sync(kAllLanes, odds > 0);
+        const unsigned passed = __ballot_sync(kAllLanes, odds > 0 && running > draw * total);
         if (passed != 0) {
             return start + __ffs(passed) - 1;
         }

@@ -1,6 +1,7 @@
 // Reductions of a warp, and constants of all kernels.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "launch.cuh"
@@ -31,6 +32,16 @@ __device__ T from_float(float value) {
 template <>
 __device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
     return __float2bfloat16_rn(value);
+}
+
+// Unsigned integers in the order of the floats that they stand for: -0 as 0, NaN as -infinity.
+__device__ inline uint32_t order_key(float value) {
+    const uint32_t bits = __float_as_uint(value == value ? value + 0.0f : -INFINITY);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+__device__ inline float value_of_key(uint32_t key) {
+    return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
 }
 
 __device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % kWarpSize; }

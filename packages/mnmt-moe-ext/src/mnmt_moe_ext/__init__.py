@@ -8,12 +8,13 @@ import torch  # noqa: F401 (loads libtorch, which _native links to)
 from mnmt_moe_ext import operators, reference
 from mnmt_moe_ext.all_to_all import ExchangeError
 from mnmt_moe_ext.counter_rng import RandomKey
-from mnmt_moe_ext.expert_parallel import apply_experts, apply_experts_ragged
-from mnmt_moe_ext.gate import top2_gate, uniform_choices
+from mnmt_moe_ext.expert_parallel import apply_experts
+from mnmt_moe_ext.gate import route, top_k_gate, uniform_choices
 from mnmt_moe_ext.layout import Layout, capacity_layout, ragged_layout
 from mnmt_moe_ext.native import BuildInfo, build_info, is_available
-from mnmt_moe_ext.routing import Routing, expert_capacity
+from mnmt_moe_ext.routing import Routing, balance_loss, expert_capacity
 from mnmt_moe_ext.rows import combine, dispatch
+from mnmt_moe_ext.token_exchange import apply_experts_to_tokens
 
 __all__ = [
     "BuildInfo",
@@ -22,7 +23,8 @@ __all__ = [
     "RandomKey",
     "Routing",
     "apply_experts",
-    "apply_experts_ragged",
+    "apply_experts_to_tokens",
+    "balance_loss",
     "build_info",
     "capacity_layout",
     "combine",
@@ -32,7 +34,8 @@ __all__ = [
     "operators",
     "ragged_layout",
     "reference",
-    "top2_gate",
+    "route",
+    "top_k_gate",
     "uniform_choices",
 ]
 

@@ -1,29 +1,38 @@
-"""The top-2 gate of a mixture-of-experts layer."""
+"""The top-k gate of a mixture-of-experts layer."""
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Sequence
+from typing import Any, Literal, Unpack
 
 import torch
 from torch import Tensor
 
 from mnmt_moe_ext import native
 from mnmt_moe_ext.counter_rng import RandomKey
+from mnmt_moe_ext.gate_options import (
+    GateKeywords,
+    GateOptions,
+    Renormalise,
+    SecondExpertPolicy,
+    no_padding,
+    number_tokens,
+)
+from mnmt_moe_ext.layout import Layout, check_bin_size
 from mnmt_moe_ext.routing import Routing
 
-SecondExpertPolicy = Literal["always", "random", "sampled"]
-Renormalise = Literal["before", "after"]
-
 UNLIMITED = 2**31 - 1
-LOGIT_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 POLICY_NUMBERS = {"always": 0, "random": 1, "sampled": 2}
+RENORMALISE_NUMBERS = {"before": 0, "after": 1, "never": 2}
 
 
-def top2_gate(
+def top_k_gate(
     logits: Tensor,
     padding_mask: Tensor | None = None,
     *,
+    top_k: int = 2,
     capacity: int | None,
+    bias: Tensor | None = None,
     choices: Tensor | None = None,
     second_expert_policy: SecondExpertPolicy = "always",
     random_key: RandomKey | None = None,
@@ -31,52 +40,38 @@ def top2_gate(
     threshold: float = 0.5,
     renormalise: Renormalise = "before",
 ) -> Routing:
-    """Route each token to two experts (Lepikhin et al. 2021, GShard, algorithm 1).
+    """Route each token to its `top_k` best experts; with two, the gate of GShard (Lepikhin et al. 2021).
 
-    The gates are g = softmax(logits) over the experts, in float32; the choices are the two largest logits,
-    the lower index first among equals. In each group every first choice gets its slot before any second
-    choice, both in token order; a choice that finds its expert's slots taken is dropped. A token's two
-    weights are g_1 and g_2 over g_1 + g_2 + 1e-9, and the weight of a dropped choice is 0. Padding is routed
-    nowhere.
-
-    It can be differentiated once, through `weights` and `auxiliary_loss`, with respect to `logits`. A NaN is
-    never preferred to a number, but makes the weights and the loss NaN.
+    The gates g are softmax(logits), in float32; a token chooses its largest logits, the lower expert of
+    equal ones. In each group the choices take slots rank by rank and in token order; one that finds its
+    expert full is dropped. Padding goes nowhere, NaN is never preferred. It can be differentiated once with
+    respect to `logits`. `reference.top_k_gate` is the definition.
 
     Args:
-        logits: Scores of the experts, (groups, tokens, experts), float32, bfloat16 or float64; float64 is
-            computed in float64.
+        logits: (groups, tokens, experts), float32, bfloat16, or float64, which is computed in float64.
         padding_mask: (groups, tokens) bool, True for padding; None for no padding.
-        capacity: Slots of each expert in each group, as `expert_capacity` returns it; None drops nothing.
-        choices: Two different experts for each token, (groups, tokens, 2) int32, and -1 for padding. They
-            replace the largest logits; weights and loss still come from the gates.
-        second_expert_policy: "always" keeps every second choice. "random" keeps it with probability
-            min(1, weight of the second choice / threshold); a choice that is not kept takes no slot.
-            "sampled" draws it from the gates of all experts but the first choice.
+        top_k: Experts of a token, 1 to 8.
+        capacity: Slots of an expert in a group, as `expert_capacity` returns it; None drops nothing.
+        bias: (experts,) float32, added to the logits for the choice alone (Wang et al. 2024 add it to the
+            gates; added to the logits, no rounding of exp reaches a choice).
+        choices: (groups, tokens, top_k) int32, -1 for padding: different experts, instead of the best.
+        second_expert_policy: "always" keeps every choice. For two, "random" keeps the second, and gives it a
+            slot, with probability min(1, its weight / threshold); "sampled" draws it by the gates.
         random_key: The key of the draws of "random" and "sampled".
-        token_ids: Ids of the tokens, (groups, tokens) int64. A token's draw depends on its id and the key
-            alone. By default tokens are numbered through all groups.
-        threshold: The threshold of "random". The default of 0.5 keeps the second choice if 2 g_2 exceeds the
-            draw.
-        renormalise: "before" divides by the sum of both gates, whether or not the second choice was kept.
-            "after" divides by the sum over the choices with a slot, and the policy compares the plain gate.
-
-    Returns:
-        The routing; its `auxiliary_loss` is E² · mean(f_e · m_e) over experts and over the groups that hold a
-        real token. f_e is the share of the group's real tokens whose first choice is e, before drops, and
-        m_e their mean gate.
+        token_ids: (groups, tokens) int64; a draw depends on id and key alone. By default 0, 1, 2, …
+        threshold: The threshold of "random"; 0.5 is GShard's.
+        renormalise: Weights are the gates over the token's sum, "before" drops or "after"; or "never".
 
     Raises:
         TypeError: An argument has the wrong dtype.
         ValueError: An argument has the wrong shape, device or value.
-        RuntimeError: The compiled operators for the device are missing; on the CPU, `choices` has invalid
-            experts; on a GPU, `logits` are float64 or have more than 4,096 experts.
+        RuntimeError: The operators for the device are missing; `choices` are no experts (noticed on the CPU
+            alone); on a GPU, `logits` are float64 or have more than 4,096 experts.
     """
-    if padding_mask is None:
-        padding_mask = torch.zeros(logits.shape[:2], dtype=torch.bool, device=logits.device)
-    check_gate_arguments(
-        logits,
-        padding_mask,
+    options = GateOptions(
+        top_k=top_k,
         capacity=capacity,
+        bias=bias,
         choices=choices,
         second_expert_policy=second_expert_policy,
         random_key=random_key,
@@ -84,147 +79,139 @@ def top2_gate(
         threshold=threshold,
         renormalise=renormalise,
     )
+    arguments = to_arguments(logits, padding_mask, options)
+    return to_routing(torch.ops.mnmt_moe_ext.top_k_gate(*arguments), options)
+
+
+def route(
+    logits: Tensor,
+    padding_mask: Tensor | None = None,
+    *,
+    layout: Literal["capacity", "ragged"],
+    bin_size: int | None = None,
+    **options: Unpack[GateKeywords],
+) -> tuple[Routing, Layout]:
+    """Route tokens and lay out their rows: `top_k_gate` and `capacity_layout` or `ragged_layout` in one call.
+
+    On a GPU the kernel that gives out the slots writes the rows too, so that fewer kernels are launched.
+
+    Args:
+        logits: (groups, tokens, experts), as of `top_k_gate`.
+        padding_mask: (groups, tokens) bool, True for padding; None for no padding.
+        layout: The kind of layout, "capacity" or "ragged".
+        bin_size: Rows of a bin of a capacity layout, at least the capacity, which is the default.
+        options: The options of `top_k_gate`.
+
+    Returns:
+        The routing, which can be differentiated as that of `top_k_gate`, and its layout.
+
+    Raises:
+        TypeError: An argument has the wrong dtype.
+        ValueError: An argument has the wrong shape, device or value, or the options do not go with the
+            layout.
+        RuntimeError: As of `top_k_gate`.
+    """
+    gate_options = GateOptions(**options)
+    arguments = to_arguments(logits, padding_mask, gate_options)
+    groups, _, num_experts = logits.shape
+    bin_size = operator_bin_size(layout, bin_size, gate_options.capacity, groups, num_experts)
+    *results, rows, filled_or_ends = torch.ops.mnmt_moe_ext.route(*arguments, bin_size)
+    ragged = layout == "ragged"
+    return to_routing(results, gate_options), Layout(
+        rows=rows,
+        filled=filled_or_ends[-1:] if ragged else filled_or_ends,
+        bin_size=rows.numel() if ragged else bin_size,
+        num_experts=num_experts,
+        ends=filled_or_ends if ragged else None,
+    )
+
+
+def to_arguments(logits: Tensor, padding_mask: Tensor | None, options: GateOptions) -> tuple[Any, ...]:
+    """Check the arguments of a gate, and return them as its operator takes them.
+
+    Raises:
+        TypeError: An argument has the wrong dtype.
+        ValueError: An argument has the wrong shape, device or value.
+        RuntimeError: The operators for the device are missing.
+    """
+    padding_mask = no_padding(logits) if padding_mask is None else padding_mask
+    options.check(logits, padding_mask)
     native.require(logits.device)
-    key = None if second_expert_policy == "always" else random_key
-    weights, auxiliary_loss, experts, slots, load, _, _ = torch.ops.mnmt_moe_ext.top2_gate(
+    key = None if options.second_expert_policy == "always" else options.random_key
+    return (
         logits,
         padding_mask,
-        choices,
+        options.bias,
+        options.choices,
         None if key is None else key.seed_and_step,
-        None if key is None else number_tokens(token_ids, padding_mask),
-        UNLIMITED if capacity is None else capacity,
+        None if key is None else number_tokens(options.token_ids, padding_mask),
+        options.top_k,
+        UNLIMITED if options.capacity is None else options.capacity,
         0 if key is None else key.layer,
-        POLICY_NUMBERS[second_expert_policy],
-        threshold,
-        renormalise == "after",
+        POLICY_NUMBERS[options.second_expert_policy],
+        options.threshold,
+        RENORMALISE_NUMBERS[options.renormalise],
     )
+
+
+def to_routing(results: Sequence[Tensor], options: GateOptions) -> Routing:
+    """Return the results of the gate's operator by their names."""
+    weights, gate_means, log_sums, experts, slots, load, _, real_tokens = results
     return Routing(
         experts=experts,
         slots=slots,
         weights=weights,
-        auxiliary_loss=auxiliary_loss,
+        gate_means=gate_means,
+        log_sums=log_sums,
         load=load,
-        capacity=capacity,
+        real_tokens=real_tokens,
+        capacity=options.capacity,
     )
 
 
-def number_tokens(token_ids: Tensor | None, padding_mask: Tensor) -> Tensor:
-    """Return the given ids, or 0, 1, … through all groups, (groups, tokens) int64."""
-    if token_ids is not None:
-        return token_ids
-    return torch.arange(padding_mask.numel(), device=padding_mask.device).view(padding_mask.shape)
+def operator_bin_size(
+    layout: str, bin_size: int | None, capacity: int | None, groups: int, num_experts: int
+) -> int:
+    """Return the bin size as the operator `route` takes it: 0 for a ragged layout.
+
+    Raises:
+        ValueError: The kind of layout is unknown, or bin size and capacity do not go with it.
+    """
+    if layout == "capacity":
+        return check_bin_size(bin_size, capacity, groups=groups, num_experts=num_experts)
+    if layout != "ragged":
+        raise ValueError(f'`layout` must be "capacity" or "ragged", but is "{layout}".')
+    if bin_size is not None:
+        raise ValueError(f'`bin_size` must be None with `layout` "ragged", but is {bin_size}.')
+    return 0
 
 
-def uniform_choices(padding_mask: Tensor, num_experts: int, step: Tensor | int) -> Tensor:
+def uniform_choices(padding_mask: Tensor, num_experts: int, step: Tensor | int, *, top_k: int = 2) -> Tensor:
     """Choose experts that spread the tokens of each group evenly, whatever the gates are.
 
-    The t-th real token of its group goes to e_1 = (t + step) mod E and to
-    e_2 = (e_1 + 1 + (⌊t / E⌋ + step) mod (E - 1)) mod E. Pass them to `top2_gate` as `choices` while a gate
-    warms up.
+    The t-th real token of its group goes to e_1 = (t + step) mod E, and its choice j > 1 to
+    e_j = (e_1 + 1 + (⌊t / E⌋ + step + j - 2) mod (E - 1)) mod E. Pass them to `top_k_gate` as `choices` while
+    a gate warms up.
 
     Args:
         padding_mask: (groups, tokens) bool, True for padding.
         num_experts: E, at least 2.
         step: The training step, so that a token does not always meet the same experts.
+        top_k: Choices of a token, at most E.
 
     Returns:
-        Choices (groups, tokens, 2) int32, -1 for padding.
+        Choices (groups, tokens, top_k) int32, all different, -1 for padding.
 
     Raises:
-        ValueError: There are fewer than two experts.
+        ValueError: There are fewer than two experts, or fewer than choices.
     """
     if num_experts < 2:
         raise ValueError(f"`num_experts` must be at least 2, but is {num_experts}.")
-    real = ~padding_mask
-    position = real.cumsum(dim=1) - 1
+    if not 1 <= top_k <= num_experts:
+        raise ValueError(f"`top_k` must be in 1 to `num_experts` ({num_experts}), but is {top_k}.")
+    position = (~padding_mask).cumsum(dim=1) - 1
     first = (position + step) % num_experts
-    distance = 1 + (position // num_experts + step) % (num_experts - 1)
-    pairs = torch.stack([first, (first + distance) % num_experts], dim=-1)
-    return pairs.int().masked_fill(padding_mask.unsqueeze(-1), -1)
-
-
-def check_gate_arguments(
-    logits: Tensor,
-    padding_mask: Tensor,
-    *,
-    capacity: int | None,
-    choices: Tensor | None,
-    second_expert_policy: SecondExpertPolicy,
-    random_key: RandomKey | None,
-    token_ids: Tensor | None,
-    threshold: float,
-    renormalise: Renormalise,
-) -> None:
-    """Check the arguments of a gate.
-
-    Raises:
-        TypeError: An argument has the wrong dtype.
-        ValueError: An argument has the wrong shape, device or value.
-    """
-    _check_logits(logits)
-    _check_tensor("padding_mask", padding_mask, torch.bool, logits, "(groups, tokens)", ())
-    if capacity is not None and capacity < 1:
-        raise ValueError(f"`capacity` must be at least 1, or None, but is {capacity}.")
-    _check_option("second_expert_policy", second_expert_policy, get_args(SecondExpertPolicy))
-    _check_option("renormalise", renormalise, get_args(Renormalise))
-    if not threshold > 0:
-        raise ValueError(f"`threshold` must be positive, but is {threshold}.")
-    if choices is not None:
-        _check_choices(choices, logits, second_expert_policy)
-    if token_ids is not None:
-        _check_tensor("token_ids", token_ids, torch.int64, logits, "(groups, tokens)", ())
-    if second_expert_policy != "always":
-        _check_random_key(random_key, logits, second_expert_policy)
-
-
-def _check_logits(logits: Tensor) -> None:
-    if logits.dtype not in LOGIT_DTYPES:
-        raise TypeError(f"`logits` must be float32, bfloat16 or float64, but is {logits.dtype}.")
-    if logits.dim() != 3:
-        raise ValueError(f"`logits` must be (groups, tokens, experts), but is {tuple(logits.shape)}.")
-    if logits.shape[2] < 2:
-        raise ValueError(f"`logits` must have at least 2 experts, but has {logits.shape[2]}.")
-
-
-def _check_choices(choices: Tensor, logits: Tensor, second_expert_policy: SecondExpertPolicy) -> None:
-    if second_expert_policy == "sampled":
-        raise ValueError('`choices` must be None with `second_expert_policy` "sampled".')
-    _check_tensor("choices", choices, torch.int32, logits, "(groups, tokens, 2)", (2,))
-
-
-def _check_random_key(
-    random_key: RandomKey | None, logits: Tensor, second_expert_policy: SecondExpertPolicy
-) -> None:
-    if random_key is None:
-        raise ValueError(f'`random_key` must be given with `second_expert_policy` "{second_expert_policy}".')
-    seed_and_step = random_key.seed_and_step
-    if seed_and_step.dtype != torch.int64:
-        raise TypeError(f"`random_key.seed_and_step` must be torch.int64, but is {seed_and_step.dtype}.")
-    if tuple(seed_and_step.shape) != (2,):
-        raise ValueError(f"`random_key.seed_and_step` must be (2,), but is {tuple(seed_and_step.shape)}.")
-    _check_device("random_key.seed_and_step", seed_and_step, logits)
-    if not 0 <= random_key.layer < 2**32:
-        raise ValueError(f"`random_key.layer` must be in 0 to 2**32 - 1, but is {random_key.layer}.")
-
-
-def _check_tensor(
-    name: str, tensor: Tensor, dtype: torch.dtype, logits: Tensor, layout: str, after: tuple[int, ...]
-) -> None:
-    """Check a tensor with one value, or `after` values, for each token."""
-    if tensor.dtype != dtype:
-        raise TypeError(f"`{name}` must be {dtype}, but is {tensor.dtype}.")
-    expected = (*logits.shape[:2], *after)
-    if tuple(tensor.shape) != expected:
-        raise ValueError(f"`{name}` must be {layout} = {expected}, but is {tuple(tensor.shape)}.")
-    _check_device(name, tensor, logits)
-
-
-def _check_device(name: str, tensor: Tensor, logits: Tensor) -> None:
-    if tensor.device != logits.device:
-        raise ValueError(f"`{name}` must be on {logits.device} like `logits`, but is on {tensor.device}.")
-
-
-def _check_option(name: str, value: str, options: tuple[str, ...]) -> None:
-    if value not in options:
-        *others, last = (f'"{option}"' for option in options)
-        raise ValueError(f'`{name}` must be {", ".join(others)} or {last}, but is "{value}".')
+    turn = position // num_experts + step
+    others = [(first + 1 + (turn + rank) % (num_experts - 1)) % num_experts for rank in range(top_k - 1)]
+    choices = torch.stack([first, *others], dim=-1)
+    return choices.int().masked_fill(padding_mask.unsqueeze(-1), -1)

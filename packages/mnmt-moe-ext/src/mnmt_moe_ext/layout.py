@@ -23,7 +23,7 @@ class Layout:
     """
 
     rows: Tensor
-    """(groups, tokens, 2) int32: the row of the first and of the second choice; -1 for none."""
+    """(groups, tokens, top_k) int32: the row of each choice; -1 for none."""
     filled: Tensor
     """(bins,) int32: how many rows at the start of each bin hold a token."""
     bin_size: int
@@ -40,7 +40,7 @@ def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
     The token in slot s of expert e in group g takes the row (e · groups + g) · bin_size + s.
 
     Args:
-        routing: The result of `top2_gate` with a capacity.
+        routing: The result of `top_k_gate` with a capacity.
         bin_size: Rows of a bin, at least the capacity, which is the default. A larger bin gives all processes
             the same shapes if their capacities differ.
 
@@ -52,25 +52,26 @@ def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
         RuntimeError: The compiled operators for the device are missing, or, on the CPU, the routing
             contradicts its load.
     """
-    capacity, bin_size = check_bin_size(routing, bin_size)
+    groups, num_experts, _ = routing.load.shape
+    bin_size = check_bin_size(bin_size, routing.capacity, groups=groups, num_experts=num_experts)
     native.require(routing.slots.device)
     rows, filled = torch.ops.mnmt_moe_ext.capacity_layout(
-        routing.experts, routing.slots, routing.load, capacity, bin_size
+        routing.experts, routing.slots, routing.load, routing.capacity, bin_size
     )
-    return Layout(rows=rows, filled=filled, bin_size=bin_size, num_experts=routing.load.shape[1])
+    return Layout(rows=rows, filled=filled, bin_size=bin_size, num_experts=num_experts)
 
 
 def ragged_layout(routing: Routing) -> Layout:
     """Lay out each expert's rows right after those of the expert before, for a grouped matrix product.
 
     The rows of an expert are in the order of groups, and within a group in the order of slots. There are rows
-    for two choices of every token; those after the last expert's end are free.
+    for all choices of every token; those after the last expert's end are free.
 
     Args:
-        routing: The result of `top2_gate`, with a capacity or without.
+        routing: The result of `top_k_gate`, with a capacity or without.
 
     Returns:
-        The layout of buffers (2 · groups · tokens, d_model), with `ends`.
+        The layout of buffers (groups · tokens · top_k, d_model), with `ends`.
 
     Raises:
         ValueError: There are too many rows for int32.
@@ -85,43 +86,38 @@ def ragged_layout(routing: Routing) -> Layout:
         routing.load,
         MAX_ROWS if routing.capacity is None else min(routing.capacity, MAX_ROWS),
     )
-    groups, tokens, _ = routing.experts.shape
     return Layout(
         rows=rows,
         filled=ends[-1:],
-        bin_size=2 * groups * tokens,
+        bin_size=routing.experts.numel(),
         num_experts=routing.load.shape[1],
         ends=ends,
     )
 
 
-def check_bin_size(routing: Routing, bin_size: int | None) -> tuple[int, int]:
-    """Return the capacity and the bin size of a capacity layout.
+def check_bin_size(bin_size: int | None, capacity: int | None, *, groups: int, num_experts: int) -> int:
+    """Return the bin size of a capacity layout, by default the capacity.
 
     Raises:
-        ValueError: `routing` has no capacity, or `bin_size` is below it or makes too many rows for int32.
+        ValueError: There is no capacity, or `bin_size` is below it or makes too many rows for int32.
     """
-    if routing.capacity is None:
-        raise ValueError(
-            "`routing` must have a capacity for a capacity layout, but has None; `ragged_layout` needs none."
-        )
+    if capacity is None:
+        raise ValueError("`capacity` must not be None for a capacity layout; a ragged layout needs none.")
     if bin_size is None:
-        bin_size = routing.capacity
-    if bin_size < routing.capacity:
-        raise ValueError(f"`bin_size` must be at least the capacity ({routing.capacity}), but is {bin_size}.")
-    groups, num_experts, _ = routing.load.shape
+        bin_size = capacity
+    if bin_size < capacity:
+        raise ValueError(f"`bin_size` must be at least the capacity ({capacity}), but is {bin_size}.")
     if num_experts * groups * bin_size > MAX_ROWS:
         raise ValueError(
             "`bin_size` times experts times groups must be less than 2³¹, but is "
             f"{bin_size} · {num_experts} · {groups}."
         )
-    return routing.capacity, bin_size
+    return bin_size
 
 
 def check_num_choices(routing: Routing) -> None:
     """Raise ValueError if there are too many choices for a ragged layout."""
-    groups, tokens, _ = routing.experts.shape
-    if 2 * groups * tokens > MAX_ROWS:
+    if (num_choices := routing.experts.numel()) > MAX_ROWS:
         raise ValueError(
-            f"`routing` must have less than 2³⁰ tokens for a ragged layout, but has {groups * tokens}."
+            f"`routing` must have less than 2³¹ choices for a ragged layout, but has {num_choices}."
         )

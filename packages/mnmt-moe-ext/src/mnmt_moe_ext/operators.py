@@ -20,44 +20,57 @@ def _gate_dtype(logits: Tensor) -> torch.dtype:
     return torch.float64 if logits.dtype == torch.float64 else torch.float32
 
 
-def _top2_gate_fake(logits: Tensor, padding_mask: Tensor, *options: Any) -> tuple[Tensor, ...]:
-    groups, tokens, num_experts = logits.shape
-    weights = logits.new_empty((groups, tokens, 2), dtype=_gate_dtype(logits))
-    experts, slots, choices = (torch.empty_like(weights, dtype=torch.int32) for _ in range(3))
-    load = experts.new_empty((groups, num_experts, 2))
-    return weights, weights.new_empty(()), experts, slots, load, choices, weights.new_empty((groups, tokens))
-
-
-def _top2_gate_backward_fake(
-    grad_weights: Tensor,
-    grad_auxiliary_loss: Tensor,
+def _top_k_gate_fake(
     logits: Tensor,
-    choices: Tensor,
-    slots: Tensor,
-    log_sums: Tensor,
-    renormalise_after: bool,
+    padding_mask: Tensor,
+    bias: Tensor | None,
+    choices: Tensor | None,
+    seed_and_step: Tensor | None,
+    token_ids: Tensor | None,
+    top_k: int,
+    *options: Any,
+) -> tuple[Tensor, ...]:
+    groups, tokens, num_experts = logits.shape
+    weights = logits.new_empty((groups, tokens, top_k), dtype=_gate_dtype(logits))
+    gate_means, log_sums = weights.new_empty((groups, num_experts)), weights.new_empty((groups, tokens))
+    experts, slots, used_choices = (torch.empty_like(weights, dtype=torch.int32) for _ in range(3))
+    load, real_tokens = experts.new_empty((groups, num_experts, top_k)), experts.new_empty(groups)
+    return weights, gate_means, log_sums, experts, slots, load, used_choices, real_tokens
+
+
+def _route_fake(logits: Tensor, *options: Any) -> tuple[Tensor, ...]:
+    *gate_options, bin_size = options
+    routed = _top_k_gate_fake(logits, *gate_options)
+    groups, _, num_experts = logits.shape
+    slots = routed[4]
+    return *routed, torch.empty_like(slots), slots.new_empty(num_experts * (groups if bin_size else 1))
+
+
+def _top_k_gate_backward_fake(
+    grad_weights: Tensor | None,
+    grad_gate_means: Tensor | None,
+    grad_log_sums: Tensor | None,
+    logits: Tensor,
+    *saved: Any,
 ) -> Tensor:
     return torch.empty_like(logits, memory_format=torch.contiguous_format)
 
 
-def _top2_gate_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    logits, *_, renormalise_after = inputs
-    _, _, _, slots, _, choices, log_sums = output
-    ctx.save_for_backward(logits, choices, slots, log_sums)
-    ctx.mark_non_differentiable(log_sums)
-    ctx.renormalise_after = renormalise_after
+def _gate_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    _, _, log_sums, _, slots, _, choices, real_tokens, *_ = output
+    ctx.save_for_backward(inputs[0], choices, slots, log_sums, real_tokens)
+    ctx.set_materialize_grads(False)
+    ctx.renormalise = inputs[11]
+    ctx.num_options = len(inputs) - 1
 
 
-def _top2_gate_backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-    grad_weights, grad_auxiliary_loss, *_ = grads
-    grad_logits = _OPERATORS.top2_gate_backward(
-        grad_weights, grad_auxiliary_loss, *ctx.saved_tensors, ctx.renormalise_after
-    )
-    return grad_logits, *([None] * 9)
+def _gate_backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+    grad_logits = _OPERATORS.top_k_gate_backward(*grads[:3], *ctx.saved_tensors, ctx.renormalise)
+    return grad_logits, *([None] * ctx.num_options)
 
 
 def _refuse_second_gate_gradient(ctx: Any, grad_grad_logits: Tensor) -> None:
-    raise NotImplementedError("`top2_gate` can be differentiated once only.")
+    raise NotImplementedError("`top_k_gate` can be differentiated once only.")
 
 
 def _capacity_layout_fake(
@@ -117,12 +130,12 @@ def _refuse_second_combine_gradient(ctx: Any, *grads: Tensor) -> None:
 
 
 def _register() -> None:
-    torch.library.register_fake("mnmt_moe_ext::top2_gate", _top2_gate_fake)
-    torch.library.register_fake("mnmt_moe_ext::top2_gate_backward", _top2_gate_backward_fake)
-    torch.library.register_autograd(
-        "mnmt_moe_ext::top2_gate", _top2_gate_backward, setup_context=_top2_gate_setup
-    )
-    torch.library.register_autograd("mnmt_moe_ext::top2_gate_backward", _refuse_second_gate_gradient)
+    torch.library.register_fake("mnmt_moe_ext::top_k_gate", _top_k_gate_fake)
+    torch.library.register_fake("mnmt_moe_ext::top_k_gate_backward", _top_k_gate_backward_fake)
+    torch.library.register_fake("mnmt_moe_ext::route", _route_fake)
+    for name in ("top_k_gate", "route"):
+        torch.library.register_autograd(f"mnmt_moe_ext::{name}", _gate_backward, setup_context=_gate_setup)
+    torch.library.register_autograd("mnmt_moe_ext::top_k_gate_backward", _refuse_second_gate_gradient)
     torch.library.register_fake("mnmt_moe_ext::capacity_layout", _capacity_layout_fake)
     torch.library.register_fake("mnmt_moe_ext::ragged_layout", _ragged_layout_fake)
     torch.library.register_fake("mnmt_moe_ext::dispatch", _dispatch_fake)

@@ -1,4 +1,4 @@
-"""The routing of tokens to experts, and the capacity of an expert."""
+"""The routing of tokens to experts with its losses, and the capacity of an expert."""
 
 from __future__ import annotations
 
@@ -14,22 +14,67 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Routing:
-    """Where each token of (groups, tokens) goes: its first choice at [..., 0], its second at [..., 1]."""
+    """Where each token of (groups, tokens) goes: its choices, the best first, at [..., 0], [..., 1], …."""
 
     experts: Tensor
-    """(groups, tokens, 2) int32: the expert; -1 for padding and for a second choice that the policy drops."""
+    """(groups, tokens, top_k) int32: the expert; -1 for padding, and for a second choice that the policy
+    drops."""
     slots: Tensor
-    """(groups, tokens, 2) int32: the token's place at that expert, in [0, capacity); -1 if it has none."""
+    """(groups, tokens, top_k) int32: the token's place at that expert, in [0, capacity); -1 for none."""
     weights: Tensor
-    """(groups, tokens, 2) float32 (float64 for float64 logits): the expert's weight in the token's output; 0
-    without a slot."""
-    auxiliary_loss: Tensor
-    """Scalar: E² · mean over groups and experts of f_e · m_e; 1 if the experts are in perfect balance."""
+    """(groups, tokens, top_k) float32 (float64 for float64 logits): the expert's weight in the token's
+    output; 0 without a slot."""
+    gate_means: Tensor
+    """(groups, experts), as precise as the weights: the mean gate of the group's real tokens; 0 if it has
+    none."""
+    log_sums: Tensor
+    """(groups, tokens), as precise as the weights: the logarithm of the sum of exp(logits); 0 for padding."""
     load: Tensor
-    """(groups, experts, 2) int32: the number of tokens that claim each expert as their first and as their
-    second choice, including dropped ones."""
+    """(groups, experts, top_k) int32: the number of tokens that claim each expert as their choice of each
+    rank, including dropped ones."""
+    real_tokens: Tensor
+    """(groups,) int32: the number of tokens that are not padding."""
     capacity: int | None
     """Slots of each expert in each group; None if every claim has a slot."""
+
+    @property
+    def balance_counts(self) -> Tensor:
+        """The claims that the auxiliary loss counts, (groups, experts) int.
+
+        They are the first choices where tokens have one or two, as in Switch (Fedus et al. 2022) and GShard
+        (Lepikhin et al. 2021), and all choices where they have more, as in Mixtral (Jiang et al. 2024) and
+        DeepSeekMoE (Dai et al. 2024).
+        """
+        return self.load[..., 0] if self.load.shape[2] <= 2 else self.load.sum(dim=2)
+
+    @property
+    def auxiliary_loss(self) -> Tensor:
+        """The auxiliary loss with each group's own counts, a scalar: `balance_loss(self)`."""
+        return balance_loss(self)
+
+    @property
+    def z_loss(self) -> Tensor:
+        """Mean of log_sums² over the real tokens, a scalar (Zoph et al. 2022, ST-MoE, eq. 5)."""
+        return self.log_sums.square().sum() / self.real_tokens.sum().clamp(min=1)
+
+
+def balance_loss(routing: Routing, *, counts: Tensor | None = None) -> Tensor:
+    """Return E² · mean(f_e · m_e) over experts and over the groups that hold a real token; 0 if none does.
+
+    f_e is the expert's share of the claims that are counted, before drops, and m_e the mean gate of the
+    group's real tokens, through which alone it can be differentiated. It is 1 if the experts are in perfect
+    balance, and E at worst.
+
+    Args:
+        routing: The result of `top_k_gate`.
+        counts: (experts,) claims in a larger batch that should be balanced as a whole (Qiu et al. 2025,
+            "Demons in the detail"): the sum of `routing.balance_counts` over its groups, parts and processes.
+            By default each group's own are taken (Lepikhin et al. 2021, GShard, algorithm 1).
+    """
+    counts = (routing.balance_counts if counts is None else counts).to(routing.gate_means.dtype)
+    shares = counts / counts.sum(dim=-1, keepdim=True).clamp(min=1)
+    scale = counts.shape[-1] / (routing.real_tokens > 0).sum().clamp(min=1)
+    return (scale * shares * routing.gate_means).sum()
 
 
 def expert_capacity(*, num_tokens: int, num_experts: int, capacity_factor: float = 2.0) -> int:
@@ -41,8 +86,8 @@ def expert_capacity(*, num_tokens: int, num_experts: int, capacity_factor: float
     Args:
         num_tokens: S, the tokens of a group, padding included.
         num_experts: E, the number of experts.
-        capacity_factor: Slots as a multiple of the fair share. At 2 no choice is dropped if all experts are
-            chosen equally often.
+        capacity_factor: Slots as a multiple of the fair share. At the number of choices of a token none is
+            dropped if all experts are chosen equally often.
 
     Returns:
         C, a multiple of four.

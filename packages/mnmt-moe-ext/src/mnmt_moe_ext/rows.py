@@ -21,8 +21,8 @@ def dispatch(tokens: Tensor, layout: Layout) -> Tensor:
         layout: The layout of the same groups and tokens.
 
     Returns:
-        Buffers (experts, groups · bin_size, d_model) for a capacity layout, (2 · groups · tokens, d_model)
-        for a ragged one; rows without a token are 0.
+        Buffers (experts, groups · bin_size, d_model) for a capacity layout, (rows, d_model) for a ragged one,
+        with top_k · groups · tokens rows; rows without a token are 0.
 
     Raises:
         TypeError: `tokens` has another dtype.
@@ -45,8 +45,8 @@ def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
 
     Args:
         outputs: The experts' outputs for the buffers, (experts, groups · bin_size, d_model) for a capacity
-            layout, (2 · groups · tokens, d_model) for a ragged one; float32, bfloat16 or float64.
-        weights: The weights of the routing, (groups, tokens, 2), float32, or float64 for float64 outputs.
+            layout, (top_k · groups · tokens, d_model) for a ragged one; float32, bfloat16 or float64.
+        weights: The weights of the routing, (groups, tokens, top_k), float32, or float64 for float64 outputs.
         layout: The layout with which the tokens were dispatched.
 
     Returns:
@@ -117,7 +117,8 @@ def _check_weights(weights: Tensor, outputs: Tensor, layout: Layout) -> None:
     expected = tuple(layout.rows.shape)
     if tuple(weights.shape) != expected:
         raise ValueError(
-            f"`weights` must be (groups, tokens, 2) = {expected} for `layout`, but is {tuple(weights.shape)}."
+            f"`weights` must be (groups, tokens, top_k) = {expected} for `layout`, "
+            f"but is {tuple(weights.shape)}."
         )
 
 

@@ -1,5 +1,7 @@
-// The kernels of csrc/cuda as C functions on host memory, for the tests beside this file. Each returns null, or
-// an error message.
+// The kernels of csrc/cuda as C functions on host memory, for the tests beside this file. Each returns null,
+// or an error message.
+#include <dlfcn.h>
+
 #include <exception>
 #include <string>
 
@@ -42,103 +44,220 @@ std::vector<uint4> scratch(size_t bytes) {
     return std::vector<uint4>(bytes / sizeof(uint4) + 1, uint4{~0u, ~0u, ~0u, ~0u});
 }
 
+std::string symbol_of(const void* kernel) {
+    Dl_info symbol{};
+    return kernel == nullptr ? "clear" : dladdr(kernel, &symbol) != 0 ? symbol.dli_sname : "unknown";
+}
+
+struct GateCall {
+    int64_t groups, tokens, num_experts, top_k, bfloat16;
+    const void* logits;
+    const bool* padding;
+    const float* bias;
+    const int32_t* forced;
+    const int64_t *seed_and_step, *token_ids;
+    int64_t layer, capacity, policy;
+    double threshold;
+    int64_t renormalise, bin_size;
+    GateOutputs outputs;
+};
+
+const char* run_gate(const GateCall& call, int32_t* rows, int32_t* filled, int32_t* ends) {
+    const GateShape shape(call.groups, call.tokens, static_cast<int>(call.num_experts),
+                          static_cast<int>(call.top_k));
+    const GateOptions options{static_cast<int32_t>(call.capacity), static_cast<Policy>(call.policy),
+                              call.threshold, static_cast<Renormalise>(call.renormalise)};
+    const Draws draws{call.seed_and_step, call.token_ids, call.layer};
+    auto memory = scratch(workspace_bytes(shape));
+    auto bases = scratch(sizeof(int32_t) * call.num_experts * call.groups);
+    const GateLayout layout{rows, filled, ends, reinterpret_cast<int32_t*>(bases.data()),
+                            static_cast<int32_t>(call.bin_size)};
+    return with_element(call.bfloat16, [&](auto element) {
+        using Logit = decltype(element);
+        launch_gate<Logit>(
+            {static_cast<const Logit*>(call.logits), call.padding, call.bias, call.forced, draws}, shape,
+            options, call.outputs, layout, memory.data(), nullptr);
+    });
+}
+
 }  // namespace
 
 extern "C" {
 
 void set_order(int64_t order) { emulator::order = static_cast<uint64_t>(order); }
 
-const char* top2_gate(int64_t groups, int64_t tokens, int64_t num_experts, int64_t bfloat16,
-                      const void* logits, const bool* padding, const int32_t* forced,
-                      const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer, int64_t capacity,
-                      int64_t policy, double threshold, int64_t renormalise_after, float* weights,
-                      float* loss, int32_t* experts, int32_t* slots, int32_t* load, int32_t* choices,
-                      float* log_sums) {
-    const GateShape shape{groups, tokens, static_cast<int>(num_experts)};
-    const GateOptions options{static_cast<int32_t>(capacity), static_cast<Policy>(policy), threshold,
-                              renormalise_after != 0};
-    auto memory = scratch(workspace_bytes(shape));
-    return with_element(bfloat16, [&](auto element) {
-        using Logit = decltype(element);
-        launch_gate<Logit>(
-            {static_cast<const Logit*>(logits), padding, forced, Draws{seed_and_step, token_ids, layer}},
-            shape, options, {weights, loss, experts, slots, load, choices, log_sums}, memory.data(), nullptr);
-    });
+// From now on kernels are only noted, without a look at their arguments.
+void record_launches() { emulator::only_record = true; }
+
+// What was noted since the last call, a line a launch: symbol, blocks, threads, bytes of shared memory.
+const char* recorded_launches() {
+    static std::string lines;
+    lines.clear();
+    for (const emulator::Launch& launch : emulator::launches) {
+        lines += symbol_of(launch.kernel) + " " + std::to_string(launch.blocks) + " " +
+                 std::to_string(launch.threads) + " " + std::to_string(launch.shared_bytes) + "\n";
+    }
+    emulator::launches.clear();
+    return lines.c_str();
 }
 
-const char* top2_gate_backward(int64_t groups, int64_t tokens, int64_t num_experts, int64_t bfloat16,
-                               const float* grad_weights, const float* grad_loss, const void* logits,
-                               const int32_t* choices, const int32_t* slots, const float* log_sums,
-                               int64_t renormalise_after, void* grad_logits) {
-    const GateShape shape{groups, tokens, static_cast<int>(num_experts)};
-    auto counts = scratch(counts_bytes(shape));
+// Of the blocks of all launches from now on, in bytes.
+const char* set_shared_memory_limit(int64_t bytes) {
+    emulator::shared_memory_limit = static_cast<size_t>(bytes);
+    return nullptr;
+}
+
+const char* top_k_gate(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k, int64_t bfloat16,
+                       const void* logits, const bool* padding, const float* bias, const int32_t* forced,
+                       const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer,
+                       int64_t capacity, int64_t policy, double threshold, int64_t renormalise,
+                       int64_t bin_size, float* weights, float* gate_means, float* log_sums, int32_t* experts,
+                       int32_t* slots, int32_t* load, int32_t* choices, int32_t* real_tokens) {
+    return run_gate({groups,
+                     tokens,
+                     num_experts,
+                     top_k,
+                     bfloat16,
+                     logits,
+                     padding,
+                     bias,
+                     forced,
+                     seed_and_step,
+                     token_ids,
+                     layer,
+                     capacity,
+                     policy,
+                     threshold,
+                     renormalise,
+                     bin_size,
+                     {weights, gate_means, log_sums, experts, slots, load, choices, real_tokens}},
+                    nullptr, nullptr, nullptr);
+}
+
+const char* route_to_bins(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
+                          int64_t bfloat16, const void* logits, const bool* padding, const float* bias,
+                          const int32_t* forced, const int64_t* seed_and_step, const int64_t* token_ids,
+                          int64_t layer, int64_t capacity, int64_t policy, double threshold,
+                          int64_t renormalise, int64_t bin_size, float* weights, float* gate_means,
+                          float* log_sums, int32_t* experts, int32_t* slots, int32_t* load, int32_t* choices,
+                          int32_t* real_tokens, int32_t* rows, int32_t* filled) {
+    return run_gate({groups,
+                     tokens,
+                     num_experts,
+                     top_k,
+                     bfloat16,
+                     logits,
+                     padding,
+                     bias,
+                     forced,
+                     seed_and_step,
+                     token_ids,
+                     layer,
+                     capacity,
+                     policy,
+                     threshold,
+                     renormalise,
+                     bin_size,
+                     {weights, gate_means, log_sums, experts, slots, load, choices, real_tokens}},
+                    rows, filled, nullptr);
+}
+
+const char* route_ragged(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k, int64_t bfloat16,
+                         const void* logits, const bool* padding, const float* bias, const int32_t* forced,
+                         const int64_t* seed_and_step, const int64_t* token_ids, int64_t layer,
+                         int64_t capacity, int64_t policy, double threshold, int64_t renormalise,
+                         int64_t bin_size, float* weights, float* gate_means, float* log_sums,
+                         int32_t* experts, int32_t* slots, int32_t* load, int32_t* choices,
+                         int32_t* real_tokens, int32_t* rows, int32_t* ends) {
+    return run_gate({groups,
+                     tokens,
+                     num_experts,
+                     top_k,
+                     bfloat16,
+                     logits,
+                     padding,
+                     bias,
+                     forced,
+                     seed_and_step,
+                     token_ids,
+                     layer,
+                     capacity,
+                     policy,
+                     threshold,
+                     renormalise,
+                     bin_size,
+                     {weights, gate_means, log_sums, experts, slots, load, choices, real_tokens}},
+                    rows, nullptr, ends);
+}
+
+const char* top_k_gate_backward(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
+                                int64_t bfloat16, const float* grad_weights, const float* grad_gate_means,
+                                const float* grad_log_sums, const void* logits, const int32_t* choices,
+                                const int32_t* slots, const float* log_sums, const int32_t* real_tokens,
+                                int64_t renormalise, void* grad_logits) {
+    const GateShape shape(groups, tokens, static_cast<int>(num_experts), static_cast<int>(top_k));
     return with_element(bfloat16, [&](auto element) {
         using Logit = decltype(element);
         launch_gate_backward<Logit>(
-            {grad_weights, grad_loss, static_cast<const Logit*>(logits), choices, slots, log_sums,
-             renormalise_after != 0, shape, reinterpret_cast<int32_t*>(counts.data()),
+            {grad_weights, grad_gate_means, grad_log_sums, static_cast<const Logit*>(logits), choices, slots,
+             log_sums, real_tokens, static_cast<Renormalise>(renormalise), shape,
              static_cast<Logit*>(grad_logits)},
             nullptr);
     });
 }
 
-const char* capacity_layout(int64_t groups, int64_t tokens, int64_t num_experts, const int32_t* experts,
-                            const int32_t* slots, const int32_t* load, int64_t capacity, int64_t bin_size,
-                            int32_t* rows, int32_t* filled) {
+const char* capacity_layout(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
+                            const int32_t* experts, const int32_t* slots, const int32_t* load,
+                            int64_t capacity, int64_t bin_size, int32_t* rows, int32_t* filled) {
+    const LayoutShape shape{groups, tokens, static_cast<int>(num_experts), static_cast<int>(top_k)};
     return caught([&] {
-        launch_capacity_layout({experts,
-                                slots,
-                                load,
-                                {groups, tokens, static_cast<int>(num_experts)},
-                                static_cast<int32_t>(capacity)},
+        launch_capacity_layout({experts, slots, load, shape, static_cast<int32_t>(capacity)},
                                static_cast<int32_t>(bin_size), rows, filled, nullptr);
     });
 }
 
-const char* ragged_layout(int64_t groups, int64_t tokens, int64_t num_experts, const int32_t* experts,
-                          const int32_t* slots, const int32_t* load, int64_t capacity, int32_t* rows,
-                          int32_t* ends) {
+const char* ragged_layout(int64_t groups, int64_t tokens, int64_t num_experts, int64_t top_k,
+                          const int32_t* experts, const int32_t* slots, const int32_t* load, int64_t capacity,
+                          int32_t* rows, int32_t* ends) {
+    const LayoutShape shape{groups, tokens, static_cast<int>(num_experts), static_cast<int>(top_k)};
     auto bases = scratch(sizeof(int32_t) * num_experts * groups);
     return caught([&] {
-        launch_ragged_layout({experts,
-                              slots,
-                              load,
-                              {groups, tokens, static_cast<int>(num_experts)},
-                              static_cast<int32_t>(capacity)},
+        launch_ragged_layout({experts, slots, load, shape, static_cast<int32_t>(capacity)},
                              reinterpret_cast<int32_t*>(bases.data()), rows, ends, nullptr);
     });
 }
 
-const char* dispatch(int64_t num_tokens, int64_t d, int64_t bfloat16, const void* tokens, const int32_t* rows,
-                     const int32_t* filled, int64_t bins, int64_t bin_size, void* buffers) {
+const char* dispatch(int64_t num_tokens, int64_t d, int64_t top_k, int64_t bfloat16, const void* tokens,
+                     const int32_t* rows, const int32_t* filled, int64_t bins, int64_t bin_size,
+                     void* buffers) {
     return with_element(bfloat16, [&](auto element) {
         using T = decltype(element);
-        launch_dispatch<T>({static_cast<const T*>(tokens), rows, Bins{filled, bins, bin_size}, num_tokens, d,
-                            static_cast<T*>(buffers)},
+        launch_dispatch<T>({static_cast<const T*>(tokens), rows, static_cast<int>(top_k),
+                            Bins{filled, bins, bin_size}, num_tokens, d, static_cast<T*>(buffers)},
                            nullptr);
     });
 }
 
-const char* combine(int64_t num_tokens, int64_t d, int64_t bfloat16, const void* buffers,
+const char* combine(int64_t num_tokens, int64_t d, int64_t top_k, int64_t bfloat16, const void* buffers,
                     const float* weights, const int32_t* rows, int64_t num_rows, void* tokens) {
     return with_element(bfloat16, [&](auto element) {
         using T = decltype(element);
-        launch_combine<T>(
-            {static_cast<const T*>(buffers), weights, rows, num_rows, num_tokens, d, static_cast<T*>(tokens)},
-            nullptr);
+        launch_combine<T>({static_cast<const T*>(buffers), weights, rows, static_cast<int>(top_k), num_rows,
+                           num_tokens, d, static_cast<T*>(tokens)},
+                          nullptr);
     });
 }
 
-const char* combine_backward(int64_t num_tokens, int64_t d, int64_t bfloat16, const void* grad,
+const char* combine_backward(int64_t num_tokens, int64_t d, int64_t top_k, int64_t bfloat16, const void* grad,
                              const void* buffers, const float* weights, const int32_t* rows,
                              const int32_t* filled, int64_t bins, int64_t bin_size, void* grad_buffers,
                              float* grad_weights) {
     return with_element(bfloat16, [&](auto element) {
         using T = decltype(element);
-        launch_combine_backward<T>(
-            {static_cast<const T*>(grad), static_cast<const T*>(buffers), weights, rows,
-             Bins{filled, bins, bin_size}, num_tokens, d, static_cast<T*>(grad_buffers), grad_weights},
-            nullptr);
+        launch_combine_backward<T>({static_cast<const T*>(grad), static_cast<const T*>(buffers), weights,
+                                    rows, static_cast<int>(top_k), Bins{filled, bins, bin_size}, num_tokens,
+                                    d, static_cast<T*>(grad_buffers), grad_weights},
+                                   nullptr);
     });
 }
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
+from gate_calls import (
+    POLICIES,
+    RENORMALISE,
+    Call,
+    assert_same_routing,
+    check_backward,
+    check_forward,
+    make_call,
+    run_gate,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, Routing, reference, uniform_choices
+from mnmt_moe_ext import reference, uniform_choices
 
-UNLIMITED = 2**31 - 1
-POLICIES = ("always", "random", "sampled")
-KEY = RandomKey.make(seed=(7 << 40) + 3, step=(1 << 33) + 5, layer=11)
+H100_BYTES = 227 << 10
 
 # The fixture is the library, which examples cannot change.
 example_settings = settings(
@@ -23,114 +31,8 @@ example_settings = settings(
 )
 
 
-@dataclass(frozen=True)
-class Call:
-    logits: Tensor
-    padding_mask: Tensor
-    options: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def policy(self) -> str:
-        return self.options.get("second_expert_policy", "always")
-
-    @property
-    def after(self) -> bool:
-        return self.options.get("renormalise", "before") == "after"
-
-
-def make_call(shape: tuple[int, int, int], dtype: torch.dtype = torch.float32, **options: Any) -> Call:
-    generator = torch.Generator().manual_seed(sum(shape))
-    logits = torch.randn(shape, generator=generator)
-    if options.pop("ties", False):
-        logits = logits.round()
-    padding_mask = torch.rand(shape[:2], generator=generator) < options.pop("padding", 0.2)
-    if options.get("second_expert_policy", "always") != "always":
-        options["random_key"] = KEY
-        options["token_ids"] = torch.randint(2**62, shape[:2], generator=generator)
-    return Call(logits.to(dtype), padding_mask, {"capacity": 4, **options})
-
-
-def run_gate(kernels: Any, call: Call) -> tuple[Routing, Tensor, Tensor]:
-    """The routing, the choices before the policy, and the logarithms of the sums."""
-    groups, tokens, num_experts = call.logits.shape
-    key = call.options.get("random_key")
-    capacity = call.options["capacity"]
-    pairs = (groups, tokens, 2)
-    weights, loss, experts, slots, load, choices, log_sums = kernels.run(
-        "top2_gate",
-        *call.logits.shape,
-        call.logits.dtype == torch.bfloat16,
-        call.logits,
-        call.padding_mask,
-        call.options.get("choices"),
-        key and key.seed_and_step,
-        call.options.get("token_ids"),
-        key.layer if key else 0,
-        UNLIMITED if capacity is None else capacity,
-        POLICIES.index(call.policy),
-        call.options.get("threshold", 0.5),
-        call.after,
-        outputs=[
-            (pairs, torch.float32),
-            ((), torch.float32),
-            (pairs, torch.int32),
-            (pairs, torch.int32),
-            ((groups, num_experts, 2), torch.int32),
-            (pairs, torch.int32),
-            ((groups, tokens), torch.float32),
-        ],
-    )
-    routing = Routing(
-        experts=experts, slots=slots, weights=weights, auxiliary_loss=loss, load=load, capacity=capacity
-    )
-    return routing, choices, log_sums
-
-
-def assert_same_routing(actual: Routing, expected: Routing) -> None:
-    assert torch.equal(actual.experts, expected.experts)
-    assert torch.equal(actual.slots, expected.slots)
-    assert torch.equal(actual.load, expected.load)
-    torch.testing.assert_close(actual.weights, expected.weights, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(actual.auxiliary_loss, expected.auxiliary_loss, rtol=1e-5, atol=1e-6)
-
-
-def check_forward(kernels: Any, call: Call) -> None:
-    actual, choices, log_sums = run_gate(kernels, call)
-    assert_same_routing(actual, reference.top2_gate(call.logits, call.padding_mask, **call.options))
-    assert torch.equal(choices[..., 0], actual.experts[..., 0])
-    expected_log_sums = call.logits.float().logsumexp(-1).masked_fill(call.padding_mask, 0)
-    torch.testing.assert_close(log_sums, expected_log_sums, rtol=1e-5, atol=1e-5)
-
-
-def check_backward(kernels: Any, call: Call) -> None:
-    routing, choices, log_sums = run_gate(kernels, call)
-    grad_weights = torch.randn(routing.weights.shape, generator=torch.Generator().manual_seed(0))
-    grad_loss = torch.tensor(0.7 / call.logits.shape[-1])
-    (actual,) = kernels.run(
-        "top2_gate_backward",
-        *call.logits.shape,
-        call.logits.dtype == torch.bfloat16,
-        grad_weights,
-        grad_loss,
-        call.logits,
-        choices,
-        routing.slots,
-        log_sums,
-        call.after,
-        outputs=[(call.logits.shape, call.logits.dtype)],
-    )
-    logits = call.logits.float().requires_grad_()
-    expected = reference.top2_gate(logits, call.padding_mask, **call.options)
-    scalar = (expected.weights * grad_weights).sum() + expected.auxiliary_loss * grad_loss
-    (gradient,) = torch.autograd.grad(scalar, logits)
-    if call.logits.dtype == torch.bfloat16:
-        torch.testing.assert_close(actual, gradient.bfloat16(), rtol=1e-2, atol=1e-5)
-    else:
-        torch.testing.assert_close(actual, gradient, rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("num_experts", [2, 3, 31, 32, 33, 64, 100, 512, 2048])
+@pytest.mark.parametrize("num_experts", [2, 3, 31, 32, 33, 64, 100, 256, 257, 2048])
 def test_numbers_of_experts(kernels: Any, num_experts: int, dtype: torch.dtype) -> None:
     shape = (2, 33, num_experts) if num_experts <= 100 else (1, 5, num_experts)
     call = make_call(shape, dtype, ties=dtype == torch.float32)
@@ -138,73 +40,168 @@ def test_numbers_of_experts(kernels: Any, num_experts: int, dtype: torch.dtype) 
     check_backward(kernels, call)
 
 
-def test_the_most_experts(kernels: Any) -> None:
-    check_forward(kernels, make_call((1, 2, 4096)))
+def test_the_most_experts_and_choices(kernels: Any) -> None:
+    call = make_call((1, 3, 4096), ties=True, top_k=8)
+    check_forward(kernels, call)
+    check_backward(kernels, call)
 
 
-@pytest.mark.parametrize("renormalise", ["before", "after"])
+@pytest.mark.parametrize("renormalise", RENORMALISE)
+@pytest.mark.parametrize("top_k", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("biased", [False, True])
+def test_numbers_of_choices(kernels: Any, top_k: int, renormalise: str, biased: bool) -> None:
+    call = make_call((2, 41, 40), top_k=top_k, renormalise=renormalise, biased=biased, ties=True, capacity=6)
+    check_forward(kernels, call)
+    check_backward(kernels, call)
+
+
+@pytest.mark.parametrize("top_k", [4, 8])
+def test_as_many_choices_as_experts(kernels: Any, top_k: int) -> None:
+    check_forward(kernels, make_call((1, 9, top_k), top_k=top_k, capacity=5))
+
+
+@pytest.mark.parametrize("renormalise", RENORMALISE)
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("num_experts", [2, 5, 40])
-def test_policies(kernels: Any, policy: str, renormalise: str, num_experts: int) -> None:
-    call = make_call((2, 70, num_experts), second_expert_policy=policy, renormalise=renormalise, capacity=20)
+@pytest.mark.parametrize("num_experts", [2, 5, 300])
+@pytest.mark.parametrize("biased", [False, True])
+def test_policies(kernels: Any, policy: str, renormalise: str, num_experts: int, biased: bool) -> None:
+    call = make_call(
+        (2, 70 if num_experts < 100 else 9, num_experts),
+        second_expert_policy=policy,
+        renormalise=renormalise,
+        capacity=20,
+        biased=biased,
+    )
     check_forward(kernels, call)
     check_backward(kernels, call)
 
 
 @pytest.mark.parametrize("policy", ["always", "random"])
-@pytest.mark.parametrize("renormalise", ["before", "after"])
+@pytest.mark.parametrize("renormalise", RENORMALISE)
 def test_forced_choices(kernels: Any, policy: str, renormalise: str) -> None:
-    call = make_call((2, 67, 6), second_expert_policy=policy, renormalise=renormalise)
+    call = make_call((2, 67, 6), second_expert_policy=policy, renormalise=renormalise, biased=True)
     choices = uniform_choices(call.padding_mask, 6, step=3)
     call = Call(call.logits, call.padding_mask, {**call.options, "choices": choices})
     check_forward(kernels, call)
     check_backward(kernels, call)
 
 
-@pytest.mark.parametrize("tokens", [64, 65, 2113])  # one strip, two, more strips than parts of the scan
-def test_strips(kernels: Any, tokens: int) -> None:
-    check_forward(kernels, make_call((1, tokens, 2), capacity=None, ties=True))
+@pytest.mark.parametrize(
+    "without", [("weights",), ("gate_means",), ("log_sums",), ("gate_means", "log_sums")]
+)
+def test_gradients_that_are_missing_count_as_zero(kernels: Any, without: list[str]) -> None:
+    check_backward(kernels, make_call((2, 19, 7), top_k=3), without=without)
+
+
+# One strip, two, more strips than parts of the scan; then strips of 16 and of 32 tokens.
+@pytest.mark.parametrize("shape", [(1, 8, 2), (1, 9, 2), (1, 2113, 2), (130, 17, 2), (90, 65, 2)])
+def test_strips(kernels: Any, shape: tuple[int, int, int]) -> None:
+    check_forward(kernels, make_call(shape, capacity=None, ties=True))
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 4), (2, 0, 4), (3, 1, 4)])
 def test_few_tokens(kernels: Any, shape: tuple[int, int, int]) -> None:
     call = make_call(shape, padding=1.0)
-    actual, _, _ = run_gate(kernels, call)
-    assert_same_routing(actual, reference.top2_gate(call.logits, call.padding_mask, **call.options))
-    assert actual.auxiliary_loss == 0
+    check_forward(kernels, call)
+    check_backward(kernels, call)
 
 
 @pytest.mark.parametrize("row", [[float("nan")] * 4, [float("-inf")] * 4, [0.0, -0.0, float("nan"), 0.0]])
-def test_rows_of_odd_numbers_choose_the_lowest_experts(kernels: Any, row: list[float]) -> None:
-    call = Call(torch.tensor([[row]]), torch.zeros(1, 1, dtype=torch.bool), {"capacity": 1})
-    assert run_gate(kernels, call)[0].experts.flatten().tolist() == [0, 1]
+@pytest.mark.parametrize("num_experts", [4, 600])
+def test_rows_of_odd_numbers_choose_the_lowest_experts(
+    kernels: Any, row: list[float], num_experts: int
+) -> None:
+    logits = torch.tensor([[row + [float("-inf")] * (num_experts - 4)]])
+    call = Call(logits, torch.zeros(1, 1, dtype=torch.bool), {"capacity": 1, "top_k": 3})
+    lowest = [0, 1, 3] if row[3] == 0 else [0, 1, 2]
+    routing, _, _ = run_gate(kernels, call)
+    expected = reference.top_k_gate(logits, **call.options)
+    assert routing.experts.flatten().tolist() == lowest
+    torch.testing.assert_close(routing.weights, expected.weights, equal_nan=True)
+    torch.testing.assert_close(routing.gate_means, expected.gate_means, equal_nan=True)
+    torch.testing.assert_close(routing.log_sums, expected.log_sums, equal_nan=True)
+
+
+def test_minus_infinity_before_a_number(kernels: Any) -> None:
+    """The first of the parts of a row has no number, a later one has."""
+    logits = torch.full((1, 3, 300), float("-inf"))
+    logits[..., 260:] = torch.arange(40.0)
+    check_forward(kernels, Call(logits, torch.zeros(1, 3, dtype=torch.bool), {"capacity": 9, "top_k": 3}))
 
 
 def test_a_forced_choice_of_no_expert_is_padding(kernels: Any) -> None:
     choices = torch.tensor([[[0, 4], [5, 1], [-1, -1], [1, 0]]], dtype=torch.int32)
-    options = {"capacity": 9, "choices": choices}
+    options = {"capacity": 9, "choices": choices, "top_k": 2}
     call = Call(torch.zeros(1, 4, 4), torch.zeros(1, 4, dtype=torch.bool), options)
     routing, _, _ = run_gate(kernels, call)
     assert routing.experts.tolist() == [[[-1, -1], [-1, -1], [-1, -1], [1, 0]]]
     assert routing.load.sum() == 2
+    assert routing.real_tokens.tolist() == [1]
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 5])
+@pytest.mark.parametrize("shape", [(1, 9, 5), (3, 50, 33), (40, 3, 70), (1, 5, 2048), (2, 0, 5), (0, 2, 5)])
+@pytest.mark.parametrize("capacity", [2, None])
+def test_the_layout_beside_the_routing(
+    kernels: Any, shape: tuple[int, int, int], top_k: int, capacity: int | None
+) -> None:
+    call = make_call(shape, top_k=top_k, capacity=capacity)
+    expected = reference.top_k_gate(call.logits, call.padding_mask, **call.options)
+    routing, _, (rows, ends) = run_gate(kernels, call, layout="ragged")
+    ragged = reference.ragged_layout(expected)
+    assert_same_routing(routing, expected)
+    assert torch.equal(rows, ragged.rows)
+    assert torch.equal(ends, ragged.ends)
+    if capacity is not None:
+        _, _, (rows, filled) = run_gate(kernels, call, layout="capacity", bin_size=capacity + 3)
+        bins = reference.capacity_layout(expected, bin_size=capacity + 3)
+        assert torch.equal(rows, bins.rows)
+        assert torch.equal(filled, bins.filled)
+
+
+@contextmanager
+def shared_memory_of(kernels: Any, num_bytes: int) -> Iterator[None]:
+    kernels.call("set_shared_memory_limit", num_bytes)
+    yield
+    kernels.call("set_shared_memory_limit", H100_BYTES)
+
+
+@pytest.mark.parametrize("top_k", [2, 8])
+@pytest.mark.parametrize("num_experts", [8, 256, 257, 2048, 2049, 4096])
+def test_shared_memory_of_the_smallest_gpus(kernels: Any, num_experts: int, top_k: int) -> None:
+    """Those of compute capability 8.6, 8.9 and 12.0 have 99 KiB a block, which is enough for every shape."""
+    call = make_call((1, 2, num_experts), top_k=top_k)
+    with shared_memory_of(kernels, 99 << 10):
+        run_gate(kernels, call)
+
+
+def test_too_little_shared_memory(kernels: Any) -> None:
+    message = (
+        r"^`logits` with 2048 experts need \d+ bytes of shared memory in a block, but this GPU has 65536\.$"
+    )
+    with shared_memory_of(kernels, 64 << 10), pytest.raises(RuntimeError, match=message):
+        run_gate(kernels, make_call((1, 2, 2048)))
 
 
 @st.composite
 def calls(draw: st.DrawFn) -> Call:
     shape = (draw(st.integers(1, 3)), draw(st.integers(1, 20)), draw(st.integers(2, 70)))
-    policy = draw(st.sampled_from(POLICIES))
+    top_k = draw(st.integers(1, min(8, shape[2])))
+    policy = draw(st.sampled_from(POLICIES)) if top_k == 2 else "always"
     call = make_call(
         shape,
         draw(st.sampled_from([torch.float32, torch.bfloat16])),
+        top_k=top_k,
         ties=draw(st.booleans()),
+        biased=draw(st.booleans()),
         padding=draw(st.sampled_from([0.0, 0.3])),
         capacity=draw(st.sampled_from([1, 2, 8, None])),
-        renormalise=draw(st.sampled_from(["before", "after"])),
+        renormalise=draw(st.sampled_from(RENORMALISE)),
         threshold=draw(st.sampled_from([0.25, 1.0])),
         second_expert_policy=policy,
     )
     if policy != "sampled" and draw(st.booleans()):
-        choices = uniform_choices(call.padding_mask, shape[2], step=draw(st.integers(0, 9)))
+        choices = uniform_choices(call.padding_mask, shape[2], step=draw(st.integers(0, 9)), top_k=top_k)
         return Call(call.logits, call.padding_mask, {**call.options, "choices": choices})
     return call
 

@@ -22,11 +22,13 @@ example_settings = settings(
 )
 
 
-def make_routing(groups: int, tokens: int, num_experts: int, capacity: int | None) -> Routing:
+def make_routing(
+    groups: int, tokens: int, num_experts: int, capacity: int | None, *, top_k: int = 2
+) -> Routing:
     generator = torch.Generator().manual_seed(groups + tokens)
     logits = torch.randn(groups, tokens, num_experts, generator=generator)
     padding_mask = torch.rand(groups, tokens, generator=generator) < 0.2
-    return reference.top2_gate(logits, padding_mask, capacity=capacity)
+    return reference.top_k_gate(logits, padding_mask, capacity=capacity, top_k=top_k)
 
 
 def make_layout(routing: Routing, kind: str) -> Layout:
@@ -41,11 +43,11 @@ def random_tensor(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def check_capacity_layout(kernels: Any, routing: Routing, bin_size: int) -> None:
-    groups, tokens, _ = routing.experts.shape
+    groups, tokens, top_k = routing.experts.shape
     num_experts = routing.load.shape[1]
     rows, filled = kernels.run(
         "capacity_layout",
-        *(groups, tokens, num_experts, routing.experts, routing.slots, routing.load),
+        *(groups, tokens, num_experts, top_k, routing.experts, routing.slots, routing.load),
         *(routing.capacity, bin_size),
         outputs=[(routing.experts.shape, torch.int32), ((num_experts * groups,), torch.int32)],
     )
@@ -55,11 +57,11 @@ def check_capacity_layout(kernels: Any, routing: Routing, bin_size: int) -> None
 
 
 def check_ragged_layout(kernels: Any, routing: Routing) -> None:
-    groups, tokens, _ = routing.experts.shape
+    groups, tokens, top_k = routing.experts.shape
     num_experts = routing.load.shape[1]
     rows, ends = kernels.run(
         "ragged_layout",
-        *(groups, tokens, num_experts, routing.experts, routing.slots, routing.load),
+        *(groups, tokens, num_experts, top_k, routing.experts, routing.slots, routing.load),
         UNLIMITED if routing.capacity is None else routing.capacity,
         outputs=[(routing.experts.shape, torch.int32), ((num_experts,), torch.int32)],
     )
@@ -73,7 +75,8 @@ def check_dispatch(kernels: Any, tokens: Tensor, layout: Layout) -> None:
     bins = layout.filled.shape[0]
     (buffers,) = kernels.run(
         "dispatch",
-        *(groups * group_tokens, d, tokens.dtype == torch.bfloat16, tokens, layout.rows),
+        *(groups * group_tokens, d, layout.rows.shape[-1], tokens.dtype == torch.bfloat16, tokens),
+        layout.rows,
         *(layout.filled, bins, layout.bin_size),
         outputs=[((bins * layout.bin_size, d), tokens.dtype)],
     )
@@ -85,7 +88,8 @@ def check_combine(kernels: Any, outputs: Tensor, weights: Tensor | None, layout:
     num_tokens, d = layout.rows[..., 0].numel(), outputs.shape[-1]
     (actual,) = kernels.run(
         "combine",
-        *(num_tokens, d, outputs.dtype == torch.bfloat16, outputs, weights, layout.rows),
+        *(num_tokens, d, layout.rows.shape[-1], outputs.dtype == torch.bfloat16),
+        *(outputs, weights, layout.rows),
         layout.filled.shape[0] * layout.bin_size,
         outputs=[((num_tokens, d), outputs.dtype)],
     )
@@ -101,7 +105,8 @@ def check_combine_backward(kernels: Any, outputs: Tensor, weights: Tensor, layou
     grad = random_tensor(*layout.rows.shape[:2], d, dtype=outputs.dtype)
     grad_outputs, grad_weights = kernels.run(
         "combine_backward",
-        *(num_tokens, d, outputs.dtype == torch.bfloat16, grad, outputs, weights, layout.rows),
+        *(num_tokens, d, layout.rows.shape[-1], outputs.dtype == torch.bfloat16),
+        *(grad, outputs, weights, layout.rows),
         *(layout.filled, bins, layout.bin_size),
         outputs=[((bins * layout.bin_size, d), outputs.dtype), (weights.shape, torch.float32)],
     )
@@ -155,6 +160,15 @@ def test_widths(kernels: Any, d: int, kind: str, dtype: torch.dtype) -> None:
     check_rows(kernels, make_routing(2, 11, 3, 4), kind, d, dtype)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("top_k", [1, 3, 8])
+def test_numbers_of_choices(kernels: Any, top_k: int, kind: str) -> None:
+    routing = make_routing(2, 21, 9, 5, top_k=top_k)
+    check_capacity_layout(kernels, routing, 6)
+    check_ragged_layout(kernels, routing)
+    check_rows(kernels, routing, kind, 40, torch.bfloat16)
+
+
 def test_more_rows_than_a_warp_looks_at(kernels: Any) -> None:
     check_rows(kernels, make_routing(2, 90, 3, 40), "capacity", 4, torch.float32)
 
@@ -171,11 +185,11 @@ def test_a_row_that_does_not_exist_is_none(kernels: Any) -> None:
     filled = torch.tensor([2], dtype=torch.int32)
     tokens = torch.tensor([[1.0], [2.0]])
     (buffers,) = kernels.run(
-        "dispatch", 2, 1, False, tokens, rows, filled, 1, 4, outputs=[((4, 1), torch.float32)]
+        "dispatch", 2, 1, 2, False, tokens, rows, filled, 1, 4, outputs=[((4, 1), torch.float32)]
     )
     assert buffers.flatten().tolist() == [1, 2, 0, 0]
     (combined,) = kernels.run(
-        "combine", 2, 1, False, buffers, None, rows, 4, outputs=[((2, 1), torch.float32)]
+        "combine", 2, 1, 2, False, buffers, None, rows, 4, outputs=[((2, 1), torch.float32)]
     )
     assert combined.flatten().tolist() == [1, 2]
 
@@ -183,11 +197,12 @@ def test_a_row_that_does_not_exist_is_none(kernels: Any) -> None:
 @given(
     groups=st.integers(1, 3),
     tokens=st.integers(1, 12),
-    num_experts=st.integers(2, 6),
+    num_experts=st.integers(2, 9),
     capacity=st.integers(1, 6),
     kind=st.sampled_from(KINDS),
     d=st.integers(1, 40),
     dtype=st.sampled_from(DTYPES),
+    top_k=st.integers(1, 8),
 )
 @example_settings
 def test_any_rows(
@@ -199,8 +214,9 @@ def test_any_rows(
     kind: str,
     d: int,
     dtype: torch.dtype,
+    top_k: int,
 ) -> None:
-    routing = make_routing(groups, tokens, num_experts, capacity)
+    routing = make_routing(groups, tokens, num_experts, capacity, top_k=min(top_k, num_experts))
     check_capacity_layout(kernels, routing, capacity)
     check_ragged_layout(kernels, routing)
     check_rows(kernels, routing, kind, d, dtype)

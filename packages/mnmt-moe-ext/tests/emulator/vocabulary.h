@@ -52,8 +52,9 @@ inline int __ffs(unsigned bits) { return __builtin_ffs(static_cast<int>(bits)); 
 inline int __clz(unsigned bits) { return bits == 0 ? 32 : __builtin_clz(bits); }
 
 // Threads take turns at rendezvous only, so that what lies between is atomic.
-inline int atomicAdd(int* address, int value) {
-    const int old = *address;
+template <typename Integer>
+Integer atomicAdd(Integer* address, Integer value) {
+    const Integer old = *address;
     *address = old + value;
     return old;
 }

@@ -5,6 +5,7 @@ writes FOLDER/results.RANK.pt, {name: result}.
 """
 
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -19,12 +20,11 @@ from torch.utils.checkpoint import checkpoint
 from mnmt_moe_ext import (
     RandomKey,
     apply_experts,
-    apply_experts_ragged,
+    apply_experts_to_tokens,
     capacity_layout,
     combine,
     dispatch,
-    ragged_layout,
-    top2_gate,
+    top_k_gate,
 )
 
 Result = dict[str, Any]
@@ -58,21 +58,23 @@ def routed(
     tokens, logits, padding, token_ids, probe = (
         share(tensors[name], everyone) for name in ("tokens", "logits", "padding", "token_ids", "probe")
     )
-    weights = {name: share(tensors[name], group) for name in ("wi", "wo")}
+    experts = {name: share(tensors[name], group) for name in ("wi", "wo")}
     if gate["second_expert_policy"] != "always":
         gate |= {"random_key": RandomKey.make(seed=1, step=2, layer=3), "token_ids": token_ids}
-    routing = top2_gate(logits, padding, **gate)
-    layout = ragged_layout(routing) if ragged else capacity_layout(routing)
+    routing = top_k_gate(logits, padding, **gate)
 
-    def experts(buffers: Tensor) -> Tensor:
-        if layout.ends is not None:
-            closed = partial(feed_forward_ragged, **weights)
-            return apply_experts_ragged(closed, buffers, layout.ends, group=group)
-        return apply_experts(partial(feed_forward, **weights), buffers, group=group, num_chunks=num_chunks)
+    def layer(tokens: Tensor, weights: Tensor) -> Tensor:
+        if ragged:
+            closed = partial(feed_forward_ragged, **experts)
+            return apply_experts_to_tokens(closed, tokens, replace(routing, weights=weights), group=group)
+        layout = capacity_layout(routing)
+        closed = partial(feed_forward, **experts)
+        buffers = dispatch(tokens, layout)
+        outputs = apply_experts(closed, buffers, group=group, num_chunks=num_chunks)
+        return combine(outputs, weights, layout)
 
-    buffers = dispatch(tokens, layout)
-    outputs = checkpoint(experts, buffers, use_reentrant=False) if recompute else experts(buffers)
-    combined = combine(outputs, routing.weights, layout)
+    arguments = tokens, routing.weights
+    combined = checkpoint(layer, *arguments, use_reentrant=False) if recompute else layer(*arguments)
     (combined * probe).sum().backward()
     return {
         "experts": routing.experts,
@@ -81,7 +83,7 @@ def routed(
         "combined": combined.detach(),
         "tokens.grad": tokens.grad,
         "logits.grad": logits.grad,
-        **{f"{name}.grad": weight.grad for name, weight in weights.items()},
+        **{f"{name}.grad": weight.grad for name, weight in experts.items()},
     }
 
 
@@ -90,12 +92,11 @@ def exact(
     *,
     buffers: Tensor,
     scales: Tensor,
-    ends: Tensor | None,
     num_chunks: int,
     transposed: bool,
     backwards: int,
 ) -> Result:
-    """Experts that multiply by a number; `buffers` and `ends` have a first dimension of ranks.
+    """Experts that multiply by a number; `buffers` has a first dimension of ranks.
 
     `transposed`: what the experts return is not contiguous, nor is the gradient that arrives.
     """
@@ -109,14 +110,7 @@ def exact(
         outputs = rows * scale[:, None, None]
         return outputs.mT.contiguous().mT if transposed else outputs
 
-    def experts_ragged(rows: Tensor, local_ends: Tensor) -> Tensor:
-        counts = local_ends.diff(prepend=local_ends.new_zeros(1))
-        return rows * scale.repeat_interleave(counts, output_size=len(rows))[:, None]
-
-    if ends is None:
-        outputs = apply_experts(experts, mine, group=group, num_chunks=num_chunks)
-    else:
-        outputs = apply_experts_ragged(experts_ragged, mine, ends[rank], group=group)
+    outputs = apply_experts(experts, mine, group=group, num_chunks=num_chunks)
     loss = (outputs.mT.contiguous() if transposed else outputs).sum()  # the gradient of a sum is expanded
     for _ in range(backwards):
         loss.backward(retain_graph=True)
@@ -170,15 +164,14 @@ def order(group: dist.ProcessGroup, *, num_chunks: int) -> Result:
     return {"forward": forward, "backward": log}
 
 
-def refused(group: dist.ProcessGroup, *, ragged: bool, outsider: bool, **arguments: Any) -> Result:
+def refused(group: dist.ProcessGroup, *, outsider: bool, **arguments: Any) -> Result:
     """The error that arguments raise; `outsider` gives a group without this rank."""
-    function = apply_experts_ragged if ragged else apply_experts
     if outsider:
         others = [rank for rank in range(dist.get_world_size()) if rank != dist.get_rank()]
         group = [dist.new_group([rank]) for rank in range(dist.get_world_size())][others[0]]
     try:
-        function(lambda rows, *ends: rows[..., :-1, :], group=group, **arguments)
-    except (TypeError, ValueError) as error:
+        apply_experts(lambda rows: rows[..., :-1, :], group=group, **arguments)
+    except ValueError as error:
         return {"error": f"{type(error).__name__}: {error}"}
     return {"error": None}
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 RANKS, EXPERTS, ROWS = 4, 8, 5
 SIZES = (1, 2, 4)
@@ -24,25 +23,12 @@ def buffers_case(num_chunks: int, dtype: torch.dtype = torch.float32, **options:
     return {
         "buffers": whole_numbers(RANKS, EXPERTS, ROWS, 3, dtype=dtype),
         "scales": torch.arange(1, EXPERTS + 1, dtype=dtype),
-        "ends": None,
         "num_chunks": num_chunks,
         "transposed": False,
         "backwards": 1,
     } | options
 
 
-def ragged_case(counts: list[list[int]], rows: int, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
-    """`counts`: for each rank the rows of each expert."""
-    ends = torch.tensor(counts).cumsum(dim=1).int()
-    return buffers_case(1, dtype, buffers=whole_numbers(RANKS, rows, 3, dtype=dtype), ends=ends)
-
-
-COUNTS = [
-    [3, 0, 1, 2, 2, 1, 0, 4],
-    [1, 1, 5, 0, 0, 2, 2, 1],
-    [0, 7, 0, 1, 3, 0, 1, 0],
-    [2, 2, 2, 2, 2, 2, 1, 2],
-]
 EXACT = {
     "one chunk": buffers_case(1),
     "two chunks": buffers_case(2),
@@ -52,36 +38,18 @@ EXACT = {
     "bfloat16": buffers_case(2, torch.bfloat16),
     "neither outputs nor gradients contiguous": buffers_case(2, transposed=True),
     "differentiated twice": buffers_case(2, backwards=2),
-    "ragged": ragged_case(COUNTS, 17),
-    "ragged bfloat16": ragged_case(COUNTS, 15, torch.bfloat16),
-    "ragged, nothing to send": ragged_case([[0] * 8, [1, 2, 0, 0, 1, 0, 2, 1], [0] * 8, [1] * 8], 9),
-    "ragged, nothing to compute": ragged_case([[0, 0, 2, 3, 0, 0, 0, 0]] * RANKS, 5),
-    "ragged, nothing at all": ragged_case([[0] * EXPERTS] * RANKS, 2),
 }
 
-IDENTICAL = {"ragged": False, "outsider": False}
+INSIDE = {"outsider": False}
 BUFFERS = {"buffers": torch.ones(EXPERTS, ROWS, 3)}
-ENDS = torch.full((EXPERTS,), 2, dtype=torch.int32)
-RAGGED = {"ragged": True, "outsider": False, "buffers": torch.ones(ROWS, 3)}
 REFUSED = {
-    "ValueError: `buffers` must have a multiple of the group's 4 ranks as experts, but has 6.": IDENTICAL
+    "ValueError: `buffers` must have a multiple of the group's 4 ranks as experts, but has 6.": INSIDE
     | {"buffers": torch.ones(6, ROWS, 3)},
-    "ValueError: `ends` must have a multiple of the group's 4 ranks as experts, but has 6.": RAGGED
-    | {"ends": ENDS[:6]},
-    "ValueError: `buffers` must be (experts, rows, d), but is (8, 3).": IDENTICAL
+    "ValueError: `buffers` must be (experts, rows, d), but is (8, 3).": INSIDE
     | {"buffers": torch.ones(EXPERTS, 3)},
-    "ValueError: `buffers` must be (rows, d), but is (8, 5, 3).": RAGGED | BUFFERS | {"ends": ENDS},
-    "ValueError: `num_chunks` must be at least 1, but is 0.": IDENTICAL | BUFFERS | {"num_chunks": 0},
-    "ValueError: `experts` must return (2, 20, d_out), but returned (2, 19, 3).": IDENTICAL | BUFFERS,
-    "ValueError: `experts` must return (8, d_out), but returned (7, 3).": RAGGED
-    | {"buffers": torch.ones(EXPERTS, 3), "ends": torch.arange(1, EXPERTS + 1, dtype=torch.int32)},
-    "ValueError: `group` must have this process among its ranks.": IDENTICAL | BUFFERS | {"outsider": True},
-    "TypeError: `ends` must be torch.int32, but is torch.int64.": RAGGED | {"ends": ENDS.long()},
-    "ValueError: `ends` must be (experts,), but is (1, 8).": RAGGED | {"ends": ENDS[None]},
-    "ValueError: `ends` must ascend from 0 to at most the 5 rows of `buffers`, "
-    "but is [2, 2, 2, 2, 2, 2, 1, 2].": RAGGED | {"ends": torch.tensor([2] * 6 + [1, 2], dtype=torch.int32)},
-    "ValueError: `ends` must ascend from 0 to at most the 5 rows of `buffers`, "
-    "but is [6, 6, 6, 6, 6, 6, 6, 6].": RAGGED | {"ends": ENDS + 4},
+    "ValueError: `num_chunks` must be at least 1, but is 0.": INSIDE | BUFFERS | {"num_chunks": 0},
+    "ValueError: `experts` must return (2, 20, d_out), but returned (2, 19, 3).": INSIDE | BUFFERS,
+    "ValueError: `group` must have this process among its ranks.": BUFFERS | {"outsider": True},
 }
 
 
@@ -102,12 +70,7 @@ def in_one_process(case: dict[str, Any], ranks: slice) -> dict[str, Tensor]:
     """The outputs and gradients of ranks that share experts, (ranks, ...)."""
     buffers = case["buffers"][ranks].clone().requires_grad_()
     scales = case["scales"].clone().requires_grad_()
-    if case["ends"] is None:
-        outputs = buffers * scales[:, None, None]
-    else:
-        rows = torch.arange(buffers.shape[1], dtype=torch.int32).expand(len(buffers), -1).contiguous()
-        experts = torch.searchsorted(case["ends"][ranks].contiguous(), rows, right=True)
-        outputs = buffers * pad(scales, (0, 1))[experts].unsqueeze(-1)
+    outputs = buffers * scales[:, None, None]
     (case["backwards"] * outputs.sum()).backward()
     return {"outputs": outputs.detach(), "buffers.grad": buffers.grad, "scales.grad": scales.grad}
 

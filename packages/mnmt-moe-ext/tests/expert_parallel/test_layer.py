@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, Routing, top2_gate
+from mnmt_moe_ext import RandomKey, Routing, top_k_gate
 
 RANKS, GROUPS, TOKENS, EXPERTS, D_MODEL, D_FF = 4, 8, 12, 8, 6, 10
 SIZES = (1, 2, 4)
@@ -83,7 +83,7 @@ def route(logits: Tensor, case: dict[str, Any]) -> Routing:
     if case["gate"]["second_expert_policy"] != "always":
         key = RandomKey.make(seed=1, step=2, layer=3)
         random = {"random_key": key, "token_ids": case["tensors"]["token_ids"]}
-    return top2_gate(logits, case["tensors"]["padding"], **case["gate"], **random)
+    return top_k_gate(logits, case["tensors"]["padding"], **case["gate"], **random)
 
 
 def in_one_process(case: dict[str, Any]) -> dict[str, Tensor]:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from mnmt_moe_ext import RandomKey, reference, top2_gate, uniform_choices
+from mnmt_moe_ext import RandomKey, reference, top_k_gate, uniform_choices
 
 LOGITS = torch.zeros(2, 3, 4)
 CHOICES = torch.tensor([0, 1], dtype=torch.int32).expand(2, 3, 2)
 KEY = RandomKey.make(seed=1, step=1)
 
 
-@pytest.mark.parametrize("gate", [top2_gate, reference.top2_gate])
+@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate])
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -43,7 +43,26 @@ KEY = RandomKey.make(seed=1, step=1)
         ),
         ({"capacity": 0}, ValueError, "`capacity` must be at least 1, or None, but is 0."),
         ({"threshold": 0.0}, ValueError, "`threshold` must be positive, but is 0.0."),
-        ({"renormalise": "never"}, ValueError, '`renormalise` must be "before" or "after", but is "never".'),
+        ({"top_k": 0}, ValueError, "`top_k` must be in 1 to 8, but is 0."),
+        ({"top_k": 9}, ValueError, "`top_k` must be in 1 to 8, but is 9."),
+        ({"top_k": 5}, ValueError, "`top_k` must be at most the number of experts (4), but is 5."),
+        ({"bias": torch.zeros(4).double()}, TypeError, "`bias` must be torch.float32, but is torch.float64."),
+        ({"bias": torch.zeros(3)}, ValueError, "`bias` must be (experts,) = (4,), but is (3,)."),
+        (
+            {"bias": torch.zeros(4, device="meta")},
+            ValueError,
+            "`bias` must be on cpu like `logits`, but is on meta.",
+        ),
+        (
+            {"renormalise": "often"},
+            ValueError,
+            '`renormalise` must be "before", "after" or "never", but is "often".',
+        ),
+        (
+            {"second_expert_policy": "random", "top_k": 3, "random_key": KEY},
+            ValueError,
+            '`top_k` must be 2 with `second_expert_policy` "random", but is 3.',
+        ),
         (
             {"second_expert_policy": "never"},
             ValueError,
@@ -106,6 +125,11 @@ KEY = RandomKey.make(seed=1, step=1)
             ValueError,
             "`choices` must be (groups, tokens, 2) = (2, 3, 2), but is (2, 3).",
         ),
+        (
+            {"choices": CHOICES, "top_k": 3},
+            ValueError,
+            "`choices` must be (groups, tokens, 3) = (2, 3, 3), but is (2, 3, 2).",
+        ),
     ],
 )
 def test_messages(gate: Any, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -114,19 +138,36 @@ def test_messages(gate: Any, arguments: dict[str, Any], error: type[Exception], 
 
 
 @pytest.mark.parametrize(
-    ("pair", "is_padding"),
-    [((0, 4), False), ((-2, 0), False), ((0, -1), False), ((2, 2), False), ((-1, -1), False), ((0, 1), True)],
+    ("experts", "is_padding"),
+    [
+        ((0, 4), False),
+        ((-2, 0), False),
+        ((0, -1), False),
+        ((2, 2), False),
+        ((-1, -1), False),
+        ((0, 1), True),
+        ((3,), True),
+        ((1, 2, 3, 1), False),
+    ],
 )
-def test_forced_choices_must_be_two_experts_or_padding(pair: tuple[int, int], is_padding: bool) -> None:
-    choices = CHOICES.clone()
-    choices[1, 2] = torch.tensor(pair)
+def test_forced_choices_must_be_different_experts_or_padding(
+    experts: tuple[int, ...], is_padding: bool
+) -> None:
+    top_k = len(experts)
+    choices = torch.arange(top_k, dtype=torch.int32).repeat(2, 3, 1)
+    choices[1, 2] = torch.tensor(experts)
     padding_mask = torch.zeros(2, 3, dtype=torch.bool)
     padding_mask[1, 2] = is_padding
-    message = f"two different experts .* but are {pair[0]} and {pair[1]} of 4 for token 5"
-    with pytest.raises(RuntimeError, match=message):
-        top2_gate(LOGITS, padding_mask, capacity=4, choices=choices)
+    numbers = ", ".join(map(str, experts))
+    with pytest.raises(
+        RuntimeError, match=f"{top_k} different experts .* but are {numbers} of 4 for token 5"
+    ):
+        top_k_gate(LOGITS, padding_mask, top_k=top_k, capacity=4, choices=choices)
 
 
-def test_uniform_choices_need_two_experts() -> None:
+def test_uniform_choices_need_enough_experts() -> None:
+    padding_mask = torch.zeros(1, 2, dtype=torch.bool)
     with pytest.raises(ValueError, match=r"^`num_experts` must be at least 2, but is 1\.$"):
-        uniform_choices(torch.zeros(1, 2, dtype=torch.bool), 1, step=0)
+        uniform_choices(padding_mask, 1, step=0)
+    with pytest.raises(ValueError, match=r"^`top_k` must be in 1 to `num_experts` \(3\), but is 4\.$"):
+        uniform_choices(padding_mask, 3, step=0, top_k=4)

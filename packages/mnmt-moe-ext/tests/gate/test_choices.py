@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnmt_moe_ext import RandomKey, reference, top2_gate, uniform_choices
+from mnmt_moe_ext import RandomKey, reference, top_k_gate, uniform_choices
 
 KEY = RandomKey.make(seed=7, step=3, layer=1)
 
@@ -19,15 +19,15 @@ def identical_tokens(logits: list[float], tokens: int) -> Tensor:
     return torch.tensor(logits).expand(1, tokens, len(logits))
 
 
-@pytest.mark.parametrize("renormalise", ["before", "after"])
+@pytest.mark.parametrize("renormalise", ["before", "after", "never"])
 @pytest.mark.parametrize("threshold", [0.25, 0.5, 1.0])
 def test_random_keeps_in_proportion_to_the_weight(renormalise: Any, threshold: float) -> None:
     tokens = 40_000
     logits = identical_tokens([1.0, 0.0, -0.5], tokens)
     gates = logits[0, 0].softmax(dim=0)
-    weight = gates[1] if renormalise == "after" else gates[1] / (gates[0] + gates[1])
+    weight = gates[1] / (gates[0] + gates[1]) if renormalise == "before" else gates[1]
     probability = (weight / threshold).clamp(max=1).item()
-    routing = top2_gate(
+    routing = top_k_gate(
         logits,
         capacity=None,
         second_expert_policy="random",
@@ -42,7 +42,7 @@ def test_random_keeps_in_proportion_to_the_weight(renormalise: Any, threshold: f
 def test_sampled_draws_from_the_gates_of_the_others() -> None:
     tokens = 40_000
     logits = identical_tokens([0.3, 2.0, -1.0, 1.0, 0.0], tokens)
-    routing = top2_gate(logits, capacity=None, second_expert_policy="sampled", random_key=KEY)
+    routing = top_k_gate(logits, capacity=None, second_expert_policy="sampled", random_key=KEY)
     counts = routing.load[0, :, 1]
     assert counts[1] == 0
     others = [0, 2, 3, 4]
@@ -51,8 +51,29 @@ def test_sampled_draws_from_the_gates_of_the_others() -> None:
     assert chi_square < 16.3  # 3 degrees of freedom; above with probability below 1e-3
 
 
+@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
+def test_a_bias_changes_what_is_sampled_but_not_the_weights(gate: Any) -> None:
+    logits = torch.randn(2, 300, 9, generator=torch.Generator().manual_seed(5))
+    bias = torch.linspace(-2, 2, 9)
+    options = {"capacity": None, "second_expert_policy": "sampled", "random_key": KEY}
+    actual, moved = gate(logits, bias=bias, **options), gate(logits + bias, **options)
+    assert torch.equal(actual.experts, moved.experts)
+    gates = logits.softmax(dim=-1).gather(-1, actual.experts.long())
+    torch.testing.assert_close(actual.weights, gates / gates.sum(dim=-1, keepdim=True))
+
+
+@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
+def test_a_bias_does_not_change_how_likely_a_second_choice_is_kept(gate: Any) -> None:
+    """A choice of weight 1/2 or more is always kept, whatever the bias; one below is often not."""
+    logits = identical_tokens([0.0, 0.0, -1.0], 200)
+    for bias, always in (([9.0, 8.0, 0.0], True), ([9.0, 0.0, 8.0], False)):
+        options = {"second_expert_policy": "random", "random_key": KEY, "bias": torch.tensor(bias)}
+        kept = gate(logits, capacity=None, **options).experts[..., 1] >= 0
+        assert kept.all() == always
+
+
 def test_sampled_finds_experts_at_all_places() -> None:
-    routing = top2_gate(
+    routing = top_k_gate(
         torch.zeros(1, 30_000, 200), capacity=None, second_expert_policy="sampled", random_key=KEY
     )
     counts = routing.load[0, 1:, 1]
@@ -60,7 +81,7 @@ def test_sampled_finds_experts_at_all_places() -> None:
     assert 130 < ((counts - expected) ** 2 / expected).sum() < 270  # 198 degrees of freedom
 
 
-@pytest.mark.parametrize("gate", [top2_gate, reference.top2_gate], ids=["compiled", "reference"])
+@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
 @pytest.mark.parametrize("second_expert_policy", ["random", "sampled"])
 def test_a_token_keeps_its_second_choice_wherever_it_stands(gate: Any, second_expert_policy: str) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -80,7 +101,7 @@ def test_a_token_keeps_its_second_choice_wherever_it_stands(gate: Any, second_ex
     assert torch.equal(split, whole)
 
 
-@pytest.mark.parametrize("gate", [top2_gate, reference.top2_gate], ids=["compiled", "reference"])
+@pytest.mark.parametrize("gate", [top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
 def test_tokens_are_numbered_through_all_groups(gate: Any) -> None:
     logits = torch.randn(3, 40, 8, generator=torch.Generator().manual_seed(1))
     options = {"capacity": None, "second_expert_policy": "random", "random_key": KEY}
@@ -100,7 +121,7 @@ def test_tokens_are_numbered_through_all_groups(gate: Any) -> None:
 def test_another_key_keeps_other_choices(other: RandomKey) -> None:
     logits = torch.randn(1, 500, 8, generator=torch.Generator().manual_seed(2))
     kept = [
-        top2_gate(logits, capacity=None, second_expert_policy="random", random_key=key).experts[..., 1] >= 0
+        top_k_gate(logits, capacity=None, second_expert_policy="random", random_key=key).experts[..., 1] >= 0
         for key in (KEY, other)
     ]
     assert not torch.equal(kept[0], kept[1])
@@ -111,7 +132,7 @@ def test_draws_decide_the_same_in_every_precision() -> None:
     logits = torch.randn(2, 500, 30, generator=torch.Generator().manual_seed(3)).bfloat16()
     for policy in ("random", "sampled"):
         experts = [
-            top2_gate(logits.to(dtype), capacity=None, second_expert_policy=policy, random_key=KEY).experts  # type: ignore[arg-type]
+            top_k_gate(logits.to(dtype), capacity=None, second_expert_policy=policy, random_key=KEY).experts  # type: ignore[arg-type]
             for dtype in (torch.bfloat16, torch.float32, torch.float64)
         ]
         assert torch.equal(experts[0], experts[1])
@@ -124,20 +145,36 @@ def test_uniform_choices_worked_by_hand() -> None:
     assert uniform_choices(padding_mask, 3, step=1).tolist() == [[[1, 0], [-1, -1], [2, 1], [0, 2], [1, 2]]]
 
 
+def test_uniform_choices_of_three_experts_worked_by_hand() -> None:
+    padding_mask = torch.zeros(1, 5, dtype=torch.bool)
+    expected = [[0, 1, 2], [1, 2, 3], [2, 3, 0], [3, 0, 1], [0, 2, 3]]
+    assert uniform_choices(padding_mask, 4, step=0, top_k=3)[0].tolist() == expected
+
+
 @given(
-    st.integers(1, 3), st.integers(1, 50), st.integers(2, 12), st.integers(0, 10**6), st.integers(0, 2**31)
+    groups=st.integers(1, 3),
+    tokens=st.integers(1, 50),
+    num_experts=st.integers(2, 12),
+    top_k=st.integers(1, 8),
+    step=st.integers(0, 10**6),
+    seed=st.integers(0, 2**31),
 )
-def test_uniform_choices_are_even(groups: int, tokens: int, num_experts: int, step: int, seed: int) -> None:
+def test_uniform_choices_are_even(
+    groups: int, tokens: int, num_experts: int, top_k: int, step: int, seed: int
+) -> None:
+    top_k = min(top_k, num_experts)
     padding_mask = torch.rand(groups, tokens, generator=torch.Generator().manual_seed(seed)) < 0.3
-    choices = uniform_choices(padding_mask, num_experts, step)
-    load = top2_gate(
-        torch.zeros(groups, tokens, num_experts), padding_mask, capacity=None, choices=choices
+    choices = uniform_choices(padding_mask, num_experts, step, top_k=top_k)
+    # The gate refuses choices that are not different experts.
+    load = top_k_gate(
+        torch.zeros(groups, tokens, num_experts), padding_mask, top_k=top_k, capacity=None, choices=choices
     ).load
-    first, second = load.unbind(dim=-1)
+    first, *others = load.unbind(dim=-1)
     assert ((first.amax(dim=1) - first.amin(dim=1)) <= 1).all()
-    assert torch.equal(second.sum(dim=1), (~padding_mask).sum(dim=1))
-    # Of E consecutive tokens, no two have the same second choice either.
-    assert ((second.amax(dim=1) - second.amin(dim=1)) <= 2).all()
+    for counts in others:
+        assert torch.equal(counts.sum(dim=1), (~padding_mask).sum(dim=1))
+        # Of E consecutive tokens, no two have the same choice of any rank.
+        assert ((counts.amax(dim=1) - counts.amin(dim=1)) <= 2).all()
 
 
 def test_uniform_choices_use_every_pair_of_experts() -> None:

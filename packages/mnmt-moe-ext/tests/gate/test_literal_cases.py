@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from mnmt_moe_ext import RandomKey, Routing, reference, top2_gate
+from mnmt_moe_ext import RandomKey, Routing, reference, top_k_gate
 from mnmt_moe_ext.counter_rng import uniform
 
 Gate = Callable[..., Routing]
 NONE = -1
 
 
-@pytest.fixture(params=[top2_gate, reference.top2_gate], ids=["compiled", "reference"])
+@pytest.fixture(params=[top_k_gate, reference.top_k_gate], ids=["compiled", "reference"])
 def gate(request: pytest.FixtureRequest) -> Gate:
     function: Gate = request.param
     return function
@@ -54,6 +54,67 @@ def test_weights_after_go_to_the_survivor(gate: Gate) -> None:
     torch.testing.assert_close(routing.weights, torch.tensor([[[2 / 3, 1 / 3], [0, 0], [1, 0]]]))
 
 
+def test_weights_never_renormalised_are_the_gates(gate: Gate) -> None:
+    routing = gate(logits_preferring((0, 1), (0, 1), num_experts=4), capacity=1, renormalise="never")
+    torch.testing.assert_close(routing.weights, torch.tensor([[[1 / 2, 1 / 4], [0, 0]]]))
+
+
+def test_one_expert_as_in_switch(gate: Gate) -> None:
+    logits = logits_preferring((0, 1), (0, 1), (2, 1), num_experts=4)
+    routing = gate(logits, top_k=1, capacity=1, renormalise="never")
+    assert routing.experts.tolist() == [[[0], [0], [2]]]
+    assert routing.slots.tolist() == [[[0], [NONE], [0]]]
+    torch.testing.assert_close(routing.weights, torch.tensor([[[1 / 2], [0], [1 / 2]]]))
+    # Two thirds and one third of the tokens, to which the gates give 9/24 and 6/24 on average.
+    torch.testing.assert_close(routing.auxiliary_loss, torch.tensor(4 * (2 / 3 * 9 / 24 + 1 / 3 * 6 / 24)))
+
+
+def test_ranks_take_slots_one_after_the_other(gate: Gate) -> None:
+    logits = torch.tensor([[[3.0, 2.0, 1.0], [2.0, 3.0, 1.0], [2.0, 1.0, 3.0]]])
+    routing = gate(logits, top_k=3, capacity=2)
+    assert routing.experts.tolist() == [[[0, 1, 2], [1, 0, 2], [2, 0, 1]]]
+    # Experts 0, 1 and 2 are chosen 1, 1 and 1 times first, 2, 1 and 0 times second, 0, 1 and 2 times third.
+    assert routing.slots.tolist() == [[[0, 1, 1], [0, 1, NONE], [0, NONE, NONE]]]
+    assert routing.load.tolist() == [[[1, 2, 0], [1, 1, 1], [1, 0, 2]]]
+    gates = torch.tensor([3.0, 2.0, 1.0]).softmax(dim=0)
+    kept = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0]])
+    torch.testing.assert_close(routing.weights, (gates * kept)[None])
+
+
+def test_with_three_experts_the_auxiliary_loss_counts_every_choice(gate: Gate) -> None:
+    logits = torch.log(torch.tensor([[[4.0, 2.0, 1.0, 1.0], [4.0, 1.0, 2.0, 1.0]]]))
+    routing = gate(logits, top_k=3, capacity=None)
+    assert routing.experts.tolist() == [[[0, 1, 2], [0, 2, 1]]]
+    # Each of the first three experts has a third of the claims; their mean gates are 1/2, 3/16 and 3/16.
+    torch.testing.assert_close(routing.auxiliary_loss, torch.tensor(4 * (1 / 3) * (7 / 8)))
+
+
+def test_a_bias_decides_who_is_chosen_and_nothing_else(gate: Gate) -> None:
+    logits = logits_preferring((0, 1), (1, 0), num_experts=3)
+    routing = gate(logits, capacity=2, bias=torch.tensor([0.0, -9.0, 0.5]))
+    assert routing.experts.tolist() == [[[0, 2], [0, 2]]]
+    torch.testing.assert_close(routing.weights, torch.tensor([[[4 / 5, 1 / 5], [2 / 3, 1 / 3]]]))
+    plain = gate(logits, capacity=2)
+    torch.testing.assert_close(routing.gate_means, plain.gate_means)
+    torch.testing.assert_close(routing.log_sums, plain.log_sums)
+
+
+def test_a_bias_does_not_change_choices_that_are_given(gate: Gate) -> None:
+    choices = torch.tensor([[[2, 0]]], dtype=torch.int32)
+    routing = gate(torch.zeros(1, 1, 3), capacity=1, choices=choices, bias=torch.tensor([0.0, 9.0, 0.0]))
+    assert routing.experts.tolist() == [[[2, 0]]]
+
+
+def test_gate_means_and_log_sums(gate: Gate) -> None:
+    logits = torch.log(torch.tensor([[[1.0, 3.0], [3.0, 5.0], [9.0, 9.0]], [[1.0, 1.0]] * 3]))
+    padding_mask = torch.tensor([[False, False, True], [True, True, True]])
+    routing = gate(logits, padding_mask, capacity=4)
+    torch.testing.assert_close(routing.gate_means, torch.tensor([[5 / 16, 11 / 16], [0, 0]]))
+    torch.testing.assert_close(routing.log_sums, torch.tensor([[math.log(4), math.log(8), 0], [0, 0, 0]]))
+    assert routing.real_tokens.tolist() == [2, 0]
+    torch.testing.assert_close(routing.z_loss, torch.tensor((math.log(4) ** 2 + math.log(8) ** 2) / 2))
+
+
 def test_ties_go_to_the_lowest_index(gate: Gate) -> None:
     logits = torch.tensor([[[1.0, 1, 1], [0, 1, 1], [1, 0, 1], [2, 5, 2]]])
     assert gate(logits, capacity=8).experts.tolist() == [[[0, 1], [1, 2], [0, 2], [1, 0]]]
@@ -72,12 +133,14 @@ def test_the_second_choice_is_never_the_first(gate: Gate) -> None:
         ([math.nan, -math.inf, 1.0], [2, 0]),
         ([1.0, math.nan, math.inf], [2, 0]),
         ([math.inf, 0.0, math.inf], [0, 2]),
+        ([math.nan, 5.0, -math.inf, math.nan, 3.0, 5.0], [1, 5, 4, 0, 2]),
+        ([-math.inf, -math.inf, 1.0, math.nan], [2, 0, 1, 3]),
     ],
 )
 def test_what_is_not_a_number_is_never_preferred(
     gate: Gate, logits: list[float], expected: list[int]
 ) -> None:
-    routing = gate(torch.tensor([[logits]]), capacity=1)
+    routing = gate(torch.tensor([[logits]]), top_k=len(expected), capacity=1)
     assert routing.experts.tolist() == [[expected]]
     if any(map(math.isnan, logits)):
         assert routing.weights.isnan().all()
@@ -127,6 +190,7 @@ def test_forced_choices(gate: Gate) -> None:
         # The second choice weighs 1/3 of the two, and 1/4 of all: kept below 2/3 and below 1/2.
         ("before", [NONE, 1, 1]),
         ("after", [NONE, 1, NONE]),
+        ("never", [NONE, 1, NONE]),
     ],
 )
 def test_random_policy(gate: Gate, renormalise: str, kept: list[int]) -> None:
@@ -205,5 +269,6 @@ def test_only_padding(gate: Gate) -> None:
     logits = torch.randn(2, 3, 4, requires_grad=True)
     routing = gate(logits, torch.ones(2, 3, dtype=torch.bool), capacity=4)
     assert routing.auxiliary_loss.item() == 0
-    (gradient,) = torch.autograd.grad(routing.weights.sum() + routing.auxiliary_loss, logits)
+    assert routing.z_loss.item() == 0
+    (gradient,) = torch.autograd.grad(routing.weights.sum() + routing.auxiliary_loss + routing.z_loss, logits)
     assert not gradient.any()

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from mnmt_moe_ext import RandomKey, Routing, top2_gate
+from mnmt_moe_ext import RandomKey, Routing, top_k_gate
 
 OPERATORS = torch.ops.mnmt_moe_ext
 ALWAYS, RANDOM, SAMPLED = range(3)
+BEFORE, AFTER, NEVER = range(3)
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 SEED_AND_STEP = torch.tensor([3, 4])
 
 
@@ -24,60 +27,79 @@ def make_padding(groups: int, tokens: int) -> Tensor:
     return torch.arange(groups * tokens).view(groups, tokens) % 5 == 0
 
 
-def make_choices(padding_mask: Tensor) -> Tensor:
-    pairs = torch.tensor([3, 1], dtype=torch.int32).expand(*padding_mask.shape, 2)
-    return pairs.masked_fill(padding_mask.unsqueeze(-1), -1)
+def make_choices(padding_mask: Tensor, top_k: int = 2) -> Tensor:
+    experts = torch.tensor([3, 1, 0, 2][:top_k], dtype=torch.int32).expand(*padding_mask.shape, top_k)
+    return experts.masked_fill(padding_mask.unsqueeze(-1), -1)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-@pytest.mark.parametrize("policy", [ALWAYS, RANDOM, SAMPLED])
-def test_opcheck(dtype: torch.dtype, policy: int) -> None:
-    padding_mask = make_padding(2, 7)
-    key = (None, None) if policy == ALWAYS else (SEED_AND_STEP, torch.arange(14).view(2, 7))
-    arguments = (make_logits(2, 7, 5, dtype=dtype), padding_mask, None, *key, 3, 1, policy, 0.5)
-    torch.library.opcheck(OPERATORS.top2_gate.default, (*arguments, policy == RANDOM))
+def sound_arguments(logits: Tensor, **changes: Any) -> dict[str, Any]:
+    """The arguments of the operator, by name."""
+    arguments = {
+        "logits": logits,
+        "padding_mask": make_padding(*logits.shape[:2]),
+        "bias": None,
+        "choices": None,
+        "seed_and_step": None,
+        "token_ids": None,
+        "top_k": 2,
+        "capacity": 3,
+        "layer": 0,
+        "policy": ALWAYS,
+        "threshold": 0.5,
+        "renormalise": BEFORE,
+    }
+    return arguments | changes
 
 
-def test_opcheck_of_forced_choices() -> None:
-    padding_mask = make_padding(2, 7)
-    arguments = (
-        make_logits(2, 7, 5),
-        padding_mask,
-        make_choices(padding_mask),
-        None,
-        None,
-        3,
-        0,
-        ALWAYS,
-        0.5,
-    )
-    torch.library.opcheck(OPERATORS.top2_gate.default, (*arguments, False))
+DRAWS = {"seed_and_step": SEED_AND_STEP, "token_ids": torch.arange(14).view(2, 7), "layer": 1}
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_opcheck_of_the_backward_pass(dtype: torch.dtype) -> None:
+@DTYPES
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"policy": RANDOM, "renormalise": AFTER, **DRAWS},
+        {"policy": SAMPLED, "renormalise": NEVER, **DRAWS},
+        {"top_k": 1, "renormalise": NEVER, "bias": torch.arange(5.0)},
+        {"top_k": 4},
+        {"top_k": 3, "choices": make_choices(make_padding(2, 7), 3)},
+    ],
+)
+def test_opcheck(dtype: torch.dtype, changes: dict[str, Any]) -> None:
+    arguments = sound_arguments(make_logits(2, 7, 5, dtype=dtype), **changes)
+    torch.library.opcheck(OPERATORS.top_k_gate.default, tuple(arguments.values()))
+
+
+@DTYPES
+@pytest.mark.parametrize("top_k", [1, 2, 4])
+def test_opcheck_of_the_backward_pass(dtype: torch.dtype, top_k: int) -> None:
     logits = make_logits(2, 7, 5, dtype=dtype).detach()
-    outputs = OPERATORS.top2_gate(logits, make_padding(2, 7), None, None, None, 3, 0, ALWAYS, 0.5, False)
-    weights, loss, _, slots, _, choices, log_sums = outputs
-    arguments = (weights, loss, logits, choices, slots, log_sums, False)
-    torch.library.opcheck(OPERATORS.top2_gate_backward.default, arguments)
+    outputs = OPERATORS.top_k_gate(**sound_arguments(logits, top_k=top_k))
+    weights, gate_means, log_sums, _, slots, _, choices, real_tokens = outputs
+    arguments = (weights, gate_means, log_sums, logits, choices, slots, log_sums, real_tokens, AFTER)
+    torch.library.opcheck(OPERATORS.top_k_gate_backward.default, arguments)
 
 
-def test_log_sums() -> None:
-    logits, padding_mask = make_logits(2, 7, 5), make_padding(2, 7)
-    outputs = OPERATORS.top2_gate(logits, padding_mask, None, None, None, 3, 0, ALWAYS, 0.5, False)
-    torch.testing.assert_close(outputs[-1], logits.logsumexp(dim=-1).masked_fill(padding_mask, 0))
+def differentiable(routing: Routing) -> tuple[Tensor, ...]:
+    return (
+        routing.weights,
+        routing.gate_means,
+        routing.log_sums,
+        routing.auxiliary_loss,
+        routing.z_loss,
+    )
 
 
-@pytest.mark.parametrize("renormalise", ["before", "after"])
+@pytest.mark.parametrize("renormalise", ["before", "after", "never"])
 @pytest.mark.parametrize("second_expert_policy", ["always", "random", "sampled", "forced"])
 @pytest.mark.parametrize("capacity", [1, 2, None])
 def test_gradcheck(renormalise: Any, second_expert_policy: Any, capacity: int | None) -> None:
     padding_mask = make_padding(2, 6)
     forced = second_expert_policy == "forced"
 
-    def gate(logits: Tensor) -> tuple[Tensor, Tensor]:
-        routing = top2_gate(
+    def gate(logits: Tensor) -> tuple[Tensor, ...]:
+        routing = top_k_gate(
             logits,
             padding_mask,
             capacity=capacity,
@@ -86,45 +108,83 @@ def test_gradcheck(renormalise: Any, second_expert_policy: Any, capacity: int | 
             random_key=RandomKey(seed_and_step=SEED_AND_STEP),
             renormalise=renormalise,
         )
-        return routing.weights, routing.auxiliary_loss
+        return differentiable(routing)
 
     torch.autograd.gradcheck(gate, (make_logits(2, 6, 4, dtype=torch.float64),))
 
 
+@pytest.mark.parametrize("renormalise", ["before", "after", "never"])
+@pytest.mark.parametrize("top_k", [1, 2, 3, 4, 5, 6, 7, 8])
+def test_gradcheck_of_any_number_of_choices(top_k: int, renormalise: Any) -> None:
+    padding_mask, bias = make_padding(2, 5), torch.linspace(0, 1, 9)
+
+    def gate(logits: Tensor) -> tuple[Tensor, ...]:
+        return differentiable(
+            top_k_gate(logits, padding_mask, top_k=top_k, capacity=2, bias=bias, renormalise=renormalise)
+        )
+
+    torch.autograd.gradcheck(gate, (make_logits(2, 5, 9, dtype=torch.float64),))
+
+
 def test_differentiating_twice_raises() -> None:
     logits = make_logits(1, 4, 3)
-    weights = top2_gate(logits, capacity=4).weights
+    weights = top_k_gate(logits, capacity=4).weights
     (gradient,) = torch.autograd.grad(weights.square().sum(), logits, create_graph=True)
     with pytest.raises(NotImplementedError, match="differentiated once only"):
         torch.autograd.grad(gradient.sum(), logits)
 
 
+def test_recomputed_for_the_backward_pass() -> None:
+    logits = make_logits(2, 6, 4)
+
+    def scalar(logits: Tensor) -> Tensor:
+        routing = top_k_gate(logits, capacity=2)
+        return routing.weights.square().sum() + routing.auxiliary_loss
+
+    (expected,) = torch.autograd.grad(scalar(logits), logits)
+    (actual,) = torch.autograd.grad(checkpoint(scalar, logits, use_reentrant=False), logits)
+    assert torch.equal(actual, expected)
+
+
 @pytest.mark.parametrize(
-    ("dynamic", "second_expert_policy"),
-    [(False, "always"), (True, "always"), (True, "random"), (True, "sampled")],
+    ("dynamic", "second_expert_policy", "top_k"),
+    [
+        (False, "always", 2),
+        (True, "always", 2),
+        (True, "random", 2),
+        (True, "sampled", 2),
+        (True, "always", 5),
+    ],
 )
-def test_compiles_to_one_graph(dynamic: bool, second_expert_policy: Any) -> None:
-    def gate(logits: Tensor, padding_mask: Tensor, seed_and_step: Tensor, capacity: int | None) -> Routing:
-        return top2_gate(
+def test_compiles_to_one_graph(dynamic: bool, second_expert_policy: Any, top_k: int) -> None:
+    def gate(
+        logits: Tensor, padding_mask: Tensor, seed_and_step: Tensor, capacity: int | None
+    ) -> tuple[Routing, Tensor]:
+        routing = top_k_gate(
             2 * logits,
             padding_mask,
+            top_k=top_k,
             capacity=capacity,
             second_expert_policy=second_expert_policy,
             random_key=RandomKey(seed_and_step=seed_and_step, layer=2),
         )
+        return routing, routing.auxiliary_loss + routing.z_loss
 
     torch.compiler.reset()
     compiled = torch.compile(gate, fullgraph=True, dynamic=dynamic, backend="aot_eager")
     for tokens, capacity in ((8, 4), (12, 6), (12, None)):
         logits, padding_mask = make_logits(2, tokens, 6), make_padding(2, tokens)
         arguments = (logits, padding_mask, SEED_AND_STEP, capacity)
-        actual, expected = (function(*arguments) for function in (compiled, gate))
+        (actual, actual_loss), (expected, expected_loss) = (
+            function(*arguments) for function in (compiled, gate)
+        )
+        torch.testing.assert_close(actual_loss, expected_loss)
         assert torch.equal(actual.experts, expected.experts)
         assert torch.equal(actual.slots, expected.slots)
         assert torch.equal(actual.load, expected.load)
         gradients = [
-            torch.autograd.grad(routing.weights.square().sum() + routing.auxiliary_loss, logits)[0]
-            for routing in (actual, expected)
+            torch.autograd.grad(routing.weights.square().sum() + loss, logits)[0]
+            for routing, loss in ((actual, actual_loss), (expected, expected_loss))
         ]
         torch.testing.assert_close(gradients[0], gradients[1])
 
@@ -143,7 +203,14 @@ NOT_PADDING = torch.zeros(2, 3, dtype=torch.bool)
         ({"padding_mask": torch.zeros(2, 3)}, "`padding_mask` has the wrong type or is not"),
         ({"choices": torch.zeros(2, 3, dtype=torch.int32)}, "`choices` has the wrong type or is not"),
         ({"capacity": 0}, "`capacity` must be at least 1"),
-        ({"policy": 3}, "`policy` must be 0, 1 or 2"),
+        ({"bias": torch.zeros(3)}, "`bias` must be \\(experts\\), float32"),
+        ({"bias": torch.zeros(4).double()}, "`bias` must be \\(experts\\), float32"),
+        ({"top_k": 0}, "`top_k` must be in 1 to 8"),
+        ({"top_k": 9}, "`top_k` must be in 1 to 8"),
+        ({"top_k": 5}, "at most the number of experts"),
+        ({"policy": 3}, "`policy` must be 0, or 1 or 2 with `top_k` 2"),
+        ({"policy": RANDOM, "top_k": 3}, "`policy` must be 0, or 1 or 2 with `top_k` 2"),
+        ({"renormalise": 3}, "`renormalise` must be 0, 1 or 2"),
         ({"policy": RANDOM}, "must both be given"),
         ({"seed_and_step": SEED_AND_STEP}, "must both be given"),
         (
@@ -158,40 +225,36 @@ NOT_PADDING = torch.zeros(2, 3, dtype=torch.bool)
     ],
 )
 def test_direct_calls_check_their_arguments(arguments: dict[str, Any], message: str) -> None:
-    sound = {
-        "logits": LOGITS,
-        "padding_mask": NOT_PADDING,
-        "choices": None,
-        "seed_and_step": None,
-        "token_ids": None,
-        "capacity": 4,
-        "layer": 0,
-        "policy": ALWAYS,
-        "threshold": 0.5,
-        "renormalise_after": False,
-    }
     with pytest.raises(RuntimeError, match=message):
-        OPERATORS.top2_gate(**{**sound, **arguments})
+        OPERATORS.top_k_gate(**sound_arguments(LOGITS, padding_mask=NOT_PADDING) | arguments)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"choices": torch.zeros(2, 3, dtype=torch.int32)}, "`choices` must be \\(groups, tokens, top_k\\)"),
+        ({"choices": torch.zeros(2, 3, 5, dtype=torch.int32)}, "at most the number of experts"),
+        ({"choices": torch.full((2, 3, 2), 4, dtype=torch.int32)}, "but are 4, 4 of 4 for token 0"),
         ({"slots": torch.zeros(1, 3, 2, dtype=torch.int32)}, "`slots` has the wrong type"),
-        ({"choices": torch.full((2, 3, 2), 4, dtype=torch.int32)}, "but are 4 and 4 of 4 for token 0"),
+        ({"grad_weights": torch.zeros(2, 3, 3)}, "`grad_weights` has the wrong type or is not"),
+        ({"grad_gate_means": torch.zeros(2, 3)}, "`grad_gate_means` has the wrong type or is not"),
+        ({"grad_log_sums": torch.zeros(3, 2)}, "`grad_log_sums` has the wrong type or is not"),
         ({"log_sums": torch.zeros(2, 3).double()}, "`log_sums` has the wrong type"),
-        ({"grad_auxiliary_loss": torch.zeros(2)}, "`grad_auxiliary_loss` must be a scalar"),
+        ({"real_tokens": torch.zeros(3, dtype=torch.int32)}, "`real_tokens` has the wrong type or is not"),
+        ({"renormalise": -1}, "`renormalise` must be 0, 1 or 2"),
     ],
 )
 def test_direct_backward_calls_check_their_arguments(arguments: dict[str, Any], message: str) -> None:
     sound = {
         "grad_weights": torch.zeros(2, 3, 2),
-        "grad_auxiliary_loss": torch.zeros(()),
+        "grad_gate_means": torch.zeros(2, 4),
+        "grad_log_sums": torch.zeros(2, 3),
         "logits": LOGITS,
         "choices": make_choices(NOT_PADDING),
         "slots": torch.zeros(2, 3, 2, dtype=torch.int32),
         "log_sums": torch.zeros(2, 3),
-        "renormalise_after": False,
+        "real_tokens": torch.full((2,), 3, dtype=torch.int32),
+        "renormalise": BEFORE,
     }
     with pytest.raises(RuntimeError, match=message):
-        OPERATORS.top2_gate_backward(**{**sound, **arguments})
+        OPERATORS.top_k_gate_backward(**{**sound, **arguments})

@@ -17,8 +17,8 @@ DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.
 RAGGED = pytest.mark.parametrize("ragged", [False, True])
 
 
-def make_layout(*, ragged: bool, tokens: int = 7) -> tuple[Routing, Layout]:
-    routing = random_routing(groups=2, tokens=tokens, num_experts=3, capacity=4)
+def make_layout(*, ragged: bool, tokens: int = 7, top_k: int = 2) -> tuple[Routing, Layout]:
+    routing = random_routing(groups=2, tokens=tokens, num_experts=3, capacity=4, top_k=top_k)
     return routing, ragged_layout(routing) if ragged else capacity_layout(routing, bin_size=5)
 
 
@@ -56,8 +56,9 @@ def test_opcheck(dtype: torch.dtype, ragged: bool) -> None:
 
 
 @RAGGED
-def test_gradcheck(ragged: bool) -> None:
-    routing, layout = make_layout(ragged=ragged)
+@pytest.mark.parametrize("top_k", [1, 2, 3])
+def test_gradcheck(ragged: bool, top_k: int) -> None:
+    routing, layout = make_layout(ragged=ragged, top_k=top_k)
     tokens = torch.randn(2, 7, 3, dtype=torch.float64, requires_grad=True)
     outputs = torch.randn(*buffer_shape(layout), 3, dtype=torch.float64, requires_grad=True)
     weights = routing.weights.double().requires_grad_()
@@ -125,9 +126,10 @@ INT = torch.int32
 DISPATCH_MISTAKES = [
     ({"tokens": torch.zeros(14, 9).half()}, "`tokens` must be float32"),
     ({"tokens": torch.zeros(14)}, "`tokens` must have two dimensions"),
-    ({"tokens": torch.zeros(13, 9)}, "`rows` must be \\(n, 2\\) for `tokens`"),
+    ({"tokens": torch.zeros(13, 9)}, "`rows` must be \\(n, k\\) for `tokens`"),
     ({"rows": torch.zeros(14, 2)}, "`rows` must be int32"),
-    ({"rows": torch.zeros(14, 3, dtype=INT)}, "`rows` must be \\(n, 2\\)"),
+    ({"rows": torch.zeros(14, 9, dtype=INT)}, "`rows` must be \\(n, k\\), with k in 1 to 8"),
+    ({"rows": torch.zeros(14, 0, dtype=INT)}, "`rows` must be \\(n, k\\), with k in 1 to 8"),
     ({"rows": torch.full((14, 2), -2, dtype=INT)}, "`rows` must be -1 or rows of the buffers"),
     ({"rows": torch.full((14, 2), 30, dtype=INT)}, "`rows` must be -1 or rows of the buffers"),
     ({"filled": torch.zeros(6)}, "`filled` must be int32"),
@@ -141,7 +143,7 @@ COMBINE_MISTAKES = [
     ({"buffers": torch.zeros(30, 9).half()}, "`buffers` must be float32"),
     ({"buffers": torch.zeros(29, 9)}, "`buffers` must have bins \\* bin_size rows"),
     ({"weights": torch.zeros(14, 2).double()}, "`weights` must be float32, or float64"),
-    ({"weights": torch.zeros(14, 3)}, "`weights` must be \\(n, 2\\)"),
+    ({"weights": torch.zeros(14, 3)}, "`weights` must be \\(n, k\\)"),
     ({"rows": torch.full((14, 2), 30, dtype=INT)}, "`rows` must be -1 or rows of the buffers"),
 ]
 

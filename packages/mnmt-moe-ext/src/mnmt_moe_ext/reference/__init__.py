@@ -3,8 +3,18 @@
 They are slow and simple, and autograd differentiates them any number of times.
 """
 
-from mnmt_moe_ext.reference.gate import top2_gate
+from mnmt_moe_ext.reference.exchange import apply_experts_to_tokens
+from mnmt_moe_ext.reference.gate import route, top_k_gate
 from mnmt_moe_ext.reference.rows import capacity_layout, combine, dispatch, ragged_layout
 from mnmt_moe_ext.routing import expert_capacity
 
-__all__ = ["capacity_layout", "combine", "dispatch", "expert_capacity", "ragged_layout", "top2_gate"]
+__all__ = [
+    "apply_experts_to_tokens",
+    "capacity_layout",
+    "combine",
+    "dispatch",
+    "expert_capacity",
+    "ragged_layout",
+    "route",
+    "top_k_gate",
+]

@@ -1,25 +1,38 @@
-"""The top-2 gate in plain torch, step by step."""
+"""The top-k gate in plain torch, step by step."""
 
 from __future__ import annotations
 
 import math
+from typing import Literal, Unpack
 
 import torch
 from torch import Tensor
 
 from mnmt_moe_ext.counter_rng import RandomKey, uniform
-from mnmt_moe_ext.gate import Renormalise, SecondExpertPolicy, check_gate_arguments, number_tokens
+from mnmt_moe_ext.gate import operator_bin_size
+from mnmt_moe_ext.gate_options import (
+    GateKeywords,
+    GateOptions,
+    Renormalise,
+    SecondExpertPolicy,
+    no_padding,
+    number_tokens,
+)
+from mnmt_moe_ext.layout import Layout
+from mnmt_moe_ext.reference.rows import capacity_layout, ragged_layout
 from mnmt_moe_ext.routing import Routing
 
 NONE = -1
 EPSILON = 1e-9
 
 
-def top2_gate(
+def top_k_gate(
     logits: Tensor,
     padding_mask: Tensor | None = None,
     *,
+    top_k: int = 2,
     capacity: int | None,
+    bias: Tensor | None = None,
     choices: Tensor | None = None,
     second_expert_policy: SecondExpertPolicy = "always",
     random_key: RandomKey | None = None,
@@ -27,13 +40,11 @@ def top2_gate(
     threshold: float = 0.5,
     renormalise: Renormalise = "before",
 ) -> Routing:
-    """Compute `mnmt_moe_ext.top2_gate` in plain torch; it can be differentiated any number of times."""
-    if padding_mask is None:
-        padding_mask = torch.zeros(logits.shape[:2], dtype=torch.bool, device=logits.device)
-    check_gate_arguments(
-        logits,
-        padding_mask,
+    """Compute `mnmt_moe_ext.top_k_gate` in plain torch; it can be differentiated any number of times."""
+    options = GateOptions(
+        top_k=top_k,
         capacity=capacity,
+        bias=bias,
         choices=choices,
         second_expert_policy=second_expert_policy,
         random_key=random_key,
@@ -41,40 +52,68 @@ def top2_gate(
         threshold=threshold,
         renormalise=renormalise,
     )
-    num_experts = logits.shape[-1]
-    if choices is None:
-        choices = two_largest(logits, padding_mask)
-    experts = choices
-    if second_expert_policy != "always" and random_key is not None:
-        draws = uniform(random_key, number_tokens(token_ids, padding_mask))
-        if second_expert_policy == "sampled":
-            choices = experts = sample_second(logits, choices, draws)
-        else:
-            keep = keep_second(logits, choices, draws * threshold, renormalise)
-            experts = torch.stack([choices[..., 0], choices[..., 1].where(keep, NONE)], dim=-1)
-    gates = softmax(logits, padding_mask)
-    slots = assign_slots(experts, num_experts=num_experts, capacity=capacity)
+    padding_mask = no_padding(logits) if padding_mask is None else padding_mask
+    options.check(logits, padding_mask)
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    # Autograd would multiply the NaNs of padding by 0.
+    logits = logits.masked_fill(padding_mask.unsqueeze(-1), 0)
+    choices, experts = choose(logits, padding_mask, options)
+    gates = logits.softmax(dim=-1).masked_fill(padding_mask.unsqueeze(-1), 0)
+    slots = assign_slots(experts, num_experts=logits.shape[-1], capacity=capacity)
+    real_tokens = (~padding_mask).sum(dim=1)
     return Routing(
         experts=experts,
         slots=slots,
         weights=weigh(gates, choices, slots, renormalise),
-        auxiliary_loss=auxiliary_loss(gates, choices),
-        load=one_hot(experts, num_experts).sum(dim=1).transpose(1, 2).int(),
+        gate_means=gates.sum(dim=1) / real_tokens.clamp(min=1).unsqueeze(-1),
+        log_sums=logits.logsumexp(dim=-1).masked_fill(padding_mask, 0),
+        load=one_hot(experts, logits.shape[-1]).sum(dim=1).transpose(1, 2).int(),
+        real_tokens=real_tokens.int(),
         capacity=capacity,
     )
 
 
-def softmax(logits: Tensor, padding_mask: Tensor) -> Tensor:
-    """Return the gates (groups, tokens, experts), 0 for padding."""
-    logits = logits if logits.dtype == torch.float64 else logits.float()
-    return logits.softmax(dim=-1).masked_fill(padding_mask.unsqueeze(-1), 0)
+def route(
+    logits: Tensor,
+    padding_mask: Tensor | None = None,
+    *,
+    layout: Literal["capacity", "ragged"],
+    bin_size: int | None = None,
+    **options: Unpack[GateKeywords],
+) -> tuple[Routing, Layout]:
+    """Compute `mnmt_moe_ext.route` in plain torch: the gate, then the layout."""
+    routing = top_k_gate(logits, padding_mask, **options)
+    groups, _, num_experts = logits.shape
+    operator_bin_size(layout, bin_size, routing.capacity, groups, num_experts)
+    if layout == "ragged":
+        return routing, ragged_layout(routing)
+    return routing, capacity_layout(routing, bin_size=bin_size)
 
 
-def two_largest(logits: Tensor, padding_mask: Tensor) -> Tensor:
-    """Return the choices (groups, tokens, 2) int32, best first; -1 for padding. NaN counts as -infinity."""
-    comparable = logits.where(~logits.isnan(), -math.inf)
+def choose(logits: Tensor, padding_mask: Tensor, options: GateOptions) -> tuple[Tensor, Tensor]:
+    """Return the choices, and those of them that the policy keeps: (groups, tokens, top_k) int32."""
+    scores = logits if options.bias is None else logits + options.bias
+    choices = options.choices
+    if choices is None:
+        choices = largest(scores, padding_mask, options.top_k)
+    if options.second_expert_policy == "always" or options.random_key is None:
+        return choices, choices
+    draws = uniform(options.random_key, number_tokens(options.token_ids, padding_mask))
+    if options.second_expert_policy == "sampled":
+        choices = sample_second(scores, choices, draws)
+        return choices, choices
+    keep = keep_second(logits, choices, draws * options.threshold, options.renormalise)
+    return choices, torch.stack([choices[..., 0], choices[..., 1].where(keep, NONE)], dim=-1)
+
+
+def largest(scores: Tensor, padding_mask: Tensor, top_k: int) -> Tensor:
+    """Return the choices (groups, tokens, top_k) int32, best first; -1 for padding.
+
+    NaN counts as -infinity.
+    """
+    comparable = scores.where(~scores.isnan(), -math.inf)
     order = comparable.sort(dim=-1, descending=True, stable=True).indices
-    return order[..., :2].int().masked_fill(padding_mask.unsqueeze(-1), NONE)
+    return order[..., :top_k].int().masked_fill(padding_mask.unsqueeze(-1), NONE)
 
 
 def keep_second(logits: Tensor, choices: Tensor, bounds: Tensor, renormalise: Renormalise) -> Tensor:
@@ -84,21 +123,21 @@ def keep_second(logits: Tensor, choices: Tensor, bounds: Tensor, renormalise: Re
     """
     logits = logits.detach().double()
     first, second = gather_choices(logits, choices).unbind(dim=-1)
-    competing = logits if renormalise == "after" else torch.stack([first, second], dim=-1)
-    largest = competing.amax(dim=-1)
-    total = (competing - largest.unsqueeze(-1)).exp().sum(dim=-1)
-    return bounds * total < (second - largest).exp()
+    competing = torch.stack([first, second], dim=-1) if renormalise == "before" else logits
+    peak = competing.amax(dim=-1)
+    total = (competing - peak.unsqueeze(-1)).exp().sum(dim=-1)
+    return bounds * total < (second - peak).exp()
 
 
-def sample_second(logits: Tensor, choices: Tensor, draws: Tensor) -> Tensor:
-    """Draw another second choice from the gates of all experts but the first choice.
+def sample_second(scores: Tensor, choices: Tensor, draws: Tensor) -> Tensor:
+    """Draw another second choice from the softmax of the scores without the first choice's.
 
-    It is the first expert up to which these gates sum to more than draw times their total.
+    It is the first expert up to which they sum to more than draw times their total.
     """
-    logits = logits.detach().double()
-    second_largest = gather_choices(logits, choices)[..., 1:]
-    is_first = one_hot(choices[..., 0], logits.shape[-1]).bool()
-    odds = (logits - second_largest).exp().masked_fill(is_first, 0)
+    scores = scores.detach().double()
+    second_largest = gather_choices(scores, choices)[..., 1:]
+    is_first = one_hot(choices[..., 0], scores.shape[-1]).bool()
+    odds = (scores - second_largest).exp().masked_fill(is_first, 0)
     running = odds.cumsum(dim=-1)
     passed = running > draws.unsqueeze(-1) * running[..., -1:]
     possible = torch.where(passed.any(dim=-1, keepdim=True), passed, keep_last(odds > 0))
@@ -113,43 +152,34 @@ def keep_last(mask: Tensor) -> Tensor:
 
 
 def assign_slots(experts: Tensor, *, num_experts: int, capacity: int | None) -> Tensor:
-    """Assign slots (groups, tokens, 2) int32 in token order, every first choice before any second choice.
+    """Assign slots (groups, tokens, top_k) int32 in token order, every choice of a rank before the next rank.
 
-    The position of a second choice is the number of second choices before it, including dropped ones, plus
-    the number of first choices with a slot.
+    A choice's position is the number of choices of its rank before it, including dropped ones, plus the
+    number of choices of better rank with a slot.
     """
-    limit = 2 * experts.shape[1] + 1 if capacity is None else capacity
-    first, second = one_hot(experts, num_experts).unbind(dim=2)
-    first_slots = first.sum(dim=1, keepdim=True).clamp(max=limit)
-    first_position = ((first.cumsum(dim=1) - first) * first).sum(dim=-1)
-    second_position = ((second.cumsum(dim=1) - second + first_slots) * second).sum(dim=-1)
-    positions = torch.stack([first_position, second_position], dim=-1).int()
-    return positions.masked_fill((experts == NONE) | (positions >= limit), NONE)
+    all_choices = experts.shape[1] * experts.shape[2]
+    limit = all_choices if capacity is None else min(capacity, all_choices)
+    taken = torch.zeros(1, dtype=torch.int64, device=experts.device)
+    positions = []
+    for rank in one_hot(experts, num_experts).unbind(dim=2):
+        positions.append(((rank.cumsum(dim=1) - rank + taken) * rank).sum(dim=-1))
+        taken = (taken + rank.sum(dim=1, keepdim=True)).clamp(max=limit)
+    slots = torch.stack(positions, dim=-1).int()
+    return slots.masked_fill((experts == NONE) | (slots >= limit), NONE)
 
 
 def weigh(gates: Tensor, choices: Tensor, slots: Tensor, renormalise: Renormalise) -> Tensor:
-    """Return the weights (groups, tokens, 2): the choices' gates over their sum, 0 without a slot."""
+    """Return the weights (groups, tokens, top_k): the choices' gates over their sum, 0 without a slot."""
     values = gather_choices(gates, choices)
     with_slot = torch.where(slots != NONE, values, 0)
+    if renormalise == "never":
+        return with_slot
     summands = with_slot if renormalise == "after" else values
     return with_slot / (summands.sum(dim=-1, keepdim=True) + EPSILON)
 
 
-def auxiliary_loss(gates: Tensor, choices: Tensor) -> Tensor:
-    """Return E² · mean(f_e · m_e) over experts and over the groups that hold a real token; 0 if none does.
-
-    f_e is the share of the group's real tokens whose first choice is e (before drops), m_e their mean gate.
-    """
-    num_experts = gates.shape[-1]
-    real = (choices[..., 0] != NONE).sum(dim=1, keepdim=True)
-    f = one_hot(choices[..., 0], num_experts).sum(dim=1).to(gates.dtype) / real.clamp(min=1)
-    m = gates.sum(dim=1) / real.clamp(min=1)
-    occupied_groups = (real > 0).sum().clamp(min=1)
-    return num_experts * (f * m).sum() / occupied_groups
-
-
 def gather_choices(values: Tensor, choices: Tensor) -> Tensor:
-    """Return each choice's value, (groups, tokens, 2); for padding, that of expert 0."""
+    """Return each choice's value, (groups, tokens, top_k); for padding, that of expert 0."""
     return values.gather(-1, choices.clamp(min=0).long())
 
 

@@ -18,8 +18,8 @@ NONE = -1
 
 def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
     """Compute `mnmt_moe_ext.capacity_layout` in plain torch."""
-    _, bin_size = check_bin_size(routing, bin_size)
     groups, num_experts, _ = routing.load.shape
+    bin_size = check_bin_size(bin_size, routing.capacity, groups=groups, num_experts=num_experts)
     group = torch.arange(groups, device=routing.slots.device).view(-1, 1, 1)
     rows = (routing.experts * groups + group) * bin_size + routing.slots
     return Layout(
@@ -33,7 +33,7 @@ def capacity_layout(routing: Routing, *, bin_size: int | None = None) -> Layout:
 def ragged_layout(routing: Routing) -> Layout:
     """Compute `mnmt_moe_ext.ragged_layout` in plain torch."""
     check_num_choices(routing)
-    groups, tokens, _ = routing.experts.shape
+    groups = len(routing.experts)
     counts = _rows_per_bin(routing)
     first_rows = (counts.flatten().cumsum(0) - counts.flatten()).view_as(counts)
     group = torch.arange(groups, device=routing.slots.device).view(-1, 1, 1)
@@ -42,7 +42,7 @@ def ragged_layout(routing: Routing) -> Layout:
     return Layout(
         rows=rows.masked_fill(routing.slots == NONE, NONE).int(),
         filled=ends[-1:],
-        bin_size=2 * groups * tokens,
+        bin_size=routing.experts.numel(),
         num_experts=routing.load.shape[1],
         ends=ends,
     )
@@ -82,7 +82,7 @@ def combine(outputs: Tensor, weights: Tensor, layout: Layout) -> Tensor:
 def _experts_and_slots(layout: Layout) -> tuple[Tensor, Tensor]:
     """Return the expert and the slot of each choice, one-hot; all 0 for no row.
 
-    They are (groups, tokens, 2, experts) and (groups, tokens, 2, bin_size).
+    They are (groups, tokens, top_k, experts) and (groups, tokens, top_k, bin_size).
     """
     groups = layout.rows.shape[0]
     expert = (layout.rows // layout.bin_size // groups).masked_fill(layout.rows == NONE, NONE)

@@ -1,0 +1,125 @@
+"""Calls of the emulated gate, and their comparison with the plain-torch definition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mnmt_moe_ext import RandomKey, Routing, reference
+
+UNLIMITED = 2**31 - 1
+POLICIES = ("always", "random", "sampled")
+RENORMALISE = ("before", "after", "never")
+KEY = RandomKey.make(seed=(7 << 40) + 3, step=(1 << 33) + 5, layer=11)
+
+
+@dataclass(frozen=True)
+class Call:
+    logits: Tensor
+    padding_mask: Tensor
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def policy(self) -> str:
+        return self.options.get("second_expert_policy", "always")
+
+    @property
+    def renormalise(self) -> int:
+        return RENORMALISE.index(self.options.get("renormalise", "before"))
+
+    @property
+    def top_k(self) -> int:
+        return self.options["top_k"]
+
+
+def make_call(shape: tuple[int, int, int], dtype: torch.dtype = torch.float32, **options: Any) -> Call:
+    generator = torch.Generator().manual_seed(sum(shape))
+    logits = torch.randn(shape, generator=generator)
+    if options.pop("ties", False):
+        logits = logits.round()
+    padding_mask = torch.rand(shape[:2], generator=generator) < options.pop("padding", 0.2)
+    if options.pop("biased", False):
+        options["bias"] = torch.randn(shape[2], generator=generator).round(decimals=1)
+    if options.get("second_expert_policy", "always") != "always":
+        options["random_key"] = KEY
+        options["token_ids"] = torch.randint(2**62, shape[:2], generator=generator)
+    return Call(logits.to(dtype), padding_mask, {"capacity": 4, "top_k": 2, **options})
+
+
+def run_gate(
+    kernels: Any, call: Call, *, layout: str | None = None, bin_size: int = 0
+) -> tuple[Routing, Tensor, tuple[Tensor, ...]]:
+    """The routing, the choices before the policy, and of a layout the rows with `filled` or `ends`."""
+    groups, tokens, num_experts = call.logits.shape
+    key = call.options.get("random_key")
+    capacity = call.options["capacity"]
+    ranks = (groups, tokens, call.top_k)
+    second = {"capacity": num_experts * groups, "ragged": num_experts}
+    outputs = [
+        *((ranks, torch.float32), ((groups, num_experts), torch.float32), ((groups, tokens), torch.float32)),
+        *((ranks, torch.int32), (ranks, torch.int32), ((groups, num_experts, call.top_k), torch.int32)),
+        *((ranks, torch.int32), ((groups,), torch.int32)),
+        *([] if layout is None else [(ranks, torch.int32), ((second[layout],), torch.int32)]),
+    ]
+    results = kernels.run(
+        {None: "top_k_gate", "capacity": "route_to_bins", "ragged": "route_ragged"}[layout],
+        *(*call.logits.shape, call.top_k, call.logits.dtype == torch.bfloat16),
+        *(call.logits, call.padding_mask, call.options.get("bias"), call.options.get("choices")),
+        *(key and key.seed_and_step, call.options.get("token_ids"), key.layer if key else 0),
+        UNLIMITED if capacity is None else capacity,
+        *(POLICIES.index(call.policy), call.options.get("threshold", 0.5), call.renormalise, bin_size),
+        outputs=outputs,
+    )
+    weights, gate_means, log_sums, experts, slots, load, choices, real_tokens, *rows = results
+    routing = Routing(
+        experts=experts,
+        slots=slots,
+        weights=weights,
+        gate_means=gate_means,
+        log_sums=log_sums,
+        load=load,
+        real_tokens=real_tokens,
+        capacity=capacity,
+    )
+    return routing, choices, tuple(rows)
+
+
+def assert_same_routing(actual: Routing, expected: Routing) -> None:
+    for name in ("experts", "slots", "load", "real_tokens"):
+        assert torch.equal(getattr(actual, name), getattr(expected, name)), name
+    for name in ("weights", "gate_means", "log_sums"):
+        torch.testing.assert_close(getattr(actual, name), getattr(expected, name), rtol=1e-5, atol=1e-6)
+
+
+def check_forward(kernels: Any, call: Call) -> None:
+    actual, choices, _ = run_gate(kernels, call)
+    assert_same_routing(actual, reference.top_k_gate(call.logits, call.padding_mask, **call.options))
+    assert torch.equal(choices[..., 0], actual.experts[..., 0])
+
+
+def check_backward(kernels: Any, call: Call, *, without: Sequence[str] = ()) -> None:
+    routing, choices, _ = run_gate(kernels, call)
+    generator = torch.Generator().manual_seed(0)
+    grads = {
+        name: None if name in without else torch.randn(getattr(routing, name).shape, generator=generator)
+        for name in ("weights", "gate_means", "log_sums")
+    }
+    (actual,) = kernels.run(
+        "top_k_gate_backward",
+        *(*call.logits.shape, call.top_k, call.logits.dtype == torch.bfloat16),
+        *(*grads.values(), call.logits, choices, routing.slots, routing.log_sums, routing.real_tokens),
+        call.renormalise,
+        outputs=[(call.logits.shape, call.logits.dtype)],
+    )
+    logits = call.logits.float().requires_grad_()
+    expected = reference.top_k_gate(logits, call.padding_mask, **call.options)
+    scalar = sum((getattr(expected, name) * grad).sum() for name, grad in grads.items() if grad is not None)
+    (gradient,) = torch.autograd.grad(scalar, logits)
+    if call.logits.dtype == torch.bfloat16:
+        torch.testing.assert_close(actual, gradient.bfloat16(), rtol=1e-2, atol=1e-5)
+    else:
+        torch.testing.assert_close(actual, gradient, rtol=1e-4, atol=1e-6)
