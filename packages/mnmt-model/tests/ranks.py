@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import socket
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -75,6 +76,7 @@ def _work(environ: dict[str, str], log: Path, work: Callable[..., None], args: t
     os.environ.update(environ)
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     torch.set_num_threads(1)
+    warnings.simplefilter("error", FutureWarning)
     work(*args)
 
 

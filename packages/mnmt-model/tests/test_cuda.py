@@ -26,7 +26,13 @@ def sentences(seed: int) -> Sentences:
     return Sentences.from_padded(ids)
 
 
-@pytest.mark.parametrize("parts", [{}, VASWANI], ids=["t5", "vanilla"])
+EXPERTS = {"num_experts": 4, "experts_every": 1, "second_expert": "always"}
+DROPLESS = {**EXPERTS, "capacity_factor": 0.0, "expert_feed_forward": "gated-silu", "shared_experts": 1}
+
+
+@pytest.mark.parametrize(
+    "parts", [{}, VASWANI, EXPERTS, DROPLESS], ids=["t5", "vanilla", "experts", "dropless"]
+)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_losses_and_gradients_are_those_of_a_cpu(
     architecture: Architecture, parts: dict[str, object]

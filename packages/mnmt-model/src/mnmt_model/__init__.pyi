@@ -8,6 +8,7 @@ from .planning.parameters import count_parameters as count_parameters
 from .planning.presets import PRESETS as PRESETS
 from .planning.presets import Preset as Preset
 from .planning.presets import preset as preset
+from .runs.expert_counts import write_expert_loads as write_expert_loads
 from .runs.load import LoadedRun as LoadedRun
 from .runs.load import load_run as load_run
 from .runs.log_probs import write_log_probs as write_log_probs

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from mnmt_data.stream import MixingConfig
 
@@ -33,8 +34,30 @@ NOT_NEGATIVE = (
     "keep_best",
     "early_stopping",
     "auxiliary_loss",
+    "router_z_loss",
+    "balance_bias_rate",
     "uniform_routing_steps",
 )
+
+FREE_SETTINGS = frozenset(
+    {
+        "accumulation",
+        "activation_checkpointing",
+        "checkpoint_every",
+        "checkpoint_minutes",
+        "compile",
+        "exchange_chunks",
+        "expert_parallel",
+        "horizons",
+        "keep_best",
+        "keep_checkpoints",
+        "log_every",
+        "pack",
+        "parallel",
+        "tensorboard",
+    }
+)
+"""Settings of `[train]` that change how a run is computed and stored, but not what it learns."""
 
 
 class _Default(int):
@@ -101,6 +124,16 @@ class TrainConfig:
     (FSDP2)."""
     auxiliary_loss: float = 0.01
     """Factor of the auxiliary loss, which keeps experts in balance, in the objective of a token."""
+    auxiliary_loss_over: Literal["group", "batch"] = "group"
+    """Tokens whose experts the auxiliary loss balances: those that a process computes at a time, or the
+    `batch` of all processes, in the parts that they have computed so far (Qiu et al. 2025)."""
+    router_z_loss: float = 0.0
+    """Factor of the mean squared log-normaliser of the gates, summed over layers, in the objective of a
+    token; ST-MoE has 0.001 (Zoph et al. 2022, eq. 5)."""
+    balance_bias_rate: float = 0.0
+    """Step by which each expert's bias, which takes part in choices alone, goes up or down after a training
+    step, as the expert had fewer or more tokens than the mean (Wang et al. 2024); 0 for no biases. It takes
+    the place of the auxiliary loss, which can be 0 then."""
     uniform_routing_steps: int = 0
     """First steps, in which tokens are spread evenly over the experts, whatever the gate says."""
     expert_parallel: int = 1
@@ -199,6 +232,12 @@ class TrainConfig:
                 f"`warmup_steps` ({self.warmup_steps}) and `cooldown_steps` ({self.cooldown_steps}) must be "
                 f"together at most `steps` ({self.steps}), or the rate never reaches its peak."
             )
+
+
+def free_settings(train: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the settings that do not change what a run learns, given all of them."""
+    # Only early stopping makes evaluations decide what is learned.
+    return FREE_SETTINGS if train.get("early_stopping") else FREE_SETTINGS | {"eval_every"}
 
 
 def _require(name: str, value: float, *, at_least: int) -> None:

@@ -25,11 +25,18 @@ OPTIMIZERS = {"adamw": torch.optim.AdamW, "adafactor": Adafactor}
 
 WRITTEN = {
     2: [(parallel, name) for parallel in ("ddp", "fsdp") for name in OPTIMIZERS],
-    4: [("fsdp", "adamw"), ("fsdp", "adafactor"), ("ddp+experts", "adafactor"), ("fsdp+experts", "adamw")],
+    4: [
+        ("fsdp", "adamw"),
+        ("fsdp", "adafactor"),
+        ("ddp+experts", "adafactor"),
+        ("fsdp+experts", "adamw"),
+        ("fsdp+rows", "adafactor"),
+    ],
 }
-"""By the number of processes; two share out the experts with "ddp+experts", and all with "fsdp+experts"."""
+"""By the number of processes. Two share out the experts with "ddp+experts", and all with "fsdp+experts"; with
+"fsdp+rows" two do, and those with the same experts share out their rows."""
 
-READ = {2: ("ddp", "fsdp", "ddp+experts"), 4: ("fsdp", "ddp+experts", "fsdp+experts")}
+READ = {2: ("ddp", "fsdp", "ddp+experts"), 4: ("fsdp", "ddp+experts", "fsdp+experts", "fsdp+rows")}
 """DDP is the same at 2 processes and at 4."""
 
 
@@ -59,10 +66,12 @@ def make(parallel: str, optimizer: str) -> tuple[nn.Module, nn.Module, torch.opt
 def share_out(experts: nn.ParameterDict, parallel: str) -> None:
     """Put the experts where they are trained: on meshes of (replicas, experts) if ranks share them out."""
     size = distributed.get_world_size()
-    shapes = {"fsdp": (size,), "ddp+experts": (size // 2, 2), "fsdp+experts": (1, size)}
+    replicas = size // 2, 2
+    shapes = {"fsdp": (size,), "ddp+experts": replicas, "fsdp+experts": (1, size), "fsdp+rows": replicas}
     if parallel in shapes:
         mesh = init_device_mesh("cpu", shapes[parallel])
-        placements = [Replicate()] * (mesh.ndim - 1) + [Shard(0)]
+        replicas_hold = Shard(1) if parallel == "fsdp+rows" else Replicate()
+        placements = [replicas_hold] * (mesh.ndim - 1) + [Shard(0)]
         for name, parameter in experts.items():
             experts[name] = nn.Parameter(distribute_tensor(parameter.detach(), mesh, placements))
 

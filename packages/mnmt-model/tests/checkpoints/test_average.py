@@ -138,3 +138,26 @@ def test_weights_of_another_shape_are_not_averaged(run: Path, tmp_path: Path) ->
     )
     with pytest.raises(RunError, match=r"step-00000001: is of another model than .*step-00000040"):
         average_checkpoints([*select_checkpoints(run, last=1), other], run / "mean")
+
+
+class Gated(nn.Module):
+    """A model whose gate has a bias, as those of newer versions have."""
+
+    def __init__(self, bias: float | None) -> None:
+        super().__init__()
+        self.gate = nn.Linear(4, 2, bias=False)
+        nn.init.ones_(self.gate.weight)
+        if bias is not None:
+            self.gate.register_buffer("balance_bias", torch.full((2,), bias))
+
+
+def test_a_bias_that_an_older_version_did_not_write_counts_as_0(tmp_path: Path) -> None:
+    for step, bias in enumerate((None, None, 0.25, 0.5), start=1):
+        layer = nn.ModuleList([Gated(bias)])
+        progress = Progress(step=step, tokens=0, flops=0, stream={})
+        save(tmp_path / "checkpoints", layer, torch.optim.AdamW(layer.parameters()), progress, keep=9)
+    average_checkpoints(select_checkpoints(tmp_path, last=4), tmp_path / "mean")
+    model = nn.ModuleList([Gated(7.0)])
+    load_model(tmp_path / "mean", model)
+    assert model.state_dict()["0.gate.balance_bias"].tolist() == [0.75 / 4] * 2
+    assert model.state_dict()["0.gate.weight"].eq(1).all()

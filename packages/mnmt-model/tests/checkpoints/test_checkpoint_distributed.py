@@ -16,7 +16,7 @@ from mnmt_model.optim.adafactor import Adafactor
 
 OPTIMIZERS = {"adamw": torch.optim.AdamW, "adafactor": Adafactor}
 RUNS = [f"{written}-{name}" for written in ("ddp-2", "fsdp-2", "fsdp-4") for name in OPTIMIZERS]
-RUNS += ["ddp+experts-4-adafactor", "fsdp+experts-4-adamw"]
+RUNS += ["ddp+experts-4-adafactor", "fsdp+experts-4-adamw", "fsdp+rows-4-adafactor"]
 
 
 def launch(folder: Path, *jobs: str) -> None:
@@ -95,6 +95,9 @@ def test_experts_are_written_once_by_the_ranks_that_share_them_out(runs: Path) -
     assert sorted(load_file(two / shards[1])) == ["5.wi", "5.wo"]
     held = [load_file(path)["5.wo"].shape[0] for path in sorted(four.glob("model-*"))]
     assert held == [1, 1, 1, 1]
+    rows = runs / "fsdp+rows-4-adafactor" / "step-00000002"
+    held = [load_file(path)["5.wi"].shape for path in sorted(rows.glob("model-*"))]
+    assert held == [(3, 64, 130)] * 4
 
 
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")

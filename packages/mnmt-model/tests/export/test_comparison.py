@@ -1,6 +1,7 @@
 """The certificate: it holds for a true export, and fails for every false one."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -117,19 +118,31 @@ def one_more(weight: torch.Tensor) -> torch.Tensor:
 def test_a_wrong_weight_is_caught(model, folder: Path, data: PreparedData, name: str) -> None:
     spoil(folder, name, one_more)
     certificate = certify(model, folder, data, pairs=10)
-    changed, engine = certificate.failures
+    changed, engine, *_ = certificate.failures
     assert "differs from the checkpoint's" in changed
     assert "under transformers" in engine
     # The log-probabilities tell by themselves.
-    assert replace(certificate, changed_weights=()).failures == (engine,)
+    assert replace(certificate, changed_weights=()).failures[0] == engine
 
 
 def test_a_weight_that_no_test_pair_reads_is_caught(model, folder: Path, data: PreparedData) -> None:
     # The last word of the vocabulary is in no source of the first pair, and the change is of a bit or two.
     spoil(folder, "shared.weight", lambda weight: torch.cat([weight[:-1], weight[-1:] * (1 + 1e-6)]))
     certificate = certify(model, folder, data, pairs=1)
-    assert certificate.changed_weights == ("embedding.weight",)
-    assert certificate.failures == ("embedding.weight differs from the checkpoint's",)
+    assert certificate.changed_weights == ("shared.weight",)
+    assert certificate.failures == ("shared.weight differs from the checkpoint's",)
+
+
+def test_a_generation_that_begins_otherwise_is_caught(model, folder: Path, data: PreparedData) -> None:
+    """Scores do not read generation_config.json."""
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"decoder_start_token_id": 7}))
+    (failure,) = certify(model, folder, data, pairs=4).failures
+    assert re.fullmatch(
+        r"the greedy translation of line \d of test.xx-(aa|bb) under transformers has a token that is "
+        r"\S+ nats below mnmt-model's best",
+        failure,
+    )
 
 
 def test_nan_is_caught(model, folder: Path, data: PreparedData) -> None:

@@ -163,21 +163,23 @@ def test_an_imported_model_is_a_run(gated: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "needed"),
     [
-        ({"architecture": "prefix-lm"}, '`architecture` is "prefix-lm", but only models of T5 1.1'),
-        ({"norm": "layer"}, '`norm` is "layer"'),
-        ({"norm_order": "post"}, '`norm_order` is "post"'),
-        ({"positions": "sinusoidal"}, '`positions` is "sinusoidal"'),
-        ({"embeddings": "tied"}, '`embeddings` is "tied", but only models of T5 1.1, where it is "shared"'),
-        ({"biases": True}, "`biases` is true, but only models of T5 1.1, where it is false, can be exported"),
-        ({"scaled_attention": True}, "`scaled_attention` is true"),
+        ({"architecture": "prefix-lm"}, 'architecture = "encdec"'),
+        ({"norm": "layer"}, 'norm = "rms"'),
+        ({"norm_order": "post"}, 'norm_order = "pre"'),
+        ({"norm_epsilon": 1e-5}, "norm_epsilon = 1e-06"),
+        ({"positions": "sinusoidal"}, 'positions = "relative"'),
+        ({"embeddings": "tied"}, 'embeddings = "shared"'),
+        ({"biases": True}, "biases = false"),
+        ({"scaled_attention": True, "biases": True}, "biases = false, scaled_attention = false"),
     ],
 )
 def test_other_parts_are_not_exported(
-    vocabulary: Path, tmp_path: Path, changes: dict[str, object], message: str
+    vocabulary: Path, tmp_path: Path, changes: dict[str, object], needed: str
 ) -> None:
     config = replace(CONFIGS["even"], **changes)
+    message = f"a dense model can be exported only in the layout of T5 1.1, which needs {needed} under"
     with pytest.raises(RunError, match=message):
         export_hugging_face(config, make(config, vocabulary).state_dict(), vocabulary, tmp_path / "out")
     assert not (tmp_path / "out").exists()

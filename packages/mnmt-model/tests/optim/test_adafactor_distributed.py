@@ -76,14 +76,16 @@ def full(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor.clone()
 
 
-def sharded(mesh: DeviceMesh | None, experts: DeviceMesh | None = None) -> Weights:
-    """The weights on `mesh`, those of experts on a mesh of their own if there is one."""
+def sharded(mesh: DeviceMesh | None, experts: DeviceMesh | None = None, *, by_rows: bool = False) -> Weights:
+    """The weights on `mesh`, those of experts on a mesh of their own if there is one.
+
+    `by_rows`: replicas share out the rows of each expert.
+    """
     model = Weights()
     if experts is not None:
         for name in ("experts", "few_experts"):
-            shared_out = distribute_tensor(
-                model.get_parameter(name).detach(), experts, [Replicate(), Shard(0)]
-            )
+            placements = [Shard(1) if by_rows else Replicate(), Shard(0)]
+            shared_out = distribute_tensor(model.get_parameter(name).detach(), experts, placements)
             model.register_parameter(name, nn.Parameter(shared_out))
     if mesh is not None:
         apart = {parameter for parameter in model.parameters() if isinstance(parameter, DTensor)}
@@ -124,6 +126,10 @@ def trained_with_experts(mesh: DeviceMesh) -> dict[str, dict[str, dict[str, Tens
         dense = mesh if name == "1x4" else None
         results[name] = {kind: run(sharded(dense, experts)) for kind, run in TRAININGS.items()}
         results[name]["communication"] = communication(sharded(dense, experts))
+        if name == "2x2":
+            cut = {kind: run(sharded(dense, experts, by_rows=True)) for kind, run in TRAININGS.items()}
+            cut["communication"] = communication(sharded(dense, experts, by_rows=True))
+            results["2x2 by rows"] = cut
     return results
 
 
@@ -241,7 +247,7 @@ def test_ranks_communicate_once_to_clip_and_twice_a_step_but_not_for_experts(
 ) -> None:
     assert two["communication"]["counts"] == (1, 2)
     counts = {name: results["communication"]["counts"] for name, results in four["experts"].items()}
-    assert counts == {"1x4": (1, 2), "2x2": (1, 0), "4x1": (0, 0)}
+    assert counts == {"1x4": (1, 2), "2x2": (1, 0), "2x2 by rows": (1, 2), "4x1": (0, 0)}
 
 
 def test_all_ranks_find_the_norm_of_one_process(four: dict[str, Any]) -> None:
@@ -256,8 +262,8 @@ def test_all_ranks_find_the_norm_of_one_process(four: dict[str, Any]) -> None:
 
 def test_columns_cannot_be_sharded(two: dict[str, Any]) -> None:
     assert two["refusal"] == (
-        "Parameters must be sharded at most once, by their first dimension, "
-        "but one has the placements (Shard(dim=1),)."
+        "Parameters must be sharded at most once by their first dimension, stacks of matrices also by their "
+        "second, but one has the placements (Shard(dim=1),)."
     )
 
 

@@ -1,16 +1,17 @@
-import json
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import mnmt_moe_ext
-from mnmt_model.planning.experts import check_expert_parallel, exchange_bytes, expert_slots, slot_uses
-from mnmt_model.planning.plan import Cost
+from mnmt_model.planning.experts import (
+    check_expert_parallel,
+    expert_slots,
+    filled_slots,
+    slot_uses,
+    slot_warning,
+)
 from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
@@ -45,67 +46,11 @@ def test_a_capacity_is_the_extensions(tokens: int, num_experts: int, hundredths:
     )
 
 
-def test_every_slot_goes_to_its_expert_and_back_in_both_passes() -> None:
-    # Ten pairs on each device. The encoder's two mixtures see 300 tokens and have 76 slots an expert, the
-    # decoder's one sees 200 and has 52; three of four devices are others.
-    slots = 2 * 8 * 76 + 1 * 8 * 52
-    assert exchange_bytes(MIXTURE, TRAIN, WORKLOAD) == 4 * slots * 32 * 4 * 3 // 4
-
-
-def test_bfloat16_halves_what_is_exchanged_and_checkpointing_repeats_the_forward_pass() -> None:
-    whole = exchange_bytes(MIXTURE, TRAIN, WORKLOAD)
-    assert exchange_bytes(MIXTURE, replace(TRAIN, precision="bfloat16"), WORKLOAD) == whole // 2
-    assert exchange_bytes(MIXTURE, replace(TRAIN, activation_checkpointing=True), WORKLOAD) == whole * 3 // 2
-
-
-def test_nothing_is_exchanged_where_each_device_has_all_experts_or_there_are_none() -> None:
-    assert exchange_bytes(MIXTURE, replace(TRAIN, expert_parallel=1), WORKLOAD) == 0
-    assert exchange_bytes(replace(MIXTURE, num_experts=0), TRAIN, WORKLOAD) == 0
-
-
-def test_devices_send_what_is_planned(tmp_path: Path) -> None:
-    script = Path(__file__).with_name("exchange_ranks.py")
-    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True)
-    sent = json.loads((tmp_path / "sent.json").read_text(encoding="utf-8"))
-    # Of the script: two devices compute six pairs each with four experts, two mixtures above the sources and
-    # one above the targets. In bfloat16 half is sent, with checkpointing half more, in three parts no more.
-    config = ModelConfig(encoder_layers=4, decoder_layers=3, d_model=32, d_ff=64, num_experts=4)
-    plain = TrainConfig(batch_tokens=2 * 6 * (13 + 11), expert_parallel=2)
-    trains = (
-        plain,
-        replace(plain, precision="bfloat16"),
-        replace(plain, activation_checkpointing=True),
-        replace(plain, exchange_chunks=3),
-    )
-    workload = Workload(src_len=13, tgt_len=11, devices=2)
-    assert [exchange_bytes(config, train, workload) for train in trains] == sent
-
-
-@given(
-    ranks=st.sampled_from([2, 4, 8]),
-    replicas=st.integers(1, 3),
-    accumulation=st.integers(1, 3),
-    factor=st.floats(0.5, 4),
-)
-def test_a_device_sends_at_least_the_slots_that_even_tokens_fill(
-    ranks: int, replicas: int, accumulation: int, factor: float
-) -> None:
-    config = replace(MIXTURE, capacity_factor=factor)
-    train = replace(TRAIN, expert_parallel=ranks, accumulation=accumulation)
-    workload = replace(WORKLOAD, devices=ranks * replicas)
-    tokens = accumulation * workload.pairs(train) * (2 * 30 + 1 * 20)
-    least = 4 * factor * tokens * 32 * 4 * (ranks - 1) / ranks
-    # A part of the batch has less than four slots more, of each of eight experts, in each of three mixtures.
-    most = least + accumulation * 4 * 3 * 8 * 4 * 32 * 4
-    assert least - 1 <= exchange_bytes(config, train, workload) <= most
-
-
 def test_slots_are_filled_where_every_expert_gets_its_share() -> None:
     source, target = slot_uses(MIXTURE, TRAIN, WORKLOAD)
-    assert (source.tokens, source.capacity, target.tokens, target.capacity) == (300, 76, 200, 52)
+    assert (source.tokens, source.mixtures, source.slots) == (300, 2, 8 * 76)
+    assert (target.tokens, target.mixtures, target.slots) == (200, 1, 8 * 52)
     assert source.filled == pytest.approx(600 / (8 * 76))
-    (alike,) = slot_uses(MIXTURE, TRAIN, replace(WORKLOAD, tgt_len=30))
-    assert alike.filled <= 1
     assert slot_uses(replace(MIXTURE, capacity_factor=0.5), TRAIN, WORKLOAD)[0].filled == 1
     assert slot_uses(replace(MIXTURE, num_experts=0), TRAIN, WORKLOAD) == ()
 
@@ -115,7 +60,7 @@ def test_slots_are_filled_where_every_expert_gets_its_share() -> None:
     [
         (0, 2, 2, r"`expert_parallel` must be 1 for a dense model, but is 2\."),
         (6, 4, 4, r"`num_experts` must be a multiple of `expert_parallel` \(4\), but is 6\."),
-        (8, 4, 6, r"`devices` must be a multiple of `expert_parallel` \(4\), but is 6\."),
+        (8, 4, 6, r"Processes, one a device, must be a multiple of `expert_parallel` \(4\), but are 6\."),
     ],
 )
 def test_experts_and_devices_must_come_out_even(
@@ -127,17 +72,69 @@ def test_experts_and_devices_must_come_out_even(
     check_expert_parallel(config, replace(train, expert_parallel=1), devices)
 
 
-def test_times_follow_from_rates() -> None:
-    cost = Cost(flops=600, exchange_bytes=20, flops_per_second=100.0, exchange_bytes_per_second=10.0)
-    assert (cost.compute_seconds, cost.exchange_seconds) == (6, 2)
-    assert (cost.sequential_seconds, cost.overlapped_seconds) == (8, 6)
-    assert replace(cost, flops_per_second=50.0).overlapped_seconds == 12
-    assert replace(cost, exchange_bytes_per_second=1.0).overlapped_seconds == 20
+@given(tokens=st.integers(1, 500), choices=st.integers(1, 8), factor=st.floats(0.1, 8))
+def test_a_warning_names_the_choices_that_have_no_slot(tokens: int, choices: int, factor: float) -> None:
+    config = replace(
+        MIXTURE,
+        experts_per_token=choices,
+        capacity_factor=factor,
+        renormalise="never",
+        second_expert="always",
+    )
+    warning = slot_warning(config)
+    # A multiple of the experts and of the slots' multiple, so that rounding is small.
+    tokens *= 8 * 4 * 100
+    dropped = 1 - filled_slots(config, tokens) / (choices * tokens)
+    if warning is None:
+        assert dropped == 0
+    else:
+        assert dropped == pytest.approx(float(warning.split("%")[0]) / 100, abs=0.02)
 
 
-def test_a_time_is_unknown_without_its_rate_unless_nothing_is_exchanged() -> None:
-    cost = Cost(flops=600, exchange_bytes=20, flops_per_second=100.0, exchange_bytes_per_second=None)
-    assert cost.compute_seconds == 6
-    assert cost.exchange_seconds is cost.sequential_seconds is cost.overlapped_seconds is None
-    assert replace(cost, exchange_bytes=0).sequential_seconds == 6
-    assert replace(cost, flops_per_second=None).compute_seconds is None
+def test_a_warning_of_slots_is_of_tokens_that_choose() -> None:
+    assert slot_warning(replace(MIXTURE, experts_per_token=4)) == (
+        "50% of the tokens' choices of experts are dropped in training even in perfect balance, as "
+        "`capacity_factor` (2) is below `experts_per_token` (4); 4 has slots for all, and 0 sets no limit"
+    )
+    # Fewer second choices than tokens are used.
+    assert str(slot_warning(replace(MIXTURE, capacity_factor=1.0))).startswith("up to 50% of")
+    few = replace(MIXTURE, experts_per_token=4, expert_choice=True)
+    assert slot_warning(few) is not None
+    without = [{"num_experts": 0}, {"experts_every": 5}, {"experts_every": 4, "expert_choice": True}]
+    for changes in [*without, {"capacity_factor": 0.0, "expert_choice": False}]:
+        assert slot_warning(replace(few, **changes)) is None  # type: ignore[arg-type]
+
+
+def test_there_are_as_many_slots_as_choices_where_nothing_limits_them() -> None:
+    without = replace(MIXTURE, capacity_factor=0.0, experts_per_token=3)
+    source, target = slot_uses(without, TRAIN, WORKLOAD)
+    assert (source.slots, target.slots) == (3 * 300, 3 * 200)
+    assert source.filled == target.filled == 1
+
+
+def test_experts_that_choose_fill_their_slots_in_the_encoder_alone() -> None:
+    choosing = replace(MIXTURE, expert_choice=True, capacity_factor=4.0)
+    source, target = slot_uses(choosing, TRAIN, WORKLOAD)
+    assert (source.slots, source.filled) == (8 * 152, 1)
+    assert target.filled == pytest.approx(400 / (8 * 100))
+    # An expert cannot choose a token twice.
+    assert expert_slots(choosing, 2, expert_choice=True) == 8 * 2
+
+
+@given(
+    tokens=st.integers(1, 10**5),
+    num_experts=st.integers(2, 4096),
+    choices=st.integers(1, 8),
+    factor=st.floats(0.1, 8),
+)
+def test_tokens_fill_at_most_one_slot_for_each_choice(
+    tokens: int, num_experts: int, choices: int, factor: float
+) -> None:
+    config = ModelConfig(
+        num_experts=max(num_experts, choices),
+        experts_per_token=choices,
+        capacity_factor=factor,
+        renormalise="never",
+    )
+    slots, filled = expert_slots(config, tokens), filled_slots(config, tokens)
+    assert filled == min(slots, choices * tokens)

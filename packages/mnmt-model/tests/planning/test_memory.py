@@ -10,6 +10,7 @@ from mnmt_model.planning.memory import Memory, training_memory
 from mnmt_model.planning.workload import Workload
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.experts.casts import cast_once
 from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.stack import Stack
@@ -42,7 +43,7 @@ def sentences(length: int) -> Sentences:
 
 
 def kept_bytes(model: TranslationModel) -> int:
-    """Bytes of what autograd keeps of a loss, parameters apart, each storage once."""
+    """Bytes of what autograd keeps of a loss, and of weights cast for a step, each storage once."""
     parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     remaining: dict[int, Tensor] = {}
 
@@ -51,8 +52,11 @@ def kept_bytes(model: TranslationModel) -> int:
             remaining[tensor.untyped_storage().data_ptr()] = tensor
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    with cast_once(model), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         model(sentences(SRC_LEN), sentences(TGT_LEN))
+        for mixture in model.mixtures:
+            for _, copy in (mixture.experts.casts.copies or {}).values():
+                keep(copy)
     return sum(tensor.untyped_storage().nbytes() for tensor in remaining.values())
 
 
@@ -98,12 +102,67 @@ def test_checkpointing_keeps_inputs_and_one_layer(
 
 
 @either_precision
-def test_a_layer_with_experts_keeps_what_its_slots_take(precision: str) -> None:
-    train = TrainConfig(precision=precision)  # type: ignore[arg-type]
-    both = [replace(MIXTURE, capacity_factor=factor, experts_every=1) for factor in (2.0, 4.0)]
+@pytest.mark.parametrize("factor", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("feed_forward", ["relu", "gated-gelu", "gated-silu"])
+def test_a_layer_with_experts_keeps_what_its_rows_take(
+    feed_forward: str, factor: float, precision: str
+) -> None:
+    train = TrainConfig(precision=precision, dropout=0.1)  # type: ignore[arg-type]
+    narrow = replace(
+        MIXTURE,
+        capacity_factor=factor,
+        experts_every=1,
+        expert_feed_forward=feed_forward,  # type: ignore[arg-type]
+    )
+    both = [narrow, replace(narrow, d_ff=2 * narrow.d_ff)]
     measured = [kept_bytes(built(config, train)) for config in both]
     more = estimated(both[1], train) - estimated(both[0], train)
-    assert more == pytest.approx(measured[1] - measured[0], rel=0.01)
+    assert more == pytest.approx(measured[1] - measured[0], rel=0.01) != 0
+
+
+@either_precision
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("feed_forward", ["relu", "gated-silu"])
+def test_shared_experts_keep_what_is_planned(feed_forward: str, dropout: float, precision: str) -> None:
+    train = TrainConfig(precision=precision, dropout=dropout)  # type: ignore[arg-type]
+    without = replace(MIXTURE, expert_feed_forward=feed_forward)  # type: ignore[arg-type]
+    both = [without, replace(without, shared_experts=2)]
+    measured = [kept_bytes(built(config, train)) for config in both]
+    more = estimated(both[1], train) - estimated(both[0], train)
+    assert more == pytest.approx(measured[1] - measured[0], rel=0.02) != 0
+
+
+@either_precision
+@pytest.mark.parametrize("choices", [1, 3])
+def test_a_choice_keeps_a_row_and_its_numbers(choices: int, precision: str) -> None:
+    train = TrainConfig(precision=precision)  # type: ignore[arg-type]
+    two = replace(MIXTURE, experts_every=1, capacity_factor=0.0, renormalise="never")
+    both = [two, replace(two, experts_per_token=choices)]
+    measured = [kept_bytes(built(config, train)) for config in both]
+    more = estimated(both[1], train) - estimated(both[0], train)
+    assert more == pytest.approx(measured[1] - measured[0], rel=0.05) != 0
+
+
+@either_precision
+def test_experts_that_choose_keep_about_what_is_planned(precision: str) -> None:
+    train = TrainConfig(precision=precision)  # type: ignore[arg-type]
+    config = replace(
+        MIXTURE,
+        expert_choice=True,
+        capacity_factor=1.5,
+        experts_every=1,
+        encoder_layers=6,
+        decoder_layers=1,
+    )
+    measured = kept_bytes(built(config, train)) - loss_gradients(config, precision)
+    assert estimated(config, train) == pytest.approx(measured, rel=0.1)
+
+
+def test_slots_take_memory_where_they_are_computed() -> None:
+    train = TrainConfig(expert_parallel=2, exchange_chunks=2)
+    few, many = (estimated(replace(MIXTURE, capacity_factor=factor), train) for factor in (2.0, 4.0))
+    # 78 source and 66 target tokens: 40 and 36 slots of four experts become 80 and 68.
+    assert many - few == 4 * (80 + 68 - 40 - 36) * 4 * (2 * MIXTURE.d_model + MIXTURE.d_ff)
 
 
 @either_precision
@@ -119,8 +178,8 @@ def test_only_a_devices_own_experts_are_rounded() -> None:
     train = TrainConfig(precision="bfloat16")
     mixtures = 1 + 1
     matrices = mixtures * 4 * 2 * MIXTURE.d_model * MIXTURE.d_ff
-    others = estimated(MIXTURE, train) - estimated(MIXTURE, replace(train, expert_parallel=4))
-    assert others == 2 * matrices * 3 // 4
+    two, four = (estimated(MIXTURE, replace(train, expert_parallel=ranks)) for ranks in (2, 4))
+    assert two - four == 2 * matrices // 4
 
 
 @every_model
@@ -193,6 +252,27 @@ def test_what_goes_through_buffers_are_dense_gradients_and_the_slots_of_a_mixtur
     assert memory.communication == dense + 2 * 4 * 68 * MIXTURE.d_model * 4
 
 
+def test_experts_that_each_device_has_are_handled_as_all_else() -> None:
+    model = built(MIXTURE, TrainConfig())
+    ddp, fsdp = (
+        training_memory(MIXTURE, VOCAB_SIZE, TrainConfig(parallel=each), replace(ONE_DEVICE, devices=2))
+        for each in ("ddp", "fsdp")
+    )
+    assert ddp.communication == sum(parameter.nbytes for parameter in model.parameters())
+    assert fsdp.parameters == sum(torch.chunk(each, 2)[0].nbytes for each in model.parameters())
+
+
+def test_parts_of_a_batch_leave_whole_gradients_under_fsdp() -> None:
+    train = TrainConfig(parallel="fsdp")
+    deep = replace(T5, decoder_layers=8)
+    one, two = (
+        training_memory(deep, VOCAB_SIZE, replace(train, accumulation=number), replace(ONE_DEVICE, devices=2))
+        for number in (1, 2)
+    )
+    whole = sum(parameter.nbytes for parameter in built(deep, train).parameters())
+    assert two.communication > whole > one.communication
+
+
 def test_fsdp_does_not_gather_experts() -> None:
     train = TrainConfig(parallel="fsdp", expert_parallel=2)
     wide = replace(MIXTURE, d_ff=2 * MIXTURE.d_ff, experts_every=1)
@@ -202,6 +282,28 @@ def test_fsdp_does_not_gather_experts() -> None:
         for config in (narrow, wide)
     }
     assert len(communication) == 1
+
+
+def test_fsdp_cuts_the_rows_of_experts_over_devices_with_the_same_ones() -> None:
+    config = replace(MIXTURE, d_model=128, num_heads=2, d_ff=256, experts_every=1)
+    train = TrainConfig(parallel="fsdp", expert_parallel=2, optimizer="adamw")
+    two, four = (
+        training_memory(
+            config,
+            VOCAB_SIZE,
+            replace(train, batch_tokens=500 * devices),
+            replace(ONE_DEVICE, devices=devices),
+        )
+        for devices in (2, 4)
+    )
+    named = dict(built(config, train).named_parameters())
+    experts = [torch.chunk(p, 2)[0].nbytes for name, p in named.items() if ".experts." in name]
+    dense = [torch.chunk(p, 4)[0].nbytes for name, p in named.items() if ".experts." not in name]
+    assert four.parameters == four.gradients == sum(dense) + sum(experts) // 2
+    assert four.optimizer_state == 2 * four.parameters
+    # Two layers are gathered at a time, with their gradients.
+    layers = config.num_encoder_layers + config.decoder_layers
+    assert four.communication - two.communication == 2 * 2 * sum(experts) // layers
 
 
 def test_devices_and_accumulation_divide_the_batch() -> None:

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnmt_model.planning.parameters import StackCount, all_tensors, count_parameters
+from mnmt_model.planning.parameters import StackCount, count_parameters
+from mnmt_model.planning.tensors import all_tensors
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.model_config import ARCHITECTURES, ModelConfig
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -30,6 +31,8 @@ def configs(draw: st.DrawFn) -> ModelConfig:
         biases=draw(st.booleans()),
         num_experts=draw(st.sampled_from([0, 2, 3, 8])),
         experts_every=draw(st.integers(1, 4)),
+        expert_feed_forward=draw(st.sampled_from(["relu", "gated-gelu", "gated-silu"])),
+        shared_experts=draw(st.integers(0, 2)),
     )
 
 
@@ -53,6 +56,8 @@ def part_of(name: str) -> str:
         return "biases"
     if ".experts." in name:
         return "experts"
+    if ".shared." in name:
+        return "shared_experts"
     if ".gate." in name:
         return "gates"
     if "feed_forward" in name:
@@ -90,16 +95,31 @@ def test_every_tensor_has_the_shape_it_is_built_with(config: ModelConfig, vocab_
     assert listed == sorted(tuple(parameter.shape) for parameter in model.parameters())
 
 
-@given(config=configs())
-def test_a_token_passes_what_a_model_of_two_experts_has_and_all_of_a_gate(config: ModelConfig) -> None:
-    counted = count_parameters(config, 10)
+@given(config=configs(), choices=st.integers(1, 3))
+def test_a_token_passes_what_a_model_of_its_experts_has_and_all_of_a_gate(
+    config: ModelConfig, choices: int
+) -> None:
     if not config.num_experts:
+        counted = count_parameters(config, 10)
         assert counted.active_size == counted.size
         return
-    two = count_parameters(replace(config, num_experts=2), 10)
-    encoder_gates, two_encoder_gates = (c.encoder.gates if c.encoder else 0 for c in (counted, two))
-    gates = counted.decoder.gates + encoder_gates - two.decoder.gates - two_encoder_gates
-    assert counted.active_size == two.size + gates
+    config = replace(config, num_experts=8, experts_per_token=choices, renormalise="never")
+    counted, few = (count_parameters(replace(config, num_experts=n), 10) for n in (8, max(2, choices)))
+    encoder_gates, few_encoder_gates = (c.encoder.gates if c.encoder else 0 for c in (counted, few))
+    gates = counted.decoder.gates + encoder_gates - few.decoder.gates - few_encoder_gates
+    # A mixture has two experts or more.
+    assert counted.active_size == (few.active_size if choices == 1 else few.size) + gates
+
+
+def test_a_token_passes_as_many_experts_as_choose_it() -> None:
+    config = ModelConfig(decoder_layers=2, num_experts=8, experts_per_token=1, renormalise="never")
+    chosen, choosing = (
+        count_parameters(replace(config, expert_choice=choice, capacity_factor=1.5), 10)
+        for choice in (False, True)
+    )
+    expert = 2 * config.d_model * config.d_ff
+    assert choosing.active_sizes[0] - chosen.active_sizes[0] == expert // 2
+    assert choosing.active_sizes[1] == chosen.active_sizes[1]
 
 
 def test_every_second_layer_has_experts() -> None:

@@ -85,9 +85,11 @@ def test_a_study_has_sizes_with_experts_beside_dense_ones(
     dense, mixture = runs["d16"], runs["d24"]
     assert dense.active_size == dense.size
     assert mixture.size - mixture.active_size == 2 * (4 - 2) * 2 * 24 * 32
-    assert (dense.exchange_bytes, dense.exchange_seconds) == (0, 0)
-    assert mixture.exchange_bytes > 0
-    assert mixture.exchange_seconds is None
+    gradients = 4 * dense.num_params * dense.steps
+    assert dense.exchange_bytes == gradients
+    experts = 2 * 4 * 2 * 24 * 32
+    assert mixture.exchange_bytes > 4 * (mixture.num_params - experts) * mixture.steps
+    assert dense.exchange_seconds is mixture.exchange_seconds is None
     assert planned.exchange_bytes == sum(run.exchange_bytes for run in planned.runs)
     text = study_text(planned)
     assert text.splitlines()[2].split()[:5] == ["run", "role", "N", "active", "parameters"]
@@ -101,8 +103,26 @@ def test_the_time_of_a_study_has_what_devices_exchange(
     options = PlanConfig(devices=2, flops_per_second=1e6, exchange_bytes_per_second=1e3)
     planned = plan_study(with_experts(study_file, tmp_path), results / "data", options)
     for run in planned.runs:
-        assert run.seconds == pytest.approx(run.flops / 1e6 + run.exchange_bytes / 1e3)
-    assert "leaves out" not in study_text(planned)
+        assert run.seconds == pytest.approx(run.executed_flops / 1e6 + run.exchange_bytes / 1e3)
+    text = study_text(planned)
+    assert "leaves out" not in text
+    assert "times are upper bounds" in text
+
+
+def test_a_study_names_the_batch_that_fills_slots(study_file: Path, results: Path, tmp_path: Path) -> None:
+    study = with_experts(study_file, tmp_path)
+    planned = plan_study(study, results / "data", PlanConfig(devices=2, batch_tokens=20))
+    poor = [run for run in planned.runs if run.filling]
+    assert {run.name.split("_")[0] for run in poor} == {"d24"}
+    filling = poor[0].filling
+    assert filling is not None
+    assert all(run.executed_flops > run.flops for run in poor)
+    assert f"`batch_tokens` {filling.batch_tokens} and `accumulation` {filling.accumulation}" in study_text(
+        planned
+    )
+    options = PlanConfig(devices=2, batch_tokens=filling.batch_tokens, accumulation=filling.accumulation)
+    again = {run.name: run for run in plan_study(study, results / "data", options).runs}
+    assert again[poor[0].name].filled >= 0.95
 
 
 def test_a_run_whose_experts_do_not_come_out_even_is_named(
@@ -110,9 +130,26 @@ def test_a_run_whose_experts_do_not_come_out_even_is_named(
 ) -> None:
     study = with_experts(study_file, tmp_path)
     with pytest.raises(
-        RunError, match=r"d24_.*: `devices` must be a multiple of `expert_parallel` \(2\), but is 1"
+        RunError,
+        match=r"d24_.*: Processes, one a device, must be a multiple of `expert_parallel` \(2\)",
     ):
         plan_study(study, results / "data", PlanConfig())
+
+
+def test_runs_whose_choices_outnumber_slots_are_warned_of(
+    study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    path = with_experts(study_file, tmp_path).path
+    path.write_text(path.read_text(encoding="utf-8").replace("_parallel = 2", "_parallel = 1"), "utf-8")
+    assert "warning" not in study_text(plan_study(read_study(path), results / "data", PlanConfig()))
+    text = path.read_text(encoding="utf-8").replace("num_experts", "experts_per_token = 4\nnum_experts")
+    path.write_text(text, encoding="utf-8")
+    (line,) = (
+        line
+        for line in study_text(plan_study(read_study(path), results / "data", PlanConfig())).splitlines()
+        if line.startswith("warning")
+    )
+    assert line.startswith("warning: d24_xx-aa-1_seed1 and 2 others: 50% of the tokens' choices")
 
 
 def test_epochs_of_every_task_are_counted_and_warned_of(study_file: Path, results: Path) -> None:

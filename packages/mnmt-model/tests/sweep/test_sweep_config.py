@@ -43,7 +43,12 @@ def test_the_runs_are_sizes_times_mixtures_and_the_held_out(runs: list[RunConfig
         (
             "d_model = 16",
             "d_model = 16\ncapacity_factor = nan",
-            r"\[model\] `capacity_factor` must be above 0",
+            r"\[model\] `capacity_factor` must be a finite number",
+        ),
+        (
+            "d_model = 24",
+            "d_model = 24\nshared_experts = 2",
+            r"wrong\.toml: \[sweep\.sizes\.d24\] `shared_experts` needs `num_experts` above 0",
         ),
         ("d_model = 24", "d_model = -24", r"\[sweep\.sizes\.d24\] `d_model` must be at least 1, but is -24"),
     ],

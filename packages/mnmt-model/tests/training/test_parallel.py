@@ -5,9 +5,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from ranks import run_ranks, train_and_stop
+from exchange_runs import train_without_slots
+from parallel_runs import changed, curve, losses, train_with
+from ranks import run_ranks
 
 from mnmt_data.study import read_study
 from mnmt_model import RunConfig, RunError, load_run, run_configs, train
@@ -17,24 +20,6 @@ from mnmt_model.runs.run_record import read_evals, read_run
 EXACT = {"rel": 2e-5}
 PARTS = 4
 """Groups of tokens that compete for the slots of experts: processes times accumulation."""
-
-
-def train_with(size: int, run: RunConfig, folder: Path, *, stop_at: int = 0) -> list[int]:
-    """Train by several processes, and return their exit statuses."""
-    return run_ranks(size, train_and_stop, run, folder, stop_at, logs=folder.parent)
-
-
-def changed(run: RunConfig, **changes: object) -> RunConfig:
-    return dataclasses.replace(run, train=dataclasses.replace(run.train, **changes))
-
-
-def curve(folder: Path) -> list[float]:
-    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
-    return [line[key] for line in lines for key in ("loss", "objective", "grad_norm")]
-
-
-def losses(folder: Path) -> dict[tuple[str, str], float]:
-    return {(e.task, e.testset): e.value for e in read_evals(folder)}
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +104,8 @@ def routed_alone(routed: RunConfig, tmp_path_factory: pytest.TempPathFactory) ->
 
 def routing(folder: Path) -> list[Any]:
     lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
-    return [(line["load"], line["drop_rate"], line["drop_rates"]) for line in lines]
+    keys = ("load", "drop_rate", "drop_rates", "expert_loads", "specialisation")
+    return [[line[key] for key in keys] for line in lines]
 
 
 def test_one_process_routes_and_drops(routed_alone: Path) -> None:
@@ -131,6 +117,10 @@ def test_one_process_routes_and_drops(routed_alone: Path) -> None:
     assert lines[-1]["auxiliary_loss"] > 1.0
     assert 0 < lines[-1]["drop_rate"] < 0.9
     assert set(lines[-1]["drop_rates"]) <= {"xx-aa", "xx-bb"}
+    for line in lines:
+        loads = np.sum([*line["expert_loads"].values()], axis=0)
+        fair = loads / loads.mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(np.stack([fair.min(axis=1), fair.max(axis=1)], axis=1), line["load"])
 
 
 @pytest.mark.parametrize(
@@ -158,6 +148,26 @@ def test_losses_and_routing_are_those_of_one_process(
         torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-5)
 
 
+def test_dropless_losses_are_those_of_one_process(routed: RunConfig, tmp_path: Path) -> None:
+    """Processes exchange as many rows as there are, which differ from expert to expert and step to step."""
+    options = {"capacity_factor": 0.0, "expert_feed_forward": "gated-silu", "shared_experts": 1}
+    run = dataclasses.replace(routed, model=dataclasses.replace(routed.model, **options))
+    train(run, tmp_path / "alone")
+    assert train_with(2, changed(run, accumulation=PARTS // 2, expert_parallel=2), tmp_path / "run") == [0, 0]
+    assert curve(tmp_path / "run") == pytest.approx(curve(tmp_path / "alone"), **EXACT)
+    assert routing(tmp_path / "run") == routing(tmp_path / "alone")
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_tokens_travel_where_most_slots_are_empty(routed: RunConfig, tmp_path: Path, parallel: str) -> None:
+    roomy = dataclasses.replace(routed, model=dataclasses.replace(routed.model, capacity_factor=6.0))
+    train(roomy, tmp_path / "alone")
+    two = changed(roomy, accumulation=PARTS // 2, expert_parallel=2, parallel=parallel)
+    assert run_ranks(2, train_without_slots, two, tmp_path / "run", logs=tmp_path) == [0, 0]
+    assert curve(tmp_path / "run") == pytest.approx(curve(tmp_path / "alone"), **EXACT)
+    assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "alone"), **EXACT)
+
+
 @pytest.mark.parametrize("optimizer", ["adafactor", "adamw"])
 def test_a_checkpoint_of_two_goes_on_alone(routed: RunConfig, tmp_path: Path, optimizer: str) -> None:
     some = changed(routed, optimizer=optimizer, learning_rate=0.01)
@@ -172,13 +182,21 @@ def test_a_checkpoint_of_two_goes_on_alone(routed: RunConfig, tmp_path: Path, op
     assert routing(tmp_path / "run") == routing(tmp_path / "alone")
 
 
+def test_training_warns_of_choices_without_slots(
+    routed: RunConfig, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    few = dataclasses.replace(routed, model=dataclasses.replace(routed.model, capacity_factor=1.0))
+    train(changed(few, steps=1), tmp_path / "run")
+    assert f"{few.name}: up to 50% of the tokens' choices of experts are dropped" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("experts", "together", "message"),
     [
         (
             4,
             2,
-            r"`devices` must be a multiple of `expert_parallel` \(2\), but is 1. Start processes with torch",
+            r"Processes, one a device, must be a multiple of `expert_parallel` \(2\), but are 1. Start ",
         ),
         (0, 2, r"`expert_parallel` must be 1 for a dense model, but is 2\."),
         (4, 3, r"`num_experts` must be a multiple of `expert_parallel` \(3\), but is 4\."),

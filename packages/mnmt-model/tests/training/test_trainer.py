@@ -52,41 +52,65 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(find_checkpoints(folder / "checkpoints")[-1] / "model.safetensors")
 
 
+DROPLESS = {"capacity_factor": 0.0, "expert_feed_forward": "gated-silu", "shared_experts": 1}
+
+BALANCED = {
+    "auxiliary_loss_over": "batch",
+    "router_z_loss": 0.01,
+    "balance_bias_rate": 0.01,
+    "accumulation": 2,
+}
+
+
 @pytest.fixture(scope="module")
-def with_experts(run: RunConfig) -> RunConfig:
+def runs(run: RunConfig) -> dict[str, RunConfig]:
+    """Return runs of a dense model, of experts with few slots, of gated ones without a limit, of experts
+    that choose their tokens, by thresholds of the checkpoint when they are evaluated, and of one expert a
+    token, with biases of the checkpoint.
+    """
     model = dataclasses.replace(run.model, decoder_layers=2, num_experts=4, capacity_factor=1.0)
     train_config = dataclasses.replace(run.train, uniform_routing_steps=3)
-    return dataclasses.replace(run, model=model, train=train_config)
+    experts = dataclasses.replace(run, model=model, train=train_config)
+    dropless = dataclasses.replace(experts, model=dataclasses.replace(model, **DROPLESS))
+    choosers = dataclasses.replace(experts, model=dataclasses.replace(model, expert_choice=True))
+    single = dataclasses.replace(model, experts_per_token=1, renormalise="never")
+    balanced = dataclasses.replace(run, model=single, train=dataclasses.replace(run.train, **BALANCED))
+    runs = {"dense": run, "experts": experts, "dropless": dropless}
+    return {**runs, "expert choice": choosers, "balanced": balanced}
 
 
 @pytest.fixture(scope="module")
-def whole(
-    run: RunConfig, with_experts: RunConfig, tmp_path_factory: pytest.TempPathFactory
-) -> dict[bool, Path]:
-    """{with experts: a run that was trained without a stop}."""
+def whole(runs: dict[str, RunConfig], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folders of the same runs, trained without a stop."""
     folder = tmp_path_factory.mktemp("whole")
-    train(run, folder / "dense")
-    train(with_experts, folder / "experts")
-    return {False: folder / "dense", True: folder / "experts"}
+    for name, run in runs.items():
+        train(run, folder / name)
+    return {name: folder / name for name in runs}
 
 
 @pytest.fixture
-def finished(whole: dict[bool, Path], tmp_path: Path) -> Path:
+def finished(whole: dict[str, Path], tmp_path: Path) -> Path:
     """A copy of the finished dense run."""
-    return Path(shutil.copytree(whole[False], tmp_path / "run"))
+    return Path(shutil.copytree(whole["dense"], tmp_path / "run"))
 
 
-@pytest.mark.parametrize(("step", "experts"), [(1, False), (5, False), (7, False), (11, False), (7, True)])
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (1, "dense"),
+        (5, "dense"),
+        (7, "dense"),
+        (11, "dense"),
+        (7, "experts"),
+        (7, "dropless"),
+        (7, "expert choice"),
+        (7, "balanced"),
+    ],
+)
 def test_killed_and_resumed_equals_never_stopped(
-    run: RunConfig,
-    with_experts: RunConfig,
-    whole: dict[bool, Path],
-    tmp_path: Path,
-    step: int,
-    experts: bool,
+    runs: dict[str, RunConfig], whole: dict[str, Path], tmp_path: Path, step: int, name: str
 ) -> None:
-    run = with_experts if experts else run
-    killed, expected = tmp_path / "killed", whole[experts]
+    run, killed, expected = runs[name], tmp_path / "killed", whole[name]
     with pytest.raises(Killed):
         train(run, killed, watchers=[KillAt(step)])
     assert read_run(killed).status == "running"
@@ -95,6 +119,11 @@ def test_killed_and_resumed_equals_never_stopped(
     assert all(torch.equal(expected_weights[name], killed_weights[name]) for name in expected_weights)
     assert logged(killed) == logged(expected)
     assert read_evals(killed) == read_evals(expected)
+
+
+def test_dropless_training_drops_nothing(whole: dict[str, Path]) -> None:
+    assert any(line["drop_rate"] > 0 for line in logged(whole["experts"]))
+    assert all(line["drop_rate"] == 0 for line in logged(whole["dropless"]))
 
 
 def test_a_resumed_run_repeats_at_most_the_steps_since_its_checkpoint(run: RunConfig, tmp_path: Path) -> None:
@@ -196,7 +225,7 @@ def test_the_best_checkpoints_stay(run: RunConfig, tmp_path: Path) -> None:
 
 
 def test_a_damaged_checkpoint_is_left_for_the_one_before(
-    run: RunConfig, whole: dict[bool, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    run: RunConfig, whole: dict[str, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(Killed):
         train(run, tmp_path / "run", watchers=[KillAt(11)])
@@ -204,7 +233,7 @@ def test_a_damaged_checkpoint_is_left_for_the_one_before(
         file.truncate(100)
     train(run, tmp_path / "run")
     assert "training goes on from step 5" in caplog.text
-    assert logged(tmp_path / "run") == logged(whole[False])
+    assert logged(tmp_path / "run") == logged(whole["dense"])
 
 
 def test_a_diverging_run_is_recorded_as_failed(run: RunConfig, tmp_path: Path) -> None:
@@ -220,8 +249,8 @@ def test_a_diverging_run_is_recorded_as_failed(run: RunConfig, tmp_path: Path) -
     assert (record.error or "").startswith("the gradient norm is nan at step 12")
 
 
-def test_a_loaded_run_scores_the_next_token(run: RunConfig, whole: dict[bool, Path]) -> None:
-    loaded = load_run(whole[False])
+def test_a_loaded_run_scores_the_next_token(run: RunConfig, whole: dict[str, Path]) -> None:
+    loaded = load_run(whole["dense"])
     src = torch.tensor([[3, 6, 1]])
     state = loaded.model.encode(src, src == 0)
     log_probs, _ = loaded.model.step(state, torch.zeros(1, dtype=torch.int64))

@@ -52,7 +52,8 @@ def test_lines_and_measurements_become_scalars(tmp_path: Path) -> None:
 
 def test_numbers_in_lists_and_mappings_have_tags_of_their_own(tmp_path: Path) -> None:
     board = open_board(tmp_path, 0)
-    board.log({"step": 5, "drop_rates": {"en-de": 0.25}, "load": [[0.5, 1.5], [0.75, 1.25]]})
+    line = {"step": 5, "drop_rates": {"en-de": 0.25}, "load": [[0.5, 1.5], [0.75, 1.25]]}
+    board.log({**line, "expert_loads": {"en-de": [[3, 4], [5, 2]]}})  # a tag for each would be too many
     board.close()
     assert read(tmp_path) == {
         "train/drop_rates/en-de": [(5, 0.25)],

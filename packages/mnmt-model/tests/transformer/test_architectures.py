@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from mnmt_model.transformer.build import build_model, initialise
-from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
+from mnmt_model.transformer.model_config import ARCHITECTURES, NLLB, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
@@ -23,6 +23,9 @@ CONFIGS = {
     "vanilla": VANILLA,
     "post-norm t5": replace(T5, norm_order="post", embeddings="separate"),
     "pre-norm vanilla": replace(VANILLA, norm_order="pre", embeddings="tied-target"),
+    "nllb": replace(T5, **NLLB),
+    "large epsilon": replace(T5, norm_epsilon=0.3),
+    "nllb, large epsilon": replace(T5, **(NLLB | {"norm_epsilon": 0.3})),
 }
 # One token only, and far enough for T5's logarithmic buckets.
 PAIR_LENGTHS = [(13, 4), (2, 27), (1, 1), (22, 1), (6, 6)]
@@ -67,7 +70,7 @@ class Reference:
         """`(heads, n, n)`: none between a target and a source, whose positions are counted apart."""
         total = src_len + tgt_len
         bias = torch.zeros(self.config.num_heads, total, total, dtype=torch.float64)
-        if self.config.positions == "sinusoidal":
+        if self.config.positions != "relative":
             return bias
         bidirectional = self.config.architecture in ("prefix-lm", "prefix-lm-toponly")
         for i in range(total):
@@ -81,8 +84,8 @@ class Reference:
         states = self.of(name, "embedding.weight")[tokens]
         if self.config.embeddings in ("tied", "tied-target"):
             states = states * math.sqrt(self.config.d_model)
-        if self.config.positions == "sinusoidal":
-            states = states + sinusoids(len(tokens), self.config.d_model)
+        if self.config.positions != "relative":
+            states = states + sinusoids(len(tokens), self.config)
         return states
 
     def climb(self, x: Tensor, source: Tensor, mask: Tensor, bias: Tensor) -> Tensor:
@@ -126,10 +129,10 @@ class Reference:
         if self.config.norm == "layer":
             centred = x - x.mean(1, keepdim=True)
             return (
-                weight * centred / (centred.square().mean(1, keepdim=True) + 1e-6).sqrt()
+                weight * centred / (centred.square().mean(1, keepdim=True) + self.config.norm_epsilon).sqrt()
                 + (self.weights[name + ".bias"])
             )
-        return weight * x / (x.square().mean(1, keepdim=True) + 1e-6).sqrt()
+        return weight * x / (x.square().mean(1, keepdim=True) + self.config.norm_epsilon).sqrt()
 
 
 def bucket(distance: int, *, bidirectional: bool) -> int:
@@ -144,11 +147,14 @@ def bucket(distance: int, *, bidirectional: bool) -> int:
     return first + min(buckets - 1, exact + int(logarithmic))
 
 
-def sinusoids(length: int, d_model: int) -> Tensor:
-    rates = [10_000 ** (-2 * i / d_model) for i in range(d_model // 2)]
+def sinusoids(length: int, config: ModelConfig) -> Tensor:
+    half, first = config.d_model // 2, 0
+    rates = [10_000 ** (-i / half) for i in range(half)]
+    if config.positions == "sinusoidal-fairseq":
+        rates, first = [10_000 ** (-i / (half - 1)) for i in range(half)], 1
     rows = [
         [math.sin(position * rate) for rate in rates] + [math.cos(position * rate) for rate in rates]
-        for position in range(length)
+        for position in range(first, first + length)
     ]
     return torch.tensor(rows, dtype=torch.float64)
 

@@ -28,6 +28,16 @@ from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, Mod
             "`d_model` must be even for sinusoidal positions, but is 15.",
         ),
         (
+            {"capacity_factor": float("inf")},
+            "`capacity_factor` must be a finite number, at least 0 (0 sets no limit), but is inf.",
+        ),
+        (
+            {"eval_capacity_factor": float("nan")},
+            "`eval_capacity_factor` must be a finite number, at least 0 (0 sets no limit), but is nan.",
+        ),
+        ({"shared_experts": -1}, "`shared_experts` must be at least 0, but is -1."),
+        ({"norm_epsilon": 0.0}, "`norm_epsilon` must be above 0, but is 0.0."),
+        (
             {"architecture": "prefix-lm", "encoder_layers": 2},
             "`encoder_layers` must be left out for prefix-lm, whose one stack has `decoder_layers`, "
             "but is 2.",

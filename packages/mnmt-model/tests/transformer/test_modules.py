@@ -151,7 +151,7 @@ def test_where_a_model_drops(
     model = make_model(config_of(architecture, config), 0.1)
     module, sizes = import_module("mnmt_model.transformer.operations.dropout"), []
     draw = module._mask
-    monkeypatch.setattr(module, "_mask", lambda size, threshold: sizes.append(size) or draw(size, threshold))
+    monkeypatch.setattr(module, "_mask", lambda size, *rest: sizes.append(size) or draw(size, *rest))
     model(SRC, TGT)
     last_norms = {"pre": 2 if architecture == "encdec" else 1, "post": 0}[config.norm_order]
     assert len(sizes) == times + last_norms

@@ -2,7 +2,8 @@
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import pytest
 import torch
@@ -12,8 +13,19 @@ from num_threads import num_threads
 from torch import Tensor
 
 from mnmt_model.transformer.native import has_library
-from mnmt_model.transformer.products import TORCH, Kind, Products, Shape, can_take, round_rows
-from mnmt_model.transformer.products.ways import PRODUCTS, WAYS, native_product
+from mnmt_model.transformer.products import (
+    EXPERTS,
+    TORCH,
+    WAYS,
+    Kind,
+    Products,
+    Shape,
+    can_take,
+    torch_experts_product,
+)
+from mnmt_model.transformer.products.experts import experts_grad_weights, experts_product
+from mnmt_model.transformer.products.onednn import round_rows
+from mnmt_model.transformer.products.ways import PRODUCTS, native_product
 
 SIZES = (3, 50, 96, 128)
 DTYPES = ["float32", "bfloat16"]
@@ -85,35 +97,82 @@ def test_linear_maps_and_gradients_are_those_of_float64(products: Products) -> N
         check(products.linear(*inputs), expected)
 
 
+def each_expert(x: Tensor, weights: Tensor, ends: Sequence[int]) -> Tensor:
+    """Return each row's product with its expert's matrix, in float64."""
+    y = torch.zeros(len(x), weights.size(2), dtype=torch.float64)
+    for weight, (start, end) in zip(weights, pairwise([0, *ends]), strict=True):
+        y[start:end] = x[start:end].double() @ weight.double()
+    return y
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("way", WAYS["experts"])
-def test_experts_are_those_of_float64(way: str, dtype: str) -> None:
-    shape = Shape("experts", dtype, *SIZES)
-    if not can_take(way, shape):
+@pytest.mark.parametrize("ends", [(20, 20, 50), (0, 10, 40), (17, 34, 51), (0, 0, 0)])
+@pytest.mark.parametrize("way", sorted({way for kind in EXPERTS for way in WAYS[kind]}))
+def test_products_of_experts_are_those_of_float64(way: str, ends: tuple[int, ...], dtype: str) -> None:
+    """Rows after the last end have no expert: their products are 0."""
+    if not can_take(way, Shape("experts_forward", dtype, *SIZES)):
         pytest.skip(f"no {way} in {dtype} here")
-    inputs = [random(3, 50, 96, dtype=dtype), random(3, 96, 128, seed=1, dtype=dtype)]
+    inputs = [random(51, 96, dtype=dtype), random(3, 96, 128, seed=1, dtype=dtype)]
+    gradient, rows = random(51, 128, seed=2, dtype=dtype), torch.tensor(ends, dtype=torch.int32)
     doubles = [value.double().requires_grad_() for value in inputs]
-    inputs = [value.requires_grad_() for value in inputs]
-    gradient = random(3, 50, 128, seed=2, dtype=dtype)
-    expected, actual = torch.bmm(*doubles), Products(ways={shape: way}).experts(*inputs)
+    products = table(way, dtype)
+    expected = each_expert(*doubles, ends)
+    check(products.experts(*inputs, rows), expected)
+    grad_x, grad_weights = torch.autograd.grad(expected, doubles, gradient.double(), allow_unused=True)
+    check(products.experts_grad_input(gradient, inputs[1], rows), grad_x)
+    for precision in (torch.float32, inputs[1].dtype):
+        actual = products.experts_grad_weights(gradient, inputs[0], inputs[1].to(precision), rows)
+        assert actual.dtype == precision
+        check(actual.to(inputs[1].dtype), grad_weights)
+
+
+@pytest.mark.skipif(not has_library(), reason="no C++ compiler")
+@settings(max_examples=40, deadline=None)
+@given(
+    counts=st.lists(st.sampled_from([0, 1, 5, 12, 13, 30, 70]), min_size=1, max_size=4),
+    widths=st.tuples(*[st.sampled_from([2, 6, 32, 34, 64, 130, 300])] * 2),
+    dtype=st.sampled_from([*DTYPES, "float64"]),
+    is_odd=st.booleans(),
+)
+def test_native_products_of_experts_of_any_size(
+    counts: list[int], widths: tuple[int, int], dtype: str, is_odd: bool
+) -> None:
+    inner, columns = (width - (is_odd and dtype != "bfloat16") for width in widths)
+    rows, ends = sum(counts), torch.tensor(counts).cumsum(0).int()
+    x, weights = random(rows, inner, dtype=dtype), random(len(counts), inner, columns, seed=1, dtype=dtype)
+    gradient = random(rows, columns, seed=2, dtype=dtype)
+    results = []
+    for number in (1, 3):
+        with num_threads(number):
+            results.append(
+                [
+                    experts_product("native", x, weights, ends),
+                    experts_product("native", gradient, weights.transpose(1, 2), ends),
+                    experts_grad_weights("native", x, gradient, ends, dtype=weights.dtype),
+                ]
+            )
+    assert all(map(torch.equal, *results))
+    doubles = [x.double().requires_grad_(), weights.double().requires_grad_()]
+    expected = each_expert(*doubles, ends.tolist())
+    gradients = torch.autograd.grad(expected, doubles, gradient.double())
+    for actual, wanted in zip(results[0], (expected, *gradients), strict=True):
+        if wanted.numel():
+            check(actual, wanted.to(actual.dtype).double() if dtype == "bfloat16" else wanted)
+
+
+@pytest.mark.parametrize("sizes", [(96, 128), (6, 5)])
+def test_torchs_operator_computes_the_same_of_any_widths(sizes: tuple[int, int]) -> None:
+    """grouped_mm alone refuses rows of 6 floats."""
+    inputs = [random(50, sizes[0]).requires_grad_(), random(3, *sizes, seed=1).requires_grad_()]
+    doubles = [value.detach().double().requires_grad_() for value in inputs]
+    ends = (20, 20, 50)
+    actual = torch_experts_product(*inputs, torch.tensor(ends, dtype=torch.int32))
+    expected = each_expert(*doubles, ends)
     check(actual, expected)
+    gradient = random(50, sizes[1], seed=2)
     gradients = torch.autograd.grad(expected, doubles, gradient.double())
     for ours, theirs in zip(torch.autograd.grad(actual, inputs, gradient), gradients, strict=True):
         check(ours, theirs)
-
-
-@pytest.mark.parametrize("way", WAYS["ragged"])
-@pytest.mark.parametrize("ends", [[20, 20, 50], [0, 10, 40], [0, 0, 0]])
-def test_rows_of_each_expert(way: str, ends: list[int]) -> None:
-    """Rows without an expert, after the last end, are 0."""
-    x, weights = random(50, 96), random(3, 96, 128, seed=1)
-    expected = torch.zeros(50, 128, dtype=torch.float64)
-    for expert, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        expected[start:end] = x[start:end].double() @ weights[expert].double()
-    products = Products(ways={Shape("ragged", "float32", *SIZES): way})
-    check(products.ragged_experts(x, weights, torch.tensor(ends)), expected)
-    with torch.no_grad():
-        check(products.ragged_experts(x, weights, torch.tensor(ends)), expected)
 
 
 def test_strided_and_transposed_operands() -> None:
@@ -166,7 +225,7 @@ def test_an_unknown_shape_takes_the_way_of_the_one_most_like_it() -> None:
     assert products.way(shape(1000)) == "onednn"
     assert products.way(shape(2048, 64, 3000)) == "torch"
     assert products.way(Shape("forward", "bfloat16", 1, 2048, 64, 64)) == "torch"
-    assert products.way(Shape("experts", "float32", 8, 64, 64, 64)) == "bmm"
+    assert products.way(Shape("experts_forward", "float32", 8, 64, 64, 64)) == "torch"
 
 
 @given(rows=st.integers(257, 2047))
@@ -209,10 +268,10 @@ def test_torch_func_takes_torchs_products(way: str, calls: list[str]) -> None:
 
 def test_a_way_that_the_shape_cannot_take_is_not_taken() -> None:
     """grouped_mm refuses rows of 6 floats."""
-    products = Products(ways={Shape("experts", "float32", 3, 50, 96, 128): "grouped_mm"})
-    x, weights = random(3, 5, 6), random(3, 6, 6)
-    torch.testing.assert_close(products.experts(x, weights), torch.bmm(x, weights))
-    assert TORCH.way(Shape("experts", "float32", 3, 5, 6, 6)) == "bmm"
+    products = Products(ways={Shape("experts_forward", "float32", 3, 50, 96, 128): "grouped_mm"})
+    x, weights, ends = random(15, 6), random(3, 6, 6), torch.tensor([5, 10, 15], dtype=torch.int32)
+    check(products.experts(x, weights, ends), each_expert(x, weights, ends.tolist()))
+    assert TORCH.way(Shape("experts_forward", "float32", 3, 15, 6, 6)) == "torch"
 
 
 @pytest.mark.skipif(not has_library(), reason="no C++ compiler")

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mnmt_model.checkpoints.atomic_folder import atomic_folder
 from mnmt_model.checkpoints.checkpoint_folders import CHECKPOINTS, by_dev_loss, find_checkpoints, is_temporary
+from mnmt_model.checkpoints.named_tensors import is_bias_of_gate
 from mnmt_model.checkpoints.state import (
     MODEL,
     State,
@@ -53,7 +54,8 @@ def average_checkpoints(checkpoints: Sequence[Path], out: Path) -> None:
     """Write the mean of the weights of checkpoints of one run, as a checkpoint that models load.
 
     mean(θ_1, …, θ_n) = (θ_1 + … + θ_n) / n, in float64, rounded to the type of the weights. The progress is
-    that of the newest checkpoint. Memory: one model and one tensor.
+    that of the newest checkpoint. Biases of gates that an older version did not write are 0. Memory: one
+    model and one tensor.
 
     Args:
         checkpoints: At least one; not averages.
@@ -68,7 +70,7 @@ def average_checkpoints(checkpoints: Sequence[Path], out: Path) -> None:
     mean = _mean(checkpoints)
     path = f"{MODEL}.safetensors"
     with atomic_folder(out, needed=sum(tensor.nbytes for tensor in mean.values())) as folder:
-        write_tensors(folder / path, {name: (tensor, 0) for name, tensor in mean.items()})
+        write_tensors(folder / path, {name: (tensor, ()) for name, tensor in mean.items()})
         state = State(
             progress=replace(max(progress, key=lambda each: each.step), dev_loss=None),
             files={path: record_file(folder / path)},
@@ -80,9 +82,15 @@ def average_checkpoints(checkpoints: Sequence[Path], out: Path) -> None:
 def _mean(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
     models = [_open(path) for path in checkpoints]
     for path, files in zip(checkpoints, models, strict=True):
-        if files.shapes != models[0].shapes:
+        if _old_shapes(files) != _old_shapes(models[0]):
             raise RunError(f"{path}: is of another model than {checkpoints[0]}")
-    return {name: _mean_tensor(models, name) for name in models[0].shapes}
+    names = dict.fromkeys(name for files in models for name in files.shapes)
+    return {name: _mean_tensor(models, name) for name in names}
+
+
+def _old_shapes(files: TensorFiles) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of what all versions write."""
+    return {name: shape for name, shape in files.shapes.items() if not is_bias_of_gate(name)}
 
 
 def _open(checkpoint: Path) -> TensorFiles:
@@ -92,11 +100,12 @@ def _open(checkpoint: Path) -> TensorFiles:
 
 
 def _mean_tensor(models: Sequence[TensorFiles], name: str) -> Tensor:
-    first = models[0].read(name)
-    total = first.to(torch.float64, copy=True)
-    for files in models[1:]:
+    first, *rest = (files for files in models if name in files.shapes)
+    tensor = first.read(name)
+    total = tensor.to(torch.float64, copy=True)
+    for files in rest:
         total += files.read(name)
-    return total.div_(len(models)).to(first.dtype)
+    return total.div_(len(models)).to(tensor.dtype)
 
 
 def _require(run: Path, what: str, available: int, option: str, requested: int, setting: str) -> None:

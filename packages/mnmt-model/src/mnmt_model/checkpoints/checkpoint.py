@@ -19,7 +19,7 @@ from mnmt_model.checkpoints.checkpoint_folders import (
 )
 from mnmt_model.checkpoints.named_tensors import (
     load_optimizer,
-    load_tensors,
+    load_weights,
     model_tensors,
     optimizer_tensors,
 )
@@ -35,13 +35,13 @@ from mnmt_model.checkpoints.state import (
     record_file,
     write_state,
 )
-from mnmt_model.checkpoints.tensor_files import TensorFiles, write_tensors
-from mnmt_model.distributed.shards import is_first_holder, local_rows, row_shards
+from mnmt_model.checkpoints.tensor_files import Part, TensorFiles, write_tensors
+from mnmt_model.distributed.shards import is_first_holder, is_sharded, local_part
 from mnmt_model.distributed.world import on_every_rank, on_first_rank, rank_and_size
 from mnmt_model.errors import RunError
 
-_Share = Mapping[str, tuple[Tensor, int]]
-"""{name of a tensor: (rows, number of the first)}."""
+_Share = Mapping[str, Part]
+"""{name of a tensor: the part of it that a process writes}."""
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def save(
     keep_best: int = 0,
     keep_steps: Collection[int] = (),
 ) -> Path:
-    """Write a checkpoint into `folder`; every rank calls this, and writes its rows of sharded tensors.
+    """Write a checkpoint into `folder`; every rank calls this, and writes its parts of sharded tensors.
 
     The checkpoint takes its name when all of it is on the disk, so an interrupted save leaves no incomplete
     one. Then all are removed but this one, the newest `keep` that are not temporary, the `keep_best` of them
@@ -66,7 +66,7 @@ def save(
     Args:
         folder: The run's folder of checkpoints, on a file system that all ranks see.
         model: The module itself, not a wrapper such as DDP.
-        optimizer: The optimiser of its parameters, whole or sharded by rows, each over a mesh of all ranks.
+        optimizer: The optimiser of its parameters, whole or sharded, each over a mesh of all ranks.
         progress: Where training stands.
         keep: Number of newest checkpoints to keep, at least 1.
         keep_best: Number of checkpoints with the lowest dev loss to keep; those without one do not count.
@@ -93,7 +93,7 @@ def save(
 def _shares(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, _Share]:
     """Return {file name: tensors that this process writes into it}; the first process writes both kinds."""
     rank, size = rank_and_size()
-    if all(row_shards(tensor) is None for named in tensors.values() for tensor in named.values()):
+    if not any(is_sharded(tensor) for named in tensors.values() for tensor in named.values()):
         return {f"{kind}.safetensors": _share(named) for kind, named in tensors.items()} if rank == 0 else {}
     shares = {kind: _share(named) for kind, named in tensors.items()}
     return {
@@ -104,13 +104,13 @@ def _shares(tensors: Mapping[str, Mapping[str, Tensor]]) -> dict[str, _Share]:
 
 
 def _share(tensors: Mapping[str, Tensor]) -> _Share:
-    """Return {name: (rows, number of the first)}, so that all processes together write each row once."""
-    local = {name: local_rows(tensor) for name, tensor in tensors.items() if is_first_holder(tensor)}
-    return {name: (rows, first) for name, (rows, first) in local.items() if first == 0 or len(rows)}
+    """Return {name: part}, so that all processes together write everything once."""
+    local = {name: local_part(tensor) for name, tensor in tensors.items() if is_first_holder(tensor)}
+    return {name: part for name, part in local.items() if not any(part[1][:1]) or len(part[0])}
 
 
 def _num_bytes(shares: Mapping[str, _Share]) -> int:
-    return sum(rows.nbytes for share in shares.values() for rows, _ in share.values())
+    return sum(part.nbytes for share in shares.values() for part, _ in share.values())
 
 
 def _write_files(folder: Path, shares: Mapping[str, _Share]) -> dict[str, FileRecord]:
@@ -170,7 +170,7 @@ def restore(checkpoint: Path, model: nn.Module, optimizer: Optimizer) -> Progres
     optimizer_files = TensorFiles(files_of(checkpoint, OPTIMIZER))
     load_optimizer(optimizer_files, model, optimizer, source=checkpoint)
     model_files = TensorFiles(files_of(checkpoint, MODEL))
-    load_tensors(model_files, model_tensors(model), source=checkpoint, what="model")
+    load_weights(model_files, model, source=checkpoint)
     return state.progress
 
 
@@ -182,7 +182,7 @@ def load_model(checkpoint: Path, model: nn.Module) -> None:
     """
     files = files_of(checkpoint, MODEL)
     check_files(files)
-    load_tensors(TensorFiles(files), model_tensors(model), source=checkpoint, what="model")
+    load_weights(TensorFiles(files), model, source=checkpoint)
 
 
 def _newest_unchanged(folder: Path) -> Path | None:

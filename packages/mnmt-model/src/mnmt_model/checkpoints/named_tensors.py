@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from mnmt_model.checkpoints.tensor_files import TensorFiles
-from mnmt_model.distributed.shards import local_rows
+from mnmt_model.distributed.shards import local_part
 from mnmt_model.errors import RunError
 
 
@@ -47,7 +47,27 @@ def load_tensors(files: TensorFiles, targets: Mapping[str, Tensor], *, source: P
     if reason:
         raise RunError(f"{source}: does not fit the {what}: {reason}")
     for name, target in targets.items():
-        files.copy_rows(name, *local_rows(target))
+        files.copy_part(name, *local_part(target))
+
+
+def load_weights(files: TensorFiles, model: nn.Module, *, source: Path) -> None:
+    """Copy the tensors of `files` into the weights and buffers of `model`, in place.
+
+    A version that had no biases of gates wrote none, and they stay 0.
+
+    Raises:
+        RunError: If they are of another model.
+    """
+    tensors = model_tensors(model)
+    targets = {
+        name: tensor for name, tensor in tensors.items() if name in files.shapes or not is_bias_of_gate(name)
+    }
+    load_tensors(files, targets, source=source, what="model")
+
+
+def is_bias_of_gate(name: str) -> bool:
+    """Return whether a tensor is 0 where a checkpoint lacks it, since older versions had none."""
+    return name.endswith(".gate.balance_bias")
 
 
 def load_optimizer(files: TensorFiles, model: nn.Module, optimizer: Optimizer, *, source: Path) -> None:

@@ -1,7 +1,7 @@
-"""Tensors in safetensors files, each whole in one file or by rows in several.
+"""Tensors in safetensors files, each whole in one file or in parts in several.
 
-The metadata of a file with some rows give the row of the whole tensor at which each of its tensors begins, in
-the format of `torch.distributed.checkpoint.HuggingFaceStorageReader`, which reads these files too.
+The metadata of a file with parts say where in the whole tensor each of them begins, in the format of
+`torch.distributed.checkpoint.HuggingFaceStorageReader`, which reads these files too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -25,14 +24,18 @@ _SHARDING = "DCP_SHARDING_INFO"
 _OFFSETS = "saved_offsets"
 
 
-def write_tensors(path: Path, tensors: Mapping[str, tuple[Tensor, int]]) -> None:
-    """Write {name: (rows, number of the first)} to the disk.
+Part = tuple[Tensor, tuple[int, ...]]
+"""A part of a tensor, and where it begins in each dimension; () for a whole tensor."""
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Part]) -> None:
+    """Write {name: part} to the disk.
 
     Raises:
         OSError: If the disk has no room or cannot be written.
     """
     try:
-        save_file({name: rows.contiguous() for name, (rows, _) in tensors.items()}, path, _metadata(tensors))
+        save_file({name: part.contiguous() for name, (part, _) in tensors.items()}, path, _metadata(tensors))
     except SafetensorError as error:
         raise _as_os_error(error, path) from None
     with path.open("rb") as file:
@@ -60,8 +63,8 @@ class TensorFiles:
         offsets = json.loads((file.metadata() or {}).get(_SHARDING, "{}"))
         for name in file.keys():  # noqa: SIM118 - it is no mapping
             shape = tuple(file.get_slice(name).get_shape())
-            first = offsets[name][_OFFSETS][0] if offsets and shape else 0
-            self._pieces.setdefault(name, []).append(_Piece(file, name, first, shape))
+            starts = tuple(offsets[name][_OFFSETS]) if offsets else (0,) * len(shape)
+            self._pieces.setdefault(name, []).append(_Piece(file, name, starts, shape))
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -71,56 +74,58 @@ class TensorFiles:
     def read(self, name: str) -> Tensor:
         """Read a whole tensor."""
         pieces = self._pieces[name]
+        first = pieces[0].read()
         if len(pieces) == 1:
-            return pieces[0].read()
-        return torch.cat([piece.read() for piece in sorted(pieces, key=lambda piece: piece.first)])
+            return first
+        whole = first.new_empty(_whole_shape(pieces))
+        for piece in pieces:
+            piece.copy_to(whole, (0,) * whole.dim())
+        return whole
 
-    def copy_rows(self, name: str, rows: Tensor, first: int) -> None:
-        """Fill `rows` with rows of a tensor, from number `first` on, and read no others."""
+    def copy_part(self, name: str, part: Tensor, starts: tuple[int, ...]) -> None:
+        """Fill `part` with what a tensor holds from `starts` on, and read nothing else."""
         for piece in self._pieces[name]:
-            piece.copy_to(rows, first)
+            piece.copy_to(part, starts)
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Rows of a tensor in a file."""
+    """A part of a tensor in a file."""
 
     file: Any
     name: str
-    first: int
-    """Number of the first row in the whole tensor."""
+    starts: tuple[int, ...]
+    """Where it begins in each dimension of the whole tensor."""
     shape: tuple[int, ...]
 
     def read(self) -> Tensor:
         tensor: Tensor = self.file.get_tensor(self.name)
         return tensor
 
-    def copy_to(self, rows: Tensor, first: int) -> None:
-        """Copy the rows that are also among `rows`, the first of which is number `first`."""
-        if tuple(rows.shape) == self.shape and first == self.first:
-            rows.copy_(self.read())
+    def copy_to(self, part: Tensor, starts: tuple[int, ...]) -> None:
+        """Copy what also lies in `part`, which begins at `starts`."""
+        if (tuple(part.shape), starts) == (self.shape, self.starts):
+            part.copy_(self.read())
             return
-        start, stop = max(first, self.first), min(first + len(rows), self.first + self.shape[0])
-        if start < stop:
-            shared = self.file.get_slice(self.name)[start - self.first : stop - self.first]
-            rows[start - first : stop - first].copy_(shared)
+        sides = list(zip(self.starts, self.shape, starts, part.shape, strict=True))
+        shared = [(max(a, b), min(a + size, b + other)) for a, size, b, other in sides]
+        if all(low < high for low, high in shared):
+            mine = tuple(slice(low - a, high - a) for (low, high), a in zip(shared, self.starts, strict=True))
+            theirs = tuple(slice(low - b, high - b) for (low, high), b in zip(shared, starts, strict=True))
+            part[theirs].copy_(self.file.get_slice(self.name)[mine])
 
 
-def _metadata(tensors: Mapping[str, tuple[Tensor, int]]) -> dict[str, str]:
+def _metadata(tensors: Mapping[str, Part]) -> dict[str, str]:
     """Return metadata of one entry: safetensors would write several in any order, and files would differ."""
-    if not any(first for _, first in tensors.values()):
+    if not any(any(starts) for _, starts in tensors.values()):
         return {"format": "pt"}
-    offsets = {name: {_OFFSETS: _offsets(rows, first)} for name, (rows, first) in tensors.items()}
+    offsets = {name: {_OFFSETS: list(starts) or [0] * part.dim()} for name, (part, starts) in tensors.items()}
     return {_SHARDING: json.dumps(offsets)}
 
 
-def _offsets(rows: Tensor, first: int) -> list[int]:
-    return [first, *[0] * (rows.dim() - 1)] if rows.dim() else []
-
-
 def _whole_shape(pieces: list[_Piece]) -> tuple[int, ...]:
-    last = max(pieces, key=lambda piece: piece.first)
-    return (last.first + last.shape[0], *last.shape[1:]) if last.shape else ()
+    ends = [[sum(side) for side in zip(piece.starts, piece.shape, strict=True)] for piece in pieces]
+    return tuple(max(side) for side in zip(*ends, strict=True))
 
 
 def _as_os_error(error: SafetensorError, path: Path) -> OSError:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from mnmt_data.study import read_study
+from mnmt_model.cli.train import Have, study_runs
 from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import PRESET_NAMES, preset
 from mnmt_model.planning.workload import PlanConfig
@@ -22,6 +24,7 @@ def plan(
     preset_name: Annotated[str | None, Parameter("--preset")] = None,
     options: Annotated[PlanConfig, Parameter("*")] = PlanConfig(),  # noqa: B008 - it is frozen
     machines: Annotated[Machines, Parameter("*")] = Machines(),  # noqa: B008 - it is frozen
+    have: Have = (),
     measure: bool = True,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
     as_json: Annotated[bool, Parameter("--json", negative="")] = False,
@@ -36,6 +39,7 @@ def plan(
         preset_name: A published model in place of a study, such as fernandes-l12-d1024.
         options: Assumptions.
         machines: What a study is trained on.
+        have: A run table (CSV) whose runs are not trained again; may be given several times.
         measure: Measure steps of a study on this machine, for the time.
         out: Folder of the study's results; `results/NAME` by default.
         as_json: Print JSON.
@@ -45,7 +49,7 @@ def plan(
     if preset_name is not None:
         _plan_preset(preset_name, options, as_json=as_json)
     elif study is not None:
-        _plan_study(study, out, options, machines, measure=measure, as_json=as_json)
+        _plan_study(study, out, options, machines, have=have, measure=measure, as_json=as_json)
 
 
 def _plan_preset(name: str, options: PlanConfig, *, as_json: bool) -> None:
@@ -57,14 +61,21 @@ def _plan_preset(name: str, options: PlanConfig, *, as_json: bool) -> None:
 
 
 def _plan_study(
-    path: Path, out: Path | None, options: PlanConfig, machines: Machines, *, measure: bool, as_json: bool
+    path: Path,
+    out: Path | None,
+    options: PlanConfig,
+    machines: Machines,
+    *,
+    have: Sequence[Path],
+    measure: bool,
+    as_json: bool,
 ) -> None:
+    runs, folder = study_runs(path, out, have=have)
     if measure:
         print("measuring steps on this machine, some seconds", file=sys.stderr, flush=True)
     from mnmt_model.sweep.study_plan import plan_study, study_json
     from mnmt_model.sweep.study_plan_text import study_text
 
-    study = read_study(path)
-    data = (out or Path("results") / study.name) / "data"
-    result = plan_study(study, data, options, machines, measure=measure)
+    data = folder.parent / "data"
+    result = plan_study(read_study(path), data, options, machines, runs=runs, measure=measure)
     print(json.dumps(study_json(result)) if as_json else study_text(result))

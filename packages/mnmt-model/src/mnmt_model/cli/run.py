@@ -85,16 +85,16 @@ def export(
     *,
     out: Annotated[Path, Parameter(("--out", "-o"))],
     checkpoint: Path | None = None,
-    ctranslate2: bool = True,
+    ctranslate2: bool | None = None,
     pairs: int = 200,
 ) -> None:
-    """Write a run's T5 1.1 for transformers and CTranslate2, with a certificate that they agree with it.
+    """Write a run's model for transformers and CTranslate2, with a certificate that they agree with it.
 
     Args:
         run: Folder of the run.
         out: Folder to write, which must not exist; its `ctranslate2` holds the CTranslate2 model.
         checkpoint: A checkpoint or average of the run; its newest checkpoint by default.
-        ctranslate2: Convert to CTranslate2 too.
+        ctranslate2: Convert to CTranslate2 too; by default unless the model is a mixture of experts.
         pairs: Approximate number of test pairs to compare.
     """
     from mnmt_model.export.conversion import export_run

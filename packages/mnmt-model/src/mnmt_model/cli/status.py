@@ -13,7 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mnmt_model.cli.progress import clock_time
-from mnmt_model.cli.train import study_runs
+from mnmt_model.cli.train import Have, study_runs
 from mnmt_model.planning.quantities import table
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.sweep.run_states import RunState, count_states, phase_lines, seconds_left, study_states
@@ -25,6 +25,7 @@ def status(
     study: Path,
     *,
     out: Annotated[Path | None, Parameter(("--out", "-o"))] = None,
+    have: Have = (),
     watch: bool | None = None,
     as_json: Annotated[bool, Parameter("--json", negative="")] = False,
 ) -> None:
@@ -35,10 +36,11 @@ def status(
     Args:
         study: The study's TOML file.
         out: Folder of the study's results; `results/NAME` by default.
+        have: A run table (CSV) whose runs are not trained again; may be given several times.
         watch: Print anew every two seconds until every run has ended; by default on a terminal.
         as_json: Print JSON, once.
     """
-    runs, folder = study_runs(study, out)
+    runs, folder = study_runs(study, out, have=have)
     states = study_states(runs, folder)
     if as_json:
         counts, rows = count_states(states), [asdict(state) for state in states]
@@ -60,7 +62,7 @@ def status_text(states: Sequence[RunState]) -> str:
 
 def summary(states: Sequence[RunState]) -> str:
     """Return how many runs are in each state, such as "3 runs: 2 finished, 1 running", and the time left."""
-    counts = ", ".join(f"{count} {name}" for name, count in count_states(states).items())
+    counts = ", ".join(f"{count} {name}" for name, count in count_states(states).items()) or "none is left"
     seconds = seconds_left(states)
     left = f"; about {clock_time(seconds)} left" if seconds else ""
     return f"{len(states)} {'run' if len(states) == 1 else 'runs'}: {counts}{left}"

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 CLUSTER_JOBS = 8
 """Jobs that a sweep has on a cluster by default."""
 
+Have = Annotated[tuple[Path, ...], Parameter("--have", negative="")]
+
 _log = logging.getLogger(__name__)
 
 
@@ -60,6 +62,7 @@ def sweep(
     jobs: Annotated[int | None, Parameter(("--jobs", "-j"))] = None,
     cluster: Literal["local", "slurm"] = "local",
     config: Annotated[ClusterConfig, Parameter("*")] = ClusterConfig(),  # noqa: B008 - it is frozen
+    have: Have = (),
     detach: Annotated[bool, Parameter(negative="")] = False,
     retry_failed: Annotated[bool, Parameter(negative="")] = False,
     as_json: Annotated[bool, Parameter("--json", negative="")] = False,
@@ -78,6 +81,7 @@ def sweep(
             on a cluster.
         cluster: `local` trains on this machine, `slurm` in jobs that Slurm schedules.
         config: What a job asks of the cluster.
+        have: A run table (CSV) whose runs are not trained again; may be given several times.
         detach: Submit the jobs to the cluster and end; the same command without it watches them.
         retry_failed: Try runs again that have failed for good.
         as_json: Print JSON.
@@ -88,7 +92,10 @@ def sweep(
 
     if cluster == "local" and (detach or config != ClusterConfig()):
         raise RunError("--detach and what a job asks of a cluster need --cluster slurm")
-    runs, folder = study_runs(study, out)
+    runs, folder = study_runs(study, out, have=have)
+    if not runs:
+        _report([], folder, as_json=as_json)
+        return 0
     jobs = _jobs(jobs, cluster)
     units = units_of(runs, folder, jobs=jobs, packs=config.nodes * config.tasks_per_node == 1)
     check_records(units, folder)
@@ -96,7 +103,7 @@ def sweep(
     if retry_failed:
         allow_retries(units, folder)
     workers = _workers(units, folder, cluster, jobs, name=runs[0].study, config=config)
-    estimate = partial(_measured_seconds, study, folder.parent / "data", jobs)
+    estimate = partial(_measured_seconds, study, folder.parent / "data", jobs, runs)
     progress = SweepProgress(runs, folder, jobs=jobs, estimate=estimate if cluster == "local" else None)
     queue = RunQueue(units, folder, workers, jobs=jobs, watcher=progress)
     try:
@@ -116,13 +123,21 @@ def sweep(
     return int("failed" in statuses or not (detach or statuses <= {"finished"}))
 
 
-def study_runs(path: Path, out: Path | None) -> tuple[Sequence[RunConfig], Path]:
-    """Return the runs of a study, and the folder of their records."""
+def study_runs(
+    path: Path, out: Path | None, *, have: Sequence[Path] = ()
+) -> tuple[Sequence[RunConfig], Path]:
+    """Return the runs of a study, but those that the tables `have` hold, and the folder of their records."""
+    from mnmt_model.sweep.run_table import runs_left
     from mnmt_model.sweep.sweep_config import run_configs
 
     study = read_study(path)
     results = out or Path("results") / study.name
-    return run_configs(study, results / "data"), results / "runs"
+    runs = run_configs(study, results / "data")
+    left = runs_left(runs, have)
+    if have:
+        tables = ", ".join(map(str, have))
+        print(f"{len(runs) - len(left)} of {len(runs)} runs are left out: see {tables}", file=sys.stderr)
+    return left, results / "runs"
 
 
 def _jobs(jobs: int | None, cluster: str) -> int:
@@ -145,8 +160,10 @@ def _workers(
     return SlurmWorkers(units, folder, jobs_folder=folder.parent / "jobs", name=f"mnmt-{name}", config=config)
 
 
-def _measured_seconds(study: Path, data: Path, jobs: int) -> float | None:
-    """Return the seconds of the whole study, from about two seconds of steps; None if they are unknown.
+def _measured_seconds(
+    study: Path, data: Path, jobs: int, runs: Sequence[RunConfig] | None = None
+) -> float | None:
+    """Return the seconds of a study's runs, by default all, from some steps; None if they are unknown.
 
     On GPUs this process would keep memory that the runs need, and measures nothing.
     """
@@ -159,7 +176,8 @@ def _measured_seconds(study: Path, data: Path, jobs: int) -> float | None:
 
         if torch.cuda.is_available():
             return None
-        plan = plan_study(read_study(study), data, PlanConfig(), Machines(jobs=jobs), measure=True)
+        machines = Machines(jobs=jobs)
+        plan = plan_study(read_study(study), data, PlanConfig(), machines, runs=runs, measure=True)
         return plan.wall_seconds
     except Exception as error:  # Whatever an estimate lacks, the runs can be trained.
         _log.info("the study's time is not known: %s", one_line(error))

@@ -1,13 +1,13 @@
 """The processes that train one model, and which rows of a tensor each of them holds."""
 
-from mnmt_model.distributed.shards import local, local_rows
+from mnmt_model.distributed.shards import local, local_part
 from mnmt_model.distributed.world import World, join_world, on_every_rank, on_first_rank, rank_and_size
 
 __all__ = [
     "World",
     "join_world",
     "local",
-    "local_rows",
+    "local_part",
     "on_every_rank",
     "on_first_rank",
     "rank_and_size",

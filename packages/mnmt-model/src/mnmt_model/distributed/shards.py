@@ -1,4 +1,4 @@
-"""The rows of tensors that lie on this rank: FSDP2's parameters, and the experts of expert parallelism."""
+"""The parts of tensors that lie on this rank: FSDP2's parameters, and the experts of expert parallelism."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ def local(tensor: Tensor) -> Tensor:
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
-def local_rows(tensor: Tensor) -> tuple[Tensor, int]:
-    """Return the rows of `tensor` on this rank, without gradient, and the number of the first."""
+def local_part(tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+    """Return the part of `tensor` on this rank, without gradient, and where it begins in each dimension."""
     tensor = tensor.detach()
-    dimension = _split_dimension(tensor)
-    if dimension is None:
-        return local(tensor), 0
-    assert isinstance(tensor, DTensor)
-    mesh = tensor.device_mesh
-    rows = shard_rows(tensor.shape[0], rank=mesh.get_local_rank(dimension), size=mesh.size(dimension))
-    return local(tensor), rows.start
+    starts = [0] * tensor.dim()
+    for dimension, split in _splits(tensor).items():
+        assert isinstance(tensor, DTensor)
+        mesh = tensor.device_mesh
+        rank, size = mesh.get_local_rank(split), mesh.size(split)
+        starts[dimension] = shard_rows(tensor.shape[dimension], rank=rank, size=size).start
+    return local(tensor), tuple(starts)
 
 
 def shard_rows(num_rows: int, *, rank: int, size: int) -> range:
@@ -34,26 +34,31 @@ def shard_rows(num_rows: int, *, rank: int, size: int) -> range:
     return range(min(rank * most, num_rows), min((rank + 1) * most, num_rows))
 
 
-def row_shards(tensor: Tensor) -> dist.ProcessGroup | None:
-    """Return the ranks that hold the rows of `tensor` together; None where this rank holds all rows."""
-    dimension = _split_dimension(tensor)
-    if dimension is None:
+def is_sharded(tensor: Tensor) -> bool:
+    """Return whether several ranks hold `tensor` together."""
+    return bool(_splits(tensor))
+
+
+def row_shards(tensor: Tensor, dimension: int = 0) -> dist.ProcessGroup | None:
+    """Return the ranks that share out a dimension of `tensor`; None where this rank holds all of it."""
+    split = _splits(tensor).get(dimension)
+    if split is None:
         return None
     assert isinstance(tensor, DTensor)
-    return tensor.device_mesh.get_group(dimension)
+    return tensor.device_mesh.get_group(split)
 
 
 def is_first_holder(tensor: Tensor) -> bool:
-    """Return whether this is the first of the ranks that hold the same rows of `tensor`.
+    """Return whether this is the first of the ranks that hold the same part of `tensor`.
 
-    Every row has one such rank. Plain tensors are taken to be the same on all ranks.
+    Every part has one such rank. Plain tensors are taken to be the same on all ranks.
     """
     if not isinstance(tensor, DTensor):
         return not dist.is_initialized() or dist.get_rank() == 0
-    split = _split_dimension(tensor)
+    splits = _splits(tensor).values()
     coordinate = tensor.device_mesh.get_coordinate()
     assert coordinate is not None
-    return all(position == 0 for dimension, position in enumerate(coordinate) if dimension != split)
+    return all(position == 0 for number, position in enumerate(coordinate) if number not in splits)
 
 
 def sum_over_ranks(parts: list[Tensor], ranks: dist.ProcessGroup | None) -> list[Tensor]:
@@ -66,25 +71,32 @@ def sum_over_ranks(parts: list[Tensor], ranks: dist.ProcessGroup | None) -> list
     return [total.view_as(part) for total, part in zip(totals, parts, strict=True)]
 
 
-def check_placements(tensor: Tensor) -> None:
-    """Check that a tensor is plain, replicated, or sharded by its rows over one dimension of its mesh.
+def check_placements(parameter: Tensor) -> None:
+    """Check that a parameter is plain, replicated, or sharded by its rows over one dimension of its mesh.
+
+    A stack of matrices may be sharded by its matrices, and by their rows over another dimension.
 
     Raises:
         ValueError: If it is not.
     """
-    if isinstance(tensor, DTensor):
-        split = [placement for placement in tensor.placements if not placement.is_replicate()]
-        if split not in ([], [Shard(0)]):
-            raise ValueError(
-                "Parameters must be sharded at most once, by their first dimension, "
-                f"but one has the placements {tensor.placements}."
-            )
+    if not isinstance(parameter, DTensor):
+        return
+    dimensions = [p.dim if type(p) is Shard else None for p in parameter.placements if not p.is_replicate()]
+    allowed = (0, 1) if parameter.dim() == 3 else (0,)
+    if len(set(dimensions)) < len(dimensions) or not set(dimensions) <= set(allowed):
+        raise ValueError(
+            "Parameters must be sharded at most once by their first dimension, stacks of matrices also by "
+            f"their second, but one has the placements {parameter.placements}."
+        )
 
 
-def _split_dimension(tensor: Tensor) -> int | None:
-    """Return the dimension of its mesh over which the rows of `tensor` are split among several ranks."""
+def _splits(tensor: Tensor) -> dict[int, int]:
+    """Return {dimension: the dimension of its mesh over which several ranks share it out}."""
     if not isinstance(tensor, DTensor):
-        return None
-    check_placements(tensor)
-    split = [i for i, placement in enumerate(tensor.placements) if not placement.is_replicate()]
-    return split[0] if split and tensor.device_mesh.size(split[0]) > 1 else None
+        return {}
+    mesh = tensor.device_mesh
+    return {
+        placement.dim: number
+        for number, placement in enumerate(tensor.placements)
+        if isinstance(placement, Shard) and mesh.size(number) > 1
+    }

@@ -1,4 +1,4 @@
-"""T5 1.1 models as transformers and CTranslate2 load them, with a proof that they agree; and the way back."""
+"""Models as transformers and CTranslate2 load them, with a proof that they agree; and T5 1.1 read back."""
 
 from mnmt_model.export.certificate import Certificate
 from mnmt_model.export.comparison import certify

@@ -1,4 +1,4 @@
-"""The proof that an exported model is the trained one: log-probabilities of the same pairs, side by side."""
+"""The proof that an exported model is the trained one: what both compute of the same pairs, side by side."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mnmt_model.export.greedy_check import GAP_TOLERANCE, GreedyTranslation, worst_translation
 from mnmt_model.export.tokenizer_check import TokenizerCheck
 
 TOLERANCE = 1e-4
@@ -44,7 +45,12 @@ class PairScores:
     @property
     def location(self) -> str:
         """File and line of the pair, for messages."""
-        return f"line {self.row + 1} of {self.testset}.{self.task}"
+        return location_of(self.testset, self.task, self.row)
+
+
+def location_of(testset: str, task: str, row: int) -> str:
+    """Return file and line of a pair of a test set, for messages; rows count from 0."""
+    return f"line {row + 1} of {testset}.{task}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +69,8 @@ class Certificate:
     tolerance: float
     """Largest `PairScores.relative_difference` that agrees."""
     pairs: tuple[PairScores, ...]
+    translations: tuple[GreedyTranslation, ...]
+    """Sources of the first pairs, translated by transformers."""
     tokenizer: TokenizerCheck
 
     @property
@@ -70,6 +78,7 @@ class Certificate:
         """Disagreements, one sentence each; empty if the export is the trained model."""
         failures = [f"{name} differs from the checkpoint's" for name in self.changed_weights]
         failures += [failure for engine in self.engines if (failure := self._failure(engine))]
+        failures += self._wrong_translation()
         if self.tokenizer.num_different:
             first = self.tokenizer.different[0]["text"]
             failures.append(
@@ -80,6 +89,16 @@ class Certificate:
     def worst(self, engine: str) -> PairScores:
         """Return the pair on which `engine` differs most from ours; NaN counts as most."""
         return max(self.pairs, key=lambda pair: np.nan_to_num(pair.relative_difference(engine), nan=np.inf))
+
+    def _wrong_translation(self) -> list[str]:
+        worst = worst_translation(self.translations)
+        # Not `>`, so that NaN fails.
+        if worst.gap <= GAP_TOLERANCE:
+            return []
+        return [
+            f"the greedy translation of {worst.location} under {TRANSFORMERS} has a token that is "
+            f"{worst.gap:.3g} nats below {OURS}'s best"
+        ]
 
     def _failure(self, engine: str) -> str | None:
         pair = self.worst(engine)
@@ -106,6 +125,8 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
         "tolerance": certificate.tolerance,
         "engines": summary,
         "num_pairs": len(certificate.pairs),
+        "largest_gap": worst_translation(certificate.translations).gap,
+        "translations": [vars(translation) for translation in certificate.translations],
         "tokenizer": vars(certificate.tokenizer),
         "weights_sha256": certificate.weights_sha256,
         "changed_weights": list(certificate.changed_weights),
@@ -129,6 +150,7 @@ def certificate_page(content: Mapping[str, Any]) -> str:
         [
             *_verdict(content),
             *_engine_table(content),
+            *_translations(content),
             *_tokenizer(content),
             *_files(content),
             *_pair_table(content),
@@ -159,6 +181,16 @@ def _engine_table(content: Mapping[str, Any]) -> Iterator[str]:
     for engine, largest in content["engines"].items():
         yield f"| {engine} | " + " | ".join(f"{value:.2e}" for value in largest.values()) + " |"
     yield ""
+
+
+def _translations(content: Mapping[str, Any]) -> Iterator[str]:
+    tokens = sum(translation["tokens"] for translation in content["translations"])
+    yield "## Greedy translations\n"
+    yield (
+        f"{TRANSFORMERS} translated {len(content['translations'])} sources of these pairs, {tokens} tokens "
+        f"in all. Under {OURS} each token is at most {content['largest_gap']:.2e} nats below the likeliest "
+        f"one; {GAP_TOLERANCE:g} is allowed.\n"
+    )
 
 
 def _tokenizer(content: Mapping[str, Any]) -> Iterator[str]:

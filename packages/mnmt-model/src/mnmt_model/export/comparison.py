@@ -8,28 +8,43 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from mnmt_data.store import VOCABULARY, PreparedData, Ragged, checksum
 from mnmt_data.stream import batch_by_tokens
 from mnmt_model.errors import RunError
-from mnmt_model.export.certificate import CTRANSLATE2, OURS, TOLERANCE, TRANSFORMERS, Certificate, PairScores
+from mnmt_model.export.certificate import (
+    CTRANSLATE2,
+    OURS,
+    TOLERANCE,
+    TRANSFORMERS,
+    Certificate,
+    PairScores,
+    location_of,
+)
 from mnmt_model.export.engines import (
     Ids,
     Scorer,
+    Translator,
     ctranslate2_scorer,
+    load_transformers,
     token_log_probs,
     tokenizer_ids,
     transformers_scorer,
+    transformers_translator,
     versions,
 )
-from mnmt_model.export.hugging_face import WEIGHTS, read_hugging_face
+from mnmt_model.export.greedy_check import GreedyTranslation, compare_greedy
+from mnmt_model.export.hugging_face import WEIGHTS, read_tensors
+from mnmt_model.export.layouts import exported_weights
 from mnmt_model.export.tokenizer import read_sentencepiece
 from mnmt_model.export.tokenizer_check import TokenizerCheck, check_sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
 PAIRS = 200
 """Default number of pairs that are compared."""
+
+_TRANSLATIONS = 16
+"""Approximate number of sources that are translated."""
 
 _BATCH_TOKENS = 1024
 _BLOCK = 256
@@ -47,7 +62,8 @@ def certify(
     """Compare an exported model with the one it was exported from.
 
     Weights must read back bit for bit, sentences must get the ids of the prepared data, and targets the same
-    log-probabilities. Memory holds the models and the logits of one batch at a time.
+    log-probabilities. What transformers writes greedily must be what the trained model finds likeliest.
+    Memory holds the models and the logits of one batch at a time.
 
     Args:
         model: The trained model, on the CPU.
@@ -60,7 +76,8 @@ def certify(
     Raises:
         RunError: If transformers or CTranslate2 is not installed, or there are no pairs.
     """
-    scorers: dict[str, Scorer] = {OURS: _our_scorer(model.eval()), TRANSFORMERS: transformers_scorer(folder)}
+    theirs = load_transformers(folder)
+    scorers: dict[str, Scorer] = {OURS: _our_scorer(model.eval()), TRANSFORMERS: transformers_scorer(theirs)}
     if ctranslate2 is not None:
         scorers[CTRANSLATE2] = ctranslate2_scorer(ctranslate2)
     scores = [
@@ -72,12 +89,13 @@ def certify(
         raise RunError(f"{data.folder}: has no test set with pairs to compare")
     return Certificate(
         weights_sha256=checksum(folder / WEIGHTS),
-        changed_weights=_changed_weights(model.state_dict(), read_hugging_face(folder)[2]),
+        changed_weights=_changed_weights(model, folder),
         vocabulary_sha256=checksum(data.folder / VOCABULARY),
         versions=versions(with_ctranslate2=ctranslate2 is not None),
         engines=tuple(scorers)[1:],
         tolerance=tolerance,
         pairs=tuple(scores),
+        translations=tuple(_greedy_translations(model, transformers_translator(theirs), data, pairs)),
         tokenizer=_check_tokenizer(folder, data, pairs),
     )
 
@@ -92,6 +110,15 @@ def _check_tokenizer(folder: Path, data: PreparedData, pairs: int) -> TokenizerC
             expected = [ids[place].tolist() for place in range(len(rows))]
             check_sentences(check, proto, encode, [lines[row] for row in rows], expected)
     return check
+
+
+def _greedy_translations(
+    model: TranslationModel, translate: Translator, data: PreparedData, pairs: int
+) -> Iterator[GreedyTranslation]:
+    for testset, task, rows in _rows(data, min(pairs, _TRANSLATIONS)):
+        src, _ = data.shard(testset, task).gather(rows)
+        locations = [location_of(testset, task, row) for row in rows.tolist()]
+        yield from compare_greedy(model, translate, src.padded(np.arange(len(rows))), locations)
 
 
 def _our_scorer(model: TranslationModel) -> Scorer:
@@ -141,11 +168,9 @@ def _token_differences(log_probs: Mapping[str, NDArray[np.float64]], number: int
     }
 
 
-def _changed_weights(expected: Mapping[str, Tensor], exported: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """Return the names of the weights that differ in any bit."""
-    names = sorted(expected.keys() | exported.keys())
-    return tuple(
-        name
-        for name in names
-        if name not in exported or name not in expected or not torch.equal(expected[name], exported[name])
-    )
+def _changed_weights(model: TranslationModel, folder: Path) -> tuple[str, ...]:
+    """Return the names in transformers of the weights that differ in any bit."""
+    expected = exported_weights(model.config, model.state_dict())
+    exported = {name: weight for _, name, weight in read_tensors(folder)}
+    same = {name for name in expected.keys() & exported.keys() if torch.equal(expected[name], exported[name])}
+    return tuple(sorted((expected.keys() | exported.keys()) - same))

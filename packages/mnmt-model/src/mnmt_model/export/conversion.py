@@ -20,7 +20,7 @@ from mnmt_model.export.certificate import Certificate, certificate_json, certifi
 from mnmt_model.export.comparison import PAIRS, certify
 from mnmt_model.export.engines import convert_to_ctranslate2
 from mnmt_model.export.hugging_face import SENTENCEPIECE, export_hugging_face, read_hugging_face
-from mnmt_model.export.t5_layout import check_exportable
+from mnmt_model.export.layouts import check_convertible, check_exportable
 from mnmt_model.runs.run_config import RunConfig, new_record
 from mnmt_model.runs.run_data import open_data
 from mnmt_model.runs.run_record import read_run, utc_now, write_run
@@ -39,10 +39,10 @@ def export_run(
     out: Path,
     *,
     checkpoint: Path | None = None,
-    with_ctranslate2: bool = True,
+    with_ctranslate2: bool | None = None,
     pairs: int = PAIRS,
 ) -> Certificate:
-    """Write a run's model for transformers, and for CTranslate2, with a certificate that they agree.
+    """Write a run's model for transformers and CTranslate2, with a certificate that they agree with it.
 
     `out` appears when all agree. Otherwise what was written stays in OUT.failed, with its certificate.
 
@@ -50,21 +50,27 @@ def export_run(
         run: Folder of the run.
         out: Folder to write, which must not exist; the CTranslate2 model goes into its `ctranslate2`.
         checkpoint: A checkpoint or average of the run; its newest checkpoint by default.
-        with_ctranslate2: Whether to convert to CTranslate2 too.
+        with_ctranslate2: Whether to convert to CTranslate2 too; by default unless the model is a mixture of
+            experts, which CTranslate2 does not have.
         pairs: Approximate number of test pairs to compare.
 
     Raises:
-        RunError: If the model is not a T5 1.1, an engine disagrees or is not installed, or `out` exists.
+        RunError: If transformers has no such model, an engine disagrees or is not installed, or `out`
+            exists.
         DataError: If the run's prepared data are gone.
     """
     if pairs < 1:
         raise RunError(f"--pairs must be at least 1, but is {pairs}")
     _check_absent(out)
     record = read_run(run)
-    check_exportable(record.model)
-    data = open_data(run)
     model = build_model(record.model, record.vocab_size)
     load_model(newest(checkpoint or run), model)
+    check_exportable(record.model, model.state_dict())
+    if with_ctranslate2 is None:
+        with_ctranslate2 = not record.model.num_experts
+    elif with_ctranslate2:
+        check_convertible(record.model)
+    data = open_data(run)
     unproved = out.with_name(out.name + FAILED)
     shutil.rmtree(unproved, ignore_errors=True)
     export_hugging_face(record.model, model.state_dict(), data.folder / VOCABULARY, unproved)
@@ -133,6 +139,6 @@ def _write_checkpoint(checkpoint: Path, weights: Mapping[str, Tensor]) -> None:
     """Write weights as the checkpoint of step 0."""
     checkpoint.mkdir(parents=True)
     file = checkpoint / f"{MODEL}.safetensors"
-    write_tensors(file, {name: (weight, 0) for name, weight in weights.items()})
+    write_tensors(file, {name: (weight, ()) for name, weight in weights.items()})
     progress = Progress(step=0, tokens=0, flops=0, stream={})
     write_state(checkpoint, State(progress=progress, files={file.name: record_file(file)}))

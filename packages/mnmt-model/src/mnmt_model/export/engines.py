@@ -24,6 +24,12 @@ Scorer = Callable[[Ids, Ids], NDArray[np.float64]]
 """Maps source ids `(batch, src_len)` and target ids `(batch, tgt_len)`, padded with 0, to the
 log-probabilities of the target tokens `(batch, tgt_len)`, in nats, 0 at padding."""
 
+Translator = Callable[[Ids], Ids]
+"""Maps source ids `(batch, src_len)` to the ids of their greedy translations, both padded with 0."""
+
+GREEDY_TOKENS = 64
+"""Length at which greedy translations are cut off."""
+
 
 def token_log_probs(logits: Tensor, tgt: Tensor) -> NDArray[np.float64]:
     """Return the log-probabilities of `tgt (batch, tgt_len)` from `logits (batch, tgt_len, vocab_size)`."""
@@ -31,25 +37,49 @@ def token_log_probs(logits: Tensor, tgt: Tensor) -> NDArray[np.float64]:
     return -nats.view(tgt.shape).double().numpy()
 
 
-def transformers_scorer(folder: Path) -> Scorer:
-    """Return a scorer of the model that `T5ForConditionalGeneration` loads from `folder`.
+def load_transformers(folder: Path) -> Any:
+    """Return the model that transformers loads from `folder`.
 
     Raises:
         RunError: If transformers is not installed.
     """
     with export_extra():
-        from transformers import T5ForConditionalGeneration
-    model = T5ForConditionalGeneration.from_pretrained(folder).eval()
+        from transformers import AutoModelForSeq2SeqLM
+    return AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+
+
+def transformers_scorer(model: Any) -> Scorer:
+    """Return a scorer of a model of transformers."""
+    start = model.config.decoder_start_token_id
 
     @torch.inference_mode()
     def score(src: Ids, tgt: Ids) -> NDArray[np.float64]:
         sources, targets = torch.from_numpy(src), torch.from_numpy(tgt)
-        shifted = F.pad(targets[:, :-1], (1, 0), value=PAD)
+        shifted = F.pad(targets[:, :-1], (1, 0), value=start)
         mask = (sources != PAD).long()
         output = model(input_ids=sources, attention_mask=mask, decoder_input_ids=shifted, use_cache=False)
         return token_log_probs(output.logits, targets)
 
     return score
+
+
+def transformers_translator(model: Any) -> Translator:
+    """Return the greedy search of a model of transformers, which never chooses padding."""
+
+    def translate(src: Ids) -> Ids:
+        sources = torch.from_numpy(src)
+        output = model.generate(
+            input_ids=sources,
+            attention_mask=(sources != PAD).long(),
+            max_new_tokens=GREEDY_TOKENS,
+            num_beams=1,
+            do_sample=False,
+            suppress_tokens=[PAD],
+        )
+        translations: Ids = output[:, 1:].numpy()
+        return translations
+
+    return translate
 
 
 def tokenizer_ids(folder: Path) -> Callable[[Sequence[str]], list[list[int]]]:

@@ -1,4 +1,4 @@
-"""Folders that `T5ForConditionalGeneration` of transformers loads, written and read without it."""
+"""Folders that transformers loads, written and read without it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from torch import Tensor
 
 from mnmt_data.store import read_json, write_json
 from mnmt_model.errors import RunError
-from mnmt_model.export.t5_layout import hugging_face_name, model_config, our_name, t5_config
+from mnmt_model.export.layouts import check_exportable, exported_weights, layout_of
+from mnmt_model.export.t5_layout import hugging_face_name, model_config, our_name
 from mnmt_model.export.tokenizer import read_sentencepiece, tokenizer, tokenizer_config
 from mnmt_model.transformer.build import build_model
 from mnmt_model.transformer.model_config import ModelConfig
@@ -37,26 +38,27 @@ _COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 def export_hugging_face(
     config: ModelConfig, weights: Mapping[str, Tensor], vocabulary: Path, out: Path
 ) -> None:
-    """Write a model as a folder for `T5ForConditionalGeneration` and `AutoTokenizer`.
+    """Write a model as a folder for `AutoModelForSeq2SeqLM` and `AutoTokenizer`.
 
     Args:
-        config: The config of an encoder-decoder with T5's parts.
+        config: The config of an encoder-decoder with the parts of a layout.
         weights: The state dict, {our name: weight}.
         vocabulary: The SentencePiece model.
         out: Folder to write into; made if it is missing.
 
     Raises:
-        RunError: If the model is not a T5 1.1, or the vocabulary is missing or has another size.
+        RunError: If a part of the model is another, or the vocabulary is missing or has another size.
     """
     vocab_size = len(weights["embedding.weight"])
     dtype = str(weights["embedding.weight"].dtype).removeprefix("torch.")
-    content = t5_config(config, vocab_size, dtype=dtype)
+    check_exportable(config, weights)
+    content = layout_of(config).config(config, vocab_size, dtype)
+    tensors = exported_weights(config, weights)
     proto = read_sentencepiece(vocabulary)
     if len(proto.pieces) != vocab_size:
         raise RunError(f"{vocabulary}: has {len(proto.pieces)} tokens, but the model {vocab_size}")
     out.mkdir(parents=True, exist_ok=True)
-    renamed = {hugging_face_name(name): weight.contiguous() for name, weight in weights.items()}
-    save_file(renamed, out / WEIGHTS, metadata={"format": "pt"})
+    save_file(tensors, out / WEIGHTS, metadata={"format": "pt"})
     shutil.copyfile(vocabulary, out / SENTENCEPIECE)
     write_json(out / "tokenizer.json", tokenizer(proto))
     write_json(out / "tokenizer_config.json", tokenizer_config(proto))
@@ -80,7 +82,7 @@ def read_hugging_face(folder: Path) -> tuple[ModelConfig, int, dict[str, Tensor]
     config, vocab_size = model_config(folder / CONFIG, content)
     weights: dict[str, Tensor] = {}
     copies: dict[str, Tensor] = {}
-    for path, name, weight in _tensors(folder):
+    for path, name, weight in read_tensors(folder):
         ours = our_name(name)
         if ours is not None:
             weights[ours] = weight.float()
@@ -101,14 +103,16 @@ def read_hugging_face(folder: Path) -> tuple[ModelConfig, int, dict[str, Tensor]
 
 
 def _generation(content: Mapping[str, Any]) -> dict[str, Any]:
-    special = {name: content[name] for name in ("decoder_start_token_id", "eos_token_id", "pad_token_id")}
-    # The cache of transformers has as many layers as the encoder, and fails where the decoder has more.
-    use_cache = content["num_decoder_layers"] <= content["num_layers"]
-    return {**special, "max_new_tokens": MAX_NEW_TOKENS, "use_cache": use_cache}
+    names = ("decoder_start_token_id", "eos_token_id", "pad_token_id", "use_cache")
+    return {**{name: content[name] for name in names}, "max_new_tokens": MAX_NEW_TOKENS}
 
 
-def _tensors(folder: Path) -> Iterator[tuple[Path, str, Tensor]]:
-    """Yield `(file, Hugging Face's name, weight)` for all files, one weight after the other."""
+def read_tensors(folder: Path) -> Iterator[tuple[Path, str, Tensor]]:
+    """Yield `(file, name in transformers, weight)` for all files, one weight after the other.
+
+    Raises:
+        RunError: If a file is missing or broken.
+    """
     for path in _weight_files(folder):
         try:
             with safe_open(path, framework="pt") as file:

@@ -8,15 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from mnmt_model.errors import RunError
 from mnmt_model.transformer.model_config import ModelConfig
 
 Json = dict[str, Any]
 
-_OURS: Mapping[str, object] = {
+NEEDED: Mapping[str, object] = {
     "architecture": "encdec",
     "norm": "rms",
     "norm_order": "pre",
+    "norm_epsilon": 1e-6,
     "positions": "relative",
     "embeddings": "shared",
     "biases": False,
@@ -37,32 +40,14 @@ _THEIRS: Mapping[str, tuple[object, object]] = {
 """{field of config.json: (value that our model has, value where the field is absent)}."""
 
 
-def check_exportable(config: ModelConfig) -> None:
-    """Check that a model is a T5 1.1.
-
-    Raises:
-        RunError: If one of its parts is not T5's; the message names the field.
-    """
-    for field, exported in _OURS.items():
-        if (value := getattr(config, field)) != exported:
-            raise RunError(
-                f"`{field}` is {json.dumps(value)}, but only models of T5 1.1, "
-                f"where it is {json.dumps(exported)}, can be exported"
-            )
-
-
-def t5_config(config: ModelConfig, vocab_size: int, *, dtype: str = "float32") -> Json:
+def t5_config(config: ModelConfig, vocab_size: int, dtype: str = "float32") -> Json:
     """Return the content of config.json.
 
     Args:
         config: The config of an encoder-decoder with T5's parts.
         vocab_size: Tokens of the vocabulary.
         dtype: Type of the weights.
-
-    Raises:
-        RunError: If a part of the model is not T5's.
     """
-    check_exportable(config)
     gated = config.feed_forward == "gated-gelu"
     return {
         "architectures": ["T5ForConditionalGeneration"],
@@ -80,9 +65,15 @@ def t5_config(config: ModelConfig, vocab_size: int, *, dtype: str = "float32") -
         "is_gated_act": gated,
         "dropout_rate": 0.0,
         "tie_word_embeddings": False,
-        "use_cache": True,
+        # T5's cache has as many layers as the encoder, and fails where the decoder has more.
+        "use_cache": config.decoder_layers <= config.num_encoder_layers,
         "dtype": dtype,
     }
+
+
+def t5_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return {Hugging Face's name: weight} of {our name: weight}."""
+    return {hugging_face_name(name): weight.contiguous() for name, weight in weights.items()}
 
 
 def model_config(path: Path, content: Mapping[str, Any]) -> tuple[ModelConfig, int]:

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import tensor as distributed_tensor
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.optim import Optimizer
 
 from mnmt_model.distributed.shards import check_placements, local, row_shards, sum_over_ranks
@@ -43,7 +43,7 @@ class Adafactor(Optimizer):
     Parameters may be DTensors sharded by their first dimension, as by FSDP2 and expert parallelism. `row` and
     `v` are then sharded in the same way, `column` and `step` are the same on every rank, and a step takes two
     all-reduces: of the column sums and of the squared norms. Each matrix of a stack lies on one rank with its
-    `column`, and needs no all-reduce.
+    `column`, and needs no all-reduce, unless the stack is sharded by the rows of its matrices too.
 
     Args:
         params: The parameters, or groups of them.
@@ -116,16 +116,17 @@ def _initial_state(parameter: Tensor) -> dict[str, Tensor]:
     *stack, rows, columns = parameter.shape
     row = _zeros((*stack, rows), parameter)
     if stack:
-        return {"step": step, "row": row, "column": _zeros((*stack, columns), parameter)}
+        return {"step": step, "row": row, "column": _zeros((*stack, columns), parameter, by_rows=False)}
     return {"step": step, "row": row, "column": torch.zeros(columns, device=parameter.device)}
 
 
-def _zeros(shape: tuple[int, ...], parameter: Tensor) -> Tensor:
-    """Return zeros on the device of `parameter`, sharded as it is."""
+def _zeros(shape: tuple[int, ...], parameter: Tensor, *, by_rows: bool = True) -> Tensor:
+    """Return zeros on the device of `parameter`, sharded as it is; a stack's not `by_rows` if so asked."""
     if isinstance(parameter, DTensor):
-        return distributed_tensor.zeros(
-            shape, device_mesh=parameter.device_mesh, placements=parameter.placements
-        )
+        placements = [
+            Replicate() if each == Shard(1) and not by_rows else each for each in parameter.placements
+        ]
+        return distributed_tensor.zeros(shape, device_mesh=parameter.device_mesh, placements=placements)
     return torch.zeros(shape, device=parameter.device)
 
 
@@ -133,7 +134,7 @@ def _by_shards(params: Iterable[Tensor]) -> dict[dist.ProcessGroup | None, list[
     """Group parameters by the ranks that hold the rows of a matrix together, None where this rank has all."""
     groups: dict[dist.ProcessGroup | None, list[Tensor]] = {}
     for parameter in params:
-        shards = None if is_stacked(parameter) else row_shards(parameter)
+        shards = row_shards(parameter, 1 if is_stacked(parameter) else 0)
         # With more ranks than matrices, some ranks have none of a stack.
         if not is_stacked(parameter) or len(local(parameter)):
             groups.setdefault(shards, []).append(parameter)

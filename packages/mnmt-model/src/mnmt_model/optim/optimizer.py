@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 from torch.optim import AdamW, Optimizer
 
-from mnmt_model.distributed.shards import is_first_holder, local, row_shards
+from mnmt_model.distributed.shards import is_first_holder, is_sharded, local
 from mnmt_model.optim.adafactor import Adafactor
 from mnmt_model.optim.native_adafactor import ONE, can_be_native, random_params
 from mnmt_model.train_config import TrainConfig
@@ -74,8 +74,8 @@ def _clip_natively(grads: Sequence[Tensor], clip_norm: float) -> Tensor:
 
 
 def _total_norm(grads: Sequence[Tensor]) -> Tensor:
-    """Return the norm over the rows of all ranks, each counted once."""
-    if all(row_shards(grad) is None for grad in grads):
+    """Return the norm over the parts of all ranks, each counted once."""
+    if not any(map(is_sharded, grads)):
         return get_total_norm([local(grad) for grad in grads], foreach=True)
     counted = [local(grad) for grad in grads if is_first_holder(grad)]
     square = (

@@ -6,32 +6,49 @@ As numbers of elements, for a sublayer that normalises n tokens (d, a, f are d_m
                                             k keys and values
       fused        q a, 4 B · heads · q     its output and log-normalisers
       plain        4 B · heads · c          its weights, c = Σ queries × keys; bfloat16 ones beside them
-    feed-forward   2 n d + 4 n f            n f with ReLU
-    mixture        2 n d + 2 s d + s f      inputs, outputs and hidden states of s slots, filled or not;
-                   4 B · (E + 9) n          logits of E experts, and what the gate decides; the n d after the
-                                           norm are float32
+    feed-forward   2 n d + 4 n f            n f with ReLU, 3 n f on a CPU in float32
+    mixture        2 n d + 2 s d + s f      inputs, outputs and hidden states of s slots that are computed;
+                   4 B · (E + 4 k + 1) n    logits of E experts, and what the gate decides of k choices; the
+                                           n d after the norm are float32; gated 4 s f, on a CPU 2 s f
     RMSNorm, CPU   8 B · n d                in bfloat16, in place of the n d before it: it takes steps
     with dropout   a mask of every sublayer's output, hidden state and plain attention weight;
                    in bfloat16 the dropped attention weights, and with ReLU the dropped hidden states
 
-To these are added the top of each stack and, in bfloat16 without FSDP, a rounded copy of every matrix. With
-activation checkpointing a layer keeps only its input, and one layer at a time has all its activations again.
-Statistics of norms and token ids are left out.
+To these are added the top of each stack and, in bfloat16, a rounded copy of every matrix, under FSDP of the
+experts alone where devices hold them together. With activation checkpointing a layer keeps only its input,
+and one layer at a time has all its activations again; the experts' copies stay. Statistics of norms and token
+ids are left out.
 """
 
 from __future__ import annotations
 
-from mnmt_model.planning.experts import expert_slots
-from mnmt_model.planning.workload import FLOAT32, STATE_BYTES, AttentionPass, Pass, passes
+from collections.abc import Callable
+from functools import partial
+
+from mnmt_model.planning.experts import (
+    computes_filled_slots,
+    cuts_replicas,
+    expert_matrices,
+    expert_slots,
+    tokens_travel,
+)
+from mnmt_model.planning.workload import FLOAT32, STATE_BYTES, AttentionPass, Pass, num_mixtures, passes
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
-ROUTING = 9
-"""Four-byte numbers of a token: expert, slot, row and weight of two choices, and the gate's normaliser."""
+CHOICE = 4
+"""Four-byte numbers of each choice: expert, slot, row and weight. The gate's normaliser is one more."""
 
 
 def activation_bytes(
-    config: ModelConfig, train: TrainConfig, *, pairs: int, src_len: int, tgt_len: int, on_gpu: bool
+    config: ModelConfig,
+    train: TrainConfig,
+    *,
+    pairs: int,
+    src_len: int,
+    tgt_len: int,
+    on_gpu: bool,
+    devices: int = 1,
 ) -> int:
     """Return the most bytes that are kept for the backward pass at any moment.
 
@@ -42,10 +59,13 @@ def activation_bytes(
         src_len: Source tokens of each pair.
         tgt_len: Target tokens of each pair.
         on_gpu: Whether attention is fused, and an element of a dropout mask takes one byte.
+        devices: Number of devices; where FSDP cuts experts over them, it gathers these rounded.
     """
     activations = _Activations(config, train, pairs=pairs, on_gpu=on_gpu)
     stacks = passes(config, src_len=src_len, tgt_len=tgt_len)
-    tops = sum(pairs * activations.end_bytes(each) for each in stacks)
+    gathers_experts = devices > 1 and cuts_replicas(config, train, devices)
+    rounded = 0 if gathers_experts else activations.rounded_experts()
+    tops = rounded + sum(pairs * activations.end_bytes(each) for each in stacks)
     if not train.activation_checkpointing:
         return tops + sum(number * size for each in stacks for number, size in activations.layer_bytes(each))
     inputs = sum(pairs * each.layers * each.tokens * config.d_model * activations.state for each in stacks)
@@ -58,6 +78,7 @@ class _Activations:
     def __init__(self, config: ModelConfig, train: TrainConfig, *, pairs: int, on_gpu: bool) -> None:
         self.config, self.pairs, self.on_gpu = config, pairs, on_gpu
         self.expert_parallel = train.expert_parallel
+        self.train = train
         self.state = STATE_BYTES[train.precision]
         self.rounds = train.precision != "float32" and train.parallel != "fsdp"
         self.drops = train.dropout > 0
@@ -67,9 +88,9 @@ class _Activations:
         """Return `(number of layers, bytes of one over all pairs)` for each kind, with rounded matrices."""
         attentions = sum(self._attention(each, layers.tokens) for each in layers.attentions)
         attentions = self.pairs * attentions + self._rounded_attentions(layers)
-        kinds = [
+        kinds: list[tuple[int, Callable[[int], int]]] = [
             (layers.layers - layers.mixtures, self._feed_forward),
-            (layers.mixtures, self._mixture),
+            (layers.mixtures, partial(self._mixture, expert_choice=layers.expert_choice)),
         ]
         return [(number, attentions + sublayer(layers.tokens)) for number, sublayer in kinds if number]
 
@@ -113,25 +134,66 @@ class _Activations:
         """Return the bytes of a feed-forward over all pairs, with its weights in bfloat16."""
         config = self.config
         gated = config.feed_forward == "gated-gelu"
-        hidden = 4 * self.state + self.mask if gated else self._relu
+        hidden = self._gated if gated else self._relu
         stored = self._norm(tokens, tokens) + tokens * (hidden * config.d_ff + self.mask * config.d_model)
         matrices = (3 if gated else 2) * config.d_model * config.d_ff
         return self.pairs * stored + (self.state * matrices if self.rounds else 0)
 
-    def _mixture(self, tokens: int) -> int:
-        """Return the bytes of a mixture over all pairs, with the local experts' weights in bfloat16.
-
-        The tokens of all pairs share the slots.
-        """
+    def _mixture(self, tokens: int, *, expert_choice: bool) -> int:
+        """Return the bytes of a mixture over all pairs, whose tokens share the slots."""
         config = self.config
         sublayer = self._norm(tokens, tokens) + tokens * self.mask * config.d_model
         # Among the inputs of the sublayer, only those of the gate are kept, in float32.
-        gate = tokens * (FLOAT32 * (config.num_experts + ROUTING) + (FLOAT32 - self.state) * config.d_model)
-        slots = expert_slots(config, self.pairs * tokens)
-        slot = 2 * self.state * config.d_model + self._relu * config.d_ff
-        matrices = 2 * config.num_experts // self.expert_parallel * config.d_model * config.d_ff
-        rounded = self.state * matrices if self.state != FLOAT32 else 0
-        return self.pairs * (sublayer + gate) + slots * slot + rounded
+        decisions = config.num_experts + CHOICE * config.experts_per_token + 1
+        gate = tokens * (FLOAT32 * decisions + (FLOAT32 - self.state) * config.d_model)
+        slots = self._rows(self.pairs * tokens, expert_choice=expert_choice)
+        # Outputs of experts that choose are summed in float32.
+        outputs = FLOAT32 if expert_choice else self.state
+        slot = (self.state + outputs) * config.d_model + self._expert_hidden * config.d_ff
+        return self.pairs * (sublayer + gate) + slots * slot + self._shared_experts(tokens)
+
+    def _rows(self, tokens: int, *, expert_choice: bool) -> int:
+        """Return the rows that the experts compute, or for which there is room if only filled slots are."""
+        if expert_choice:
+            return expert_slots(self.config, tokens, expert_choice=True)
+        sends_tokens = tokens_travel(self.config, self.train, tokens)
+        if sends_tokens or computes_filled_slots(self.train, on_gpu=self.on_gpu):
+            return self.config.experts_per_token * tokens
+        return expert_slots(self.config, tokens)
+
+    def _shared_experts(self, tokens: int) -> int:
+        """Return the bytes of a mixture's shared experts over all pairs, with their weights in bfloat16."""
+        config, d_ff = self.config, self.config.shared_experts * self.config.d_ff
+        hidden = self._relu if config.expert_feed_forward == "relu" else self._gated
+        # In float32 the gate keeps the inputs.
+        inputs = self.state * config.d_model if d_ff and self.state != FLOAT32 else 0
+        matrices = expert_matrices(config) * config.d_model * d_ff
+        return self.pairs * tokens * (inputs + hidden * d_ff) + (self.state * matrices if self.rounds else 0)
+
+    @property
+    def _expert_hidden(self) -> int:
+        """Bytes of an element of an expert's hidden state; on a CPU a mask is drawn again."""
+        is_gated = self.config.expert_feed_forward != "relu"
+        if not self.on_gpu:
+            return self.state * (2 if is_gated else 1)
+        return self._gated if is_gated else self._relu
+
+    def rounded_experts(self) -> int:
+        """Return the bytes of the local experts' matrices in bfloat16, of all mixtures."""
+        config = self.config
+        if not self.rounds and (self.state == FLOAT32 or self.expert_parallel == 1):
+            return 0
+        mixtures = sum(
+            num_mixtures(config, layers) for layers in (config.num_encoder_layers, config.decoder_layers)
+        )
+        matrices = expert_matrices(config) * config.num_experts // self.expert_parallel
+        return self.state * mixtures * matrices * config.d_model * config.d_ff
+
+    @property
+    def _gated(self) -> int:
+        """Bytes of an element of a gated hidden state: both maps, their product, and elsewhere the gate."""
+        own_gradient = not self.on_gpu and self.state == FLOAT32
+        return (3 if own_gradient else 4) * self.state + self.mask
 
     @property
     def _relu(self) -> int:

@@ -1,26 +1,56 @@
-"""Slots of a mixture's experts, and bytes that devices send each other to bring tokens to them and back.
+"""The experts that a token passes, and the slots that experts compute, filled or not.
 
-A mixture of experts has an all-to-all before its experts and one after them, and its backward pass has both
-again. Each moves the slots of all experts, filled or not: E · C · d_model states from every device, of which
-(R - 1) / R go to other devices where R devices hold the experts together. Activation checkpointing does the
-two forward ones twice. The gradients that DDP and FSDP sum over the devices are not counted.
+In training an expert has C slots for the tokens that a device computes at a time, and a layer E · C, of
+which each token fills k at most. C is rounded up to a multiple of four, so few tokens leave most slots empty.
+Without a limit (`capacity_factor` 0) there are as many slots as choices. Experts that choose their tokens
+fill all.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mnmt_model.planning.workload import STATE_BYTES, Workload, passes
+from mnmt_model.planning.workload import Pass, Workload, num_mixtures, passes
 from mnmt_model.train_config import TrainConfig
+from mnmt_model.transformer.experts.travel import rows_per_token, sends_tokens
 from mnmt_model.transformer.model_config import ModelConfig
 
-EXPERTS_PER_TOKEN = 2
-"""The top-2 gate of GShard (Lepikhin et al. 2020)."""
+
+def expert_matrices(config: ModelConfig) -> int:
+    """Return the number of an expert's matrices, each of d_model · d_ff elements."""
+    return 2 if config.expert_feed_forward == "relu" else 3
 
 
-def expert_slots(config: ModelConfig, tokens: int) -> int:
-    """Return the slots E · C of all experts of a layer in training, for the tokens of one device."""
-    return config.num_experts * config.expert_capacity(tokens, config.capacity_factor)
+def mean_choices(config: ModelConfig, *, expert_choice: bool = False) -> float:
+    """Return the experts of a mixture that a token passes, besides shared ones, before any choice is dropped.
+
+    Args:
+        config: The model.
+        expert_choice: Whether the experts choose their tokens, `capacity_factor` experts a token on average,
+            or all.
+    """
+    if not expert_choice:
+        return config.experts_per_token
+    return min(config.capacity_factor, config.num_experts)
+
+
+def expert_slots(config: ModelConfig, tokens: int, *, expert_choice: bool = False) -> int:
+    """Return the slots of all experts of a layer in training, for the tokens of one device."""
+    if not config.capacity_factor:
+        return config.experts_per_token * tokens
+    capacity = config.expert_capacity(tokens, config.capacity_factor)
+    return config.num_experts * (min(capacity, tokens) if expert_choice else capacity)
+
+
+def filled_slots(config: ModelConfig, tokens: int, *, expert_choice: bool = False) -> int:
+    """Return the most slots of a layer that tokens can fill: all, or one for each of their choices."""
+    slots = expert_slots(config, tokens, expert_choice=expert_choice)
+    return slots if expert_choice else min(slots, config.experts_per_token * tokens)
+
+
+def computes_filled_slots(train: TrainConfig, *, on_gpu: bool) -> bool:
+    """Return whether empty slots are left out, as on a CPU that has all experts and compiles nothing."""
+    return not on_gpu and train.expert_parallel == 1 and not train.compile
 
 
 def check_expert_parallel(config: ModelConfig, train: TrainConfig, devices: int) -> None:
@@ -34,67 +64,109 @@ def check_expert_parallel(config: ModelConfig, train: TrainConfig, devices: int)
         return
     if not config.num_experts:
         raise ValueError(f"`expert_parallel` must be 1 for a dense model, but is {ranks}.")
-    for name, number in (("num_experts", config.num_experts), ("devices", devices)):
-        if number % ranks:
-            raise ValueError(
-                f"`{name}` must be a multiple of `expert_parallel` ({ranks:,}), but is {number:,}."
-            )
+    experts = config.num_experts
+    if experts % ranks:
+        raise ValueError(
+            f"`num_experts` must be a multiple of `expert_parallel` ({ranks:,}), but is {experts:,}."
+        )
+    if devices % ranks:
+        raise ValueError(
+            f"Processes, one a device, must be a multiple of `expert_parallel` ({ranks:,}), "
+            f"but are {devices:,}."
+        )
+
+
+def slot_warning(config: ModelConfig) -> str | None:
+    """Return a sentence on choices of tokens that have no slot in training, however even they are.
+
+    Of k choices a token, slots for `capacity_factor` times the tokens leave 1 - capacity_factor / k without.
+
+    Returns:
+        None where there are slots for all, or only experts choose.
+    """
+    choices, factor = config.experts_per_token, config.capacity_factor
+    layers = config.decoder_layers if config.expert_choice else config.most_layers
+    if not 0 < factor < choices or not num_mixtures(config, layers):
+        return None
+    bound = "up to " if choices == 2 and config.second_expert == "random" else ""
+    return (
+        f"{bound}{1 - factor / choices:.0%} of the tokens' choices of experts are dropped in training even "
+        f"in perfect balance, as `capacity_factor` ({factor:g}) is below `experts_per_token` ({choices}); "
+        f"{choices} has slots for all, and 0 sets no limit"
+    )
+
+
+def cuts_replicas(config: ModelConfig, train: TrainConfig, devices: int) -> bool:
+    """Return whether devices that hold the same experts cut the rows of each expert's matrices among them.
+
+    They do under FSDP, where they can be cut evenly.
+    """
+    replicas = devices // train.expert_parallel
+    divides = config.d_model % replicas == config.d_ff % replicas == 0
+    return train.parallel == "fsdp" and train.expert_parallel > 1 and replicas > 1 and divides
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlotUse:
-    """The slots of one mixture in training."""
+    """The slots of one mixture in training, for the tokens of a device that pass it together."""
 
     tokens: int
-    """Tokens of one device that pass the mixture together."""
-    capacity: int
-    """Slots of each expert for these tokens."""
-    filled: float
-    """Share of all slots that the tokens fill if their choices are even over the experts; at most 1."""
+    mixtures: int
+    """Mixtures of the pass, all alike."""
+    slots: int
+    """Slots of all experts."""
+    filled_slots: int
+    """The most of them that tokens can fill; fewer if some experts are chosen more often than others."""
+    executed_slots: int
+    """The slots that are computed: all, or those that are filled."""
+    rows_per_token: float | None
+    """Where tokens travel instead of slots, the rows that leave for each, on average; otherwise None."""
+    expert_choice: bool
+    """Whether the experts choose their tokens; then one choice travels with such a row, and no gradient of
+    its weight comes back."""
+
+    @property
+    def filled(self) -> float:
+        """The largest share of the slots that tokens can fill."""
+        return self.filled_slots / self.slots
+
+    @property
+    def used(self) -> float:
+        """The largest share of the slots that are computed which tokens can fill."""
+        return self.filled_slots / self.executed_slots
 
 
 def slot_uses(config: ModelConfig, train: TrainConfig, workload: Workload) -> tuple[SlotUse, ...]:
-    """Return the slots of the mixtures in each pass; equal ones once."""
+    """Return the slots of the mixtures of each pass that has any."""
     stacks = passes(config, src_len=workload.src_len, tgt_len=workload.tgt_len)
-    tokens = dict.fromkeys(workload.pairs(train) * each.tokens for each in stacks if each.mixtures)
-    return tuple(_slot_use(config, number) for number in tokens)
+    return tuple(_slot_use(config, train, workload, each) for each in stacks if each.mixtures)
 
 
-def _slot_use(config: ModelConfig, tokens: int) -> SlotUse:
-    slots = expert_slots(config, tokens)
-    filled = min(1.0, EXPERTS_PER_TOKEN * tokens / slots)
-    return SlotUse(tokens=tokens, capacity=slots // config.num_experts, filled=filled)
+def _slot_use(config: ModelConfig, train: TrainConfig, workload: Workload, stack: Pass) -> SlotUse:
+    tokens, expert_choice = workload.pairs(train) * stack.tokens, stack.expert_choice
+    slots = expert_slots(config, tokens, expert_choice=expert_choice)
+    filled = filled_slots(config, tokens, expert_choice=expert_choice)
+    travel = tokens_travel(config, train, tokens, expert_choice=expert_choice)
+    # Where experts choose, a token is a row for each of them.
+    rows = slots / tokens if expert_choice else rows_per_token(config, ranks=train.expert_parallel)
+    computes_filled = travel or computes_filled_slots(train, on_gpu=workload.on_gpu)
+    return SlotUse(
+        tokens=tokens,
+        mixtures=stack.mixtures,
+        slots=slots,
+        filled_slots=filled,
+        executed_slots=filled if computes_filled else slots,
+        rows_per_token=rows if travel else None,
+        expert_choice=expert_choice,
+    )
 
 
-FORWARD = 2
-"""All-to-alls of a mixture in a forward pass; a backward pass has as many."""
-
-
-def exchange_bytes(config: ModelConfig, train: TrainConfig, workload: Workload) -> int:
-    """Return the bytes that one device sends to others for the experts in a training step.
-
-    Args:
-        config: The model.
-        train: Precision, accumulation, checkpointing and `expert_parallel`.
-        workload: Lengths of the sentences and number of devices.
-    """
-    ranks = train.expert_parallel
-    exchanges = FORWARD * (3 if train.activation_checkpointing else 2)
-    sent = sum(layers * size for layers, size in _buffers(config, train, workload))
-    return train.accumulation * exchanges * sent * (ranks - 1) // ranks
-
-
-def largest_exchange(config: ModelConfig, train: TrainConfig, workload: Workload) -> int:
-    """Return the most bytes that one all-to-all sends; 0 where devices do not exchange tokens."""
-    if train.expert_parallel == 1:
-        return 0
-    return max((size for _, size in _buffers(config, train, workload)), default=0)
-
-
-def _buffers(config: ModelConfig, train: TrainConfig, workload: Workload) -> list[tuple[int, int]]:
-    """Return `(mixtures, bytes)` for each pass: how many it has, and the bytes of all slots of one."""
-    pairs, slot = workload.pairs(train), config.d_model * STATE_BYTES[train.precision]
-    stacks = passes(config, src_len=workload.src_len, tgt_len=workload.tgt_len)
-    return [
-        (each.mixtures, slot * expert_slots(config, pairs * each.tokens)) for each in stacks if each.mixtures
-    ]
+def tokens_travel(
+    config: ModelConfig, train: TrainConfig, tokens: int, *, expert_choice: bool = False
+) -> bool:
+    """Return whether devices send each other tokens, and not slots, for so many tokens of each."""
+    ranks, factor = train.expert_parallel, config.capacity_factor
+    if expert_choice or not factor:
+        return ranks > 1
+    capacity = config.expert_capacity(tokens, factor)
+    return sends_tokens(config, ranks=ranks, chunks=train.exchange_chunks, tokens=tokens, capacity=capacity)

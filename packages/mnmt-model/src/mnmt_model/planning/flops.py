@@ -5,16 +5,19 @@ Attention scores are counted as they are computed, for every query with every ke
 pass counts twice as much as the forward pass. Recomputing activations is not counted, so a utilisation (MFU)
 that divides by the time of a step counts useful work only.
 
-In a mixture of experts a token passes the gate and two experts. Both choices of every token are counted, even
-if one finds no slot; empty slots are not. `slot_flops` counts filled and empty slots together.
+These are useful FLOPs. In a mixture of experts a token passes the gate and `experts_per_token` experts; all
+choices of every token are counted, even if one finds no slot, and empty slots are not. `executed_flops`
+counts what devices compute: all slots, and layers again where activations are recomputed. So MFU, the share
+of the devices' peak that useful FLOPs reach, falls with empty slots; a share of executed FLOPs would not.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mnmt_model.planning.experts import EXPERTS_PER_TOKEN
-from mnmt_model.planning.workload import num_mixtures
+from mnmt_model.planning.experts import expert_matrices, mean_choices, slot_uses
+from mnmt_model.planning.workload import Workload, num_mixtures
+from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
 
 BACKWARD = 2
@@ -31,7 +34,9 @@ class Flops:
     """Queries by keys, and weights by values, which grow with the square of the lengths."""
     feed_forward: int = 0
     experts: int = 0
-    """Two experts of each mixture."""
+    """Experts that tokens choose, or that choose tokens."""
+    shared_experts: int = 0
+    """Experts that all tokens pass."""
     gates: int = 0
     """States by the gates' matrices."""
     softmax: int = 0
@@ -114,12 +119,35 @@ def training_flops(config: ModelConfig, vocab_size: int, *, src_tokens: int, tgt
     return flops.total - flops.scores
 
 
-def slot_flops(config: ModelConfig, slots: int) -> int:
-    """Return the FLOPs of the forward pass of a mixture's experts over so many slots.
+def executed_flops(config: ModelConfig, vocab_size: int, train: TrainConfig, workload: Workload) -> int:
+    """Return the FLOPs that all devices execute in a training step.
 
-    A token fills up to two slots. In training all of `expert_slots` are computed, filled or not.
+    They are those of `pair_flops`, with all slots that are computed in place of the tokens' choices, and with
+    activation checkpointing the forward pass of all layers once more. That is then an upper bound, since the
+    last product of a layer need not be computed again.
     """
-    return 2 * slots * 2 * config.d_model * config.d_ff
+    pairs, uses = workload.pairs(train), slot_uses(config, train, workload)
+    lengths = {"src_len": workload.src_len, "tgt_len": workload.tgt_len}
+    forward = forward_flops(config, vocab_size, **lengths) * pairs
+    slots = slot_flops(config, sum(use.mixtures * use.executed_slots for use in uses))
+    layers = forward.total - forward.experts - forward.softmax + slots
+    recomputed = layers if train.activation_checkpointing else 0
+    passes = (1 + BACKWARD) * (layers + forward.softmax) + recomputed
+    return passes * train.accumulation * workload.devices
+
+
+def executed_over_useful(
+    config: ModelConfig, vocab_size: int, train: TrainConfig, workload: Workload
+) -> float:
+    """Return the FLOPs that devices execute in a training step for each useful one."""
+    pairs = workload.pairs(train) * train.accumulation * workload.devices
+    useful = pair_flops(config, vocab_size, src_len=workload.src_len, tgt_len=workload.tgt_len)
+    return executed_flops(config, vocab_size, train, workload) / (pairs * useful.total)
+
+
+def slot_flops(config: ModelConfig, slots: int) -> int:
+    """Return the FLOPs of the forward pass of a mixture's experts over so many slots."""
+    return 2 * slots * expert_matrices(config) * config.d_model * config.d_ff
 
 
 def _encoding_flops(config: ModelConfig, tokens: int) -> Flops:
@@ -143,7 +171,7 @@ def _source_flops(config: ModelConfig, tokens: int, *, layers: int) -> Flops:
     return Flops(
         projections=2 * tokens * (layers * _attention(config) + top),
         scores=4 * layers * config.d_attention * tokens**2,
-        **_feed_forwards(config, layers, tokens),
+        **_feed_forwards(config, layers, tokens, expert_choice=config.expert_choice),
     )
 
 
@@ -169,12 +197,16 @@ def _attention(config: ModelConfig) -> int:
     return 4 * config.d_model * config.d_attention
 
 
-def _feed_forwards(config: ModelConfig, layers: int, tokens: int) -> dict[str, int]:
+def _feed_forwards(
+    config: ModelConfig, layers: int, tokens: int, *, expert_choice: bool = False
+) -> dict[str, int]:
     """Return {part: FLOPs} of the feed-forwards of so many layers."""
     mixtures = num_mixtures(config, layers)
     dense = (3 if config.feed_forward == "gated-gelu" else 2) * config.d_model * config.d_ff
+    choices = mean_choices(config, expert_choice=expert_choice)
     return {
         "feed_forward": 2 * tokens * (layers - mixtures) * dense,
-        "experts": mixtures * slot_flops(config, EXPERTS_PER_TOKEN * tokens),
+        "experts": round(choices * slot_flops(config, mixtures * tokens)),
+        "shared_experts": config.shared_experts * slot_flops(config, mixtures * tokens),
         "gates": 2 * tokens * mixtures * config.d_model * config.num_experts,
     }

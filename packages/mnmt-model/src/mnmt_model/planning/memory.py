@@ -8,8 +8,8 @@ An estimate from what the implementation keeps, in float32 but for the states wh
 - communication: the buckets of DDP, or the weights and gradients of the layers that FSDP gathers at a time,
   and the slots that an all-to-all of the experts' tokens sends and receives.
 
-A device holds `num_experts / expert_parallel` whole experts of every mixture, under DDP and under FSDP alike:
-both handle only the parameters outside the experts.
+Where devices hold the experts together, each has `num_experts / expert_parallel` of every mixture: whole ones
+under DDP, and under FSDP the rows that it shares out among the devices with the same experts.
 
 The memory of the driver, of libraries and of fragmentation is not counted.
 """
@@ -21,8 +21,10 @@ from dataclasses import dataclass
 
 from mnmt_model.optim.adafactor import MIN_FACTORED
 from mnmt_model.planning.activations import activation_bytes
-from mnmt_model.planning.experts import largest_exchange
-from mnmt_model.planning.parameters import TensorGroup, all_tensors, layer_kinds
+from mnmt_model.planning.experts import cuts_replicas
+from mnmt_model.planning.shards import Shards, num_elements, outside_experts, shard_elements
+from mnmt_model.planning.tensors import TensorGroup, all_tensors, layer_kinds
+from mnmt_model.planning.traffic import largest_exchange
 from mnmt_model.planning.workload import FLOAT32, STATE_BYTES, Workload
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.loss import chunk_rows
@@ -70,12 +72,12 @@ def training_memory(
         ValueError: If the vocabularies differ in size but share a matrix.
     """
     tensors = all_tensors(config, vocab_size, src_vocab_size=src_vocab_size)
-    parts = _Parts(dense=workload.devices if train.parallel == "fsdp" else 1, experts=train.expert_parallel)
-    parameters = FLOAT32 * parts.elements(tensors)
+    shards = Shards.of(config, train, workload)
+    parameters = FLOAT32 * shards.elements(tensors)
     return Memory(
         parameters=parameters,
         gradients=parameters,
-        optimizer_state=_optimizer_bytes(tensors, train, parts),
+        optimizer_state=_optimizer_bytes(tensors, train, shards),
         activations=activation_bytes(
             config,
             train,
@@ -83,52 +85,37 @@ def training_memory(
             src_len=workload.src_len,
             tgt_len=workload.tgt_len,
             on_gpu=workload.on_gpu,
+            devices=workload.devices,
         ),
         loss=_loss_bytes(config, vocab_size, train, workload),
         communication=_communication_bytes(config, tensors, train, workload),
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Parts:
-    """Number of parts that tensors are split into, by their first dimension."""
-
-    dense: int
-    experts: int
-
-    def of(self, tensors: TensorGroup) -> int:
-        return self.experts if tensors.part == "experts" else self.dense
-
-    def elements(self, tensors: Sequence[TensorGroup]) -> int:
-        """Return the elements of the largest part of each tensor, summed."""
-        return sum(each.number * _shard(each.shape, self.of(each)) for each in tensors)
-
-
-def _shard(shape: Sequence[int], shards: int) -> int:
-    """Return the elements of the largest of `shards` parts of a tensor, split by its first dimension."""
-    elements = -(-shape[0] // shards)
-    for size in shape[1:]:
-        elements *= size
-    return elements
-
-
-def _optimizer_bytes(tensors: Sequence[TensorGroup], train: TrainConfig, parts: _Parts) -> int:
+def _optimizer_bytes(tensors: Sequence[TensorGroup], train: TrainConfig, shards: Shards) -> int:
     if train.optimizer == "adamw":
-        return 2 * FLOAT32 * parts.elements(tensors)
-    return FLOAT32 * sum(each.number * _second_moment(each.shape, parts.of(each)) for each in tensors)
+        return 2 * FLOAT32 * shards.elements(tensors)
+    return FLOAT32 * sum(
+        each.number * _second_moment(each.shape, shards.shape(each), shards.number(each)) for each in tensors
+    )
 
 
-def _second_moment(shape: tuple[int, ...], shards: int) -> int:
+def _second_moment(shape: tuple[int, ...], cut: tuple[int, ...], shards: int) -> int:
     """Return the elements of Adafactor's second moment on one device.
 
     A factored matrix keeps one element for each local row and for every column; stacked experts keep those of
     each local expert.
+
+    Args:
+        shape: The tensor's.
+        cut: The same, with the rows that a device has of each expert.
+        shards: Parts of the first dimension.
     """
     if len(shape) == 1 or min(shape[-2:]) < MIN_FACTORED:
-        return _shard(shape, shards)
+        return shard_elements(cut, shards)
     if len(shape) == 2:
-        return _shard(shape[:1], shards) + shape[1]
-    return _shard(shape[:1], shards) * (shape[1] + shape[2])
+        return shard_elements(shape[:1], shards) + shape[1]
+    return shard_elements(shape[:1], shards) * (cut[1] + cut[2])
 
 
 def _loss_bytes(config: ModelConfig, vocab_size: int, train: TrainConfig, workload: Workload) -> int:
@@ -155,20 +142,25 @@ def _communication_bytes(
         return 0
     exchanged = 2 * largest_exchange(config, train, workload)
     if train.parallel == "ddp":
-        return exchanged + FLOAT32 * _dense(tensors)
-    return exchanged + _gathered_bytes(config, tensors, train)
+        return exchanged + FLOAT32 * num_elements(outside_experts(tensors, train))
+    return exchanged + _gathered_bytes(config, tensors, train, workload)
 
 
-def _gathered_bytes(config: ModelConfig, tensors: Sequence[TensorGroup], train: TrainConfig) -> int:
+def _gathered_bytes(
+    config: ModelConfig, tensors: Sequence[TensorGroup], train: TrainConfig, workload: Workload
+) -> int:
     """Return the bytes that FSDP gathers: the embeddings, which belong to no layer, and two layers at a time.
 
-    Weights are gathered in `precision`, their gradients summed in float32.
+    Weights are gathered in `precision`, their gradients summed in float32. With accumulation, the whole
+    gradients of the parts before the last lie on each device.
     """
-    embeddings = sum(each.size for each in tensors if each.part == "embedding")
-    largest = max(map(_dense, layer_kinds(config)))
-    return (embeddings + 2 * largest) * (STATE_BYTES[train.precision] + FLOAT32)
 
+    def handled(group: Sequence[TensorGroup]) -> int:
+        outside = num_elements(outside_experts(group, train))
+        experts = (num_elements(group) - outside) // train.expert_parallel
+        return outside + (experts if cuts_replicas(config, train, workload.devices) else 0)
 
-def _dense(tensors: Sequence[TensorGroup]) -> int:
-    """Return the number of parameters outside the experts."""
-    return sum(each.size for each in tensors if each.part != "experts")
+    embeddings = num_elements([each for each in tensors if each.part == "embedding"])
+    gathered = embeddings + 2 * max(map(handled, layer_kinds(config)))
+    gradients = handled(tensors) if train.accumulation > 1 else gathered
+    return STATE_BYTES[train.precision] * gathered + FLOAT32 * gradients

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from mnmt_model.planning.plan import ModelPlan
-from mnmt_model.planning.quantities import data_size, short, si, step_duration, table, with_total
-from mnmt_model.planning.workload import FLOAT32
+from mnmt_model.planning.quantities import data_size, short, si, table, with_total
+from mnmt_model.planning.step_text import step_json, step_sections
 from mnmt_model.transformer.model_config import ModelConfig
 
 PART_NAMES = {
@@ -18,9 +18,6 @@ PART_NAMES = {
     "scores": "attention scores",
 }
 
-STEP_TIMES = ("compute_seconds", "exchange_seconds", "sequential_seconds", "overlapped_seconds")
-"""Times of a step that follow from the rates."""
-
 
 def model_text(plan: ModelPlan) -> str:
     """Return a plan as sections of aligned rows."""
@@ -29,10 +26,9 @@ def model_text(plan: ModelPlan) -> str:
         _parameters(plan),
         _flops(plan),
         _memory(plan),
-        _experts(plan),
-        _step(plan),
+        *step_sections(plan),
     ]
-    return "\n\n".join(filter(None, sections))
+    return "\n\n".join(sections)
 
 
 def model_json(plan: ModelPlan) -> dict[str, Any]:
@@ -60,8 +56,7 @@ def model_json(plan: ModelPlan) -> dict[str, Any]:
             "decoding_token": plan.decoding.total / plan.workload.tgt_len,
         },
         "memory": with_total(plan.memory),
-        "slots": [asdict(slots) for slots in plan.slots],
-        "step": {**asdict(plan.step), **{name: getattr(plan.step, name) for name in STEP_TIMES}},
+        **step_json(plan),
     }
 
 
@@ -164,7 +159,8 @@ def _memory(plan: ModelPlan) -> str:
     devices = f"{workload.devices} {'CPU' if not workload.on_gpu else 'GPU'}{'s' * (workload.devices > 1)}"
     shared = f" ({train.parallel})" if workload.devices > 1 else ""
     batch = f"batches of {train.batch_tokens:,} tokens, {workload.pairs(train):,} pairs at a time on each"
-    return "\n".join([*table(rows), f"  {', '.join(filter(None, settings))}, {devices}{shared}; {batch}"])
+    notes = [f"  {', '.join(filter(None, settings))}, {devices}{shared}", f"  {batch}"]
+    return "\n".join([*table(rows), *notes])
 
 
 def _mixtures(config: ModelConfig) -> str:
@@ -172,45 +168,14 @@ def _mixtures(config: ModelConfig) -> str:
     every = {1: "every layer", 2: "every other layer"}.get(
         config.experts_every, f"one of {config.experts_every} layers"
     )
-    slots = f"slots for {config.capacity_factor:g} times a fair share"
-    return f"{config.num_experts:,} experts in {every}, two a token, {slots}"
-
-
-def _experts(plan: ModelPlan) -> str | None:
-    """Say where a model's experts lie and what devices exchange for them; None for a dense model."""
-    config = plan.model.config
-    if not config.num_experts:
-        return None
-    local = plan.memory.parameters // FLOAT32
-    rows = [
-        ["experts in training, a device", ""],
-        ["  experts of each mixture", f"{config.num_experts // plan.train.expert_parallel:,}"],
-        ["  parameters, of all", f"{local:,} ({short(local)}) of {short(plan.count.num_params)}"],
-        *_slots(plan),
-        ["  sent to other devices a step", data_size(plan.step.exchange_bytes)],
-    ]
-    return "\n".join(table(rows))
-
-
-def _slots(plan: ModelPlan) -> Iterator[list[str]]:
-    for each in plan.slots:
-        yield [f"  slots of an expert for {each.tokens:,} tokens", f"{each.capacity:,}"]
-        yield ["    filled, if tokens spread evenly", f"{each.filled:.1%}"]
-
-
-def _step(plan: ModelPlan) -> str | None:
-    """Say how long a step takes at the rates of the plan; None without any."""
-    step = plan.step
-    if step.flops_per_second is None and step.exchange_bytes_per_second is None:
-        return None
-    names = {"compute_seconds": f"computing {si(step.flops)}FLOPs"}
-    if step.exchange_bytes:
-        names |= {
-            "exchange_seconds": f"exchanging {data_size(step.exchange_bytes)}",
-            "sequential_seconds": "one after the other",
-            "overlapped_seconds": "both at once",
-        }
-    times = {name: getattr(step, key) for key, name in names.items()}
-    rows = [["time of a step", ""]]
-    rows += [[f"  {name}", step_duration(time)] for name, time in times.items() if time is not None]
-    return "\n".join(table(rows)) if len(rows) > 1 else None
+    names = {"relu": "", "gated-gelu": "gated GELU ", "gated-silu": "gated SiLU "}
+    factor = f"{config.capacity_factor:g} times a fair share"
+    shared = f" and {config.shared_experts} shared" if config.shared_experts else ""
+    return ", ".join(
+        [
+            f"{config.num_experts:,} {names[config.expert_feed_forward]}experts in {every}",
+            f"{config.experts_per_token} a token{shared}",
+            f"slots for {factor}" if config.capacity_factor else "slots without limit",
+            *(["chosen by experts in the encoder"] if config.expert_choice else []),
+        ]
+    )

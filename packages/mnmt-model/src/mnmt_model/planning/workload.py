@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -44,12 +45,17 @@ class PlanConfig:
     """Whether each of several devices holds the whole model (`ddp`) or a part of it (`fsdp`)."""
     expert_parallel: int | None = None
     """Devices that hold the experts together, each `num_experts / expert_parallel` of every mixture."""
+    exchange_chunks: int | None = None
+    """Parts in which devices exchange tokens."""
     dropout: float | None = None
     """Dropout rate; above 0, its masks take memory."""
     flops_per_second: float | None = None
-    """Model FLOPs per second of all devices together, to give the time of a step and of a study."""
+    """FLOPs per second of all devices together, of all that they execute, to give the time of a step and of a
+    study."""
     exchange_bytes_per_second: float | None = None
-    """Bytes per second that a device sends in an all-to-all, to give the time of exchanging tokens."""
+    """Bytes per second that a device sends to others, to give the time of what they exchange."""
+    exchange_latency_seconds: float | None = None
+    """Seconds that each message between devices takes besides its bytes; 0 by default."""
     device_memory: float | None = None
     """GiB of memory of each device, to say what does not fit."""
 
@@ -57,12 +63,19 @@ class PlanConfig:
         """Check the rates and the memory.
 
         Raises:
-            RunError: If one is not above 0.
+            RunError: If one is not above 0, or the latency is below 0 or has no rate beside it.
         """
         for name in ("flops_per_second", "exchange_bytes_per_second", "device_memory"):
             rate = getattr(self, name)
             if rate is not None and not rate > 0:
                 raise RunError(f"`{name}` must be above 0, but is {rate:g}.")
+        latency = self.exchange_latency_seconds
+        if latency is not None and not 0 <= latency < math.inf:
+            raise RunError(f"`exchange_latency_seconds` must be finite and at least 0, but is {latency:g}.")
+        if latency is not None and self.exchange_bytes_per_second is None:
+            raise RunError(
+                "`exchange_latency_seconds` needs `exchange_bytes_per_second`, which is not given."
+            )
 
     def train(self, default: TrainConfig) -> TrainConfig:
         """Return `default` with the options that are set here.
@@ -135,6 +148,8 @@ class Pass:
     layers: int
     mixtures: int
     """Those of the layers whose feed-forward is a mixture of experts."""
+    expert_choice: bool
+    """Whether the experts choose their tokens."""
     tokens: int
     """Tokens in the residual stream."""
     finished: int
@@ -167,7 +182,14 @@ def _encoder_decoder(config: ModelConfig, src: int, tgt: int) -> list[Pass]:
     self_attention = AttentionPass(normed=tgt, queries=tgt, keys=tgt, scores=tgt**2)
     cross = AttentionPass(normed=tgt, queries=tgt, keys=src, scores=tgt * src)
     return [
-        _pass(config, config.num_encoder_layers, tokens=src, finished=src, attentions=(encoder,)),
+        _pass(
+            config,
+            config.num_encoder_layers,
+            tokens=src,
+            finished=src,
+            attentions=(encoder,),
+            expert_choice=config.expert_choice,
+        ),
         _pass(config, config.decoder_layers, tokens=tgt, finished=tgt, attentions=(self_attention, cross)),
     ]
 
@@ -189,7 +211,19 @@ def _language_model(config: ModelConfig, src: int, tgt: int) -> list[Pass]:
 
 
 def _pass(
-    config: ModelConfig, layers: int, *, tokens: int, finished: int, attentions: tuple[AttentionPass, ...]
+    config: ModelConfig,
+    layers: int,
+    *,
+    tokens: int,
+    finished: int,
+    attentions: tuple[AttentionPass, ...],
+    expert_choice: bool = False,
 ) -> Pass:
-    mixtures = num_mixtures(config, layers)
-    return Pass(layers=layers, mixtures=mixtures, tokens=tokens, finished=finished, attentions=attentions)
+    return Pass(
+        layers=layers,
+        mixtures=num_mixtures(config, layers),
+        expert_choice=expert_choice,
+        tokens=tokens,
+        finished=finished,
+        attentions=attentions,
+    )

@@ -3,6 +3,7 @@
 Exported here is what needs no torch; `mnmt_model.load_run` and `mnmt_model.write_log_probs` load a model.
 """
 
+from mnmt_model.runs.expert_loads import ExpertLoads, mixture_names, read_expert_loads
 from mnmt_model.runs.heartbeat import Heartbeat, is_alive, read_heartbeat
 from mnmt_model.runs.run_config import Branch, RunConfig, new_record
 from mnmt_model.runs.run_data import check_vocabulary, data_folder, open_data
@@ -18,6 +19,7 @@ from mnmt_model.runs.run_record import (
     read_run,
     write_run,
 )
+from mnmt_model.runs.specialisation import Specialisation, specialisation
 
 __all__ = [
     "EVALS",
@@ -25,18 +27,23 @@ __all__ = [
     "RUN",
     "Branch",
     "Eval",
+    "ExpertLoads",
     "Heartbeat",
     "RunConfig",
     "RunRecord",
+    "Specialisation",
     "append_evals",
     "check_vocabulary",
     "data_folder",
     "find_runs",
     "is_alive",
+    "mixture_names",
     "new_record",
     "open_data",
     "read_evals",
+    "read_expert_loads",
     "read_heartbeat",
     "read_run",
+    "specialisation",
     "write_run",
 ]

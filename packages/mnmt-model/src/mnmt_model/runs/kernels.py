@@ -16,8 +16,9 @@ from mnmt_model.runs.run_record import RunRecord
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.attention import Attention
 from mnmt_model.transformer.build import build_model
-from mnmt_model.transformer.experts.layer import Experts
-from mnmt_model.transformer.layer import GatedFeedForward
+from mnmt_model.transformer.experts.activation import activation_work
+from mnmt_model.transformer.experts.experts import Experts
+from mnmt_model.transformer.feed_forward import GatedFeedForward
 from mnmt_model.transformer.loss import chunk_rows
 from mnmt_model.transformer.machine import machine
 from mnmt_model.transformer.model_config import ModelConfig
@@ -25,8 +26,10 @@ from mnmt_model.transformer.modules import Dropout, RMSNorm
 from mnmt_model.transformer.native import fingerprint, why_missing
 from mnmt_model.transformer.operations import WORKS
 from mnmt_model.transformer.products import (
+    EXPERTS,
     SINGLE,
     TORCH,
+    WAYS,
     Kind,
     Products,
     Shape,
@@ -64,16 +67,16 @@ def training_products(
         model,
         train.precision,
         tokens=tokens,
-        capacity_factor=config.capacity_factor,
         group=train.expert_parallel,
     )
     optimizer = optimizer_shapes(list(model.parameters()), train.optimizer)
-    return measured_products(list(dict.fromkeys([*shapes, *optimizer])), {**WORKS, **OPTIMIZER_WORKS})
+    return measured_products(
+        list(dict.fromkeys([*shapes, *optimizer])),
+        {**WORKS, **OPTIMIZER_WORKS, "expert_activation": activation_work},
+    )
 
 
-def product_shapes(
-    model: TranslationModel, dtype: str, *, tokens: int, capacity_factor: float, group: int = 1
-) -> Iterator[Shape]:
+def product_shapes(model: TranslationModel, dtype: str, *, tokens: int, group: int = 1) -> Iterator[Shape]:
     """Yield the shapes of a model's products in training and in translation, some of them repeatedly.
 
     Numbers of rows are powers of two, so that batches of about equal size have the same shapes.
@@ -82,7 +85,6 @@ def product_shapes(
         model: The model, whose weights may be on the meta device.
         dtype: Precision of the states in training; models translate in float32.
         tokens: Source and target tokens that are computed at a time.
-        capacity_factor: See `ModelConfig`.
         group: The processes that hold the experts together.
     """
     config = model.config
@@ -100,12 +102,7 @@ def product_shapes(
             yield from (Shape(kind, dtype, 1, num_rows, inner, columns) for kind in kinds)
             yield Shape("forward", "float32", 1, DECODING_ROWS, inner, columns)
         if isinstance(module, Experts):
-            number = config.num_experts // group
-            slots = config.expert_capacity(num_rows * group, capacity_factor)
-            for _, inner, columns in (module.wi.shape, module.wo.shape):
-                yield Shape("experts", dtype, number, 1 << nearest_power(slots), inner, columns)
-                yield Shape("ragged", "float32", number, DECODING_ROWS, inner, columns)
-                yield Shape("ragged", dtype, number, 2 * num_rows, inner, columns)
+            yield from _expert_shapes(module, config, dtype, num_rows, group)
     columns, inner = model.softmax_weight.shape
     num_rows = min(num_rows, 1 << nearest_power(chunk_rows(columns, on_gpu=False)))
     yield from (Shape(kind, dtype, 1, num_rows, inner, columns) for kind in SINGLE)
@@ -113,12 +110,22 @@ def product_shapes(
     yield Shape("forward", "float32", 1, DECODING_ROWS, inner, columns)
 
 
+def _expert_shapes(
+    experts: Experts, config: ModelConfig, dtype: str, num_rows: int, group: int
+) -> Iterator[Shape]:
+    number, choices = config.num_experts // group, config.experts_per_token
+    for _, inner, columns in (experts.wi.shape, experts.wo.shape):
+        yield from (Shape(kind, dtype, number, choices * num_rows, inner, columns) for kind in EXPERTS)
+        yield Shape("experts_forward", "float32", number, DECODING_ROWS, inner, columns)
+    yield Shape("expert_activation", dtype, 1, choices * num_rows, 1, config.d_ff)
+
+
 def _operations(module: nn.Module, config: ModelConfig, dtype: str, num_rows: int) -> Iterator[Shape]:
     """Yield the shapes of what a module computes besides products."""
     if isinstance(module, RMSNorm):
         yield Shape("rms_norm", dtype, 1, num_rows, config.d_model, config.d_model)
     if isinstance(module, GatedFeedForward):
-        yield Shape("gated_gelu", dtype, 1, num_rows, 1, config.d_ff)
+        yield Shape("gated_gelu", dtype, 1, num_rows, 1, module.wo.in_features)
     if isinstance(module, Dropout) and module.rate:
         yield Shape("dropout", dtype, 1, num_rows, 1, config.d_model)
     if isinstance(module, Attention) and config.top_only:
@@ -137,7 +144,9 @@ def recorded_products(kernels: Mapping[str, Any] | None) -> Products:
     """Return the products that a run was trained with, of its record's `kernels`; torch's own if None."""
     if kernels is None:
         return TORCH
-    return Products(ways={Shape.parse(text): way for text, way in kernels["ways"].items()})
+    ways = {Shape.parse(text): way for text, way in kernels["ways"].items()}
+    # Older versions had kinds that are computed otherwise now.
+    return Products(ways={shape: way for shape, way in ways.items() if shape.kind in WAYS})
 
 
 def check_ways(record: RunRecord) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 from mnmt_data.store import PreparedData, Shard
 from mnmt_data.stream import eval_batches
 from mnmt_model.distributed.world import World
+from mnmt_model.transformer.experts.casts import cast_once
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
@@ -49,15 +50,16 @@ def shard_loss(
     batches = list(eval_batches(shard, batch_tokens=batch_tokens))
     sums = torch.zeros(2, dtype=torch.float64)
     # With sharded parameters all processes compute equally often: one without a batch repeats the first.
-    for first in range(0, len(batches), world.size):
-        number = first + world.rank
-        batch = batches[number if number < len(batches) else 0]
-        nats = pair_nats(model, torch.from_numpy(batch.src), torch.from_numpy(batch.tgt))
-        if number < len(batches):
-            weights = torch.from_numpy(batch.loss_weights).to(nats.device)
-            sums += torch.tensor(
-                [float((nats.double() * weights).sum()), batch.weighted_tokens], dtype=torch.float64
-            )
+    with cast_once(model):
+        for first in range(0, len(batches), world.size):
+            number = first + world.rank
+            batch = batches[number if number < len(batches) else 0]
+            nats = pair_nats(model, torch.from_numpy(batch.src), torch.from_numpy(batch.tgt))
+            if number < len(batches):
+                weights = torch.from_numpy(batch.loss_weights).to(nats.device)
+                sums += torch.tensor(
+                    [float((nats.double() * weights).sum()), batch.weighted_tokens], dtype=torch.float64
+                )
     model.train(was_training)
     total, tokens = world.sum(sums).tolist()
     return float(total / tokens)

@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from importlib.metadata import version
 from os.path import relpath
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from mnmt_data.store import VOCABULARY, PreparedData, checksum
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.runs.run_record import Role, RunRecord, utc_now
-from mnmt_model.train_config import TrainConfig
+from mnmt_model.train_config import TrainConfig, free_settings
 from mnmt_model.transformer.model_config import ModelConfig
 
 RESERVED = {"CON", "PRN", "AUX", "NUL", *(port + number for port in ("COM", "LPT") for number in "123456789")}
@@ -103,6 +104,7 @@ def new_record(run: RunConfig, folder: Path, *, vocab_size: int, data: PreparedD
         seed=run.seed,
         data=relpath(run.data.resolve(), folder.resolve()),
         data_fingerprint=data.fingerprint if data else None,
+        config_fingerprint=config_fingerprint(run),
         branch=asdict(run.branch) if run.branch else None,
         config=_as_read({"model": asdict(run.model.resolved()), "train": asdict(run.train)}),
         versions={
@@ -114,6 +116,27 @@ def new_record(run: RunConfig, folder: Path, *, vocab_size: int, data: PreparedD
         started=utc_now(),
         wall_seconds=0.0,
     )
+
+
+def config_fingerprint(run: RunConfig) -> str:
+    """Return a checksum of the settings that decide what is learned; data, mixture and seed are apart.
+
+    A setting that has its default has no part in it. So it stays as it is when a later version has more.
+    """
+    train = asdict(run.train)
+    learned = {key: value for key, value in train.items() if key not in free_settings(train)}
+    settings = {"model": asdict(run.model), "train": learned}
+    defaults = {"model": asdict(ModelConfig()), "train": asdict(TrainConfig())}
+    return sha256(json.dumps(_without(settings, defaults), sort_keys=True).encode()).hexdigest()
+
+
+def _without(settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that differ from their defaults."""
+    return {
+        key: _without(value, default) if isinstance(default := defaults.get(key), dict) else value
+        for key, value in settings.items()
+        if value != defaults.get(key)
+    }
 
 
 def _as_read(config: dict[str, Any]) -> Any:

@@ -48,7 +48,7 @@ class RunRecord:
     encoder_size: int
     decoder_size: int
     active_size: int | None = None
-    """N that a token passes, with two experts of each mixture."""
+    """N that a token passes, with the experts of each mixture that it chooses, and shared ones."""
     num_params: int
     vocab_size: int
     vocabulary: str | None = None
@@ -62,6 +62,8 @@ class RunRecord:
     """Folder of the prepared data, relative to the run's."""
     data_fingerprint: str | None = None
     """Checksum of what the data were prepared from, and how."""
+    config_fingerprint: str | None = None
+    """Checksum of what `config` says about what is learned."""
     branch: Mapping[str, Any] | None = None
     """Where it leaves another run: {"run": name, "step": step}."""
     config: Mapping[str, Mapping[str, Any]]

@@ -22,6 +22,7 @@ from mnmt_model.optim.optimizer import clip_gradients, make_optimizer
 from mnmt_model.planning.parameters import count_parameters
 from mnmt_model.runs.kernels import training_products
 from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.training.expert_balance import ExpertBalance
 from mnmt_model.training.gradient_step import GradientStep
 from mnmt_model.training.mfu import peak_flops, synchronize
 from mnmt_model.training.parallel import make_trainable
@@ -155,7 +156,8 @@ def _measure(work: Work, data: PreparedData, world: World, devices: int, seconds
 
     share = Share(num_ranks=max(parts, devices), accumulation=train.accumulation if parts == 1 else 1)
     with closing(BatchReader(stream, share)) as batches:
-        gradients = GradientStep(trainable, train, batches, world, seed=run.seed)
+        experts = ExpertBalance(model, train, world)
+        gradients = GradientStep(trainable, train, batches, world, seed=run.seed, experts=experts)
         passes, updates = _time_both(gradients, update, world.device, seconds)
     return StepTime(flops=work.flops, seconds=passes * max(parts, devices) / devices + updates)
 

@@ -11,12 +11,15 @@ from mnmt_data.store import PreparedData, open_prepared
 from mnmt_data.stream import Mixture, open_stream
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
-from mnmt_model.planning.experts import check_expert_parallel, exchange_bytes
-from mnmt_model.planning.flops import training_flops
+from mnmt_model.planning.cost import Cost, Rates
+from mnmt_model.planning.experts import check_expert_parallel, slot_warning
+from mnmt_model.planning.fill import fill_slots, least_used
+from mnmt_model.planning.flops import executed_over_useful, training_flops
 from mnmt_model.planning.memory import Memory, training_memory
 from mnmt_model.planning.parameters import count_parameters
-from mnmt_model.planning.plan import Cost
 from mnmt_model.planning.quantities import with_total
+from mnmt_model.planning.tensors import all_tensors
+from mnmt_model.planning.traffic import step_traffic
 from mnmt_model.planning.workload import PlanConfig
 from mnmt_model.runs.run_config import RunConfig
 from mnmt_model.runs.run_data import mean_lengths
@@ -40,26 +43,35 @@ class RunCost:
     size: int
     """N."""
     active_size: int
-    """N that a token passes: with two experts of each mixture."""
+    """N that a token passes: with the experts that it chooses."""
     num_params: int
     steps: int
     """Steps that it is trained; of a branch, those after it left its trunk."""
     tokens: int
     """Source and target tokens that it is trained on."""
     flops: int
-    """FLOPs of training, as the run record counts them: without attention scores."""
+    """Useful FLOPs of training, as the run record counts them: without attention scores."""
+    executed_flops: int
+    """The same with those of empty slots and of recomputed activations."""
+    filled: float
+    """The largest share of the experts' computed slots that tokens can fill; 1 for a dense model."""
+    filling: TrainConfig | None
+    """How to train with slots that are filled, where they are filled poorly."""
     exchange_bytes: int
-    """Bytes that one device sends to others for the experts, in all steps."""
+    """Bytes that one device sends to others in all steps."""
     exchange_seconds: float | None
     """Seconds of the exchange; None without its rate, 0 where nothing is exchanged."""
     seconds: float | None
-    """Seconds of training, with `exchange_seconds` where they are known; None without a rate."""
+    """Seconds of training, with `exchange_seconds` where they are known: an upper bound at the given rates,
+    in which devices do nothing while they exchange. None without a rate."""
     memory: Memory
     """Memory of training, on each device."""
     epochs: Mapping[str, float]
     """{task: how often each of its training pairs is read}."""
     evaluation_tokens: int
     """Tokens of the dev and test sets, as often as they are measured."""
+    warnings: tuple[str, ...] = ()
+    """What to reconsider about its mixtures of experts, a sentence each."""
     trunk: str | None = None
     """The run that it branches from."""
     trunk_step: int = 0
@@ -130,6 +142,7 @@ def plan_study(
     options: PlanConfig,
     machines: Machines = Machines(),  # noqa: B008 - it is frozen
     *,
+    runs: Sequence[RunConfig] | None = None,
     measure: bool = False,
 ) -> StudyPlan:
     """Compute what the runs of `study` over the prepared data in `data` take.
@@ -139,6 +152,7 @@ def plan_study(
         data: Folder of its prepared data.
         options: Assumptions.
         machines: What the study is trained on.
+        runs: Those of its runs that are trained; all by default.
         measure: Measure steps on this machine, in about two seconds, where no rate gives times.
 
     Raises:
@@ -147,7 +161,8 @@ def plan_study(
     """
     options.check_rates()
     machines.check()
-    runs, prepared = run_configs(study, data), open_prepared(data)
+    prepared = open_prepared(data)
+    runs = run_configs(study, data) if runs is None else runs
     vocab_size = options.vocab_size or prepared.description.vocabulary.size
     plan = StudyPlan(
         study=study.name,
@@ -158,7 +173,7 @@ def plan_study(
         measured_models=0,
         runs=tuple(_run_cost(run, prepared, vocab_size, options) for run in runs),
     )
-    if not measure or options.flops_per_second is not None:
+    if not (runs and measure) or options.flops_per_second is not None:
         return plan
     from mnmt_model.sweep.study_time import timed
 
@@ -211,11 +226,13 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
     count = count_parameters(run.model, vocab_size)
     tokens = run.steps * train.batch_tokens
     src_tokens = round(tokens * src_len / (src_len + tgt_len))
+    flops = training_flops(run.model, vocab_size, src_tokens=src_tokens, tgt_tokens=tokens - src_tokens)
     cost = Cost(
-        flops=training_flops(run.model, vocab_size, src_tokens=src_tokens, tgt_tokens=tokens - src_tokens),
-        exchange_bytes=run.steps * exchange_bytes(run.model, train, workload),
-        flops_per_second=options.flops_per_second,
-        exchange_bytes_per_second=options.exchange_bytes_per_second,
+        flops=flops,
+        executed_flops=round(flops * executed_over_useful(run.model, vocab_size, train, workload)),
+        traffic=step_traffic(run.model, all_tensors(run.model, vocab_size), train, workload) * run.steps,
+        hides_tokens=train.exchange_chunks > 1,
+        rates=Rates.of(options),
     )
     return RunCost(
         name=run.name,
@@ -227,12 +244,16 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
         steps=run.steps,
         tokens=tokens,
         flops=cost.flops,
-        exchange_bytes=cost.exchange_bytes,
+        executed_flops=cost.executed_flops,
+        filled=least_used(run.model, train, workload),
+        filling=fill_slots(run.model, train, workload),
+        exchange_bytes=cost.traffic.total.size,
         exchange_seconds=cost.exchange_seconds,
-        seconds=cost.sequential_seconds if cost.exchange_seconds is not None else cost.compute_seconds,
+        seconds=cost.compute_seconds if cost.exchange_seconds is None else cost.most_seconds,
         memory=training_memory(run.model, vocab_size, train, workload),
         epochs=_epochs(run, train, data),
         evaluation_tokens=_evaluation_tokens(run, data),
+        warnings=tuple(filter(None, [slot_warning(run.model)])),
         trunk=run.branch.run if run.branch else None,
         trunk_step=run.branch.step if run.branch else 0,
     )

@@ -26,7 +26,7 @@ def study_text(plan: StudyPlan) -> str:
         *[""] * len(_epoch_heads(tasks)),
         si(plan.flops),
         *([duration(plan.seconds)] if plan.seconds is not None else []),
-        data_size(max(run.memory.total for run in plan.runs)),
+        data_size(max((run.memory.total for run in plan.runs), default=0)),
     ]
     notes = [*_notes(plan), *_warnings(plan)]
     return "\n".join([f"{plan.study}\n", *table([*rows, total], left=2), "", *notes])
@@ -72,7 +72,10 @@ def _notes(plan: StudyPlan) -> Iterator[str]:
     if plan.measured_models and plan.devices > 1:
         yield "the time leaves out what devices exchange"
     if plan.seconds is not None and any(run.exchange_seconds is None for run in plan.runs):
-        yield "the time leaves out what devices exchange for the experts: give --exchange-bytes-per-second"
+        yield "the time leaves out what devices exchange: give --exchange-bytes-per-second"
+    elif plan.seconds is not None and plan.exchange_bytes:
+        yield "times are upper bounds at these rates: devices do nothing while they exchange"
+    yield from _slot_note(plan)
     if plan.device_memory is not None:
         yield _memory_note(plan, plan.device_memory)
 
@@ -91,8 +94,23 @@ def _memory_note(plan: StudyPlan, gib: float) -> str:
     )
 
 
+def _slot_note(plan: StudyPlan) -> Iterator[str]:
+    """Name the run that leaves most slots of its experts empty, and the batch that would fill them."""
+    poor = sorted((run for run in plan.runs if run.filling), key=lambda run: run.filled)
+    if poor and (filling := poor[0].filling):
+        yield (
+            f"slots of the experts are at most {poor[0].filled:.0%} full in "
+            f"{_examples([run.name for run in poor])}, which executes "
+            f"{poor[0].executed_flops / poor[0].flops:.2f} FLOPs for a useful one; they are full with "
+            f"`batch_tokens` {filling.batch_tokens} and `accumulation` {filling.accumulation}"
+        )
+
+
 def _warnings(plan: StudyPlan) -> Iterator[str]:
-    """Yield a sentence for each task that runs read too often, with the run that does so most often."""
+    """Yield what to reconsider about runs, and the tasks that are read too often, with a run of each."""
+    for warning in dict.fromkeys(warning for run in plan.runs for warning in run.warnings):
+        names = [run.name for run in plan.runs if warning in run.warnings]
+        yield f"warning: {_examples(names)}: {warning}"
     for task in _tasks(plan):
         often = [run for run in plan.runs if run.epochs.get(task, 0.0) > MOST_EPOCHS]
         if often:

@@ -14,6 +14,7 @@ from mnmt_model.errors import RunError
 from mnmt_model.planning.presets import preset
 from mnmt_model.runs.run_config import RunConfig, check_folder_name
 from mnmt_model.runs.run_record import Role
+from mnmt_model.sweep.expert_keys import Size, check_expert_keys
 from mnmt_model.sweep.horizons import with_branches
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.transformer.model_config import ModelConfig
@@ -72,12 +73,17 @@ def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
     """Return the runs of `study` over the prepared data in `data`, each once, and its branches after it.
 
     Raises:
-        RunError: If a mixture names a task that the data do not have, or two grids hold the same run.
+        RunError: If a mixture names a task that the data do not have, two grids hold the same run, or a key
+            of mixtures of experts has no effect.
     """
     sweep = study.section("sweep", SweepConfig)
     for section, config in (("model", ModelConfig), ("train", TrainConfig)):
         study.section(section, config)  # A mistake there must not be reported as one of a size.
-    sizes = {name: _size_configs(study, name, changes) for name, changes in sweep.sizes.items()}
+    sizes = {name: _size(study, name, changes) for name, changes in sweep.sizes.items()}
+    try:
+        check_expert_keys(sizes)
+    except ValueError as error:
+        raise RunError(f"{study.path}: {error}") from None
     prepared = open_prepared(data)
     runs: dict[str, RunConfig] = {}
     for role, size, mixture, seed in _cells(sweep):
@@ -85,13 +91,12 @@ def run_configs(study: StudyFile, data: Path) -> list[RunConfig]:
         name = run_name(size, mixture, seed)
         if name in runs:
             raise RunError(f"{study.path}: [sweep] holds the run {name} twice")
-        model, train = sizes[size]
         run = RunConfig(
             name=name,
             study=study.name,
             role=role,
-            model=model,
-            train=train,
+            model=sizes[size].model,
+            train=sizes[size].train,
             mixture=mixture,
             seed=seed,
             data=data,
@@ -114,8 +119,8 @@ def _cells(sweep: SweepConfig) -> Iterator[tuple[Role, str, dict[str, float], in
                     yield role, size, mixture, seed
 
 
-def _size_configs(study: StudyFile, name: str, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
-    """Return the model and the optimisation of a size."""
+def _size(study: StudyFile, name: str, changes: Mapping[str, Any]) -> Size:
+    """Return a size with its model and its optimisation."""
     model_keys = {field.name for field in fields(ModelConfig)}
     train_keys = {field.name for field in fields(TrainConfig)}
     where = f"sweep.sizes.{name}"
@@ -130,9 +135,10 @@ def _size_configs(study: StudyFile, name: str, changes: Mapping[str, Any]) -> tu
     try:
         if PRESET in changes:
             model = asdict(preset(changes[PRESET]).config)
-        return (
-            structure(model | model_changes, ModelConfig, where=where),
-            structure(study.tables.get("train", {}) | train_changes, TrainConfig, where=where),
+        return Size(
+            changes=changes,
+            model=structure(model | model_changes, ModelConfig, where=where),
+            train=structure(study.tables.get("train", {}) | train_changes, TrainConfig, where=where),
         )
     except (StructureError, RunError) as error:
         raise RunError(f"{study.path}: {error}") from None

@@ -1,3 +1,4 @@
+from .expert_balance import ExpertBalance as ExpertBalance
 from .gradient_step import GradientStep as GradientStep
 from .mfu import peak_flops as peak_flops
 from .pack import train_pack as train_pack

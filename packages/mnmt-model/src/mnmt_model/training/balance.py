@@ -6,12 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from mnmt_model.runs.specialisation import chance_information, mutual_information
 from mnmt_model.transformer.experts.routes import Balance
 
 Reduce = Callable[[Tensor], Tensor]
+
+LOADS = "expert_loads"
+"""The key of all counts in a line of metrics.jsonl."""
+
+MOST_LOADS = 2**13
+"""The most counts that a line has, of all layers, tasks and experts: about 50 kB."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,26 +31,21 @@ class TaskBalance:
     auxiliary: Tensor
     """Scalar, the auxiliary losses of all layers, summed; each is 1 in perfect balance."""
     load: Tensor
-    """`(layers, num_experts)` tokens that chose each expert, those dropped included."""
-    claims: Tensor
-    """`(tasks,)` choices of each task's tokens."""
+    """`(layers, tasks, num_experts)` tokens that chose each expert, those dropped included."""
     drops: Tensor
     """`(tasks,)` choices that found no slot."""
 
     @classmethod
-    def of(cls, balance: Balance, tasks: Tensor, num_tasks: int) -> TaskBalance:
-        """Return the balance of one part, whose pairs are of `tasks (batch,)`.
+    def of(cls, balance: Balance) -> TaskBalance:
+        """Return the balance of one part, whose pairs are labelled by their tasks.
 
         Float64 holds every sum of counts exactly.
         """
-        by_task = torch.zeros(2, num_tasks, dtype=torch.float64, device=tasks.device)
-        by_task.index_add_(1, tasks, torch.stack([balance.claims, balance.drops]).double())
         return cls(
-            parts=by_task.new_ones(()),
+            parts=balance.load.new_ones((), dtype=torch.float64),
             auxiliary=balance.auxiliary.detach().double(),
             load=balance.load.double(),
-            claims=by_task[0],
-            drops=by_task[1],
+            drops=balance.drops.double(),
         )
 
     def __add__(self, other: TaskBalance) -> TaskBalance:
@@ -69,17 +72,31 @@ class BalanceLog:
         if self._sum is None:
             return {}
         total = _sum_over_ranks(self._sum, reduce)
-        shares = total.load / total.load.mean(dim=1, keepdim=True).clamp(min=1)
-        rates = (total.drops / total.claims.clamp(min=1)).tolist()
-        occurs = (total.claims > 0).tolist()
+        by_expert, claims = total.load.sum(dim=1), total.load.sum(dim=(0, 2))
+        shares = by_expert / by_expert.mean(dim=1, keepdim=True).clamp(min=1)
         return {
             "auxiliary_loss": float(total.auxiliary / (total.parts * len(shares))),
-            "drop_rate": float(total.drops.sum() / total.claims.sum().clamp(min=1)),
-            "drop_rates": {
-                task: rate for task, rate, some in zip(self.tasks, rates, occurs, strict=True) if some
-            },
+            "drop_rate": float(total.drops.sum() / claims.sum().clamp(min=1)),
+            "drop_rates": self._by_task(total.drops / claims.clamp(min=1), claims),
             "load": [[float(layer.min()), float(layer.max())] for layer in shares],
+            **self._specialisation(total.load, claims),
         }
+
+    def _specialisation(self, load: Tensor, claims: Tensor) -> dict[str, Any]:
+        """Return how much experts tell about the task, and the counts if they are few."""
+        counts, tasks = load.cpu().numpy(), int((claims > 0).sum())
+        line: dict[str, Any] = {}
+        if tasks > 1:
+            nats = mutual_information(counts) - chance_information(counts)
+            line["specialisation"] = (nats / np.log(tasks)).tolist()
+        if counts.size <= MOST_LOADS:
+            line[LOADS] = self._by_task(load.long().transpose(0, 1), claims)
+        return line
+
+    def _by_task(self, values: Tensor, claims: Tensor) -> dict[str, Any]:
+        """Return {task: value} of the tasks that occur."""
+        rows = zip(self.tasks, values.tolist(), claims.tolist(), strict=True)
+        return {task: value for task, value, claimed in rows if claimed}
 
     def state(self, reduce: Reduce) -> dict[str, Any] | None:
         """Return, as JSON, the sums that a resumed run continues from; every rank calls this."""
@@ -88,7 +105,9 @@ class BalanceLog:
         return {name: value.tolist() for name, value in vars(_sum_over_ranks(self._sum, reduce)).items()}
 
     def restore(self, state: Mapping[str, Any], device: torch.device) -> None:
-        """Continue from what `state` returned."""
+        """Continue from what `state` returned; sums of an older version, by other fields, are left out."""
+        if state.keys() != TaskBalance.__dataclass_fields__.keys():
+            return
         sums = {name: torch.tensor(v, dtype=torch.float64, device=device) for name, v in state.items()}
         self._sum = TaskBalance(**sums)
 

@@ -6,29 +6,10 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from mnmt_model.runs.run_record import RunRecord
+from mnmt_model.train_config import free_settings
 
 FIXED_KEYS = frozenset({"branch", "config", "mixture", "seed", "vocab_size", "data_fingerprint"})
 """Keys of run.json that must not change for training to continue."""
-
-FREE_SETTINGS = frozenset(
-    {
-        "accumulation",
-        "activation_checkpointing",
-        "checkpoint_every",
-        "checkpoint_minutes",
-        "compile",
-        "exchange_chunks",
-        "expert_parallel",
-        "horizons",
-        "keep_best",
-        "keep_checkpoints",
-        "log_every",
-        "pack",
-        "parallel",
-        "tensorboard",
-    }
-)
-"""Settings of `[train]` that change how a run is computed and stored, but not what it learns."""
 
 
 def first_change(record: RunRecord, now: RunRecord, *, free: Set[str] = frozenset()) -> str | None:
@@ -39,9 +20,7 @@ def first_change(record: RunRecord, now: RunRecord, *, free: Set[str] = frozense
         now: The run as it is now.
         free: Names of further keys and settings that may change.
     """
-    keys, settings = FIXED_KEYS - record.absent - free, FREE_SETTINGS | free
-    if not record.config["train"].get("early_stopping"):
-        settings |= {"eval_every"}  # Only early stopping makes evaluations decide what is learned.
+    keys, settings = FIXED_KEYS - record.absent - free, free_settings(record.config["train"]) | free
     return next(_changes(vars(record), vars(now), keys, settings), None)
 
 

@@ -9,12 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mnmt_data.stream import Batch, BatchReader
+from mnmt_data.stream import Batch, BatchReader, StepBatch
 from mnmt_model.distributed.world import World
 from mnmt_model.train_config import TrainConfig
 from mnmt_model.training.balance import TaskBalance
+from mnmt_model.training.expert_balance import ExpertBalance
 from mnmt_model.training.parallel import no_gradient_sync
-from mnmt_model.transformer.experts.routes import RoutingContext
+from mnmt_model.transformer.experts.casts import cast_once
+from mnmt_model.transformer.experts.ranks import MostTokens
+from mnmt_model.transformer.experts.routes import Balance, RoutingContext
 from mnmt_model.transformer.loss import Losses
 from mnmt_model.transformer.sentences import Sentences
 
@@ -55,13 +58,21 @@ class GradientStep:
         batches: This process's share of each batch.
         world: The processes.
         seed: Seed of the random choices of mixtures of experts.
+        experts: Keeps the model's experts in balance.
     """
 
     def __init__(
-        self, model: nn.Module, config: TrainConfig, batches: BatchReader, world: World, *, seed: int
+        self,
+        model: nn.Module,
+        config: TrainConfig,
+        batches: BatchReader,
+        world: World,
+        *,
+        seed: int,
+        experts: ExpertBalance,
     ) -> None:
         self.model, self.config, self.batches, self.world = model, config, batches, world
-        self.seed = seed
+        self.seed, self.experts = seed, experts
 
     def __call__(self, step: int) -> StepLosses:
         """Compute the gradient of the batch of `step` (from 0), a mean over target tokens."""
@@ -69,15 +80,14 @@ class GradientStep:
         parts, tgt_tokens = batch.parts, batch.tgt_tokens
         objective, nats = torch.zeros(2, device=self.world.device).unbind()
         balance: TaskBalance | None = None
-        for number, part in enumerate(parts):
-            last = number == len(parts) - 1
-            with nullcontext() if last else no_gradient_sync(self.model):
-                losses = self._losses(part if len(part.tasks) else EMPTY, step)
-                self._backward(losses, tgt_tokens, is_empty=not len(part.tasks))
-            if len(part.tasks):
-                objective = objective + losses.objective.detach()
-                nats = nats + losses.pair_nats.sum()
-                balance = self._add_balance(balance, losses, part)
+        self.experts.start(src_tokens=batch.src_tokens, tgt_tokens=tgt_tokens)
+        with cast_once(self.model):
+            for number, part in enumerate(parts):
+                losses = self._pass(batch, number, step)
+                if len(part.tasks):
+                    objective = objective + losses.objective.detach()
+                    nats = nats + losses.pair_nats.sum()
+                    balance = self._add_balance(balance, losses)
         num_tokens = sum(np.count_nonzero(part.src) + part.num_tokens for part in parts)
         cells = sum(part.src.size + part.tgt.size for part in parts)
         return StepLosses(
@@ -89,21 +99,36 @@ class GradientStep:
             balance=balance,
         )
 
-    def _backward(self, losses: Losses, tgt_tokens: int, *, is_empty: bool) -> None:
-        # Processes average their gradients, which are to be summed.
-        loss = losses.objective * (self.world.size / tgt_tokens)
-        if losses.balance is not None:
-            # A mean over all parts of the batch.
-            weight = 0.0 if is_empty else self.config.auxiliary_loss / self.config.accumulation
-            loss = loss + weight * losses.balance.auxiliary
-        loss.backward()  # type: ignore[no-untyped-call]
+    def _pass(self, batch: StepBatch, number: int, step: int) -> Losses:
+        """Compute losses and gradients of a part; those of the last are exchanged, with those before."""
+        part, is_last = batch.parts[number], number == len(batch.parts) - 1
+        is_empty = not len(part.tasks)
+        with nullcontext() if is_last else no_gradient_sync(self.model):
+            most_tokens = self.experts.ranks.most_tokens(batch.piece_tokens[number])
+            losses = self._losses(EMPTY if is_empty else part, step, most_tokens)
+            # Processes average their gradients, which are to be summed.
+            loss = losses.objective * (self.world.size / batch.tgt_tokens)
+            if losses.balance is not None:
+                auxiliary = self.experts.auxiliary(losses.balance, is_empty=is_empty)
+                balance = losses.balance._replace(auxiliary=auxiliary)
+                losses = losses._replace(balance=balance)
+                loss = loss + self._gate_loss(balance, is_empty=is_empty)
+            loss.backward()  # type: ignore[no-untyped-call]
+        return losses
 
-    def _add_balance(self, total: TaskBalance | None, losses: Losses, part: Batch) -> TaskBalance | None:
+    def _gate_loss(self, balance: Balance, *, is_empty: bool) -> Tensor:
+        """Return the losses of the gates, as a mean over all parts of the batch."""
+        loss = self.config.auxiliary_loss * balance.auxiliary
+        if self.config.router_z_loss:
+            loss = loss + self.config.router_z_loss * self.experts.z_loss(balance, is_empty=is_empty)
+        return loss / self.config.accumulation
+
+    def _add_balance(self, total: TaskBalance | None, losses: Losses) -> TaskBalance | None:
         if losses.balance is None:
             return None
-        tasks = torch.from_numpy(part.tasks).to(self.world.device)
-        part_balance = TaskBalance.of(losses.balance, tasks, len(self.batches.stream.tasks))
-        return part_balance if total is None else total + part_balance
+        self.experts.add(losses.balance)
+        balance = TaskBalance.of(losses.balance)
+        return balance if total is None else total + balance
 
     def fix_buckets(self) -> None:
         """Make DDP lay gradients into its final buckets, which it does after a first pass.
@@ -113,7 +138,7 @@ class GradientStep:
         self._losses(EMPTY, 0).objective.backward()  # type: ignore[no-untyped-call]
         self.model.zero_grad(set_to_none=True)
 
-    def _losses(self, part: Batch, step: int) -> Losses:
+    def _losses(self, part: Batch, step: int, most_tokens: MostTokens | None = None) -> Losses:
         src, tgt = (Sentences.from_padded(torch.from_numpy(ids)) for ids in (part.src, part.tgt))
         losses: Losses = self.model(
             src.to(self.world.device),
@@ -121,14 +146,17 @@ class GradientStep:
             pair_weights=torch.from_numpy(part.loss_weights).to(self.world.device),
             label_smoothing=self.config.label_smoothing,
             z_loss=self.config.z_loss,
-            routing=self._routing(part, step),
+            routing=self._routing(part, step, most_tokens),
         )
         return losses
 
-    def _routing(self, part: Batch, step: int) -> RoutingContext:
+    def _routing(self, part: Batch, step: int, most_tokens: MostTokens | None) -> RoutingContext:
         device = self.world.device
         return RoutingContext(
             pair_ids=torch.from_numpy(part.ids).to(device),
             seed_and_step=torch.tensor([self.seed, step], device=device),
             uniform=step < self.config.uniform_routing_steps,
+            most_tokens=most_tokens,
+            labels=torch.from_numpy(part.tasks).to(device),
+            num_labels=len(self.batches.stream.tasks),
         )

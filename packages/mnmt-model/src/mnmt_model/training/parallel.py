@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Shard
 from torch.nn.parallel import DistributedDataParallel
 
+from mnmt_model.distributed import local
 from mnmt_model.distributed.world import World
 from mnmt_model.errors import RunError
-from mnmt_model.planning.experts import check_expert_parallel
+from mnmt_model.planning.experts import check_expert_parallel, cuts_replicas
 from mnmt_model.train_config import TrainConfig
+from mnmt_model.transformer.experts.experts import Experts
 from mnmt_model.transformer.experts.ranks import EXPERTS, REPLICAS, SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import TranslationModel
+
+if TYPE_CHECKING:
+    from torch.distributed.fsdp import MixedPrecisionPolicy
 
 
 def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -> nn.Module:
@@ -27,7 +33,8 @@ def make_trainable(model: TranslationModel, config: TrainConfig, world: World) -
 
     Layers are compiled and recomputed as `config` asks. Several processes average gradients: of whole models
     side by side (DDP), or with parameters, gradients and optimiser state sharded over the processes (FSDP2).
-    Experts that processes hold together are left to `average_expert_gradients`.
+    Experts that processes hold together are sharded over their replicas by FSDP2 where `cuts_replicas` says
+    so, and otherwise left to `average_expert_gradients`.
     """
     model.to(world.device)
     for module in model.modules():
@@ -60,7 +67,9 @@ def no_gradient_sync(model: nn.Module) -> Iterator[None]:
 def _replicate(model: TranslationModel, world: World) -> nn.Module:
     devices = [world.device] if world.device.type == "cuda" else None
     ignore = DistributedDataParallel._set_params_and_buffers_to_ignore_for_model
-    ignore(model, list(_sharded_experts(model)))  # type: ignore[no-untyped-call]
+    # The buffers are state of gates, which comes from sums over all processes.
+    buffers = (name for name, _ in model.named_buffers())
+    ignore(model, [*_parallel_experts(model), *buffers])  # type: ignore[no-untyped-call]
     return DistributedDataParallel(model, device_ids=devices)
 
 
@@ -72,12 +81,29 @@ def _shard(model: TranslationModel, config: TrainConfig, world: World) -> nn.Mod
     # Losses and norms stay float32: only gathered parameters are rounded.
     gathered = torch.bfloat16 if config.precision == "bfloat16" else None
     policy = MixedPrecisionPolicy(param_dtype=gathered, reduce_dtype=torch.float32, cast_forward_inputs=False)
-    ignored = set(_sharded_experts(model).values())
-    for module in model.modules():
+    if cuts_replicas(model.config, config, world.size):
+        for mixture in model.mixtures:
+            _cut_over_replicas(mixture.experts, policy)
+    ignored = set(_parallel_experts(model).values())
+    for module in list(model.modules()):
         if isinstance(module, Layer):
             fully_shard(module, mesh=mesh, mp_policy=policy, ignored_params=ignored)
     fully_shard(model, mesh=mesh, mp_policy=policy, ignored_params=ignored)
     return model
+
+
+def _cut_over_replicas(experts: Experts, policy: MixedPrecisionPolicy) -> None:
+    """Cut the rows of each expert over the processes that hold the same experts (FSDP2)."""
+    from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+
+    mesh = experts.ranks.mesh
+    assert mesh is not None
+    for name, parameter in list(experts.named_parameters()):
+        # FSDP2 adds the dimension of the replicas to the mesh.
+        rows = DTensor.from_local(local(parameter.detach()), mesh[EXPERTS], [Shard(0)])
+        experts.register_parameter(name, nn.Parameter(rows))
+    fully_shard(experts, mesh=mesh[REPLICAS], mp_policy=policy, shard_placement_fn=lambda _: Shard(1))
+    register_fsdp_forward_method(experts, "ragged")
 
 
 def expert_ranks(model: ModelConfig, config: TrainConfig, world: World) -> ExpertRanks:
@@ -102,18 +128,20 @@ def expert_ranks(model: ModelConfig, config: TrainConfig, world: World) -> Exper
 def average_expert_gradients(model: TranslationModel, world: World) -> None:
     """Make gradients of experts that processes hold together means over all processes, as others are.
 
-    The exchange of tokens has already summed them over the processes that hold the experts together.
+    The exchange of tokens has already summed them over the processes that hold the experts together, and
+    FSDP2 averaged over their replicas what it cuts.
     """
-    for parameter in _sharded_experts(model).values():
+    for parameter in _parallel_experts(model).values():
         if isinstance(parameter.grad, DTensor):
-            gradient = parameter.grad.to_local()
-            model.expert_ranks.sum_over_replicas(gradient)
-            gradient.div_(world.size)
+            gradient, is_whole = parameter.grad.to_local(), parameter.grad.placements[0].is_replicate()
+            if is_whole:
+                model.expert_ranks.sum_over_replicas(gradient)
+            gradient.div_(world.size if is_whole else model.expert_ranks.size)
 
 
-def _sharded_experts(model: TranslationModel) -> dict[str, nn.Parameter]:
-    """Return {name: parameter} of experts that processes hold together; nothing else may average them."""
+def _parallel_experts(model: TranslationModel) -> dict[str, nn.Parameter]:
+    """Return {name: parameter} of experts that processes hold together."""
     if model.expert_ranks.size == 1:
         return {}
-    sharded = {id(parameter) for mixture in model.mixtures for parameter in mixture.experts.parameters()}
-    return {name: parameter for name, parameter in model.named_parameters() if id(parameter) in sharded}
+    parallel = {id(parameter) for mixture in model.mixtures for parameter in mixture.experts.parameters()}
+    return {name: parameter for name, parameter in model.named_parameters() if id(parameter) in parallel}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -13,6 +14,7 @@ from mnmt_data.store import PreparedData, file_lock, open_prepared
 from mnmt_model.checkpoints import CHECKPOINTS, find_checkpoints, step_of
 from mnmt_model.distributed.world import World, join_world, on_every_rank, on_first_rank
 from mnmt_model.errors import Interrupted, MachineError, RunError, RunInUseError, SharedRunError, one_line
+from mnmt_model.planning.experts import slot_warning
 from mnmt_model.runs.attempts import next_attempt
 from mnmt_model.runs.heartbeat import HeartbeatWriter, trained_elsewhere, waiting_advice
 from mnmt_model.runs.kernels import check_ways, recorded_products, to_record, training_products
@@ -26,6 +28,8 @@ from mnmt_model.training.single_model import single_trainer
 from mnmt_model.training.trainer import Trainer
 from mnmt_model.training.watcher import HeartbeatWatcher, Watcher, announce
 from mnmt_model.transformer.products import Products
+
+_log = logging.getLogger(__name__)
 
 LOST_SECONDS = 2.0
 """How long a process that has lost another waits before it ends: torchrun reports the first that ends, which
@@ -57,6 +61,8 @@ def train(run: RunConfig, folder: Path, *, watchers: Sequence[Watcher] = ()) -> 
             if len(opened.record.pack or ()) > 1:
                 opened.set_pack(None)
             watchers = [*opened.watchers, *watchers] if world.is_first else []
+            if world.is_first and (warning := slot_warning(run.model)):
+                _log.warning("%s: %s", run.name, warning)
             if run.train.compile:
                 announce(watchers, "compiling the layers, about a minute")
             trainer = single_trainer(run, folder, data, world, watchers, products=opened.products)

@@ -12,6 +12,7 @@ from mnmt_data.store import PreparedData
 from mnmt_model.distributed.world import World
 from mnmt_model.optim.optimizer import clip_gradients
 from mnmt_model.runs.run_config import RunConfig
+from mnmt_model.training.expert_balance import ExpertBalance
 from mnmt_model.training.gradient_step import GradientStep, StepLosses
 from mnmt_model.training.parallel import average_expert_gradients, expert_ranks, make_trainable
 from mnmt_model.training.run_state import RunState
@@ -97,7 +98,10 @@ class SingleModel:
     def __init__(self, run: RunState, trainable: nn.Module) -> None:
         self.run = run
         self.params = list(run.model.parameters())
-        self.gradient_step = GradientStep(trainable, run.config, run.batches, run.world, seed=run.run.seed)
+        self.experts = ExpertBalance(run.model, run.config, run.world)
+        self.gradient_step = GradientStep(
+            trainable, run.config, run.batches, run.world, seed=run.run.seed, experts=self.experts
+        )
 
     def gradients(self, step: int) -> Sequence[StepLosses]:
         """Compute the gradients of `step`, counted from 1."""
@@ -116,5 +120,6 @@ class SingleModel:
         """Update the weights if the step is accepted, and drop the gradients."""
         if accepted[0]:
             self.run.optimizer.step()
+            self.experts.update(self.run.progress.step + 1)
         for parameter in self.params:
             parameter.grad = None

@@ -9,6 +9,7 @@ from typing import Any
 from mnmt_model.errors import RunError
 from mnmt_model.runs.heartbeat import HeartbeatWriter
 from mnmt_model.runs.run_record import Eval
+from mnmt_model.training.balance import LOADS
 
 TENSORBOARD = "tensorboard"
 
@@ -64,7 +65,8 @@ class HeartbeatWatcher(Watcher):
 class TensorBoard(Watcher):
     """Writes events for TensorBoard, beside the run record.
 
-    Tags are `train/KEY` for every line of metrics.jsonl and `METRIC/TESTSET/TASK` for every measurement.
+    Tags are `train/KEY` for every line of metrics.jsonl, and `METRIC/TESTSET/TASK` for every measurement. The
+    counts of every expert and task have none, since they are too many.
 
     Args:
         folder: The run record; events go to `tensorboard/` in it.
@@ -85,7 +87,7 @@ class TensorBoard(Watcher):
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Write a line of metrics.jsonl."""
-        for key, value in _scalars(line):
+        for key, value in _scalars({key: value for key, value in line.items() if key != LOADS}):
             if key != "step":
                 self._writer.add_scalar(f"train/{key}", value, line["step"])
         self._writer.flush()

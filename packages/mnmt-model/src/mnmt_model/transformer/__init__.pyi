@@ -7,6 +7,7 @@ from .decoding import NativeModel as NativeModel
 from .decoding import StepModel as StepModel
 from .decoding import step_model as step_model
 from .model_config import ARCHITECTURES as ARCHITECTURES
+from .model_config import NLLB as NLLB
 from .model_config import VASWANI as VASWANI
 from .model_config import Architecture as Architecture
 from .model_config import ModelConfig as ModelConfig

@@ -180,27 +180,35 @@ def _distance_buckets(width: int, bidirectional: bool) -> Tensor:
         return bucket(torch.arange(1 - width, width), bidirectional=bidirectional)
 
 
-def sinusoids(positions: Tensor, d_model: int) -> Tensor:
-    """Return the sinusoids `(num_tokens, d_model)` of `positions (num_tokens,)`.
+def sinusoids(positions: Tensor, config: ModelConfig) -> Tensor:
+    """Return the sinusoids `(num_tokens, d_model)` of `positions (num_tokens,)`, which count from 0.
 
-    They are those of Vaswani et al. 2017, section 3.5, in another order.
-    The first half holds sin(position / 10000^(2i / d_model)), the second the cosines.
+    The first half of a row holds sin(position · rate_i), the second the cosines. With d = d_model,
+
+    - `sinusoidal`: rate_i = 10000^(-i / (d/2)), as in Vaswani et al. 2017, section 3.5, in another order;
+    - `sinusoidal-fairseq`: rate_i = 10000^(-i / (d/2 - 1)), and positions count from 1, one above padding's
+      id (fairseq's `SinusoidalPositionalEmbedding`).
     """
+    is_fairseq = config.positions == "sinusoidal-fairseq"
     if torch.compiler.is_compiling():
-        return _sinusoids_at(positions, d_model)
+        return _sinusoids_at(positions, config.d_model, is_fairseq)
     longest = int(positions.max()) + 1 if len(positions) else 1
-    return _sinusoid_table(-(-longest // TABLE_STEP) * TABLE_STEP, d_model, positions.device)[positions]
+    length = -(-longest // TABLE_STEP) * TABLE_STEP
+    return _sinusoid_table(length, config.d_model, is_fairseq, positions.device)[positions]
 
 
 @lru_cache(maxsize=64)
-def _sinusoid_table(length: int, d_model: int, device: torch.device) -> Tensor:
+def _sinusoid_table(length: int, d_model: int, is_fairseq: bool, device: torch.device) -> Tensor:
     with torch.inference_mode(False):
-        return _sinusoids_at(torch.arange(length), d_model).to(device)
+        return _sinusoids_at(torch.arange(length), d_model, is_fairseq).to(device)
 
 
-def _sinusoids_at(positions: Tensor, d_model: int) -> Tensor:
-    rates = torch.exp(torch.arange(0, d_model, 2, device=positions.device) * (-math.log(10_000) / d_model))
-    angles = positions[:, None] * rates
+def _sinusoids_at(positions: Tensor, d_model: int, is_fairseq: bool) -> Tensor:
+    half = d_model // 2
+    # A width of 2 has one rate, which is 1.
+    slope = -math.log(10_000) / (max(1, half - 1) if is_fairseq else half)
+    rates = torch.exp(torch.arange(half, device=positions.device) * slope)
+    angles = (positions + 1 if is_fairseq else positions)[:, None] * rates
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 

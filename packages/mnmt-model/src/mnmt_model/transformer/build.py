@@ -8,7 +8,8 @@ from torch.distributed.tensor import DTensor
 
 from mnmt_model.transformer.architectures import EncoderDecoder, LanguageModel
 from mnmt_model.transformer.attention import Attention, RelativePositionBias
-from mnmt_model.transformer.experts.layer import Experts
+from mnmt_model.transformer.experts.experts import Experts
+from mnmt_model.transformer.experts.gate import Gate
 from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.products import TORCH, Products
@@ -62,7 +63,7 @@ def initialise(model: TranslationModel, seed: int) -> None:
     """
     generator = torch.Generator().manual_seed(seed)
     for name, module in model.named_modules():
-        if isinstance(module, nn.Embedding | nn.Linear | RelativePositionBias):
+        if isinstance(module, nn.Embedding | nn.Linear | Gate | RelativePositionBias):
             _draw(module.weight, _standard_deviation(model, name, module), generator)
         if isinstance(module, Experts):
             _draw_experts(module, generator)

@@ -7,49 +7,14 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 from mnmt_model.transformer.attention import Attention, Pattern
 from mnmt_model.transformer.experts.layer import MixtureOfExperts
 from mnmt_model.transformer.experts.ranks import SINGLE_RANK, ExpertRanks
 from mnmt_model.transformer.experts.routes import TokenRoutes
+from mnmt_model.transformer.feed_forward import make_feed_forward
 from mnmt_model.transformer.model_config import ModelConfig
-from mnmt_model.transformer.modules import Dropout, Linear, make_norm, map_jointly
-from mnmt_model.transformer.operations import gated_gelu
-
-
-class GatedFeedForward(nn.Module):
-    """wo(GELU(wi_0 x) * wi_1 x), with the tanh approximation of GELU, as in T5 1.1."""
-
-    joint_maps = (("wi_0", "wi_1"),)
-
-    def __init__(self, config: ModelConfig, dropout: float) -> None:
-        super().__init__()
-        self.wi_0 = Linear(config.d_model, config.d_ff, bias=config.biases)
-        self.wi_1 = Linear(config.d_model, config.d_ff, bias=config.biases)
-        self.wo = Linear(config.d_ff, config.d_model, bias=config.biases)
-        self.dropout = Dropout(dropout)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map `(num_tokens, d_model)` to the same shape."""
-        both = map_jointly(x, [self.wi_0, self.wi_1])
-        output: Tensor = self.wo(gated_gelu(both, self.dropout.training_rate, self.dropout.products))
-        return output
-
-
-class ReLUFeedForward(nn.Module):
-    """wo(ReLU(wi x)), as in Vaswani et al. 2017."""
-
-    def __init__(self, config: ModelConfig, dropout: float) -> None:
-        super().__init__()
-        self.wi = Linear(config.d_model, config.d_ff, bias=config.biases)
-        self.wo = Linear(config.d_ff, config.d_model, bias=config.biases)
-        self.dropout = Dropout(dropout)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map `(num_tokens, d_model)` to the same shape."""
-        output: Tensor = self.wo(self.dropout(F.relu(self.wi(x))))
-        return output
+from mnmt_model.transformer.modules import Dropout, make_norm
 
 
 class Layer(nn.Module):
@@ -82,10 +47,13 @@ class Layer(nn.Module):
         self.feed_forward_norm = make_norm(config)
         self.has_experts = config.has_experts(index)
         if self.has_experts:
-            self.feed_forward: nn.Module = MixtureOfExperts(config, dropout, ranks)
+            self.feed_forward: nn.Module = MixtureOfExperts(
+                config, dropout, ranks, experts_choose=config.expert_choice and not cross
+            )
         else:
-            gated = config.feed_forward == "gated-gelu"
-            self.feed_forward = (GatedFeedForward if gated else ReLUFeedForward)(config, dropout)
+            self.feed_forward = make_feed_forward(
+                config.feed_forward, config.d_model, config.d_ff, biases=config.biases, dropout=dropout
+            )
         self.dropout = Dropout(dropout)
 
     def forward(

@@ -30,7 +30,7 @@ class Losses(NamedTuple):
     pair_nats: Tensor
     """`(batch,)` -log p(target | source) of each pair, `</s>` included; not differentiated."""
     balance: Balance | None = None
-    """How evenly experts were used: in training, of a model that has any."""
+    """How evenly experts were used, of a model that has any: in training, or where that is asked for."""
 
 
 def softmax_loss(

@@ -17,6 +17,9 @@ NUM_BUCKETS = 32
 SLOT_MULTIPLE = 4
 """The number of an expert's slots is a multiple of this."""
 
+MAX_EXPERTS_PER_TOKEN = 8
+"""The most experts that a token can choose, in mnmt-moe-ext."""
+
 SecondExpert = Literal["random", "always", "sampled"]
 
 Embeddings = Literal["shared", "tied", "tied-target", "separate"]
@@ -26,7 +29,8 @@ Embeddings = Literal["shared", "tied", "tied-target", "separate"]
 class ModelConfig:
     """Architecture, widths and parts; the `[model]` section of a study.
 
-    The defaults are T5 1.1's parts (Fernandes et al. 2023, App. A); `VASWANI` has the Transformer's.
+    The defaults are T5 1.1's parts (Fernandes et al. 2023, App. A); `VASWANI` has the Transformer's, `NLLB`
+    those of NLLB-MoE.
 
     Raises:
         ValueError: If a number is out of its range, or two do not go together.
@@ -52,9 +56,12 @@ class ModelConfig:
     """`rms`: RMSNorm with a scale; `layer`: LayerNorm with scale and shift."""
     norm_order: Literal["pre", "post"] = "pre"
     """`pre`: x + f(norm(x)), with a last norm on top of each stack; `post`: norm(x + f(x))."""
-    positions: Literal["relative", "sinusoidal"] = "relative"
+    norm_epsilon: float = 1e-6
+    """The ε that every norm adds to the mean square or variance."""
+    positions: Literal["relative", "sinusoidal", "sinusoidal-fairseq"] = "relative"
     """`relative`: T5's learned biases of the attention scores; `sinusoidal`: sinusoids added to the
-    embeddings."""
+    embeddings (Vaswani et al. 2017); `sinusoidal-fairseq`: the same with fairseq's frequencies and positions
+    from 1, as in M2M-100 and NLLB."""
     embeddings: Embeddings = "shared"
     """`shared`: one matrix for source and target, another for the softmax; `tied`: one for all three;
     `tied-target`: one for the source, one for target and softmax; `separate`: three."""
@@ -64,27 +71,50 @@ class ModelConfig:
     """Whether attention scores are divided by the square root of `head_dim`."""
     num_experts: int = 0
     """Experts of every mixture-of-experts feed-forward; 0 for a dense model."""
+    experts_per_token: int = 2
+    """Experts that a token chooses: 1 (Fedus et al. 2022, Switch), 2 (GShard), up to 8. With 1, `renormalise`
+    must be `never`; with more than 2, `capacity_factor` should be raised alike."""
     experts_every: int = 2
     """Every so many layers of a stack have a mixture of experts: with 2, the 2nd, the 4th, …."""
+    expert_feed_forward: Literal["relu", "gated-gelu", "gated-silu"] = "relu"
+    """Each expert's feed-forward, without biases. `relu`: wo(ReLU(wi x)); `gated-gelu`, `gated-silu`:
+    wo(f(wi_0 x) * wi_1 x) with f = GELU or SiLU."""
+    shared_experts: int = 0
+    """Experts that every token passes besides those that it chooses: one feed-forward of so many times `d_ff`
+    (Dai et al. 2024, DeepSeekMoE)."""
     capacity_factor: float = 2.0
     """Slots of an expert in training, as a multiple of its fair share of the tokens that a process computes
-    at a time."""
+    at a time; 0 sets no limit, so nothing is dropped. k choices of a token (`experts_per_token`) all have
+    slots from k on: below, 1 - capacity_factor / k of them are dropped even in perfect balance."""
     eval_capacity_factor: float = 0.0
     """The capacity factor when the model evaluates and translates; 0 sets no limit, so nothing is dropped."""
+    expert_choice: bool = False
+    """Whether the experts of the encoder choose their tokens, as many each as they have slots (Zhou et al.
+    2022), instead of tokens their experts. A decoder's tokens choose, since experts would look at later
+    ones; so do those of a language model, whose one stack decodes."""
     second_expert: SecondExpert = "random"
-    """A token's second expert in training. `random`: the second best, used with a probability that grows with
-    its weight; `always`: the second best; `sampled`: drawn from the gate. In evaluation it is the second
-    best."""
+    """A token's second expert in training, if it chooses two. `random`: the second best, used with a
+    probability that grows with its weight; `always`: the second best; `sampled`: drawn from the gate. In
+    evaluation it is the second best. Where `experts_per_token` is not 2, tokens have all their best."""
     second_expert_threshold: float = 0.5
     """Weight from which a second expert is always used, for `random`."""
-    renormalise: Literal["before", "after"] = "before"
-    """Whether a token's two weights are made to sum to 1 `before` choices are dropped, or `after`."""
+    renormalise: Literal["before", "after", "never"] = "before"
+    """Whether a token's weights are made to sum to 1 `before` choices are dropped, `after`, or `never`: then
+    they are the gates."""
 
     def __post_init__(self) -> None:
         for name, choices in _choices().items():
             if getattr(self, name) not in choices:
                 names = ", ".join(choices)
                 raise ValueError(f"`{name}` must be one of {names}, but is {getattr(self, name)}.")
+        self._check_widths()
+        if not 0 < self.norm_epsilon < math.inf:
+            raise ValueError(f"`norm_epsilon` must be above 0, but is {self.norm_epsilon}.")
+        if self.encoder_layers is not None:
+            self._check_encoder_layers(self.encoder_layers)
+        self._check_experts()
+
+    def _check_widths(self) -> None:
         for name in ("decoder_layers", "d_model", "num_heads", "d_ff"):
             _require_positive(name, getattr(self, name))
         if self.head_dim is not None:
@@ -94,11 +124,8 @@ class ModelConfig:
                 f"`num_heads` must divide `d_model` ({self.d_model}) where `head_dim` is not given, "
                 f"but is {self.num_heads}."
             )
-        if self.positions == "sinusoidal" and self.d_model % 2:
+        if self.positions != "relative" and self.d_model % 2:
             raise ValueError(f"`d_model` must be even for sinusoidal positions, but is {self.d_model}.")
-        if self.encoder_layers is not None:
-            self._check_encoder_layers(self.encoder_layers)
-        self._check_experts()
 
     def _check_encoder_layers(self, layers: int) -> None:
         if self.is_language_model and layers != 0:
@@ -114,14 +141,44 @@ class ModelConfig:
             raise ValueError(
                 f"`num_experts` must be 0 for a dense model, or at least 2, but is {self.num_experts}."
             )
-        _require_positive("experts_every", self.experts_every)
-        for name in ("capacity_factor", "second_expert_threshold"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"`{name}` must be above 0, but is {getattr(self, name)}.")
-        if not 0 <= self.eval_capacity_factor < math.inf:
+        if not 1 <= self.experts_per_token <= MAX_EXPERTS_PER_TOKEN:
             raise ValueError(
-                f"`eval_capacity_factor` must be at least 0, but is {self.eval_capacity_factor}."
+                f"`experts_per_token` must be in 1…{MAX_EXPERTS_PER_TOKEN}, but is {self.experts_per_token}."
             )
+        _require_positive("experts_every", self.experts_every)
+        if not 0 < self.second_expert_threshold < math.inf:
+            raise ValueError(
+                f"`second_expert_threshold` must be above 0, but is {self.second_expert_threshold}."
+            )
+        if self.shared_experts < 0:
+            raise ValueError(f"`shared_experts` must be at least 0, but is {self.shared_experts}.")
+        for name in ("capacity_factor", "eval_capacity_factor"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(
+                    f"`{name}` must be a finite number, at least 0 (0 sets no limit), "
+                    f"but is {getattr(self, name)}."
+                )
+        if self.num_experts:
+            self._check_choices()
+
+    def _check_choices(self) -> None:
+        if self.experts_per_token > self.num_experts:
+            raise ValueError(
+                f"`experts_per_token` must be at most `num_experts` ({self.num_experts}), "
+                f"but is {self.experts_per_token}."
+            )
+        if self.experts_per_token == 1 and self.renormalise != "never":
+            raise ValueError(
+                '`renormalise` must be "never" where `experts_per_token` is 1, or the weight is always 1 and '
+                f'the gate learns nothing, but is "{self.renormalise}".'
+            )
+        if self.expert_choice and self.is_language_model:
+            raise ValueError(
+                f'`expert_choice` needs the `architecture` "encdec", which has an encoder, '
+                f'but that is "{self.architecture}".'
+            )
+        if self.expert_choice and not self.capacity_factor:
+            raise ValueError("`expert_choice` needs a `capacity_factor` above 0, but that is 0.")
 
     def resolved(self) -> ModelConfig:
         """Return the same config, with the defaults filled in that follow from other fields."""
@@ -154,6 +211,11 @@ class ModelConfig:
         if self.is_language_model:
             return 0
         return self.decoder_layers if self.encoder_layers is None else self.encoder_layers
+
+    @property
+    def most_layers(self) -> int:
+        """The number of layers of the deeper stack."""
+        return max(self.num_encoder_layers, self.decoder_layers)
 
     def has_experts(self, layer: int) -> bool:
         """Return whether the layer of this index in its stack, from 0, has a mixture of experts."""
@@ -189,6 +251,14 @@ VASWANI: dict[str, Any] = {
     "scaled_attention": True,
 }
 """The parts of the Transformer of Vaswani et al. 2017: `ModelConfig(**VASWANI)`."""
+
+NLLB: dict[str, Any] = {
+    **VASWANI,
+    "norm_order": "pre",
+    "norm_epsilon": 1e-5,
+    "positions": "sinusoidal-fairseq",
+}
+"""The parts of NLLB-MoE (NLLB Team 2022), in which transformers has a mixture of experts."""
 
 
 def _require_positive(name: str, value: int) -> None:

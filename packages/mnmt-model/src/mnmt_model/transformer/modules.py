@@ -12,9 +12,6 @@ from mnmt_model.transformer.model_config import ModelConfig
 from mnmt_model.transformer.operations import dropout, dropout_mask, joint_linear, rms_norm
 from mnmt_model.transformer.products import TORCH
 
-EPSILON = 1e-6
-"""The ε of every norm."""
-
 
 class Linear(nn.Linear):
     """x Wᵀ (+ b), in the precision of x; the weights are float32."""
@@ -39,33 +36,36 @@ def map_jointly(x: Tensor, maps: Sequence[Linear]) -> Tensor:
 class RMSNorm(nn.Module):
     """x / sqrt(mean x² + ε) · weight, over the last dimension."""
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, epsilon: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(d_model))
+        self.epsilon = epsilon
         self.products = TORCH
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(…, d_model)` to the same shape."""
-        return rms_norm(x, self.weight.to(x.dtype), EPSILON, self.products)
+        return rms_norm(x, self.weight.to(x.dtype), self.epsilon, self.products)
 
 
 class LayerNorm(nn.Module):
     """(x - mean x) / sqrt(var x + ε) · weight + bias, over the last dimension."""
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, epsilon: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
+        self.epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
         """Map `(…, d_model)` to the same shape."""
         weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
-        return F.layer_norm(x, self.weight.shape, weight, bias, EPSILON)
+        return F.layer_norm(x, self.weight.shape, weight, bias, self.epsilon)
 
 
 def make_norm(config: ModelConfig) -> nn.Module:
     """Return the norm that `config` names."""
-    return RMSNorm(config.d_model) if config.norm == "rms" else LayerNorm(config.d_model)
+    kind = RMSNorm if config.norm == "rms" else LayerNorm
+    return kind(config.d_model, config.norm_epsilon)
 
 
 class Dropout(nn.Module):

@@ -76,7 +76,7 @@ class TranslationModel(nn.Module, ABC):
         self.products = TORCH
         self.mixtures = [module for module in self.modules() if isinstance(module, MixtureOfExperts)]
         for number, mixture in enumerate(self.mixtures):
-            mixture.number = number
+            mixture.gate.number = number
 
     def use_products(self, products: Products) -> None:
         """Compute every matrix product of the model the way that `products` says."""
@@ -106,7 +106,8 @@ class TranslationModel(nn.Module, ABC):
             pair_weights: `(batch,)` float32, the factor of each pair's objective; 1 by default.
             label_smoothing: See `softmax_loss`.
             z_loss: See `softmax_loss`.
-            routing: What the random choices of mixtures of experts depend on, in training.
+            routing: What the random choices of mixtures of experts depend on, in training. In evaluation,
+                which has none, it says by which labels choices are counted; without it they are not.
         """
         routes = self._routes(src, tgt, routing)
         predictions = self.predict(src, tgt, routes)
@@ -127,14 +128,14 @@ class TranslationModel(nn.Module, ABC):
         return Losses(objective=objective, pair_nats=pair_nats, balance=balance)
 
     def _routes(self, src: Sentences, tgt: Sentences, routing: RoutingContext | None) -> Routes | None:
-        if not self.mixtures or not self.training:
+        if not self.mixtures or (routing is None and not self.training):
             return None
         routing = routing or RoutingContext.default(tgt.batch, tgt.tokens.device)
-        return Routes(routing, src, tgt, self.expert_ranks)
+        return Routes(routing, src, tgt)
 
     @abstractmethod
     def predict(self, src: Sentences, tgt: Sentences, routes: Routes | None = None) -> Predictions:
-        """Return the states from which tokens are predicted; `routes` is given in training with experts."""
+        """Return the states from which tokens are predicted; `routes` is given where experts are counted."""
 
     @abstractmethod
     def source_keys_values(self, src: Sentences) -> list[KeysValues]:
@@ -184,6 +185,6 @@ class TranslationModel(nn.Module, ABC):
         if self.config.embeddings in ("tied", "tied-target"):
             # A matrix that the softmax shares is drawn at the softmax's smaller scale.
             x = x * self.config.d_model**0.5
-        if self.config.positions == "sinusoidal":
-            x = x + sinusoids(positions, self.config.d_model).to(x.dtype)
+        if self.config.positions != "relative":
+            x = x + sinusoids(positions, self.config).to(x.dtype)
         return x

@@ -21,6 +21,9 @@ PARTS = {
     "vanilla": VANILLA,
     "post-norm t5": replace(T5, norm_order="post", embeddings="separate"),
     "mixture of experts": replace(T5, num_experts=4),
+    "gated and shared experts": replace(
+        T5, num_experts=4, capacity_factor=0.0, expert_feed_forward="gated-silu", shared_experts=1
+    ),
     "pre-norm vanilla": replace(VANILLA, norm_order="pre", embeddings="tied-target"),
 }
 

@@ -15,7 +15,7 @@ from mnmt_model.optim.adafactor import Adafactor
 from mnmt_model.optim.native_adafactor import optimizer_shapes
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.decoding import IncrementalModel, NativeModel, step_model
-from mnmt_model.transformer.model_config import ARCHITECTURES, VASWANI, Architecture, ModelConfig
+from mnmt_model.transformer.model_config import ARCHITECTURES, NLLB, VASWANI, Architecture, ModelConfig
 from mnmt_model.transformer.native import has_library
 from mnmt_model.transformer.products import Products
 
@@ -25,6 +25,11 @@ pytestmark = pytest.mark.skipif(not has_library(), reason="there is no C++ compi
 WIDE = ModelConfig(decoder_layers=2, d_model=70, num_heads=3, head_dim=22, d_ff=130)
 SRC = torch.tensor([[5, 6, 7, 9, 1], [8, 1, 0, 0, 0], [3, 3, 1, 0, 0]])
 BEAM = 5
+PARTS = {
+    "t5": WIDE,
+    "vanilla": replace(WIDE, **VASWANI),
+    "nllb, large epsilon": replace(WIDE, **(NLLB | {"norm_epsilon": 0.3})),
+}
 
 
 @pytest.fixture(params=[1, 2, 3], autouse=True)
@@ -51,7 +56,7 @@ def branching(model: IncrementalModel | NativeModel, steps: int) -> Iterator[Ten
         tokens = torch.randint(2, VOCAB_SIZE, (sentences * BEAM,), generator=generator)
 
 
-@pytest.mark.parametrize("parts", [WIDE, replace(WIDE, **VASWANI)], ids=["t5", "vanilla"])
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_hypotheses_that_branch_score_as_with_reordered_caches(
     architecture: Architecture, parts: ModelConfig
@@ -62,7 +67,7 @@ def test_hypotheses_that_branch_score_as_with_reordered_caches(
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("parts", [WIDE, replace(WIDE, **VASWANI)], ids=["t5", "vanilla"])
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 def test_in_double_precision_they_are_those_of_all_tokens_at_once(parts: ModelConfig) -> None:
     model = build_model(parts, VOCAB_SIZE, dtype=torch.float64).double()
     initialise(model, seed=1)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,11 +18,14 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
 import mnmt_moe_ext
 from mnmt_model import RunError
+from mnmt_model.checkpoints import Progress, load_model, save
 from mnmt_model.transformer.build import build_model, initialise
 from mnmt_model.transformer.experts import operators as expert_operators
+from mnmt_model.transformer.experts.gate import TokenChoiceGate
 from mnmt_model.transformer.experts.layer import MixtureOfExperts
 from mnmt_model.transformer.experts.ranks import SINGLE_RANK
 from mnmt_model.transformer.experts.routes import Routes, RoutingContext
+from mnmt_model.transformer.layer import Layer
 from mnmt_model.transformer.model_config import ARCHITECTURES, Architecture, ModelConfig
 from mnmt_model.transformer.sentences import Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -64,10 +71,15 @@ def best_two(mixture: MixtureOfExperts, x: Tensor) -> Tensor:
 
 
 def routes_for(batch: Sentences, *, uniform: bool = False, step: int = 0) -> Routes:
+    """Routes of a batch whose sentences are each of a kind of their own."""
     context = RoutingContext(
-        pair_ids=torch.arange(batch.batch), seed_and_step=torch.tensor([3, step]), uniform=uniform
+        pair_ids=torch.arange(batch.batch),
+        seed_and_step=torch.tensor([3, step]),
+        uniform=uniform,
+        labels=torch.arange(batch.batch),
+        num_labels=batch.batch,
     )
-    return Routes(context, batch, batch, SINGLE_RANK)
+    return Routes(context, batch, batch)
 
 
 @settings(max_examples=15)
@@ -76,6 +88,88 @@ def test_evaluation_is_the_best_two_of_all_experts(num_experts: int, num_tokens:
     mixture = make_mixture(replace(CONFIG, num_experts=num_experts), seed=seed).eval()
     x = torch.randn(num_tokens, 16, generator=torch.Generator().manual_seed(seed))
     torch.testing.assert_close(mixture(x), best_two(mixture, x), rtol=1e-4, atol=1e-5)
+
+
+def best_k(mixture: MixtureOfExperts, x: Tensor, *, top_k: int, renormalise: str) -> Tensor:
+    """Σ G_e FFN_e(x) over the k largest of W x + b, with the gates as weights, or over their sum."""
+    logits = x @ mixture.gate.weight.T
+    experts = (logits + token_choice(mixture).balance_bias).topk(top_k).indices
+    weights = logits.softmax(-1).gather(1, experts)
+    if renormalise != "never":
+        weights = weights / weights.sum(-1, keepdim=True)
+    outputs = every_expert(mixture, x)[experts.T, torch.arange(len(x))]
+    return (weights.T[..., None] * outputs).sum(0)
+
+
+def token_choice(mixture: MixtureOfExperts) -> TokenChoiceGate:
+    assert isinstance(mixture.gate, TokenChoiceGate)
+    return mixture.gate
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("renormalise", ["before", "after", "never"])
+@pytest.mark.parametrize("top_k", range(1, 9))
+def test_tokens_choose_their_best_by_score_and_bias(top_k: int, renormalise: str, biased: bool) -> None:
+    renormalise = "never" if top_k == 1 else renormalise
+    choices = {"experts_per_token": top_k, "renormalise": renormalise, "second_expert": "always"}
+    mixture = make_mixture(replace(CONFIG, num_experts=9, capacity_factor=9.0, **choices))
+    if biased:
+        token_choice(mixture).balance_bias.copy_(torch.linspace(-2, 2, 9))
+    x = torch.randn(14, 16, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    expected = best_k(mixture, x, top_k=top_k, renormalise=renormalise)
+    inputs = [x, *mixture.parameters()]
+    gradients = torch.autograd.grad(expected.square().sum(), inputs)
+    for y in (mixture(x, routes_for(sentences([5, 9])).sources()), mixture.eval()(x)):
+        torch.testing.assert_close(y, expected, rtol=1e-4, atol=1e-5)
+        for ours, theirs in zip(torch.autograd.grad(y.square().sum(), inputs), gradients, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 3, 5])
+def test_statistics_of_a_batch_are_those_of_its_logits(top_k: int) -> None:
+    renormalise = "never" if top_k == 1 else "before"
+    config = replace(CONFIG, num_experts=6, experts_per_token=top_k, renormalise=renormalise)
+    mixture, x = make_mixture(replace(config, second_expert="always")), torch.randn(30, 16)
+    routes = routes_for(sentences([13, 17]))
+    mixture(x, routes.sources())
+    balance, logits = routes.balance(1), x @ mixture.gate.weight.T
+    experts = logits.topk(top_k).indices
+    counted = experts[:, 0] if top_k <= 2 else experts.flatten()
+    assert torch.equal(balance.counts[0].long(), counted.bincount(minlength=6))
+    assert torch.equal(balance.load.sum(dim=1)[0], experts.flatten().bincount(minlength=6))
+    assert balance.tokens.tolist() == [30]
+    torch.testing.assert_close(balance.gate_sums[0], logits.softmax(-1).sum(dim=0))
+    torch.testing.assert_close(balance.log_squares[0], logits.logsumexp(-1).square().sum())
+
+
+def test_the_bias_alone_brings_loads_to_the_mean() -> None:
+    mixture = make_mixture(replace(CONFIG, second_expert="always"), seed=2)
+    gate, batch = token_choice(mixture), sentences([200])
+    x = 0.5 + torch.randn(200, 16, generator=torch.Generator().manual_seed(0))
+
+    def load() -> Tensor:
+        routes = routes_for(batch)
+        mixture(x, routes.sources())
+        return routes.balance(1).load[0, 0].float()
+
+    before = load()
+    for _ in range(400):
+        gate.balance(load(), rate=0.02)
+    assert before.max() > 130
+    assert (load() - 100).abs().max() < 10
+
+
+def test_a_checkpoint_without_biases_leaves_them_0(tmp_path: Path) -> None:
+    model, fresh = make_model(CONFIG), make_model(CONFIG)
+    with torch.no_grad():
+        model.embedding.weight.zero_()
+    for mixture in model.mixtures:
+        del mixture.gate.balance_bias
+    optimizer = torch.optim.SGD(model.parameters())
+    checkpoint = save(tmp_path, model, optimizer, Progress(step=1, tokens=0, flops=0, stream={}), keep=1)
+    load_model(checkpoint, fresh)
+    assert not fresh.embedding.weight.any()
+    assert not any(token_choice(mixture).balance_bias.any() for mixture in fresh.mixtures)
 
 
 def test_training_with_room_for_all_is_the_same() -> None:
@@ -106,8 +200,7 @@ def test_what_finds_no_slot_is_left_to_the_residual() -> None:
     assert (y[:4] != 0).any(dim=1).all()
     torch.testing.assert_close(y[:4], best_two(mixture, x)[:4], rtol=1e-4, atol=1e-5)
     balance = routes.balance(1)
-    assert balance.load.tolist() == [[32, 32, 0, 0]]
-    assert balance.claims.tolist() == [32, 32]
+    assert balance.load.tolist() == [[[16, 16, 0, 0], [16, 16, 0, 0]]]
     assert balance.drops.tolist() == [24, 32]
     # All first choices at expert 0: E f_0 m_0.
     gates = (x @ mixture.gate.weight.detach().T).softmax(-1)
@@ -129,7 +222,7 @@ def test_uniform_routing_spreads_tokens_evenly(step: int) -> None:
     batch = sentences([11, 12])
     routes = routes_for(batch, uniform=True, step=step)
     mixture(torch.randn(23, 16), routes.sources())
-    (load,) = routes.balance(1).load
+    load = routes.balance(1).load[0].sum(dim=0)
     assert int(load.sum()) == 46
     assert int(load.max() - load.min()) <= 2
 
@@ -142,7 +235,7 @@ def test_random_choices_go_with_the_tokens_wherever_they_are() -> None:
     for row in (2, 0, 1):
         one = sentences([4])
         context = RoutingContext(pair_ids=torch.tensor([row]), seed_and_step=torch.tensor([3, 0]))
-        apart = mixture(x[row], Routes(context, one, one, SINGLE_RANK).sources())
+        apart = mixture(x[row], Routes(context, one, one).sources())
         torch.testing.assert_close(apart, together[row], rtol=1e-4, atol=1e-5)
     later = mixture(x.view(12, 16), routes_for(batch, step=1).sources()).view(3, 4, 16)
     assert not torch.allclose(later, together)
@@ -164,9 +257,42 @@ def test_every_layer_that_should_has_experts_and_is_counted(architecture: Archit
     assert kinds == ["GatedFeedForward", "MixtureOfExperts"] * 2
     losses = model(Sentences.from_padded(SRC), Sentences.from_padded(TGT))
     assert losses.balance is not None
-    assert losses.balance.load.shape == (len(model.mixtures), 4)
-    assert (losses.balance.load.sum(dim=1) > 0).all()
-    assert int(losses.balance.claims.sum()) == int(losses.balance.load.sum())
+    assert losses.balance.load.shape == (len(model.mixtures), 1, 4)
+    assert (losses.balance.load.sum(dim=2) > 0).all()
+
+
+@settings(max_examples=15)
+@given(
+    labels=st.lists(st.integers(0, 2), min_size=1, max_size=6),
+    lengths=st.lists(st.integers(1, 5), min_size=6, max_size=6),
+    seed=st.integers(0, 99),
+)
+def test_choices_are_counted_by_layer_label_and_expert(
+    labels: list[int], lengths: list[int], seed: int
+) -> None:
+    batch = sentences(lengths[: len(labels)])
+    context = RoutingContext(
+        pair_ids=torch.arange(batch.batch),
+        seed_and_step=torch.tensor([3, 0]),
+        labels=torch.tensor(labels),
+        num_labels=3,
+    )
+    routes = Routes(context, batch, batch)
+    # Few slots, and none for some: what is dropped was chosen too.
+    config = replace(CONFIG, second_expert="always", capacity_factor=0.5)
+    x = torch.randn(batch.num_tokens, 16, generator=torch.Generator().manual_seed(seed))
+    expected = np.zeros((2, 3, 4), dtype=np.int64)
+    token_labels = np.repeat(labels, lengths[: len(labels)])
+    for number, side in enumerate((routes.sources, routes.targets)):
+        mixture = make_mixture(config, seed=seed + number)
+        mixture.gate.number = number
+        mixture(x, side())
+        best = (x @ mixture.gate.weight.T).topk(config.experts_per_token).indices.numpy()
+        np.add.at(expected[number], (token_labels[:, None], best), 1)
+    balance = routes.balance(2)
+    assert balance.load.tolist() == expected.tolist()
+    slots = config.expert_capacity(batch.num_tokens, 0.5)
+    assert int(balance.drops.sum()) == np.maximum(expected.sum(axis=1) - slots, 0).sum()
 
 
 def losses_and_gradients(model: TranslationModel) -> list[Tensor]:
@@ -189,6 +315,22 @@ def test_checkpointing_activations_changes_nothing(architecture: Architecture) -
             torch.testing.assert_close(ours, theirs)
 
 
+# Torch's compiler calls what torch itself deprecates.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("expert_choice", [False, True])
+def test_compiled_layers_compute_the_same(expert_choice: bool) -> None:
+    model = make_model(replace(CONFIG, expert_choice=expert_choice)).train()
+    plain = losses_and_gradients(model)
+    evaluated = model.eval()(Sentences.from_padded(SRC), Sentences.from_padded(TGT)).pair_nats
+    for layer in model.modules():
+        if isinstance(layer, Layer):
+            layer.compile(dynamic=True, backend="aot_eager")
+    for ours, theirs in zip(losses_and_gradients(model.train()), plain, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
+    again = model.eval()(Sentences.from_padded(SRC), Sentences.from_padded(TGT)).pair_nats
+    torch.testing.assert_close(again, evaluated, rtol=1e-4, atol=1e-4)
+
+
 def test_the_auxiliary_loss_moves_the_gate_towards_balance() -> None:
     mixture = make_mixture(replace(CONFIG, second_expert="always"), seed=2)
     batch = sentences([64])
@@ -209,6 +351,12 @@ def test_the_auxiliary_loss_moves_the_gate_towards_balance() -> None:
     after = float(auxiliary().detach())
     assert before > 1.1
     assert after < 1.05
+
+
+def test_a_layer_cast_to_bfloat16_is_routed_in_float32() -> None:
+    mixture = make_mixture(CONFIG).bfloat16().eval()
+    x = torch.randn(12, 16).bfloat16()
+    torch.testing.assert_close(mixture(x).float(), best_two(mixture.float(), x.float()), rtol=0.1, atol=0.1)
 
 
 def test_bfloat16_states_are_routed_in_float32() -> None:
@@ -250,11 +398,40 @@ def test_without_compiled_operators_the_reference_runs_and_says_so_once(
         ({"num_experts": 1}, "`num_experts` must be 0 for a dense model, or at least 2, but is 1."),
         ({"num_experts": -4}, "`num_experts` must be 0 for a dense model, or at least 2, but is -4."),
         ({"experts_every": 0}, "`experts_every` must be at least 1, but is 0."),
-        ({"capacity_factor": 0.0}, "`capacity_factor` must be above 0, but is 0.0."),
+        (
+            {"capacity_factor": -0.5},
+            "`capacity_factor` must be a finite number, at least 0 (0 sets no limit), but is -0.5.",
+        ),
+        ({"experts_per_token": 9, "num_experts": 16}, "`experts_per_token` must be in 1…8, but is 9."),
+        ({"experts_per_token": 0}, "`experts_per_token` must be in 1…8, but is 0."),
+        ({"experts_per_token": 5}, "`experts_per_token` must be at most `num_experts` (4), but is 5."),
+        (
+            {"experts_per_token": 1},
+            '`renormalise` must be "never" where `experts_per_token` is 1, or the weight is always 1 and the '
+            'gate learns nothing, but is "before".',
+        ),
+        ({"shared_experts": -1}, "`shared_experts` must be at least 0, but is -1."),
+        (
+            {"expert_choice": True, "architecture": "causal-lm"},
+            '`expert_choice` needs the `architecture` "encdec", which has an encoder, but that is '
+            '"causal-lm".',
+        ),
+        (
+            {"expert_choice": True, "capacity_factor": 0.0},
+            "`expert_choice` needs a `capacity_factor` above 0, but that is 0.",
+        ),
         ({"second_expert_threshold": -1.0}, "`second_expert_threshold` must be above 0, but is -1.0."),
-        ({"eval_capacity_factor": -1.0}, "`eval_capacity_factor` must be at least 0, but is -1.0."),
+        (
+            {"eval_capacity_factor": -1.0},
+            "`eval_capacity_factor` must be a finite number, at least 0 (0 sets no limit), but is -1.0.",
+        ),
     ],
 )
-def test_what_is_refused(changes: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}$"):
+def test_what_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         replace(CONFIG, **changes)
+
+
+def test_dense_models_may_share_a_study_with_mixtures() -> None:
+    dense = replace(CONFIG, experts_per_token=4, renormalise="never", num_experts=0)
+    assert replace(dense, num_experts=4).experts_per_token == 4

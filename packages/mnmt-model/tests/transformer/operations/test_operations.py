@@ -18,12 +18,13 @@ from mnmt_model.transformer.operations import (
     attention,
     cross_entropy_,
     dropout,
-    gated_gelu,
+    gated,
     joint_linear,
     rms_norm,
 )
 from mnmt_model.transformer.operations.attention import SHORT
 from mnmt_model.transformer.operations.eager import has_gradient
+from mnmt_model.transformer.operations.gated import Unit
 from mnmt_model.transformer.products import TORCH, Kind, Products, Shape
 
 Operation = Callable[..., Tensor]
@@ -35,9 +36,9 @@ def plain_norm(x: Tensor, weight: Tensor) -> Tensor:
     return F.rms_norm(x, weight.shape, weight, 1e-6)
 
 
-def plain_gelu(both: Tensor) -> Tensor:
+def plain_gated(both: Tensor, unit: Unit) -> Tensor:
     a, b = both.chunk(2, dim=1)
-    return F.gelu(a, approximate="tanh") * b
+    return {"gelu": partial(F.gelu, approximate="tanh"), "silu": F.silu}[unit](a) * b
 
 
 def plain_attention(
@@ -116,20 +117,25 @@ def test_norms_are_torchs(rows: int, width: int, seed: int) -> None:
 
 @needs_compiler
 @given(rows=st.sampled_from([1, 2, 700]), width=st.integers(1, 40), seed=st.integers(0, 99), dtype=dtypes)
-def test_native_gated_gelus_are_torchs(rows: int, width: int, seed: int, dtype: torch.dtype) -> None:
-    gelu = partial(gated_gelu, products=native("gated_gelu"))
-    check(gelu, plain_gelu, (draw(rows, 2 * width, seed=seed, dtype=dtype),), finite=rows < 3)
+@pytest.mark.parametrize("unit", ["gelu", "silu"])
+def test_native_gated_units_are_torchs(
+    unit: Unit, rows: int, width: int, seed: int, dtype: torch.dtype
+) -> None:
+    ours = partial(gated, unit=unit, products=native("gated_gelu"))
+    both = draw(rows, 2 * width, seed=seed, dtype=dtype)
+    check(ours, partial(plain_gated, unit=unit), (both,), finite=rows < 3)
 
 
 @needs_compiler
 @given(rows=st.sampled_from([1, 3, 700]), width=st.integers(1, 40), rate=st.sampled_from([0.1, 0.5]))
-def test_native_gated_gelus_drop_elements_as_dropout_does(rows: int, width: int, rate: float) -> None:
+def test_native_gated_units_drop_elements_as_dropout_does(rows: int, width: int, rate: float) -> None:
     both, products = draw(rows, 2 * width), native("gated_gelu", "dropout")
 
     def apart(both: Tensor) -> Tensor:
-        return seeded(dropout)(plain_gelu(both), rate, products=products)
+        return seeded(dropout)(plain_gated(both, "gelu"), rate, products=products)
 
-    check(seeded(partial(gated_gelu, rate=rate, products=products)), apart, (both,), finite=rows < 3)
+    together = seeded(partial(gated, unit="gelu", rate=rate, products=products))
+    check(together, apart, (both,), finite=rows < 3)
 
 
 @needs_compiler
@@ -196,7 +202,7 @@ def test_native_results_do_not_depend_on_threads(rate: float) -> None:
     for number in (1, 3):
         torch.manual_seed(0)
         with num_threads(number):
-            hidden = gated_gelu(both, rate, products)
+            hidden = gated(both, "gelu", rate, products)
             y = dropout(hidden, rate, hidden, products)
             losses = cross_entropy_(
                 both.detach().clone(), targets, weights, smoothing=0.1, z_loss=0.1, products=products
@@ -206,8 +212,10 @@ def test_native_results_do_not_depend_on_threads(rate: float) -> None:
 
 
 @given(rows=st.integers(1, 5), width=st.integers(1, 6), seed=st.integers(0, 99))
-def test_gated_gelus_are_torchs(rows: int, width: int, seed: int) -> None:
-    check(gated_gelu, plain_gelu, (draw(rows, 2 * width, seed=seed),))
+@pytest.mark.parametrize("unit", ["gelu", "silu"])
+def test_gated_units_are_torchs(unit: Unit, rows: int, width: int, seed: int) -> None:
+    both = draw(rows, 2 * width, seed=seed)
+    check(partial(gated, unit=unit), partial(plain_gated, unit=unit), (both,))
 
 
 @given(rows=st.integers(1, 5), columns=st.lists(st.integers(1, 4), min_size=1, max_size=3))
@@ -270,8 +278,8 @@ def test_torchs_operators_serve_where_no_function_may(dtype: torch.dtype) -> Non
     stacked = torch.vmap(norm)(x[None].expand(3, -1, -1), weight[None].expand(3, -1))
     torch.testing.assert_close(stacked[2], expected)
     torch.testing.assert_close(norm(x, weight), expected, rtol=1e-2, atol=1e-2)
-    gelu = gated_gelu(x.detach())
-    torch.testing.assert_close(torch.vmap(gated_gelu)(x[None])[0], gelu)
+    gelu = partial(gated, unit="gelu")
+    torch.testing.assert_close(torch.vmap(gelu)(x[None])[0], gelu(x.detach()))
 
 
 def test_no_function_is_made_where_torch_looks_through() -> None:

@@ -11,7 +11,6 @@ from torch import Tensor
 from mnmt_model.transformer import native
 from mnmt_model.transformer.decoding.packed_weights import PackedWeights, versions
 from mnmt_model.transformer.decoding.path_state import PathState, Sources
-from mnmt_model.transformer.modules import EPSILON
 from mnmt_model.transformer.sentences import PAD, Sentences
 from mnmt_model.transformer.translation_model import TranslationModel
 
@@ -91,7 +90,7 @@ class NativeModel:
             bias,
             x.new_empty(len(x), self._workspace),
             self._scale,
-            EPSILON,
+            self.translation_model.config.norm_epsilon,
         )
         return self._log_probs(x, weights), state
 

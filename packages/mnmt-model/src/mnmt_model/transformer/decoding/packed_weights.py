@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mnmt_model.transformer import native
-from mnmt_model.transformer.layer import GatedFeedForward
+from mnmt_model.transformer.feed_forward import GatedFeedForward
 from mnmt_model.transformer.modules import LayerNorm, Linear, RMSNorm
 from mnmt_model.transformer.stack import Stack
 from mnmt_model.transformer.translation_model import TranslationModel
@@ -106,5 +106,5 @@ def _packed(weight: Tensor) -> Tensor:
     """Return a matrix `(columns, inner)` as `pack` in packed_product.h lays it out."""
     columns, inner = weight.shape
     packed = weight.new_empty(-(-columns // PANEL) * PANEL * inner)
-    native.run("pack_matrix", weight.contiguous(), packed, columns, inner)
+    native.run("pack", weight.contiguous(), packed, columns, inner)
     return packed

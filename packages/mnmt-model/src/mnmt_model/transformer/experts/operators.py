@@ -11,9 +11,9 @@ import torch
 from mnmt_model.errors import RunError
 
 if TYPE_CHECKING:
-    from mnmt_moe_ext import Routing
+    from mnmt_moe_ext import Layout, Routing
 
-__all__ = ["Routing", "extension", "operators"]
+__all__ = ["Layout", "Routing", "extension", "operators"]
 
 INSTALL = "pip install --no-build-isolation packages/mnmt-moe-ext"
 

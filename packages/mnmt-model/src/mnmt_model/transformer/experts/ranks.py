@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, distributed
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
 REPLICAS, EXPERTS = "replicas", "experts"
+
+
+class MostTokens(NamedTuple):
+    """The most tokens in a pass that any of the processes has which hold the experts together."""
+
+    src: int
+    """In a pass of sources."""
+    tgt: int
+    """In a pass of targets."""
+    both: int
+    """In a pass of sources and targets."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,13 +61,17 @@ class ExpertRanks:
             return local
         return DTensor.from_local(local, self.mesh, [Replicate(), Shard(0)])
 
-    def max(self, number: int) -> int:
-        """Return the largest `number` of all processes; each of them calls this."""
-        if self.size == 1:
-            return number
-        largest = torch.tensor(number)
-        distributed.all_reduce(largest, distributed.ReduceOp.MAX, group=self.group)
-        return int(largest)
+    def most_tokens(self, tokens: NDArray[np.int64]) -> MostTokens | None:
+        """Return the most tokens of the processes that hold the experts together; None for one process.
+
+        Args:
+            tokens: `(processes, 2)` source and target tokens of every process that trains the model. One that
+                has none computes a pair of one token each.
+        """
+        if self.mesh is None:
+            return None
+        src, tgt = np.maximum(tokens[distributed.get_process_group_ranks(self.group)], 1).T
+        return MostTokens(src=int(src.max()), tgt=int(tgt.max()), both=int((src + tgt).max()))
 
     def sum_over_replicas(self, gradient: Tensor) -> None:
         """Sum a local gradient, in place, over the processes that hold the same experts."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mnmt_model.transformer.experts.ranks import ExpertRanks
+from mnmt_model.transformer.experts.ranks import MostTokens
 from mnmt_model.transformer.sentences import Sentences
 
 if TYPE_CHECKING:
@@ -28,6 +29,13 @@ class RoutingContext:
     """`(2,)` int64."""
     uniform: bool = False
     """Whether tokens are spread evenly over the experts, whatever the gates say."""
+    most_tokens: MostTokens | None = None
+    """The most tokens of the processes that hold the experts together, which follow from the plan of the
+    batch; None where all of them have as many as this one."""
+    labels: Tensor | None = None
+    """`(batch,)` int64, the kind of each pair, such as its task, by which choices are counted apart; None if
+    all are of one kind."""
+    num_labels: int = 1
 
     @classmethod
     def default(cls, batch: int, device: torch.device) -> RoutingContext:
@@ -42,11 +50,20 @@ class Balance(NamedTuple):
     auxiliary: Tensor
     """Scalar: the auxiliary losses of the layers, summed; each is 1 in perfect balance."""
     load: Tensor
-    """`(layers, num_experts)` int64, tokens that chose each expert, those dropped included."""
-    claims: Tensor
-    """`(batch,)` int64, choices of each pair's tokens, over all layers."""
+    """`(layers, num_labels, num_experts)` int64, tokens of each kind of pairs that chose each expert, those
+    dropped included."""
     drops: Tensor
-    """`(batch,)` int64, choices that found no slot."""
+    """`(num_labels,)` int64, choices that found no slot, over all layers."""
+    tokens: Tensor
+    """`(layers,)` int64, tokens that passed each mixture."""
+    counts: Tensor
+    """`(layers, num_experts)` the choices that auxiliary losses count."""
+    gate_sums: Tensor
+    """`(layers, num_experts)` the gates of all tokens, summed."""
+    log_squares: Tensor
+    """`(layers,)` (log Σ_e exp z_e)² of the logits z of all tokens, summed."""
+    least_gates: Tensor
+    """`(layers, num_experts)` the least gate that each expert took, where experts chose; 0 elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +73,7 @@ class _LayerRouting:
     layer: int
     routing: Routing
     pairs: Tensor
+    least_gates: Tensor | None
 
 
 class _RouteLog:
@@ -81,9 +99,18 @@ class TokenRoutes:
     context: RoutingContext
     log: _RouteLog
 
-    def record(self, layer: int, routing: Routing) -> None:
-        """Store how a layer routed the tokens."""
-        self.log.layers.append(_LayerRouting(layer=layer, routing=routing, pairs=self.pairs))
+    def record(self, layer: int, routing: Routing, *, least_gates: Tensor | None = None) -> None:
+        """Store how a layer routed the tokens.
+
+        Args:
+            layer: The mixture's place among all of the model.
+            routing: Its routing.
+            least_gates: `(num_experts,)` the least gate that each expert took, if experts chose.
+        """
+        routing_of_layer = _LayerRouting(
+            layer=layer, routing=routing, pairs=self.pairs, least_gates=least_gates
+        )
+        self.log.layers.append(routing_of_layer)
 
 
 class Routes:
@@ -93,54 +120,79 @@ class Routes:
         context: What routing depends on besides the states.
         src: The sources.
         tgt: Their translations.
-        ranks: The processes that hold the experts; all of them make this at the same time.
     """
 
-    def __init__(self, context: RoutingContext, src: Sentences, tgt: Sentences, ranks: ExpertRanks) -> None:
-        self._context, self._ranks = context, ranks
+    def __init__(self, context: RoutingContext, src: Sentences, tgt: Sentences) -> None:
+        self._context = context
+        self._most = context.most_tokens or MostTokens(
+            src=src.num_tokens, tgt=tgt.num_tokens, both=src.num_tokens + tgt.num_tokens
+        )
         self._ids = [_token_ids(context.pair_ids, side, number) for number, side in enumerate((src, tgt))]
         self._pairs = [src.rows, tgt.rows]
         self._log = _RouteLog()
 
     def sources(self) -> TokenRoutes:
-        """Return the tokens of a pass of the sources; every process calls this."""
-        return self._tokens(self._ids[0], self._pairs[0])
+        """Return the tokens of a pass of the sources."""
+        return self._tokens(self._ids[0], self._pairs[0], self._most.src)
 
     def targets(self) -> TokenRoutes:
-        """Return the tokens of a pass of the targets; every process calls this."""
-        return self._tokens(self._ids[1], self._pairs[1])
+        """Return the tokens of a pass of the targets."""
+        return self._tokens(self._ids[1], self._pairs[1], self._most.tgt)
 
     def both(self) -> TokenRoutes:
-        """Return the tokens of a pass of sources and then targets; every process calls this."""
-        return self._tokens(torch.cat(self._ids), torch.cat(self._pairs))
+        """Return the tokens of a pass of sources and then targets."""
+        return self._tokens(torch.cat(self._ids), torch.cat(self._pairs), self._most.both)
 
-    def _tokens(self, ids: Tensor, pairs: Tensor) -> TokenRoutes:
-        most = self._ranks.max(len(ids))
+    def _tokens(self, ids: Tensor, pairs: Tensor, most: int) -> TokenRoutes:
         return TokenRoutes(ids=ids, pairs=pairs, most_tokens=most, context=self._context, log=self._log)
 
     def balance(self, layers: int) -> Balance:
         """Return how evenly the experts were used in the `layers` mixtures of the model."""
         losses = torch.stack([each.routing.auxiliary_loss for each in self._log.layers])
-        loads = [each.routing.load.sum(dim=(0, 2)) for each in self._log.layers]
-        load = torch.zeros(layers, len(loads[0]), dtype=torch.int64, device=losses.device)
-        numbers = torch.tensor([each.layer for each in self._log.layers], device=losses.device)
-        claims, drops = self._by_pair()
+        num_labels, num_experts = self._context.num_labels, self._log.layers[0].routing.load.size(1)
+        load = torch.zeros(layers, num_labels * num_experts, dtype=torch.int64, device=losses.device)
+        drops = torch.zeros(num_labels, dtype=torch.int64, device=losses.device)
+        for each in self._log.layers:
+            experts, slots = each.routing.experts.flatten(0, 1), each.routing.slots.flatten(0, 1)
+            labels, claimed = self._labels(each.pairs)[:, None], experts >= 0
+            # Masks as summands, since to select by them would wait for the device. Zeros are spread over the
+            # experts, so that they do not wait for each other at one.
+            anywhere = torch.arange(experts.size(1), device=experts.device)
+            cells = (labels * num_experts + experts.where(claimed, anywhere)).flatten()
+            load[each.layer].index_add_(0, cells, claimed.flatten().long())
+            drops.index_add_(0, labels[:, 0], (claimed & (slots < 0)).sum(dim=1))
         return Balance(
             # Where sources and targets pass a layer separately, its loss is the mean of both.
             auxiliary=losses.sum() * layers / len(losses),
-            load=load.index_add_(0, numbers, torch.stack(loads).long()),
-            claims=claims,
+            load=load.view(layers, num_labels, num_experts),
             drops=drops,
+            tokens=self._by_layer(layers, lambda routing: routing.real_tokens.sum()),
+            counts=self._by_layer(layers, lambda routing: routing.balance_counts.sum(dim=0)),
+            gate_sums=self._by_layer(
+                layers, lambda routing: (routing.gate_means * routing.real_tokens[:, None]).sum(dim=0)
+            ),
+            log_squares=self._by_layer(layers, lambda routing: routing.log_sums.square().sum()),
+            least_gates=self._least_gates(layers),
         )
 
-    def _by_pair(self) -> tuple[Tensor, Tensor]:
-        batch, device = len(self._context.pair_ids), self._context.pair_ids.device
-        claims, drops = torch.zeros(2, batch, dtype=torch.int64, device=device).unbind()
+    def _labels(self, pairs: Tensor) -> Tensor:
+        labels = self._context.labels
+        return torch.zeros_like(pairs) if labels is None else labels[pairs]
+
+    def _by_layer(self, layers: int, statistic: Callable[[Routing], Tensor]) -> Tensor:
+        """Return a statistic of each layer, summed where sources and targets pass it separately."""
+        passes: list[list[Tensor]] = [[] for _ in range(layers)]
         for each in self._log.layers:
-            claimed = each.routing.experts[0] >= 0
-            claims.index_add_(0, each.pairs, claimed.sum(dim=1))
-            drops.index_add_(0, each.pairs, (claimed & (each.routing.slots[0] < 0)).sum(dim=1))
-        return claims, drops
+            passes[each.layer].append(statistic(each.routing))
+        return torch.stack([torch.stack(statistics).sum(dim=0) for statistics in passes])
+
+    def _least_gates(self, layers: int) -> Tensor:
+        first = self._log.layers[0].routing
+        least = first.weights.new_zeros(layers, first.load.size(1))
+        for each in self._log.layers:
+            if each.least_gates is not None:
+                least[each.layer] = each.least_gates
+        return least
 
 
 def _token_ids(pair_ids: Tensor, sentences: Sentences, side: int) -> Tensor:

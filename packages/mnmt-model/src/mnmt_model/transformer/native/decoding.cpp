@@ -4,7 +4,7 @@
 // tokens, so that nothing is copied when hypotheses branch.
 
 #include "attended_rows.h"
-#include "gelu.h"
+#include "gated.h"
 #include "packed_product.h"
 #include "softmax.h"
 #include "vector.h"
@@ -127,7 +127,7 @@ struct Step {
         const T* from = maps + row * hidden;
         T* to = active + row * width;
         if (sizes.gated) {
-          gelu_row(from, from + width, to, width, NoDropout<T>());
+          gated_row<GELU, T>(from, from + width, to, width, NoDropout<T>());
         } else {
           for (int64_t i = 0; i < width; ++i) to[i] = std::max(from[i], T(0));
         }
@@ -213,11 +213,6 @@ void log_probs(const T* states, const T* packed, T* logits, int64_t rows, int64_
   });
 }
 
-template <class T>
-void pack_matrix(const T* weight, T* packed, int64_t columns, int64_t inner, int64_t threads) {
-  pack<T>(weight, packed, columns, inner, threads);
-}
-
 }  // namespace mnmt
 
 #define PARAMETERS(T)                                                                                               \
@@ -235,4 +230,4 @@ MNMT_EXPORT(log_probs, PARAMETERS, (states, packed, logits, rows, inner, columns
 #undef PARAMETERS
 
 #define PARAMETERS(T) (const T* weight, T* packed, int64_t columns, int64_t inner, int64_t threads)
-MNMT_EXPORT(pack_matrix, PARAMETERS, (weight, packed, columns, inner, threads))
+MNMT_EXPORT(pack, PARAMETERS, (weight, packed, columns, inner, threads))

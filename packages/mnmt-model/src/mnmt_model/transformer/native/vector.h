@@ -72,9 +72,45 @@ inline uint32_t random_bits(uint64_t seed, uint64_t number) {
                             static_cast<uint32_t>(seed >> 32) ^ static_cast<uint32_t>(number >> 32));
 }
 
+// A bfloat16 number in memory. It is computed with in float32.
+struct BFloat16 {
+  uint16_t bits;
+  BFloat16() = default;
+  // Rounds to the nearest, to even bits if two are as near; NaN stays NaN.
+  explicit BFloat16(float x) {
+    uint32_t all;
+    std::memcpy(&all, &x, sizeof all);
+    const uint32_t rounded = (all + 0x7fffu + ((all >> 16) & 1u)) >> 16;
+    bits = static_cast<uint16_t>(x != x ? (all >> 16) | 64u : rounded);
+  }
+  operator float() const {
+    const uint32_t all = static_cast<uint32_t>(bits) << 16;
+    float x;
+    std::memcpy(&x, &all, sizeof x);
+    return x;
+  }
+};
+
+// The type in which numbers of a type are computed with.
+template <class S>
+struct ComputedAs {
+  using type = S;
+};
+template <>
+struct ComputedAs<BFloat16> {
+  using type = float;
+};
+template <class S>
+using Computed = typename ComputedAs<S>::type;
+
 }  // namespace mnmt
 
 // Instantiates a template `name<T>(arguments…)` as the C functions name_float32 and name_float64.
 #define MNMT_EXPORT(name, parameters, arguments)                                       \
   extern "C" void name##_float32 parameters(float) { mnmt::name<float> arguments; }    \
   extern "C" void name##_float64 parameters(double) { mnmt::name<double> arguments; }
+
+// The same and name_bfloat16.
+#define MNMT_EXPORT_ALL(name, parameters, arguments) \
+  MNMT_EXPORT(name, parameters, arguments)           \
+  extern "C" void name##_bfloat16 parameters(mnmt::BFloat16) { mnmt::name<mnmt::BFloat16> arguments; }

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from mnmt_model.transformer.operations.attention import attention
 from mnmt_model.transformer.operations.cross_entropy import cross_entropy_, cross_entropy_work
 from mnmt_model.transformer.operations.dropout import dropout, dropout_mask, dropout_work
-from mnmt_model.transformer.operations.gelu import gated_gelu, gelu_work
+from mnmt_model.transformer.operations.gated import Unit, gated, gelu_work
 from mnmt_model.transformer.operations.joint import joint_linear
 from mnmt_model.transformer.operations.norm import norm_work, rms_norm
 from mnmt_model.transformer.operations.ragged_attention import (
@@ -29,11 +29,12 @@ WORKS: Mapping[Kind, Work] = {
 __all__ = [
     "WORKS",
     "Spans",
+    "Unit",
     "attention",
     "cross_entropy_",
     "dropout",
     "dropout_mask",
-    "gated_gelu",
+    "gated",
     "has_spans",
     "joint_linear",
     "ragged_attention",

@@ -48,19 +48,20 @@ def dropout(x: Tensor, rate: float, residual: Tensor | None = None, products: Pr
     return x * mask if residual is None else torch.addcmul(residual, x, mask)
 
 
-def dropout_mask(shape: Sequence[int], rate: float, like: Tensor) -> Tensor:
-    """Draw the factors of a tensor of a shape, in the precision of `like`.
+def dropout_mask(shape: Sequence[int], rate: float, like: Tensor, *, seed: int | None = None) -> Tensor:
+    """Draw the factors of a tensor of a shape, in the precision of `like`, or make them of a seed.
 
     Torch draws a CPU mask from one Mersenne Twister, a number for each element, which takes longer than the
     matrix product before it. Here torch seeds another generator, which fills the mask, four elements a
     number. So a mask is a function of torch's generator. Activation checkpointing, which winds that generator
     back, draws the same mask again.
     """
-    if like.is_cuda or torch.compiler.is_compiling():
+    if seed is None and (like.is_cuda or torch.compiler.is_compiling()):
         return F.dropout(like.new_ones(shape), rate)
     least = _threshold(rate, LEVELS)
     # NumPy compares 16-bit numbers, and makes numbers of bools, faster than torch.
-    factors = np.multiply(_mask(math.prod(shape), least), np.float32(LEVELS / least))
+    bits = _mask(math.prod(shape), least, draw_seed() if seed is None else seed)
+    factors = np.multiply(bits, np.float32(LEVELS / least))
     return torch.from_numpy(factors).view(shape).to(like.dtype)
 
 
@@ -111,8 +112,8 @@ def _threshold(rate: float, levels: int) -> int:
     return min(max(round((1 - rate) * levels), 1), levels - 1)
 
 
-def _mask(size: int, least: int) -> NDArray[np.bool_]:
+def _mask(size: int, least: int, seed: int) -> NDArray[np.bool_]:
     """Return `(size,)`, True with probability `least` / 65,536."""
-    words = np.random.SFC64(draw_seed()).random_raw(-(-size // 4))
+    words = np.random.SFC64(seed).random_raw(-(-size // 4))
     mask: NDArray[np.bool_] = words.view(np.uint16)[:size] < least
     return mask

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mnmt_model.transformer.native import has_library
 from mnmt_model.transformer.products.table import Products
-from mnmt_model.transformer.products.ways import SINGLE, WAYS, Kind, Shape, can_take
+from mnmt_model.transformer.products.ways import EXPERTS, SINGLE, WAYS, Kind, Shape, can_take
 
 SECONDS = 2.0
 """The time that the measurement of a model's products takes, about."""
@@ -91,12 +91,15 @@ def fastest(times: Mapping[Shape, Mapping[str, float]]) -> dict[Shape, str]:
     for shape, seconds in times.items():
         default = WAYS[shape.kind][0]
         torchs = seconds.get(default, 0.0)
-        faster = [way for way in seconds if _is_clearly_faster(way, seconds[way], torchs)]
+        faster = [way for way in seconds if _is_clearly_faster(shape.kind, way, seconds[way], torchs)]
         ways[shape] = min(faster, key=lambda way: seconds[way], default=default)
     return ways
 
 
-def _is_clearly_faster(way: str, seconds: float, torchs: float) -> bool:
+def _is_clearly_faster(kind: Kind, way: str, seconds: float, torchs: float) -> bool:
+    if way == "native" and kind in EXPERTS:
+        # Libraries write machine code for each new number of rows, which a measurement of one does not see.
+        return seconds < torchs
     least = 0.0 if way == "native" else LEAST_GAIN
     return seconds * MARGIN < torchs and seconds + least < torchs
 
@@ -144,40 +147,63 @@ def _repeats(call: Callable[[], object]) -> int:
 
 def _bounded(shape: Shape, limit: int) -> Shape:
     """Return `shape`, or a smaller product of its kind, of not many more FLOPs than the limit."""
-    smallest_numbers = {"experts": 2, **dict.fromkeys(OF_PARAMETERS, 1)}
-    numbers = {"number": smallest_numbers[shape.kind]} if shape.kind in smallest_numbers else {}
+    if shape.kind in EXPERTS:
+        return _fewer_experts(shape, limit)
+    numbers = {"number": 1} if shape.kind in OF_PARAMETERS else {}
     for size, smallest in {**numbers, "rows": 256, "columns": 1024, "inner": 1024}.items():
         while _flops(shape) > limit and getattr(shape, size) >= 2 * smallest:
             shape = shape._replace(**{size: getattr(shape, size) // 2})
     return shape
 
 
+def _fewer_experts(shape: Shape, limit: int) -> Shape:
+    """Return the shape of two experts at least, each with as many rows, if that is enough."""
+    while _flops(shape) > limit and shape.number >= 4:
+        shape = shape._replace(number=shape.number // 2, rows=max(1, shape.rows // 2))
+    while _flops(shape) > limit and shape.rows >= 1024:
+        shape = shape._replace(rows=shape.rows // 2)
+    return shape
+
+
 def _flops(shape: Shape) -> int:
-    maps = 1 if shape.kind == "ragged" else shape.number
+    maps = 1 if shape.kind in EXPERTS else shape.number
     each = ELEMENT_FLOPS if shape.kind in OF_PARAMETERS else 2
     return each * maps * shape.rows * shape.inner * shape.columns
 
 
 def _product(shape: Shape) -> Callable[[Products], object]:
     """Return what computes such a product of random matrices, with others at each call."""
-    number, rows, inner, columns = shape[2:]
+    rows, inner, columns = shape[3:]
     operands = _operands(shape.dtype, (rows, inner), (columns, inner), (rows, columns))
     if shape.kind == "linear":
         return lambda products: _with_gradients(products.linear, *next(operands))
-    if shape.kind == "experts":
-        sizes = ((rows, inner), (inner, columns), (rows, columns))
-        triples = _operands(shape.dtype, *((number, *size) for size in sizes))
-        return lambda products: _with_gradients(products.experts, *next(triples))
-    if shape.kind == "ragged":
-        pairs = _operands(shape.dtype, (rows, inner), (number, inner, columns))
-        ends = torch.arange(1, number + 1) * rows // number
-        return torch.no_grad()(lambda products: products.ragged_experts(*next(pairs), ends))
+    if shape.kind in EXPERTS:
+        return _experts_product(shape)
     first, second = {"forward": (0, 1), "grad_input": (2, 1), "grad_weight": (2, 0)}[shape.kind]
 
     def compute(products: Products) -> Tensor:
         matrices = next(operands)
         product: Tensor = getattr(products, shape.kind)(matrices[first], matrices[second])
         return product
+
+    return compute
+
+
+def _experts_product(shape: Shape) -> Callable[[Products], object]:
+    number, rows, inner, columns = shape[2:]
+    operands = _operands(shape.dtype, (rows, inner), (number, inner, columns), (rows, columns))
+    # Every other expert has 5/3 times the rows of its neighbours, as experts have about.
+    shares = 1 + torch.arange(1, number + 1).remainder(2) * 2 / 3
+    ends = (shares.cumsum(0) * rows / shares.sum()).round().int()
+
+    @torch.no_grad()
+    def compute(products: Products) -> Tensor:
+        x, weights, gradient = next(operands)
+        if shape.kind == "experts_forward":
+            return products.experts(x, weights, ends)
+        if shape.kind == "experts_grad_input":
+            return products.experts_grad_input(gradient, weights, ends)
+        return products.experts_grad_weights(gradient, x, weights, ends)
 
     return compute
 

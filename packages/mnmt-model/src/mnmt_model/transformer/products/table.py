@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.products.ways import PRODUCTS, WAYS, Kind, Product, Shape, can_take, nearest_power
+from mnmt_model.transformer.products.experts import experts_grad_weights, experts_product
+from mnmt_model.transformer.products.ways import PRODUCTS, WAYS, Kind, Shape, can_take, nearest_power
 
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float64: "float64"}
 """The precisions that a table distinguishes."""
@@ -61,41 +62,27 @@ class Products:
         rows, columns = gradient.shape
         return PRODUCTS[self._way("grad_weight", x, 1, rows, x.size(1), columns)](gradient.T, x.T)
 
-    def experts(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Return the products x_i W_i, `(number, rows, columns)`.
+    def experts(self, x: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
+        """Return the product of each row with its expert's matrix, `(rows, columns)`, without gradient.
 
         Args:
-            x: `(number, rows, inner)`.
+            x: `(rows, inner)`, the rows of the first expert, then those of the second, and so on. The result
+                is 0 in rows without an expert, after the last end.
             weights: `(number, inner, columns)`.
+            ends: `(number,)` int32, the row after the last of each expert.
         """
-        number, inner, columns = weights.shape
-        way = self._way("experts", x, number, x.size(1), inner, columns)
-        if way == "bmm":
-            return torch.bmm(x, weights)
-        if way == "grouped_mm":
-            return F.grouped_mm(x, weights)
-        y: Tensor = _Experts.apply(x, weights, PRODUCTS[way])  # type: ignore[no-untyped-call]
-        return y
+        way = self._experts_way("experts_forward", x, weights, ends)
+        return experts_product(way, x, weights, ends)
 
-    def ragged_experts(self, x: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
-        """Return the product of each row with its expert's weights, `(rows, columns)`; 0 without an expert.
+    def experts_grad_input(self, gradient: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
+        """Return the gradient `(rows, inner)` of x in `experts`, of the result's `(rows, columns)`."""
+        way = self._experts_way("experts_grad_input", gradient, weights, ends)
+        return experts_product(way, gradient, weights.transpose(1, 2), ends)
 
-        Args:
-            x: `(rows, inner)`, the rows of the first expert, then those of the second, and so on.
-            weights: `(number, inner, columns)`.
-            ends: `(number,)` int64, the row after the last of each expert.
-        """
-        number, inner, columns = weights.shape
-        way = "torch" if torch.is_grad_enabled() else self._way("ragged", x, number, len(x), inner, columns)
-        if way == "grouped_mm" and int(ends[-1]) == len(x):
-            return F.grouped_mm(x, weights, offs=ends.int())
-        y = x.new_zeros(len(x), columns)
-        start = 0
-        for weight, end in zip(weights, ends.tolist(), strict=True):
-            if end > start:
-                y[start:end] = PRODUCTS.get(way, PRODUCTS["torch"])(x[start:end], weight.T)
-            start = end
-        return y
+    def experts_grad_weights(self, gradient: Tensor, x: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
+        """Return the gradient of the weights in `experts`, in the shape and precision of `weights`."""
+        way = self._experts_way("experts_grad_weights", x, weights, ends)
+        return experts_grad_weights(way, x, gradient, ends, dtype=weights.dtype)
 
     def is_native(self, kind: Kind, x: Tensor, *, inner: int, columns: int, number: int = 1) -> bool:
         """Return whether an operation on `x (rows, …)` is our own in C++; see `Shape` for the sizes."""
@@ -118,6 +105,10 @@ class Products:
         if key not in self._memory:
             self._memory[key] = self.way(Shape(kind, DTYPES[x.dtype], number, 2**power, inner, columns))
         return self._memory[key]
+
+    def _experts_way(self, kind: Kind, x: Tensor, weights: Tensor, ends: Tensor) -> str:
+        way = self._way(kind, x, len(weights), len(x), *weights.shape[1:])
+        return way if int(ends[-1]) else WAYS[kind][0]
 
 
 def _is_torchs(x: Tensor) -> bool:
@@ -155,24 +146,3 @@ class _Linear(torch.autograd.Function):
         grad_x = products.grad_input(gradients[0], weight) if ctx.needs_input_grad[0] else None
         grad_weight = products.grad_weight(gradients[0], x) if ctx.needs_input_grad[1] else None
         return grad_x, grad_weight, None
-
-
-class _Experts(torch.autograd.Function):
-    """The linear maps of experts, one after the other in one way."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weights: Tensor, product: Product) -> Tensor:
-        ctx.save_for_backward(x, weights)
-        ctx.product = product
-        return torch.stack([product(rows, weight.T) for rows, weight in zip(x, weights, strict=True)])
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, weights = ctx.saved_tensors
-        pairs = list(zip(x, gradients[0], weights, strict=True))
-        grad_x = grad_weights = None
-        if ctx.needs_input_grad[0]:
-            grad_x = torch.stack([ctx.product(gradient, weight) for _, gradient, weight in pairs])
-        if ctx.needs_input_grad[1]:
-            grad_weights = torch.stack([ctx.product(rows.T, gradient.T) for rows, gradient, _ in pairs])
-        return grad_x, grad_weights, None

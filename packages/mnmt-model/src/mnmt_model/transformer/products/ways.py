@@ -19,8 +19,10 @@ Kind = Literal[
     "forward",
     "grad_input",
     "grad_weight",
-    "experts",
-    "ragged",
+    "experts_forward",
+    "experts_grad_input",
+    "experts_grad_weights",
+    "expert_activation",
     "rms_norm",
     "gated_gelu",
     "dropout",
@@ -32,8 +34,8 @@ Kind = Literal[
 """What a product is for, or another operation.
 
 `forward`, `grad_input` and `grad_weight` are the three products of a linear map. `linear` is the map with its
-gradients: one operator of torch's, or the three products each in its way. `experts` are the maps of all
-experts, as many rows each, with their gradients; `ragged` are those of different numbers of rows, without.
+gradients: one operator of torch's, or the three products each in its way. `experts_forward`, … are the same
+products of the maps of all experts, each of its own rows; `expert_activation` is what comes between two maps.
 The others are operations of `transformer.operations`, with their gradients, and what is done with all
 parameters: the clipping of gradients, and Adafactor's step.
 """
@@ -41,9 +43,12 @@ parameters: the clipping of gradients, and Adafactor's step.
 SINGLE: tuple[Kind, ...] = ("forward", "grad_input", "grad_weight")
 """The products of a linear map: of its result, of its input's gradient, of its weights'."""
 
+EXPERTS: tuple[Kind, ...] = ("experts_forward", "experts_grad_input", "experts_grad_weights")
+"""The same products of the maps of all experts."""
+
 
 class Shape(NamedTuple):
-    """The shape of a product: of `number` linear maps, each of `rows` states."""
+    """The shape of a product: of `number` linear maps, of `rows` states in all."""
 
     kind: Kind
     dtype: str
@@ -118,8 +123,12 @@ WAYS: Mapping[Kind, tuple[str, ...]] = {
     "forward": ("torch", "onednn", "float32", "native"),
     "grad_input": ("torch", "onednn", "float32", "native"),
     "grad_weight": ("torch", "onednn", "onednn_transposed", "float32", "native"),
-    "experts": ("bmm", "grouped_mm", "torch", "onednn"),
-    "ragged": ("torch", "onednn", "grouped_mm"),
+    "experts_forward": ("torch", "bmm", "grouped_mm", "float32", "onednn", "native"),
+    "experts_grad_input": ("torch", "bmm", "grouped_mm", "float32", "onednn", "native"),
+    "experts_grad_weights": (
+        *("torch", "bmm", "grouped_mm", "float32", "onednn_transposed", "onednn", "native"),
+    ),
+    "expert_activation": ("torch", "native"),
     "rms_norm": ("torch", "native"),
     "gated_gelu": ("torch", "native"),
     "dropout": ("torch", "native"),
@@ -130,7 +139,8 @@ WAYS: Mapping[Kind, tuple[str, ...]] = {
 }
 """The ways of each kind; the first is taken where nothing was measured, and is torch's everywhere.
 
-For experts, `torch` and `onednn` compute one expert after the other. `native` is our own, in C++.
+`native` is our own, in C++. For experts all but this, `grouped_mm`, and `bmm`, of bins with zeros where an
+expert has fewer rows than another, compute one expert after the other.
 """
 
 
@@ -143,8 +153,7 @@ def can_take(way: str, shape: Shape) -> bool:
     if way.startswith("onednn"):
         return has_onednn(shape.dtype)
     if way == "native":
-        is_large = shape.kind in SINGLE and 2 * shape.rows * shape.inner * shape.columns > MOST_NATIVE_FLOPS
-        return shape.dtype in ("float32", "float64") and not is_large and has_library()
+        return _has_native(shape)
     if way == "float32":
         return shape.dtype != "float32"
     if way == "grouped_mm":
@@ -152,6 +161,18 @@ def can_take(way: str, shape: Shape) -> bool:
         fits = all(width * getattr(torch, shape.dtype).itemsize % 16 == 0 for width in shape[-2:])
         return fits and hasattr(F, "grouped_mm")
     return way in WAYS[shape.kind]
+
+
+def _has_native(shape: Shape) -> bool:
+    if shape.kind in EXPERTS:
+        # In bfloat16 a step of a sum takes two of its numbers.
+        fits = shape.dtype != "bfloat16" or (shape.inner % 2 == 0 and shape.columns % 2 == 0)
+    elif shape.kind in SINGLE:
+        fits = 2 * shape.rows * shape.inner * shape.columns <= MOST_NATIVE_FLOPS
+        fits = fits and shape.dtype != "bfloat16"
+    else:
+        fits = shape.dtype != "bfloat16" or shape.kind == "expert_activation"
+    return fits and has_library()
 
 
 @cache

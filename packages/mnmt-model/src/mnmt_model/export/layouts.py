@@ -1,0 +1,112 @@
+"""The layouts of transformers in which models are exported, by the experts that a token chooses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from mnmt_model.errors import RunError
+from mnmt_model.export import nllb_moe_layout, switch_layout, t5_layout
+from mnmt_model.transformer.model_config import ModelConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How a class of transformers describes a model."""
+
+    name: str
+    needed: Mapping[str, object]
+    """{field of `ModelConfig`: the value that the class has, and cannot change}."""
+    also_needed: Callable[[ModelConfig], Iterator[str]]
+    """A function that yields what else must be otherwise for a model to be the class's: `field = value`."""
+    config: Callable[[ModelConfig, int, str], dict[str, Any]]
+    """Maps a config, the size of the vocabulary and the type of weights to the content of config.json."""
+    weights: Callable[[ModelConfig, Mapping[str, Tensor]], dict[str, Tensor]]
+    """Maps a config and {our name: weight} to {name in transformers: weight}."""
+
+
+T5 = Layout(
+    name="T5 1.1",
+    needed=t5_layout.NEEDED,
+    also_needed=lambda config: iter(()),
+    config=t5_layout.t5_config,
+    weights=t5_layout.t5_weights,
+)
+SWITCH = Layout(
+    name="Switch Transformers",
+    needed=switch_layout.NEEDED,
+    also_needed=switch_layout.also_needed,
+    config=switch_layout.switch_config,
+    weights=switch_layout.switch_weights,
+)
+NLLB_MOE = Layout(
+    name="NLLB-MoE",
+    needed=nllb_moe_layout.NEEDED,
+    also_needed=nllb_moe_layout.also_needed,
+    config=nllb_moe_layout.nllb_moe_config,
+    weights=nllb_moe_layout.nllb_moe_weights,
+)
+
+
+def layout_of(config: ModelConfig) -> Layout:
+    """Return the layout in which models of such a config are exported, if at all."""
+    if not config.num_experts:
+        return T5
+    return SWITCH if config.experts_per_token == 1 else NLLB_MOE
+
+
+def check_exportable(config: ModelConfig, weights: Mapping[str, Tensor] | None = None) -> None:
+    """Check that a model computes what the class of its layout does.
+
+    Args:
+        config: The model's config.
+        weights: The state dict, {our name: weight}. No class chooses experts by biases, so where it has some
+            that training has moved, it is refused; by default the config alone is checked.
+
+    Raises:
+        RunError: If it does not; the message names all keys that would have to be others.
+    """
+    layout = layout_of(config)
+    fields = [
+        f"{field} = {json.dumps(value)}"
+        for field, value in layout.needed.items()
+        if getattr(config, field) != value
+    ]
+    fields += layout.also_needed(config)
+    needed = [f"{', '.join(fields)} under [model]"] if fields else []
+    if any(name.endswith(_BALANCE_BIAS) and weight.any() for name, weight in (weights or {}).items()):
+        needed.append("balance_bias_rate = 0 under [train]")
+    if needed:
+        kind = "a mixture of experts" if config.num_experts else "a dense model"
+        raise RunError(
+            f"{kind} can be exported only in the layout of {layout.name}, which needs {' and '.join(needed)}"
+        )
+
+
+def exported_weights(config: ModelConfig, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return {name in transformers: weight}, without the biases of gates.
+
+    Args:
+        config: The config of a model.
+        weights: The state dict, {our name: weight}; `check_exportable` accepts both.
+    """
+    rest = {name: weight for name, weight in weights.items() if not name.endswith(_BALANCE_BIAS)}
+    return layout_of(config).weights(config, rest)
+
+
+_BALANCE_BIAS = ".gate.balance_bias"
+
+
+def check_convertible(config: ModelConfig) -> None:
+    """Check that CTranslate2 can load what is exported of a model.
+
+    Raises:
+        RunError: If the model is a mixture of experts, or no T5 1.1.
+    """
+    if config.num_experts:
+        raise RunError(f"CTranslate2 has no mixtures of experts, but `num_experts` is {config.num_experts}")
+    check_exportable(config)

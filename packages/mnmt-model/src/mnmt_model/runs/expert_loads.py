@@ -1,0 +1,106 @@
+"""Files of how often each expert of a trained mixture was chosen on a test set, by task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnmt_data.store import atomic_file
+from mnmt_model.transformer.model_config import ModelConfig
+
+FOLDER = "experts"
+
+BLOCKS = 20
+"""Parts of a test set, of neighbouring lines, that are counted apart: they tell how sure an estimate is."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TaskLoads:
+    """The choices of the tokens of one task's test set, and the model that made them."""
+
+    loads: NDArray[np.int64]
+    """`(BLOCKS, layers, experts)`."""
+    step: int
+    weights: str
+    """SHA-256 of the model's weights."""
+    data: str
+    """Fingerprint of the prepared data."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExpertLoads:
+    """The choices of the tokens of all tasks' test sets by one model."""
+
+    step: int
+    tasks: tuple[str, ...]
+    loads: NDArray[np.int64]
+    """`(BLOCKS, layers, tasks, experts)`."""
+
+
+def mixture_names(config: ModelConfig) -> list[str]:
+    """Return the names of a model's mixtures in order: `encoder 2`, or `layer 2` of a language model."""
+    stacks = {"layer" if config.is_language_model else "decoder": config.decoder_layers}
+    if not config.is_language_model:
+        stacks = {"encoder": config.num_encoder_layers, **stacks}
+    return [
+        f"{stack} {layer + 1}"
+        for stack, layers in stacks.items()
+        for layer in range(layers)
+        if config.has_experts(layer)
+    ]
+
+
+def loads_path(folder: Path, testset: str, task: str) -> Path:
+    """Return the path of a run's file of a test set and task."""
+    return folder / FOLDER / f"{testset}.{task}.npz"
+
+
+def write_loads(path: Path, loads: TaskLoads) -> None:
+    """Write a file, which appears complete or not at all."""
+    path.parent.mkdir(exist_ok=True)
+    with atomic_file(path) as file:
+        np.savez_compressed(
+            file,
+            loads=loads.loads,
+            step=np.array(loads.step),
+            weights=np.array(loads.weights),
+            data=np.array(loads.data),
+        )
+
+
+def read_loads(path: Path) -> TaskLoads | None:
+    """Read what `write_loads` wrote; return None if the file is missing or damaged."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return TaskLoads(
+                loads=np.asarray(arrays["loads"], dtype=np.int64),
+                step=int(arrays["step"]),
+                weights=str(arrays["weights"]),
+                data=str(arrays["data"]),
+            )
+    except Exception:  # whatever numpy, zipfile and zlib make of damaged bytes
+        return None
+
+
+def read_expert_loads(folder: Path, testset: str) -> ExpertLoads | None:
+    """Return what files of a run hold of a test set, those of the newest model among them; None without any.
+
+    Args:
+        folder: The run's folder.
+        testset: The test set.
+    """
+    paths = sorted(loads_path(folder, testset, "").parent.glob(f"{testset}.*.npz"))
+    files = {path.name.removeprefix(f"{testset}.").removesuffix(".npz"): read_loads(path) for path in paths}
+    loads = {task: file for task, file in files.items() if file is not None and "." not in task}
+    if not loads:
+        return None
+    newest = max(loads.values(), key=lambda file: file.step)
+    newest_of = {task: file.loads for task, file in loads.items() if file.weights == newest.weights}
+    return ExpertLoads(
+        step=newest.step, tasks=tuple(newest_of), loads=np.stack(list(newest_of.values()), axis=2)
+    )

@@ -1,0 +1,134 @@
+"""Which runs of a study need no training, since run tables have their losses already (docs/run-record.md)."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mnmt_data.store import PreparedData, open_prepared
+from mnmt_model.errors import RunError
+from mnmt_model.planning.parameters import count_parameters
+from mnmt_model.runs.run_config import RunConfig, config_fingerprint
+
+REQUIRED = ("run", "size", "mixture", "seed", "task", "testset", "metric", "step")
+"""Columns without which a table does not tell which run was measured, and how long it was trained."""
+
+DIGITS = 12
+"""Digits of a fingerprint that a table has."""
+
+
+def runs_left(runs: Sequence[RunConfig], tables: Sequence[Path]) -> list[RunConfig]:
+    """Return the runs of a study that must be trained, where there are these tables.
+
+    A run is left out if the tables have its losses at its last step on every test set. A trunk is not, as
+    long as one of its branches must be trained.
+
+    Raises:
+        RunError: If a table cannot be read, or a run in it has the name of one of the study and is another.
+        DataError: If there are no prepared data.
+    """
+    if not runs or not tables:
+        return list(runs)
+    data = open_prepared(runs[0].data)
+    testsets = {(task, testset) for task in data.evaluated for testset in data.testsets(task)}
+    losses: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for path in tables:
+        for name, task, testset in _last_losses(path, runs, data):
+            losses[name].add((task, testset))
+    missing = [run for run in runs if run.name not in losses or not testsets <= losses[run.name]]
+    names = {run.name for run in missing} | {run.branch.run for run in missing if run.branch}
+    return [run for run in runs if run.name in names]
+
+
+def _last_losses(path: Path, runs: Sequence[RunConfig], data: PreparedData) -> Iterator[tuple[str, str, str]]:
+    """Yield run, task and test set of each loss that a table has of a run of the study at its last step."""
+    by_name = {run.name: run for run in runs}
+    identities = {run.name: _identity(run, data) for run in runs}
+    for number, row in _rows(path):
+        run = by_name.get(row["run"])
+        if run is None or row.get("study", run.study) != run.study:
+            continue
+        where = f"{path} row {number}: {run.name}"
+        try:
+            _check_same(identities[run.name], row, where)
+            # A table has finished runs only, and one that stops early has its losses at its own last step.
+            is_last = run.train.early_stopping or float(row["step"]) == run.train.steps
+        except ValueError as error:
+            raise RunError(f"{where}: {error}; give the table as it was collected") from None
+        if is_last and row["metric"].lower() == "loss":
+            yield run.name, row["task"], row["testset"]
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield each row with its number in a spreadsheet, without its empty cells; required ones stay.
+
+    Raises:
+        RunError: If the file is no such table.
+    """
+    remedy = "give a CSV table that `mnmt-laws collect` wrote"
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file, restval="")
+            if missing := [name for name in REQUIRED if name not in (rows.fieldnames or ())]:
+                raise RunError(f"{path} row 1: no column `{missing[0]}`; {remedy}")
+            for number, row in enumerate(rows, start=2):
+                yield number, {name: cell for name, cell in row.items() if cell or name in REQUIRED}
+    except (UnicodeDecodeError, csv.Error):
+        raise RunError(f"{path}: not CSV in UTF-8; {remedy}") from None
+
+
+def _identity(run: RunConfig, data: PreparedData) -> dict[str, Any]:
+    """Return what tells a run from others of its name, by column."""
+    return {
+        "size": count_parameters(run.model, 1).size,
+        "mixture": {task: weight for task, weight in run.mixture.items() if weight > 0},
+        "seed": run.seed,
+        "cooldown_start": run.train.steps - run.train.cooldown_steps,
+        "data_fingerprint": data.fingerprint[:DIGITS],
+        "config_fingerprint": config_fingerprint(run)[:DIGITS],
+    }
+
+
+def _check_same(identity: Mapping[str, Any], row: Mapping[str, str], where: str) -> None:
+    """Compare what a row says of its run with what that is in the study; what it leaves open agrees.
+
+    Raises:
+        RunError: If they differ.
+        ValueError: If a cell holds no number where one must be.
+    """
+    for column, value in identity.items():
+        cell = row.get(column)
+        if cell and _READ.get(column, float)(cell) != value:
+            raise RunError(
+                f"{where} has the {column} {cell}, but in the study {_text(value)}: they are two runs; set "
+                "the study back, give one of them another name, or leave the table out"
+            )
+
+
+def _mixture(cell: str) -> dict[str, float]:
+    """Return {task: weight} of a cell such as `en-de:0.3,en-zh:0.7`, without weights of 0."""
+    pairs = (item.rpartition(":") for item in cell.split(","))
+    weights = {task.strip(): float(weight) for task, _, weight in pairs}
+    return {task: weight for task, weight in weights.items() if weight > 0}
+
+
+def _text(value: Any) -> str:
+    """Return a value as a table has it."""
+    if isinstance(value, dict):
+        return ",".join(f"{task}:{weight}" for task, weight in value.items())
+    return str(value)
+
+
+def _fingerprint(cell: str) -> str:
+    return cell[:DIGITS]
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "mixture": _mixture,
+    "data_fingerprint": _fingerprint,
+    "config_fingerprint": _fingerprint,
+}
+"""How cells are read that hold no number, by column."""

@@ -1,0 +1,98 @@
+"""What keeps the experts of a model in balance in training: losses over a batch, and the state of gates."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from mnmt_model.distributed.world import World
+from mnmt_model.train_config import TrainConfig
+from mnmt_model.transformer.experts.expert_choice import ExpertChoiceGate
+from mnmt_model.transformer.experts.gate import TokenChoiceGate
+from mnmt_model.transformer.experts.routes import Balance
+from mnmt_model.transformer.model_config import ModelConfig
+from mnmt_model.transformer.translation_model import TranslationModel
+
+
+class ExpertBalance:
+    """Computes the losses of a model's gates, and moves the state that they have besides weights.
+
+    A batch is computed in parts, by one process or several. The losses of a part are scaled so that their
+    mean over all parts of all processes is the loss of the batch.
+
+    Args:
+        model: The model.
+        config: How it is trained.
+        world: The processes, each of which calls every method.
+    """
+
+    def __init__(self, model: TranslationModel, config: TrainConfig, world: World) -> None:
+        self.config, self.world, self.ranks = config, world, model.expert_ranks
+        self.model_config = model.config
+        self.gates = [mixture.gate for mixture in model.mixtures]
+        self.has_state = config.balance_bias_rate > 0 or model.config.expert_choice
+        """Whether the gates have state that moves."""
+        self.start(src_tokens=1, tgt_tokens=1)
+
+    def start(self, *, src_tokens: int, tgt_tokens: int) -> None:
+        """Start a step, whose whole batch has so many tokens."""
+        tokens = _tokens_by_mixture(self.model_config, src_tokens=src_tokens, tgt_tokens=tgt_tokens)
+        self._tokens = torch.tensor(tokens, dtype=torch.float64, device=self.world.device)[:, None]
+        shape = (len(self.gates), self.model_config.num_experts)
+        self._counts, self._load, self._least = self._tokens.new_zeros(3, *shape).unbind()
+
+    def auxiliary(self, balance: Balance, *, is_empty: bool) -> Tensor:
+        """Return the auxiliary loss of a part, summed over layers.
+
+        Over the batch that is E Σ_e f_e m_e (Qiu et al. 2025), where m_e is the mean gate of all tokens, and
+        f_e the share of the choices of all processes, in the parts that they have computed so far. So with
+        one part a process it is the loss of the batch in one process.
+
+        Args:
+            balance: How the part used the experts.
+            is_empty: Whether the part has no pairs, so that it has no weight.
+        """
+        if self.config.auxiliary_loss_over == "group":
+            return balance.auxiliary * (not is_empty)
+        self._counts = self._counts + self.world.sum(balance.counts.double() * (not is_empty))
+        shares = self._counts / self._counts.sum(dim=1, keepdim=True).clamp(min=1)
+        weights = self._parts(is_empty) * shares.size(1) * shares / self._tokens
+        return (weights.float() * balance.gate_sums).sum()
+
+    def z_loss(self, balance: Balance, *, is_empty: bool) -> Tensor:
+        """Return the z-loss of a part, summed over layers: the mean of (log Σ_e exp z_e)² over tokens.
+
+        z are a token's logits (Zoph et al. 2022, ST-MoE, eq. 5).
+        """
+        weights = self._parts(is_empty) / self._tokens.squeeze(1)
+        return (weights.float() * balance.log_squares).sum()
+
+    def _parts(self, is_empty: bool) -> int:
+        """Return the number of parts of all processes, 0 for one that has no weight."""
+        return 0 if is_empty else self.world.size * self.config.accumulation
+
+    def add(self, balance: Balance) -> None:
+        """Add a part, which is not empty, to the sums of this process."""
+        if self.has_state:
+            self._load = self._load + balance.load.sum(dim=1)
+            self._least = self._least + balance.least_gates * (balance.tokens[:, None] / self._tokens)
+
+    def update(self, step: int) -> None:
+        """Move the gates' state after `step`, counted from 1, in which weights were updated."""
+        if not self.has_state:
+            return
+        loads, least_gates = self.world.sum(torch.stack([self._load, self._least])).float()
+        for gate, load, least in zip(self.gates, loads, least_gates, strict=True):
+            if isinstance(gate, ExpertChoiceGate):
+                gate.follow(least, step=step)
+            elif isinstance(gate, TokenChoiceGate) and self.config.balance_bias_rate:
+                gate.balance(load, rate=self.config.balance_bias_rate)
+
+
+def _tokens_by_mixture(config: ModelConfig, *, src_tokens: int, tgt_tokens: int) -> list[int]:
+    """Return how many tokens of a batch pass each mixture, those of the encoder first."""
+    decoder = sum(map(config.has_experts, range(config.decoder_layers)))
+    if config.is_language_model:
+        return [src_tokens + tgt_tokens] * decoder
+    encoder = sum(map(config.has_experts, range(config.num_encoder_layers)))
+    return [src_tokens] * encoder + [tgt_tokens] * decoder

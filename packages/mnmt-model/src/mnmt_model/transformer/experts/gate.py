@@ -1,0 +1,130 @@
+"""The gate of a mixture of experts, by which tokens choose their experts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - the name everybody uses
+
+from mnmt_model.transformer.experts.operators import extension, operators
+from mnmt_model.transformer.experts.routes import TokenRoutes
+from mnmt_model.transformer.model_config import ModelConfig
+
+if TYPE_CHECKING:
+    from mnmt_model.transformer.experts.operators import Layout, Routing
+
+
+class Gate(nn.Module):
+    """z = W x, the scores of the experts for each token, in float32.
+
+    Args:
+        config: Widths, number of experts, and their slots.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.weight = nn.Parameter(torch.empty(config.num_experts, config.d_model))
+        self.number = 0
+        """The place of the gate's mixture among all mixtures of the model, from 0."""
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Return `(num_tokens, num_experts)` of the states `x (num_tokens, d_model)`."""
+        return F.linear(x.float(), self.weight.float())
+
+    def capacity(self, num_tokens: int) -> int | None:
+        """Return the slots of each expert for a group of so many tokens; None if there is no limit."""
+        factor = self.config.capacity_factor if self.training else self.config.eval_capacity_factor
+        return self.config.expert_capacity(num_tokens, factor) if factor else None
+
+
+class TokenChoiceGate(Gate):
+    """G(x) = softmax(W x), by which each token chooses its experts.
+
+    Lepikhin et al. 2021 (GShard), algorithm 1, for any number of choices. In training an expert has a limited
+    number of slots, and of two choices the second may depend on chance; in evaluation each token has its best
+    experts. Best is by W x + b, with a bias b that learns from loads, not from gradients (Wang et al. 2024);
+    weights come from W x alone.
+
+    Args:
+        config: Widths, number of experts, and how tokens choose them.
+    """
+
+    balance_bias: Tensor
+    """`(num_experts,)` float32; 0 unless training has a `balance_bias_rate`."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.register_buffer("balance_bias", torch.zeros(config.num_experts))
+
+    def balance(self, load: Tensor, *, rate: float) -> None:
+        """Move the bias by `rate` towards equal loads: up for experts below the mean, down for those above.
+
+        b_e ← b_e + rate · sign(mean load - load_e) (Wang et al. 2024, algorithm 1).
+
+        Args:
+            load: `(num_experts,)` choices of each expert in a batch, those dropped included.
+            rate: The step.
+        """
+        self.balance_bias.add_(torch.sign(load.mean() - load), alpha=rate)
+
+    def forward(self, x: Tensor, routes: TokenRoutes | None = None) -> Routing:
+        """Return the routing of the tokens with the states `x (num_tokens, d_model)`, as one group.
+
+        Args:
+            x: The states.
+            routes: Describes the tokens, in training or where choices are counted; takes down the routing.
+        """
+        logits = self.logits(x)[None]
+        routing: Routing = operators(x.device.type).top_k_gate(logits, **self._options(logits, routes))
+        if routes is not None:
+            routes.record(self.number, routing)
+        return routing
+
+    def with_layout(
+        self, x: Tensor, routes: TokenRoutes | None = None, *, rows: int | None = None
+    ) -> tuple[Routing, Layout]:
+        """Return the routing, and where each token lies in the experts' buffers.
+
+        Args:
+            x: The states.
+            routes: As above.
+            rows: Rows of each expert; as many as it has tokens by default.
+        """
+        logits, layout = self.logits(x)[None], "ragged" if rows is None else "capacity"
+        routed: tuple[Routing, Layout] = operators(x.device.type).route(
+            logits, layout=layout, bin_size=rows, **self._options(logits, routes)
+        )
+        if routes is not None:
+            routes.record(self.number, routed[0])
+        return routed
+
+    def _options(self, logits: Tensor, routes: TokenRoutes | None) -> dict[str, Any]:
+        policy = self._policy(logits, routes) if self.training and routes is not None else {}
+        return {
+            "top_k": self.config.experts_per_token,
+            "capacity": self.capacity(logits.size(1)),
+            "bias": self.balance_bias.float(),
+            "threshold": self.config.second_expert_threshold,
+            "renormalise": self.config.renormalise,
+            **policy,
+        }
+
+    def _policy(self, logits: Tensor, routes: TokenRoutes) -> dict[str, Any]:
+        """Return the options that say how the second expert, or all, are chosen in training."""
+        seed_and_step, top_k = routes.context.seed_and_step, self.config.experts_per_token
+        if routes.context.uniform:
+            padding = logits.new_zeros(logits.shape[:2]).bool()
+            choices = extension().uniform_choices(
+                padding, self.config.num_experts, seed_and_step[1], top_k=top_k
+            )
+            return {"choices": choices}
+        if self.config.second_expert == "always" or top_k != 2:
+            return {}
+        return {
+            "second_expert_policy": self.config.second_expert,
+            "random_key": extension().RandomKey(seed_and_step=seed_and_step, layer=self.number),
+            "token_ids": routes.ids[None],
+        }

@@ -1,0 +1,155 @@
+"""Gates that keep something of whole batches: the same at any number of processes."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from parallel_runs import changed, curve, losses, train_with
+
+from mnmt_data.study import read_study
+from mnmt_model import RunConfig, TrainConfig, load_run, run_configs, train
+from mnmt_model.distributed import World
+from mnmt_model.training import ExpertBalance
+from mnmt_model.transformer import ModelConfig
+from mnmt_model.transformer.build import build_model
+from mnmt_model.transformer.experts.routes import Balance
+
+EXACT = {"rel": 2e-5}
+PARTS = 4
+"""Groups of tokens of which experts choose: processes times accumulation."""
+
+
+@pytest.fixture(scope="module")
+def choosing(study_file: Path, results: Path) -> RunConfig:
+    """With experts that choose their tokens."""
+    run = run_configs(read_study(study_file), results / "data")[1]
+    model = dataclasses.replace(run.model, decoder_layers=2, num_experts=4, expert_choice=True)
+    run = dataclasses.replace(run, model=model)
+    return changed(run, dropout=0.0, clip_norm=0.5, log_every=2, accumulation=PARTS)
+
+
+@pytest.fixture(scope="module")
+def choosing_alone(choosing: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one process."""
+    folder = tmp_path_factory.mktemp("choosing") / "run"
+    train(choosing, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def balanced(choosing: RunConfig) -> RunConfig:
+    """With all that balances a whole batch, and room for all choices, which groups cannot change."""
+    model = dataclasses.replace(choosing.model, expert_choice=False, capacity_factor=4.0)
+    over_batch = {"auxiliary_loss": 0.1, "auxiliary_loss_over": "batch", "router_z_loss": 0.01}
+    run = dataclasses.replace(choosing, model=model)
+    return changed(run, accumulation=1, balance_bias_rate=0.01, **over_batch)
+
+
+@pytest.fixture(scope="module")
+def balanced_alone(balanced: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one process."""
+    folder = tmp_path_factory.mktemp("balanced") / "run"
+    train(balanced, folder)
+    return folder
+
+
+def state(folder: Path) -> dict[str, torch.Tensor]:
+    return load_run(folder).model.translation_model.state_dict()
+
+
+def test_thresholds_are_learned(choosing_alone: Path) -> None:
+    (thresholds,) = (tensor for name, tensor in state(choosing_alone).items() if "thresholds" in name)
+    # Two of four experts a token: the least gate is about the mean.
+    assert (thresholds > 0.1).all()
+    assert (thresholds < 0.4).all()
+
+
+@pytest.mark.parametrize(
+    ("size", "settings"),
+    [(2, {}), (2, {"expert_parallel": 2}), (4, {"expert_parallel": 2, "parallel": "fsdp"})],
+    ids=["2", "2 hold them together", "2 times 2 and fsdp"],
+)
+def test_experts_choose_the_same_at_any_number_of_processes(
+    choosing: RunConfig, choosing_alone: Path, tmp_path: Path, size: int, settings: dict[str, Any]
+) -> None:
+    many = changed(choosing, accumulation=PARTS // size, **settings)
+    statuses = train_with(size, many, tmp_path / "run")
+    assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
+    assert curve(tmp_path / "run") == pytest.approx(curve(choosing_alone), **EXACT)
+    assert losses(tmp_path / "run") == pytest.approx(losses(choosing_alone), **EXACT)
+    assert_same_state(tmp_path / "run", choosing_alone)
+
+
+def assert_same_state(run: Path, other: Path) -> None:
+    ours, theirs = state(run), state(other)
+    for name, weight in ours.items():
+        torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-5)
+
+
+def auxiliary_losses(folder: Path) -> list[float]:
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [line["auxiliary_loss"] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("size", "settings"),
+    [(2, {}), (4, {"expert_parallel": 2, "parallel": "fsdp"})],
+    ids=["2", "2 times 2 and fsdp"],
+)
+def test_a_batch_is_balanced_the_same_at_any_number_of_processes(
+    balanced: RunConfig, balanced_alone: Path, tmp_path: Path, size: int, settings: dict[str, Any]
+) -> None:
+    statuses = train_with(size, changed(balanced, **settings), tmp_path / "run")
+    assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
+    assert curve(tmp_path / "run") == pytest.approx(curve(balanced_alone), **EXACT)
+    assert auxiliary_losses(tmp_path / "run") == pytest.approx(auxiliary_losses(balanced_alone), **EXACT)
+    assert_same_state(tmp_path / "run", balanced_alone)
+
+
+def test_biases_have_moved_by_steps_of_the_rate(balanced_alone: Path) -> None:
+    biases = [tensor for name, tensor in state(balanced_alone).items() if name.endswith("balance_bias")]
+    steps = torch.stack(biases) / 0.01
+    torch.testing.assert_close(steps, steps.round(), rtol=0, atol=1e-4)
+    assert (steps.abs() > 0.5).any()
+
+
+def test_z_loss_and_biases_are_the_same_in_parts(balanced: RunConfig, tmp_path: Path) -> None:
+    """The auxiliary loss is not, since it knows no later parts."""
+    without = changed(balanced, auxiliary_loss=0.0)
+    for parts in (1, 3):
+        train(changed(without, accumulation=parts), tmp_path / str(parts))
+    assert curve(tmp_path / "1") == pytest.approx(curve(tmp_path / "3"), **EXACT)
+    assert_same_state(tmp_path / "1", tmp_path / "3")
+
+
+def test_shares_are_those_of_the_parts_so_far() -> None:
+    """E Σ f_e m_e, where f_e counts the parts up to this one, and m_e is of the whole batch."""
+    config = ModelConfig(
+        decoder_layers=2, num_experts=3, d_model=8, num_heads=2, d_ff=8, architecture="causal-lm"
+    )
+    settings = TrainConfig(accumulation=2, auxiliary_loss_over="batch", router_z_loss=0.1)
+    experts = ExpertBalance(build_model(config, 20), settings, World())
+    experts.start(src_tokens=3, tgt_tokens=7)
+    counts, gate_sums = torch.tensor([[3, 1, 0], [1, 1, 4]]), torch.tensor([[2.0, 1.5, 0.5], [1.0, 2.0, 3.0]])
+    total = z_total = 0.0
+    for part in range(2):
+        balance = Balance(
+            auxiliary=torch.tensor(0.0),
+            load=torch.zeros(1, 1, 3),
+            drops=torch.zeros(1),
+            tokens=counts[part].sum()[None],
+            counts=counts[part][None],
+            gate_sums=gate_sums[part][None],
+            log_squares=torch.tensor([part + 1.5]),
+            least_gates=torch.zeros(1, 3),
+        )
+        total += float(experts.auxiliary(balance, is_empty=False)) / 2
+        z_total += float(experts.z_loss(balance, is_empty=False)) / 2
+        assert float(experts.z_loss(balance, is_empty=True)) == 0
+    first = 3 * (3 / 4 * 2.0 + 1 / 4 * 1.5) / 10
+    second = 3 * (4 / 10 * 1.0 + 2 / 10 * 2.0 + 4 / 10 * 3.0) / 10
+    assert total == pytest.approx(first + second, rel=1e-6)
+    assert z_total == pytest.approx((1.5 + 2.5) / 10, rel=1e-6)
