@@ -57,6 +57,18 @@ def test_score_appends_the_metrics_of_every_task_and_keeps_the_translations(
         assert (each.step, each.tokens, each.flops) == (40, before[-1].tokens, before[-1].flops)
 
 
+def test_an_exact_test_set_is_scored_if_it_is_named(
+    command_line: CommandLine, results: Path, tiny_run: Path
+) -> None:
+    for task in ("xx-aa", "xx-bb"):
+        (results / "data" / "shards" / f"test.{task}" / "weights.npy").touch()
+    assert command_line.run("score", tiny_run).stdout == (
+        b"scored: 0 metrics computed, 0 there before; a test set whose pairs have weights is scored if "
+        b"--testset names it\n"
+    )
+    assert len(command_line.scored(tiny_run, "--testset", "test")) == 4
+
+
 def test_by_default_runs_are_scored_side_by_side_only_if_that_takes_all_cores(
     results: Path, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

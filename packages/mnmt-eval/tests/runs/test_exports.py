@@ -81,11 +81,20 @@ def test_an_average_has_an_export_of_its_own(tiny_run: Path, counted: list[Path]
     assert len(counted) == 1
 
 
-def test_a_model_that_cannot_be_exported_leaves_nothing(tiny_run: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"norm": "layer"}, "can be exported"),
+        ({"num_experts": 4}, "CTranslate2 has no mixtures of experts, but `num_experts` is 4"),
+    ],
+)
+def test_a_model_that_cannot_be_exported_leaves_nothing(
+    tiny_run: Path, changes: dict[str, object], message: str
+) -> None:
     run = open_checkpoint(tiny_run)
-    model = {**run.record.config["model"], "norm": "layer"}
+    model = {**run.record.config["model"], **changes}
     other = replace(run, record=replace(run.record, config={**run.record.config, "model": model}))
-    with pytest.raises(RunError, match="can be exported"):
+    with pytest.raises(RunError, match=message):
         find_export(other)
     assert not (tiny_run / "exports").exists()
 

@@ -24,6 +24,7 @@ app = App(
 _COMMANDS = {
     "analyse": "Analyse scored runs: by resource, zero-shot translation, transfer, quality against cost.",
     "compare": "Compare systems: metrics with intervals, and significance against a baseline.",
+    "experts": "Show which experts of a mixture serve which languages, and how far they are specialised.",
     "report": "Write a page to read translations in, with sources and references, worst cases first.",
     "rerank": "Choose among candidate translations of each line, by minimum Bayes risk or by a score.",
     "score": "Score every finished run on its test sets, and append the metrics to its evals.jsonl.",

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TypeAlias
 
@@ -23,6 +24,7 @@ from mnmt_eval.translate.translation import Format
 from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES
 
 if TYPE_CHECKING:
+    from mnmt_eval.metrics import Metric
     from mnmt_eval.runs import RunTranslator
     from mnmt_eval.translate.translator import SearchBatches
 
@@ -101,14 +103,20 @@ def translate(
         on_export=print_message,
     )
     for name in task:
-        translator.target_of(name)
-    form: Format = "json" if as_json else "table" if scores or (config.n_best > 1 and not mbr) else "text"
+        target = translator.target_of(name)
+        if mbr:
+            _risk_metric(mbr, target)  # refuses what it lacks before anything is searched
+    form = _form(as_json=as_json, as_table=scores or (config.n_best > 1 and not mbr))
     with (
         search_in_parallel(translator.translator, jobs=num_processes, devices=devices) as search_batches,
         TranslateProgress() as progress,
     ):
         for job in jobs:
             _translate(translator, job, form, mbr, search_batches, progress)
+
+
+def _form(*, as_json: bool, as_table: bool) -> Format:
+    return "json" if as_json else "table" if as_table else "text"
 
 
 def _translate(
@@ -133,18 +141,24 @@ def _translate(
 
 def _sort_by_risk(lines: TranslatedLines, metric: RiskMetric) -> TranslatedLines:
     """Return the translations, each with its candidates by their Bayes risk, the least first."""
-    from mnmt_eval.metrics import metric as make_metric
     from mnmt_eval.rerank import expected_scores
 
-    metrics = {target: make_metric(metric, target=target) for target in {line.target for line, _ in lines}}
     result = []
     for line, translation in lines:
-        (values,) = expected_scores(metrics[line.target], [[each.text for each in translation.n_best]])
-        sign = -1 if metrics[line.target].higher_is_better else 1
+        risk = _risk_metric(metric, line.target)
+        (values,) = expected_scores(risk, [[each.text for each in translation.n_best]])
+        sign = -1 if risk.higher_is_better else 1
         ranks = sorted(range(len(values)), key=lambda index: sign * values[index])
         n_best = tuple(translation.n_best[index] for index in ranks)
         result.append((line, replace(translation, n_best=n_best)))
     return result
+
+
+@cache
+def _risk_metric(name: RiskMetric, target: str) -> Metric:
+    from mnmt_eval.metrics import metric
+
+    return metric(name, target=target)
 
 
 def _read(translator: RunTranslator, job: TranslationJob, stream: BinaryIO) -> Iterator[Line]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,11 @@ from mnmt_eval.metrics.registry import MetricSet
 from mnmt_eval.report.buckets import Buckets, frequency_buckets, length_buckets, sentence_buckets
 from mnmt_eval.report.symptoms import symptoms
 from mnmt_eval.runs.losses import Loss
+from mnmt_eval.runs.run_files import EXPERTS
 from mnmt_eval.runs.texts import ReferenceText
+
+if TYPE_CHECKING:
+    from mnmt_eval.analysis.experts import ExpertUse
 
 WRONG_LANGUAGE = "wrong language"
 """The symptom of translations that the metric `language` finds off-target."""
@@ -115,6 +120,8 @@ class Report:
     higher_is_better: bool
     """Whether better sentences have higher values of `worst_by`."""
     texts: Sequence[ReportedText]
+    experts: Sequence[ExpertUse] = ()
+    """The use of the experts of each run of a mixture, if their choices were counted."""
 
     @property
     def metrics(self) -> list[str]:
@@ -162,7 +169,20 @@ def make_report(translated: Sequence[TranslatedText], config: ReportConfig) -> R
             _report_text(each, by_metric, config)
             for each, by_metric in zip(translated, measurements, strict=True)
         ],
+        experts=list(_expert_uses(translated)),
     )
+
+
+def _expert_uses(translated: Sequence[TranslatedText]) -> Iterator[ExpertUse]:
+    """Yield how each run uses its experts on the test set, in all its tasks."""
+    for output in translated[0].outputs:
+        if (output.system.path / EXPERTS).is_dir():
+            from mnmt_eval.analysis.experts import read_expert_use  # which files of translations need not
+
+            testset = translated[0].text.testset
+            use = read_expert_use(output.system.path, testset, name=output.system.name)
+            if use is not None:
+                yield use
 
 
 def rows_to_read(badness: NDArray[np.float64], count: int) -> NDArray[np.int64]:

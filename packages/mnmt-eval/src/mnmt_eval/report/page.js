@@ -156,6 +156,7 @@ more.addEventListener("click", () => {
 window.addEventListener("popstate", () => {
   shown = PAGE;
   readAddress();
+  drawMixture();
   draw();
 });
 for (const link of document.querySelectorAll(".groups a")) {
@@ -163,5 +164,6 @@ for (const link of document.querySelectorAll(".groups a")) {
 }
 readAddress();
 form.hidden = facets.hidden = false;
+drawMixture();
 draw();
 document.documentElement.dataset.ready = "";

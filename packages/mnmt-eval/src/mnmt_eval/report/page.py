@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from importlib.resources import files
@@ -16,9 +17,10 @@ from mnmt_eval.compare.config import SIGNIFICANT
 from mnmt_eval.errors import EvalError
 from mnmt_eval.metrics.protocol import column_title, decimals, format_value
 from mnmt_eval.report.document import WRONG_LANGUAGE, Report
+from mnmt_eval.report.pictures import Picture, pictures
 from mnmt_eval.report.symptoms import SYMPTOMS
 
-SCRIPTS = ("words.js", "view.js", "facets.js", "page.js")
+SCRIPTS = ("words.js", "view.js", "experts.js", "facets.js", "page.js")
 
 
 def write_report(report: Report, out: Path) -> Path:
@@ -51,15 +53,18 @@ def render(report: Report) -> str:
     )
     environment.filters["value"] = lambda value, metric, sign="": format_value(value, metric, sign=sign)
     environment.filters["column_title"] = column_title
+    environment.filters["share"] = "{:z.3f}".format
     first = report.comparisons[0]
     systems = [system.name for system in report.texts[0].systems]
     averages = average_directions(report.comparisons)
+    mixtures = pictures(report.experts)
     return environment.get_template("page.html.j2").render(
         report=report,
         title=f"Translations of {len(systems)} systems"
         if len(systems) > 1
         else f"Translations of {systems[0]}",
-        data=_data(report),
+        data=_data(report, mixtures),
+        pictures=[picture.name for picture in mixtures],
         systems=systems,
         baseline=first.baseline,
         pairs=len(first.metrics[0].pairs),
@@ -76,7 +81,7 @@ def render(report: Report) -> str:
     )
 
 
-def _data(report: Report) -> dict[str, Any]:
+def _data(report: Report, mixtures: Sequence[Picture]) -> dict[str, Any]:
     """Return what the scripts need; they open with the best system beside the baseline."""
     first = report.comparisons[0]
     (ranked,) = (metric.ranked for metric in first.metrics if metric.metric == report.worst_by)
@@ -89,6 +94,7 @@ def _data(report: Report) -> dict[str, Any]:
         "baseline": first.baseline,
         "best": best,
         "texts": [asdict(text) for text in report.texts],
+        "pictures": [asdict(picture) for picture in mixtures],
     }
 
 

@@ -1,10 +1,12 @@
 // What the reader has chosen: the form's fields and the filters, kept in the address.
 const data = JSON.parse(document.getElementById("data").textContent);
-const form = document.querySelector(".controls");
+const form = document.getElementById("view");
 const fields = form.elements;
 const REFERENCE = "the reference";
 const BUCKETS = ["length", "group", "frequency"].filter((name) => name in data.texts[0].buckets);
 const FILTERS = ["score", "lead", ...BUCKETS, "symptom"];
+// Of pages with runs of experts.
+const PICTURE_FIELDS = ["mixture", "tasks"].filter((name) => fields[name]);
 const filters = {};
 
 const element = (name, className = "", text) => {
@@ -59,13 +61,17 @@ function readAddress() {
   fields.order.value = orders.includes(kept.get("order")) ? kept.get("order") : orders[0];
   fields.contains.value = kept.get("contains") ?? "";
   fillSystems(kept.get("system") ?? data.best, kept.get("against") ?? data.baseline ?? REFERENCE);
+  for (const name of PICTURE_FIELDS) {
+    const names = [...fields[name].options].map(({ value }) => value);
+    fields[name].value = names.includes(kept.get(name)) ? kept.get(name) : names[0];
+  }
   for (const name of FILTERS) filters[name] = kept.get(name);
 }
 
 // Typing replaces the last entry of the history; everything else adds one, so that Back undoes it.
 function writeAddress({ replace = false } = {}) {
   const kept = new URLSearchParams();
-  for (const name of ["text", "system", "against", "order", "contains"]) {
+  for (const name of ["text", "system", "against", "order", "contains", ...PICTURE_FIELDS]) {
     if (fields[name].value) kept.set(name, fields[name].value);
   }
   for (const name of FILTERS) if (filters[name] != null) kept.set(name, filters[name]);

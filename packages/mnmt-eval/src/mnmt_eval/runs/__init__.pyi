@@ -8,5 +8,6 @@ from .texts import TextFiles as TextFiles
 from .texts import read_testsets as read_testsets
 from .trained_run import RunTranslator as RunTranslator
 from .trained_run import TrainedRun as TrainedRun
+from .trained_run import count_experts as count_experts
 from .trained_run import open_run as open_run
 from .trained_run import open_translator as open_translator

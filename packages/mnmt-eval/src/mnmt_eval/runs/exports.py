@@ -15,7 +15,7 @@ from mnmt_eval.translate.engine_config import require_packages
 from mnmt_model import export_run
 from mnmt_model.checkpoints import weights_checksum
 from mnmt_model.export.conversion import CTRANSLATE2_FOLDER
-from mnmt_model.export.t5_layout import check_exportable
+from mnmt_model.export.layouts import check_convertible
 from mnmt_model.runs.load import OpenedRun
 
 EXPORTS = "exports"
@@ -52,7 +52,7 @@ def find_export(run: OpenedRun, *, on_export: OnExport = print_nothing) -> Path:
         EvalError: If a package is missing.
         DataError: If the run's data are gone.
     """
-    check_exportable(run.record.model)
+    check_convertible(run.record.model)
     weights = weights_checksum(run.checkpoint)
     folder = run.folder / EXPORTS / f"{run.checkpoint.name}-{weights[:16]}-{version('ctranslate2')}"
     if not _is_valid(folder, weights):

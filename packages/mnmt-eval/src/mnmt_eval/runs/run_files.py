@@ -23,6 +23,9 @@ from mnmt_eval.translate.translation import Translation
 RUN = "run.json"
 """The record that mnmt-model writes; a folder that has it is a run."""
 
+EXPERTS = "experts"
+"""The folder in a run where mnmt-model writes the choices of experts."""
+
 CHUNK = 1024
 """The number of sentences that are translated and then written together."""
 

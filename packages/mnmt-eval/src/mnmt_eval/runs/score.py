@@ -23,7 +23,7 @@ from mnmt_eval.runs.run_files import (
 )
 from mnmt_eval.runs.run_scores import latest_evals
 from mnmt_eval.runs.texts import ReferenceText
-from mnmt_eval.runs.trained_run import TrainedRun, move, start_engine
+from mnmt_eval.runs.trained_run import TrainedRun, count_experts, move, start_engine
 from mnmt_eval.search.config import SearchConfig
 from mnmt_eval.text import checksum, read_lines
 from mnmt_eval.translate.ctranslate2_engine import check_compute
@@ -98,9 +98,9 @@ def score_run(
 
     What `scores/` holds already, of the same step, signature and text, is not computed again. If the record
     has another signature since, it is appended once more: the last requested counts. Translations go to
-    `translations/TESTSET.TASK.txt`, the statistics of each sentence to `scores/TESTSET.TASK.METRIC.npz`. Each
-    file is on the disk before what is made from it, so a run killed at any moment loses at most one chunk of
-    sentences.
+    `translations/TESTSET.TASK.txt`, the statistics of each sentence to `scores/TESTSET.TASK.METRIC.npz`, and
+    the choices of a mixture's experts to `experts/TESTSET.TASK.npz`. Each file is on the disk before what is
+    made from it, so a run killed at any moment loses at most one chunk of sentences.
 
     Args:
         run: The run.
@@ -125,6 +125,7 @@ def score_run(
         for text in texts:
             scores = _TextScorer(run=run, text=text, config=config, engine=engine).score(on_lines)
             append_evals(run.folder, [each for each in scores.evals if each not in existing])
+            count_experts(run, text.testset, text.task, device=config.device)
             yield scores
 
 

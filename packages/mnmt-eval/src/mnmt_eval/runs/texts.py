@@ -66,7 +66,8 @@ def read_testsets(
 
     Args:
         data: The prepared data.
-        testsets: Names of test sets; all of them if none is named.
+        testsets: Names of test sets. If none is named, all but those whose pairs have weights, of which
+            metrics of translations know nothing.
         max_sentences: The number of sentences of each, from its start; all by default.
 
     Raises:
@@ -74,14 +75,12 @@ def read_testsets(
         DataError: If text is missing or broken, or its two sides differ in length.
     """
     available = [(task, testset) for task in data.evaluated for testset in data.testsets(task)]
-    names = dict.fromkeys(testset for _, testset in available)
     for testset in testsets:
         _tasks_with(data, testset)
-    selected = testsets or list(names)
     return [
         _read_prepared(data, testset, task).head(max_sentences)
         for task, testset in available
-        if testset in selected
+        if (testset in testsets if testsets else not data.weighted(testset, task))
     ]
 
 

@@ -23,8 +23,9 @@ from mnmt_eval.translate.engine_config import Compute, EngineConfig
 from mnmt_eval.translate.translator import SearchBatches, Translator
 from mnmt_eval.translate.window import BATCH_TOKENS, WINDOW_LINES, CandidateList, Sources
 from mnmt_eval.translate.workers import Workers, run_apart
-from mnmt_model import LoadedRun, load_run
+from mnmt_model import LoadedRun, load_run, write_expert_loads
 from mnmt_model.checkpoints import weights_checksum
+from mnmt_model.runs import mixture_names
 from mnmt_model.runs.load import OpenedRun, open_checkpoint
 from mnmt_model.transformer import IncrementalModel, NativeModel, step_model
 
@@ -64,6 +65,29 @@ def open_run(path: Path) -> TrainedRun:
     """
     opened = open_checkpoint(path)
     return TrainedRun(folder=path, opened=opened, data=opened.open_data())
+
+
+def count_experts(run: TrainedRun, testset: str, task: str, *, device: str = "cpu") -> None:
+    """Write which experts the tokens of a test set choose, into the run's folder, if its model has any.
+
+    Args:
+        run: The run; its model is loaded if the file is not there already.
+        testset: The test set.
+        task: The task.
+        device: The device that computes.
+
+    Raises:
+        RunError: If the run cannot be loaded.
+        DataError: If its data cannot be read.
+    """
+    if mixture_names(run.opened.record.model):
+        write_expert_loads(
+            run.opened,
+            run.data,
+            testset=testset,
+            task=task,
+            model=lambda: run.loaded.model.translation_model.to(device),
+        )
 
 
 def find_devices(name: str | None) -> tuple[str, ...]:
