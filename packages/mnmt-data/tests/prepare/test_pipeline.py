@@ -438,6 +438,8 @@ def test_weights_of_an_exact_test_set_reach_its_batches(folder, prepare):
     tokens = (shard.lengths(np.arange(len(shard)))[1] * weights).sum()
     assert sum(batch.weighted_tokens for batch in batches) == pytest.approx(tokens)
     assert (data.shard("dev", "xx-aa").loss_weights() == 1).all()
+    assert data.weighted("test", "xx-aa")
+    assert not data.weighted("dev", "xx-aa")
 
 
 def test_limits_of_a_lexicon_are_described(folder, prepare):

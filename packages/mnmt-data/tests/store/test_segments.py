@@ -2,14 +2,13 @@ import gc
 import json
 import os
 import tempfile
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnmt_data.errors import DataError
@@ -256,6 +255,9 @@ def test_segments_of_version_0_4_are_read(pairs, tmp_path_factory):
     assert lengths == [[[len(row[side]) for row in pairs] for side in (0, 1)]] * 2
 
 
+@example(
+    where=0.647472585430402, what=b"\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x81"
+)  # an offset of a million
 @given(where=st.floats(0, 1, exclude_max=True), what=st.binary(min_size=1, max_size=16))
 def test_damage_of_version_0_4_is_one_line_or_other_tokens(where, what, tmp_path_factory):
     path = tmp_path_factory.mktemp("shard") / "00000.arrow"
@@ -263,8 +265,15 @@ def test_damage_of_version_0_4_is_one_line_or_other_tokens(where, what, tmp_path
     whole = path.read_bytes()
     place = int(where * len(whole))
     path.write_bytes(whole[:place] + what + whole[place + len(what) :])
-    with suppress(DataError):
-        read_both_ways(path, 20)
+    try:
+        *_, tokens = read_both_ways(path, 20)
+    except DataError as error:
+        outcome = str(error)
+    else:
+        assert [len(side) for sides in tokens for side in sides] == [20] * 4
+        outcome = str(path)
+    assert str(path) in outcome
+    assert "\n" not in outcome
 
 
 def write_table(path, table):

@@ -318,6 +318,25 @@ def test_every_rank_knows_the_tokens_of_the_whole_batch(step, num_ranks):
         assert tokens == (np.count_nonzero(whole.src), whole.num_tokens)
 
 
+@settings(max_examples=20)
+@given(
+    step=st.integers(0, 60),
+    ranks=st.integers(1, 5),
+    accumulation=st.integers(1, 4),
+    batch_tokens=st.sampled_from([20, 60, 200]),
+)
+def test_every_rank_knows_the_tokens_of_every_piece_of_all(step, ranks, accumulation, batch_tokens):
+    batches = stream(TWO_PHASES, seed=1, batch_tokens=batch_tokens)
+    read = [
+        [(np.count_nonzero(part.src), part.num_tokens) for part in batches.share(step, share)]
+        for share in (Share(rank=r, num_ranks=ranks, accumulation=accumulation) for r in range(ranks))
+    ]
+    for rank in range(ranks):
+        window = batches.window(step, Share(rank=rank, num_ranks=ranks, accumulation=accumulation))
+        known = window.piece_tokens[step - window.first_step]
+        assert known.transpose(1, 0, 2).tolist() == [[list(tokens) for tokens in parts] for parts in read]
+
+
 def test_of_more_pieces_than_pairs_the_last_are_empty():
     batches = stream()
     whole = batches.batch(0)

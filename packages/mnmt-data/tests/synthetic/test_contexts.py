@@ -146,6 +146,22 @@ def test_a_perfect_model_has_the_entropy_as_its_exact_loss(config):
     assert loss == pytest.approx(config.irreducible_of("xx-bb"), abs=1e-10)
 
 
+@settings(max_examples=25)
+@given(config=EXACT, share=st.floats(0, 1))
+def test_a_perfect_model_has_the_entropy_of_the_contexts_drawn(config, share):
+    count = max(1, int(share * config.words**config.context))
+    drawn = replace(config, test_contexts=count)
+    pairs = weighted_context_pairs(drawn, "xx-bb")
+    sentences = words(pairs.src, drawn.words)
+    contexts = contexts_of(sentences, drawn)
+    assert len(np.unique(sentences, axis=0)) == count
+    assert all(len(np.unique(place)) == count for place in contexts.T)
+    probabilities = drawn.teacher.probabilities("bb")
+    nats = -np.log(probabilities[contexts, words(pairs.tgt, drawn.words)]).sum(axis=1)
+    loss = float(pairs.weights @ nats) / (pairs.weights.sum() * (drawn.target_words + 1))
+    assert loss == pytest.approx(drawn.irreducible_of("xx-bb"), abs=1e-10)
+
+
 def test_an_exact_test_set_has_its_weights_beside_it(tmp_path):
     config = replace(SMALL, exact_test=True)
     write_synthetic_corpus(config, tmp_path)
@@ -178,6 +194,14 @@ def test_an_exact_test_set_has_its_weights_beside_it(tmp_path):
             {"words": 60, "exact_test": True},
             "`exact_test` must be false, or the contexts fewer: it would have 25,920,000 pairs, at most "
             "4,194,304 are allowed.",
+        ),
+        (
+            {"test_contexts": 8},
+            "`test_contexts` needs `exact_test = true`; otherwise `test_sentences` says how many there are.",
+        ),
+        (
+            {"words": 4, "exact_test": True, "test_contexts": 65},
+            "`test_contexts` must be at most `words` ** `context` (64), but is 65.",
         ),
         ({"languages": ("xx",)}, "`languages` must be 2 to 8 letters a-z, not xx, but one is 'xx'."),
     ],

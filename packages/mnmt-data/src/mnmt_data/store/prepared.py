@@ -17,7 +17,7 @@ from mnmt_data.store.direction import Direction
 from mnmt_data.store.groups import Groups, groups_path, read_groups
 from mnmt_data.store.scores import read_scores, score_path
 from mnmt_data.store.segments import check_file
-from mnmt_data.store.shards import Shard, segment_path
+from mnmt_data.store.shards import WEIGHTS, Shard, segment_path
 from mnmt_data.store.vocabulary import Vocabulary
 
 VOCABULARY = "vocab.model"
@@ -77,6 +77,10 @@ class PreparedData:
         """Return the test sets of a task: its splits other than train and dev."""
         counts = self.description.counts
         return tuple(split for split in counts if split not in ("train", "dev") and task in counts[split])
+
+    def weighted(self, testset: str, task: str) -> bool:
+        """Return whether the pairs of a test set have weights, as those of an exact one (see `Shard`)."""
+        return (shard_path(self.folder, testset, task) / WEIGHTS).exists()
 
     def shard(self, split: str, task: str) -> Shard:
         """Open the token ids of a split as the task reads them, with target tags in their place.

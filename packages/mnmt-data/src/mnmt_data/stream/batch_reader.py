@@ -10,6 +10,9 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import count
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mnmt_data.stream.batch import Batch
 from mnmt_data.stream.batch_stream import BatchStream
 from mnmt_data.stream.prefetch import WHOLE, Share
@@ -30,6 +33,10 @@ class StepBatch:
 
     tgt_tokens: int
     """Target tokens of the whole batch, of all ranks."""
+
+    piece_tokens: NDArray[np.int64]
+    """(accumulation, ranks, 2): source and target tokens of every piece of every rank, which all of them know
+    without asking each other."""
 
 
 class BatchReader:
@@ -109,7 +116,13 @@ class _Thread(threading.Thread):
                 if window is None or not window.holds(step):
                     window = self._stream.window(step, self._share)
                 parts, (src_tokens, tgt_tokens) = window.parts(step)
-                item = StepBatch(step=step, parts=parts, src_tokens=src_tokens, tgt_tokens=tgt_tokens)
+                item = StepBatch(
+                    step=step,
+                    parts=parts,
+                    src_tokens=src_tokens,
+                    tgt_tokens=tgt_tokens,
+                    piece_tokens=window.piece_tokens[step - window.first_step],
+                )
             except Exception as error:  # Whatever it is, it belongs to whoever asks for the batch.
                 item = error
             if not self._put(item) or isinstance(item, Exception):

@@ -88,6 +88,9 @@ class PrefetchedWindow:
     tokens: list[tuple[int, int]]
     """Source and target tokens of each whole batch."""
 
+    piece_tokens: Rows
+    """(batches, accumulation, ranks, 2): source and target tokens of every piece of every rank."""
+
     def holds(self, step: int) -> bool:
         """Return whether the batch of a step is in the window."""
         return 0 <= step - self.first_step < len(self.pieces)
@@ -120,7 +123,8 @@ def prefetch_window(
 ) -> PrefetchedWindow:
     """Read a rank's part of the window that holds a step."""
     window = batch_window(sampler, corpora, step)
-    pieces = [_pieces(window, batch, share) for batch in window.batches]
+    by_rank = [_pieces(window, batch, share) for batch in window.batches]
+    pieces = [batch[share.rank :: share.num_ranks] for batch in by_rank]
     positions = np.concatenate([piece for batch in pieces for piece in batch])
     src, tgt = window.locations.read(corpora, positions)
     pairs = Pairs(
@@ -136,7 +140,17 @@ def prefetch_window(
         pairs=pairs,
         pieces=_consecutive(pieces),
         tokens=window.tokens,
+        piece_tokens=_piece_tokens(window, by_rank).reshape(len(by_rank), -1, share.num_ranks, 2),
     )
+
+
+def _piece_tokens(window: BatchedWindow, pieces: list[list[Rows]]) -> Rows:
+    """Return source and target tokens of each piece of each batch, (pieces, 2)."""
+    every = [piece for batch in pieces for piece in batch]
+    order, ends = np.concatenate(every), offsets_of([len(piece) for piece in every])
+    sides = [offsets_of(lengths[order])[ends] for lengths in (window.src_lengths, window.tgt_lengths)]
+    before = np.stack(sides, axis=1)
+    return before[1:] - before[:-1]
 
 
 def _consecutive(pieces: list[list[Rows]]) -> list[list[slice]]:
@@ -147,13 +161,13 @@ def _consecutive(pieces: list[list[Rows]]) -> list[list[slice]]:
 
 
 def _pieces(window: BatchedWindow, batch: Rows, share: Share) -> list[Rows]:
-    """Return the pieces of a batch that one rank reads."""
+    """Return the pieces of a batch, those that the ranks compute at the same time side by side."""
     if share == WHOLE:
         return [batch]
     num_pieces = share.num_ranks * share.accumulation
     pieces = split_evenly(window.src_lengths[batch], window.tgt_lengths[batch], min(num_pieces, len(batch)))
     pieces += [np.empty(0, dtype=np.int64)] * (num_pieces - len(pieces))
-    return [batch[piece] for piece in pieces[share.rank :: share.num_ranks]]
+    return [batch[piece] for piece in pieces]
 
 
 def _loss_weights(window: Window, tasks: tuple[str, ...]) -> NDArray[np.float32]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnmt_data.counter_rng import random_units, stream_key
+from mnmt_data.synthetic.context_sources import contexts_of, test_sources, uniform_rows
 from mnmt_data.synthetic.contexts import ContextsConfig
 from mnmt_data.synthetic.lexicon import syllables, text_lines, word_bytes
 from mnmt_data.synthetic.population import WeightedPairs, couple
@@ -16,7 +17,6 @@ Lines = NDArray[np.uint8]
 Rows = NDArray[np.int64]
 Shares = NDArray[np.float64]
 
-_BLOCK = 2**15
 _MOST_CELLS = 2**22
 """Probabilities compared at once, at 8 bytes each."""
 
@@ -33,9 +33,9 @@ def context_pairs(config: ContextsConfig, split: str, task: str) -> Iterator[tup
     target_key = stream_key(config.seed, "choices", split, language)
     block = 0
     while True:
-        sources = _units(source_key, block, config.words_per_sentence) * config.words
+        sources = uniform_rows(source_key, block, config.words_per_sentence) * config.words
         sentences = sources.astype(np.int64)
-        units = _units(target_key, block, config.target_words)
+        units = uniform_rows(target_key, block, config.target_words)
         targets = _choose_words(units.ravel(), contexts_of(sentences, config).ravel(), cumulative)
         yield _lines(config, sentences, targets.reshape(units.shape))
         block += 1
@@ -58,10 +58,10 @@ def _choose_words(units: Shares, contexts: Rows, cumulative: Shares) -> Rows:
 def weighted_context_pairs(config: ContextsConfig, task: str) -> WeightedPairs:
     """Return sentence pairs that stand for all there are, the same sources for all tasks.
 
-    Every context stands at each position as often as any other, and each target word has exactly its
+    Every context, or each of those drawn, stands once at each position, and each target word has exactly its
     probability there (see `population.couple`).
     """
-    sentences = _every_context(config)
+    sentences = test_sources(config)
     probabilities = config.teacher.probabilities(task.partition("-")[2])
     # Each position has the words in an order of its own, so that the probable ones do not always meet.
     orders = _orders(config)
@@ -80,39 +80,12 @@ def weighted_context_pairs(config: ContextsConfig, task: str) -> WeightedPairs:
     return WeightedPairs(src=src, tgt=tgt, weights=factors / factors.mean())
 
 
-def contexts_of(sentences: Rows, config: ContextsConfig) -> Rows:
-    """Return each target word's context, as a row of `Teacher.probabilities`: (sentences, target words)."""
-    contexts = np.zeros((len(sentences), config.target_words), dtype=np.int64)
-    for position in range(config.context):
-        contexts = contexts * config.words + sentences[:, position : position + config.target_words]
-    return contexts
-
-
-def _every_context(config: ContextsConfig) -> Rows:
-    """Return sentences in which each context stands once at each position: (words^context, words a sentence).
-
-    Every later word is the one `context` places before it, moved on by a number of the place. So the contexts
-    of a place are a permutation of those of the place before.
-    """
-    count = config.words**config.context
-    columns = list(np.unravel_index(np.arange(count), (config.words,) * config.context))
-    moves = _units(stream_key(config.seed, "exact test", "sources"), 0, 1)[: config.words_per_sentence, 0]
-    for place in range(config.context, config.words_per_sentence):
-        columns.append((columns[place - config.context] + int(moves[place] * config.words)) % config.words)
-    return np.stack(columns, axis=1)
-
-
 def _orders(config: ContextsConfig) -> list[Rows]:
     """Return an order of the target words for each position."""
     return [
         random_units(stream_key(config.seed, "exact test", place), 0, config.words).argsort()
         for place in range(config.target_words)
     ]
-
-
-def _units(key: NDArray[np.uint64], block: int, columns: int) -> NDArray[np.float64]:
-    """Return the uniform numbers of a block: (sentences, columns)."""
-    return random_units(key, block * _BLOCK * columns, _BLOCK * columns).reshape(_BLOCK, columns)
 
 
 def _lines(config: ContextsConfig, sentences: Rows, targets: Rows) -> tuple[Lines, Lines]:

@@ -7,6 +7,7 @@ from math import inf
 from typing import Literal
 
 from mnmt_data.synthetic.config import SOURCE_LANGUAGE, check_languages, require
+from mnmt_data.synthetic.context_sources import contexts_of, test_sources
 from mnmt_data.synthetic.teacher import Teacher
 
 MOST_ODDS = 2**25
@@ -23,6 +24,7 @@ _LEAST = {
     "train_sentences": 0,
     "dev_sentences": 0,
     "test_sentences": 0,
+    "test_contexts": 0,
 }
 
 
@@ -89,6 +91,10 @@ class ContextsConfig:
     makes of a word depends on its position and context alone, as it does where targets have one word, and
     nearly so elsewhere. There are words^(context + 1) pairs for each target word of a sentence."""
 
+    test_contexts: int = 0
+    """How many contexts, drawn at random, an exact test set has at each position; 0 takes all. The loss is
+    then exact over these, and so is the irreducible loss, which is taken over the same."""
+
     seed: int = 0
     """Seed of the teachers and of the sentences."""
 
@@ -106,13 +112,23 @@ class ContextsConfig:
             f"`words_per_sentence` must be at least `context` ({fewest}), but is {self.words_per_sentence}.",
         )
         check_languages(self.languages)
+        require(
+            self.exact_test or not self.test_contexts,
+            "`test_contexts` needs `exact_test = true`; otherwise `test_sentences` says how many there are.",
+        )
         self._check_size()
 
     def _check_size(self) -> None:
+        contexts = self.words**self.context
+        require(
+            self.test_contexts <= contexts,
+            f"`test_contexts` must be at most `words` ** `context` ({contexts:,}), "
+            f"but is {self.test_contexts:,}.",
+        )
         power = f"`words` ** (`context` + 1) ({self.words}**{self.context + 1})"
         odds = self.words ** (self.context + 1)
         require(odds <= MOST_ODDS, f"{power} must be at most {MOST_ODDS:,}; make either smaller.")
-        pairs = odds * self.target_words
+        pairs = (self.test_contexts or self.words**self.context) * self.words * self.target_words
         require(
             not self.exact_test or pairs <= MOST_PAIRS,
             f"`exact_test` must be false, or the contexts fewer: it would have {pairs:,} pairs, at most "
@@ -153,10 +169,12 @@ class ContextsConfig:
 
             L∞ = m·H / (m + 1),    H = -mean over contexts of Σ_y p(y|context) ln p(y|context)
 
-        with m target words; the one more token is `</s>`, which costs nothing. It is a sum over all contexts.
+        with m target words; the one more token is `</s>`, which costs nothing. It is a sum over all contexts,
+        or over those of an exact test set of `test_contexts`.
         """
         words = self.target_words
-        return words * self.teacher.entropy(task.partition("-")[2]) / (words + 1)
+        contexts = contexts_of(test_sources(self), self).ravel() if self.test_contexts else None
+        return words * self.teacher.entropy(task.partition("-")[2], contexts) / (words + 1)
 
     def power_law_limit_of(self, task: str) -> float | None:
         """Return None: nothing is known of a limit other than the irreducible loss."""

@@ -34,6 +34,7 @@ _LATER: dict[str, Any] = {
     "train_sentences_of": {},
     "kind": "lexicon",
     "exact_test": False,
+    "test_contexts": 0,
 }
 """Settings that came after version 0.1, and where each changes nothing."""
 

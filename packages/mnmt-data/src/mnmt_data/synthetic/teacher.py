@@ -56,9 +56,11 @@ class Teacher:
         """
         return _probabilities(self, language)
 
-    def entropy(self, language: str) -> float:
-        """Return the mean entropy of a target word in nats, all contexts being equally frequent."""
+    def entropy(self, language: str, contexts: NDArray[np.int64] | None = None) -> float:
+        """Return the mean entropy of a target word in nats, over some contexts or all, equally frequent."""
         probabilities = self.probabilities(language)
+        if contexts is not None:
+            probabilities = probabilities[contexts]
         logs = np.log(probabilities, where=probabilities > 0, out=np.zeros_like(probabilities))
         return float(-(probabilities * logs).sum() / len(probabilities))
 
