@@ -60,6 +60,18 @@ def test_collect_then_fit_is_fit_of_the_records(run: Run, study_records: Path, t
     assert run("fit", tmp_path / "runs.parquet", "--json", "--refits", 0)[1] == documents[0]
 
 
+def test_collect_adds_runs_to_a_table(run: Run, study_records: Path, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    status, out, _ = run("collect", study_records, "--into", path)
+    assert status == 0
+    assert out.endswith(" rows of 48 runs, 48 of them new and 0 replaced\n")
+    document = json.loads(run("collect", study_records, "--into", path, "--json")[1])
+    assert (document["added"], document["replaced"], document["runs"]) == (0, 48, 48)
+    status, _, err = run("collect", study_records)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "either --out TABLE, which it writes, or --into TABLE" in err
+
+
 def test_compare_gives_a_verdict(run: Run, small_csv: Path, tmp_path: Path) -> None:
     status, out, _ = run("compare", small_csv, "--json", "--refits", 3, "--figure", tmp_path / "laws.svg")
     document = json.loads(out)

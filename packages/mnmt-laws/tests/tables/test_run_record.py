@@ -28,7 +28,8 @@ def measured(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_measurement_becomes_a_row(write_record: Write) -> None:
-    folder = write_record("r1", evals=[measured(), measured(task="en-fr", value=9.0)])
+    evals = [measured(), measured(task="en-fr", value=9.0)]
+    folder = write_record("r1", evals=evals, data_fingerprint="0123456789abcdef")
     collected = collect(folder.parent)
     row, zero_shot = collected.table.to_dict("records")
     expected = {
@@ -36,7 +37,8 @@ def test_a_measurement_becomes_a_row(write_record: Write) -> None:
         "task": "en-de", "weight": 0.25, "mixture": "en-de:0.25,en-zh:0.75", "testset": "test",
         "metric": "loss",
         "step": 5, "tokens": 50, "flops": 5e6, "seed": 7, "role": "fit", "irreducible": 0.5,
-        "cooldown_start": None, "annealed": None, "value": 2.5,
+        "cooldown_start": None, "annealed": None, "study": "tiny", "data_fingerprint": "0123456789ab",
+        "config_fingerprint": "", "value": 2.5,
     }  # fmt: skip
     assert row == expected
     assert zero_shot["weight"] == 0.0

@@ -19,6 +19,8 @@ from mnmt_laws.tables.mixture import mixture_weights
 from mnmt_laws.tables.observations import Observations
 from mnmt_laws.tables.source import TableSource, observe
 
+_ROUNDING = 1.01
+
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOut:
@@ -28,9 +30,9 @@ class HeldOut:
     """Name of the law that predicts."""
 
     rows: pd.DataFrame
-    """Columns `run`, `task`, `size`, `weight`, `mixture`, `tokens`, `new_size`, `new_weight`, `observed`,
-    `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper` (95%, of a new
-    model) and `error`, the measured value over the predicted, less 1."""
+    """Columns `run`, `task`, `size`, `weight`, `mixture`, `tokens`, `new_size`, `new_length`, `new_weight`,
+    `observed`, `predicted`, `lower` and `upper` (95%, of the law), `predicted_lower` and `predicted_upper`
+    (95%, of a new model) and `error`, the measured value over the predicted, less 1."""
 
     def errors(self) -> pd.Series:
         """Return the absolute relative errors where the law predicts."""
@@ -62,8 +64,8 @@ class HeldOut:
 
     @property
     def news(self) -> str:
-        """What is new about the runs, each value once: `2 at a new size, 4 at a new size and weight`."""
-        names = {"new_size": "size", "new_weight": "weight"}
+        """What is new about the values, each once: `2 at a new size, 4 at a new size and weight`."""
+        names = {"new_size": "size", "new_length": "length", "new_weight": "weight"}
         kinds = [
             " and ".join(name for key, name in names.items() if row[key])
             for row in self.rows.dropna(subset=["error"]).to_dict("records")
@@ -100,6 +102,7 @@ def predict_held_out(fit: LawFit) -> HeldOut:
     columns = ["run", "task", "size", "weight", "mixture", "tokens"]
     table = rows[columns].assign(
         new_size=~_occur(rows, fitted, "size"),
+        new_length=_longer(rows, fitted),
         new_weight=~_occur(rows, fitted, "weight"),
         observed=rows["value"],
         predicted=predicted,
@@ -123,6 +126,12 @@ def _occur(rows: pd.DataFrame, fitted: pd.DataFrame, column: str) -> pd.Series:
         index=rows.index,
         dtype=bool,
     )
+
+
+def _longer(rows: pd.DataFrame, fitted: pd.DataFrame) -> pd.Series:
+    """Return whether a row's training is longer than any that its task was fitted at."""
+    longest = rows["task"].map(fitted.groupby("task")["tokens"].max())
+    return rows["tokens"] > _ROUNDING * longest
 
 
 def compare_irreducible(fit: LawFit) -> pd.DataFrame:

@@ -34,32 +34,48 @@ from mnmt_laws.fitting.storage import save as save_fit
 from mnmt_laws.laws import LawName
 from mnmt_laws.report.analysis import no_progress
 from mnmt_laws.report.build import build_report
+from mnmt_laws.tables.growing import add_runs, write_table
 from mnmt_laws.tables.run_record import collect as collect_records
 
 _PRINTED_FINDINGS = 6
 
 
-def collect(runs: Path, *, out: Annotated[Path, Out], as_json: Json = False) -> None:
-    """Write the run table of a folder of run records.
+def collect(
+    runs: Path,
+    *,
+    out: Annotated[Path | None, Out] = None,
+    into: Path | None = None,
+    as_json: Json = False,
+) -> None:
+    """Write the run table of a folder of run records, or add them to one.
 
     Args:
         runs: A run record, or a folder of them.
         out: The `.csv` or `.parquet` file to write.
+        into: The `.csv` file to add the runs to, which is made if it is missing. Runs that it has are
+            replaced, unless it has measurements of them that their records lack.
         as_json: Print JSON only.
     """
+    path = out or into
+    if path is None or (out and into):
+        raise TableError(
+            "collect needs either --out TABLE, which it writes, or --into TABLE, to which it adds."
+        )
     collected = collect_records(runs)
-    if out.suffix == ".parquet":
-        collected.table.to_parquet(out, index=False)
-    elif out.suffix == ".csv":
-        collected.table.to_csv(out, index=False)
-    else:
-        raise TableError(f"--out {out}: must end in .csv or .parquet.")
-    rows, count = len(collected.table), collected.table["run"].nunique()
+    table, warnings, text = collected.table, collected.warnings, ""
+    counts = {}
+    if into:
+        grown = add_runs(into, table)
+        table, warnings = grown.table, (*warnings, *grown.warnings)
+        counts = {"added": len(grown.added), "replaced": len(grown.replaced)}
+        text = f", {counts['added']} of them new and {counts['replaced']} replaced"
+    write_table(table, path)
+    rows, count = len(table), table["run"].nunique()
     if as_json:
-        print_json({"output": str(out), "rows": rows, "runs": count, "warnings": collected.warnings})
+        print_json({"output": str(path), "rows": rows, "runs": count, **counts, "warnings": warnings})
         return
-    warn(collected.warnings)
-    wrote(f"{out}: {rows} rows of {count} runs")
+    warn(warnings)
+    wrote(f"{path}: {rows} rows of {count} runs{text}")
 
 
 def fit(

@@ -24,18 +24,17 @@ from mnmt_laws.answers.predictions import (
 )
 from mnmt_laws.answers.quality import pair_metrics
 from mnmt_laws.answers.recommendation import Recommendation, recommend
+from mnmt_laws.answers.without_length import WithoutLength, without_length
 from mnmt_laws.errors import ArgumentError, TableError
 from mnmt_laws.figures.points import corrected_rows, mark_corrected
 from mnmt_laws.fitting.curves.convergence import correct_convergence
 from mnmt_laws.fitting.curves.learning_curve import Curve
 from mnmt_laws.fitting.fit import fit
 from mnmt_laws.fitting.law_fit import LawFit
-from mnmt_laws.fitting.parameters import parameter_frame
-from mnmt_laws.fitting.profile import profile_intervals
 from mnmt_laws.fitting.uncertainty import Perturbation, ResidualBootstrap, Uncertainty
 from mnmt_laws.laws import LawName
 from mnmt_laws.laws.law import Law
-from mnmt_laws.solver.objective import find_objective
+from mnmt_laws.report.intervals import intervals_by_method
 from mnmt_laws.tables.observations import Observations, learning_curves
 from mnmt_laws.tables.run_record import RunRecord
 from mnmt_laws.tables.source import Source, observe
@@ -119,6 +118,9 @@ class Analysis:
 
     design: Design | None = None
     """The runs to train next."""
+
+    without_length: WithoutLength | None = None
+    """What a law that does not know the training length makes of the table, where the preferred one does."""
 
     intervals: pd.DataFrame | None = None
     """Intervals by several methods: `task`, `parameter`, `method`, `estimate`, `lower`, `upper`."""
@@ -291,8 +293,15 @@ def _slow_answers(
         "more_tasks": _if_possible(
             lambda: predict_more_tasks(observations, objective=objective, uncertainty=uncertainty)
         ),
-        "intervals": None if joint is None else _intervals(joint),
+        "without_length": _without_length(law, uncertainty),
+        "intervals": None if joint is None else intervals_by_method(joint),
     }
+
+
+def _without_length(law: LawFit, uncertainty: Uncertainty) -> WithoutLength | None:
+    if not law.law.knows_length or not law.law.knows_mixture:
+        return None
+    return without_length(law.observations, objective=law.objective, uncertainty=uncertainty)
 
 
 def _fit_warnings(law: LawFit) -> Iterator[str]:
@@ -379,21 +388,3 @@ def next_model(law: LawFit) -> dict[str, Any]:
     rows = law.rows
     largest = {"size": _SIZE_FACTOR * float(rows["size"].max()), "tokens": float(rows["tokens"].max())}
     return {name: value for name, value in largest.items() if name in law.law.predictors}
-
-
-def _intervals(joint: LawFit) -> pd.DataFrame | None:
-    """Return α and L∞ of the joint law with their intervals by refits and by profile likelihood."""
-    rows = parameter_frame(joint)
-    rows = rows[rows["name"].isin(["alpha", "l_inf"])]
-    refits = rows.assign(parameter=rows["name"], method="refits", estimate=rows["value"])
-    columns = ["task", "parameter", "method", "estimate", "lower", "upper"]
-    if not find_objective(joint.objective).squared:
-        return refits[columns]
-    intervals = profile_intervals(joint)
-    ends = [
-        intervals[name].sel(task=task).to_numpy()
-        for task, name in zip(rows["task"], rows["name"], strict=True)
-    ]
-    profile = refits.assign(method="profile", lower=[end[0] for end in ends], upper=[end[1] for end in ends])
-    both = pd.concat([refits, profile]) if joint.draws.sizes["draw"] else profile
-    return both[columns].reset_index(drop=True)

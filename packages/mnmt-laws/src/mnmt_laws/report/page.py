@@ -21,6 +21,7 @@ from mnmt_laws.report.explorer_charts import explorer_specs
 from mnmt_laws.report.figures import FigureGroup
 from mnmt_laws.report.findings import report_findings
 from mnmt_laws.report.first_screen import make_advice, make_trust
+from mnmt_laws.report.law_card import make_law_rows
 from mnmt_laws.report.tables import report_tables
 from mnmt_laws.report.text import UNKNOWN, format_interval, format_number
 
@@ -52,6 +53,7 @@ def render_page(
             analysis=analysis,
             advice=advice or make_advice(analysis),
             trust=trust or make_trust(analysis),
+            law_rows=make_law_rows(analysis),
             findings=report_findings(analysis),
             explorer=explorer,
             explorer_specs={} if explorer is None else explorer_specs(analysis, explorer),

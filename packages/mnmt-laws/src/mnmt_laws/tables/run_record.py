@@ -16,10 +16,13 @@ from mnmt_laws.tables.mixture import format_mixture
 SCHEMA = 1
 STATUSES = ("running", "finished", "interrupted", "failed")
 _TOLERANCE = 1e-6
+_DIGITS = 12
+"""Digits of a fingerprint in a table, which tell it from others."""
 _EVAL_KEYS = ("step", "task", "testset", "metric", "value")
 COLUMNS = (
     "run", "architecture", "size", "encoder_size", "decoder_size", "task", "weight", "mixture", "testset",
-    "metric", "step", "tokens", "flops", "seed", "role", "irreducible", "cooldown_start", "annealed", "value",
+    "metric", "step", "tokens", "flops", "seed", "role", "irreducible", "cooldown_start", "annealed", "study",
+    "data_fingerprint", "config_fingerprint", "value",
 )  # fmt: skip
 
 
@@ -56,6 +59,8 @@ class RunRecord:
     decoder_size: int | None = None
     irreducible: dict[str, float] = field(default_factory=dict)
     wall_seconds: float | None = None
+    data_fingerprint: str | None = None
+    config_fingerprint: str | None = None
     config: dict[str, Any] = field(default_factory=dict)
     evals: tuple[Measurement, ...] = ()
     truncated: bool = False
@@ -224,6 +229,9 @@ def _rows(record: RunRecord) -> list[dict[str, Any]]:
         "seed": record.seed,
         "role": record.role,
         "cooldown_start": record.cooldown_start,
+        "study": record.study,
+        "data_fingerprint": (record.data_fingerprint or "")[:_DIGITS],
+        "config_fingerprint": (record.config_fingerprint or "")[:_DIGITS],
     }
     return [
         {
