@@ -92,6 +92,7 @@ if wanted sanitizer; then
     done
 fi
 if wanted moe; then
+    run moe_kernels python -m benchmarks.moe.kernels --out "$RESULTS/moe/kernels.json"
     run moe_operators python -m benchmarks.moe.operators --device cuda --all --seconds 0.5 \
         --out "$RESULTS/moe/operators_cuda.json"
 fi

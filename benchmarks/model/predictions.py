@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import torch
 
 from benchmarks.measurement import Counts, Figures, Out, print_table, provenance, run, write_report
@@ -29,6 +30,7 @@ from mnmt_model.optim import clip_gradients, make_optimizer
 from mnmt_model.planning import PlanConfig
 from mnmt_model.sweep.schedule import Machines
 from mnmt_model.sweep.study_plan import plan_study
+from mnmt_model.training.expert_balance import ExpertBalance
 from mnmt_model.training.gradient_step import GradientStep
 from mnmt_model.training.parallel import make_trainable
 from mnmt_model.transformer.build import build_model, initialise
@@ -44,7 +46,13 @@ class Direct(BatchReader):
         since = perf_counter()
         (part,), (src_tokens, tgt_tokens) = self.stream.share(step, self.share), self.stream.tokens(step)
         self._waited += perf_counter() - since
-        return StepBatch(step=step, parts=(part,), src_tokens=src_tokens, tgt_tokens=tgt_tokens)
+        return StepBatch(
+            step=step,
+            parts=(part,),
+            src_tokens=src_tokens,
+            tgt_tokens=tgt_tokens,
+            piece_tokens=np.array([[[src_tokens, tgt_tokens]]]),
+        )
 
 
 def main(
@@ -158,7 +166,8 @@ def _train(
     if cold:
         _drop(data.folder)
     with closing(reader(stream)) as batches:
-        gradients = GradientStep(trainable, config.train, batches, world, seed=1)
+        experts = ExpertBalance(model, config.train, world)
+        gradients = GradientStep(trainable, config.train, batches, world, seed=1, experts=experts)
         for step in range(steps + 1):
             if step == 1:
                 since = perf_counter()

@@ -51,7 +51,7 @@ from benchmarks.model.training_data import TrainingData, open_data
 from mnmt_model import ModelConfig
 from mnmt_model.runs.kernels import training_products
 from mnmt_model.transformer.native import has_library
-from mnmt_model.transformer.products import SINGLE, Products, Shape
+from mnmt_model.transformer.products import EXPERTS, SINGLE, Products, Shape
 from mnmt_model.transformer.products.cache import read_times
 from mnmt_model.transformer.products.ways import WAYS
 
@@ -212,7 +212,7 @@ def measure_size(name: str, precision: str, batch_tokens: int, seconds: float) -
 
 def is_product(shape: Shape) -> bool:
     """Return whether a shape is that of products, and not of another operation."""
-    return shape.kind in (*SINGLE, "linear", "experts", "ragged")
+    return shape.kind in (*SINGLE, "linear", *EXPERTS)
 
 
 def rule_way(shape: Shape) -> str:
@@ -223,7 +223,7 @@ def rule_way(shape: Shape) -> str:
     )
     if shape.kind == "linear":
         return "separate" if takes_onednn else "torch"
-    return "onednn" if takes_onednn else "bmm" if shape.kind == "experts" else "torch"
+    return "onednn" if takes_onednn else "torch"
 
 
 def measure_steps(

@@ -24,7 +24,7 @@ from mnmt_model.distributed import World
 from mnmt_model.export import hugging_face_name, t5_config
 from mnmt_model.optim import clip_gradients, make_optimizer
 from mnmt_model.runs.kernels import training_products
-from mnmt_model.training import PRECISIONS, GradientStep, make_trainable
+from mnmt_model.training import PRECISIONS, ExpertBalance, GradientStep, make_trainable
 from mnmt_model.training.single_model import set_seed
 from mnmt_model.transformer import initialise
 
@@ -94,7 +94,8 @@ class OurTrainer:
         self.optimizer = make_optimizer(self.model, self.config)
         self.stream, self.batches = data.stream, batches
         reader: Any = data.cycle(batches) if batches else BatchReader(data.stream)
-        self.gradient_step = GradientStep(trainable, self.config, reader, world, seed=SEED)
+        experts = ExpertBalance(self.model, self.config, world)
+        self.gradient_step = GradientStep(trainable, self.config, reader, world, seed=SEED, experts=experts)
         self.model.train()
         self.params = list(self.model.parameters())
 

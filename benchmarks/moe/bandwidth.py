@@ -11,7 +11,15 @@ from torch import Tensor
 
 from benchmarks.moe.cases import Case, Inputs
 from benchmarks.moe.timing import Run, take_turns
-from mnmt_moe_ext import Layout, capacity_layout, combine, dispatch, expert_capacity, ragged_layout, top2_gate
+from mnmt_moe_ext import (
+    Layout,
+    capacity_layout,
+    combine,
+    dispatch,
+    expert_capacity,
+    ragged_layout,
+    top_k_gate,
+)
 
 COPY, COPY_TO_NEW = "copy_", "clone"
 COPIED_BYTES = 2**28
@@ -58,7 +66,7 @@ def copies(case: Case) -> dict[str, Movement]:
 def in_layout(case: Case, inputs: Inputs, form: str) -> dict[str, Movement]:
     """Return dispatch and combine, and their gradients: rows without drops, or bins of GShard's capacity."""
     capacity = expert_capacity(num_tokens=case.num_tokens, num_experts=case.num_experts)
-    routing = top2_gate(inputs.logits.detach()[None], capacity=None if form == "rows" else capacity)
+    routing = top_k_gate(inputs.logits.detach()[None], capacity=None if form == "rows" else capacity)
     layout = ragged_layout(routing) if form == "rows" else capacity_layout(routing)
     tokens, weights = inputs.x.detach()[None], routing.weights
     buffers = dispatch(tokens, layout)

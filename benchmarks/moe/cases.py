@@ -12,7 +12,7 @@ SEED = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """The tokens of one group, and their experts."""
+    """Tokens, and their experts."""
 
     num_experts: int
     num_tokens: int
@@ -20,12 +20,21 @@ class Case:
     d_ff: int | None = None
     """Hidden width of the experts; None if they return their inputs."""
 
+    group_size: int | None = None
+    """Tokens of a group, which share slots; None if all tokens do."""
+
     dtype: str
     device: str
 
     def __str__(self) -> str:
         width = f"d {self.d_model}" + (f", d_ff {self.d_ff}" if self.d_ff else "")
-        return f"{self.num_experts} experts, {self.num_tokens} tokens, {width}, {self.dtype}"
+        groups = f" in groups of {self.group_size}" if self.group_size else ""
+        return f"{self.num_experts} experts, {self.num_tokens} tokens{groups}, {width}, {self.dtype}"
+
+    @property
+    def num_groups(self) -> int:
+        """Number of groups that the tokens are divided into."""
+        return self.num_tokens // (self.group_size or self.num_tokens)
 
     @property
     def element_size(self) -> int:

@@ -18,9 +18,9 @@ from torch import Tensor
 from benchmarks.moe import routes
 from benchmarks.moe.cases import Case, Inputs
 from benchmarks.moe.timing import Run, capture, reason, take_turns
-from mnmt_moe_ext import expert_capacity, top2_gate
+from mnmt_moe_ext import expert_capacity, top_k_gate
 
-BINS, ROWS, PRODUCTS = "ours, bins", "ours, rows", "ours, bins, products of mnmt-model"
+BINS, ROWS, PRODUCTS = "ours, bins", "ours, rows", "ours, rows, experts of mnmt-model"
 EINSUM, INDEX_ADD, GATHER = "einsum", "sorted, index_add", "sorted, gather"
 MOE_OPS, LIGER = "moe-ops", "liger-kernel"
 
@@ -96,7 +96,7 @@ def without_drops(case: Case, inputs: Inputs) -> Comparison:
         GATHER: way(routes.sorted_gather, on_rows),
     }
     if layer and case.device == "cpu":
-        ways[PRODUCTS] = way(routes.ours_in_bins, routes.mnmt_model_experts, capacity=capacity)
+        ways[PRODUCTS] = way(routes.ours_in_rows, routes.mnmt_model_experts, capacity=capacity)
     if case.device == "cuda":
         on_theirs = routes.moe_ops_experts if layer else routes.identity_experts
         ways[MOE_OPS] = way(routes.moe_ops_route, on_theirs)
@@ -110,19 +110,21 @@ def without_drops(case: Case, inputs: Inputs) -> Comparison:
 def with_drops(case: Case, inputs: Inputs, *, memory_gib: float, seconds_per_flop: float) -> Comparison:
     """Compare ours in bins, ours in rows where there are no experts, and the one-hot einsums."""
     layer = case.d_ff is not None
-    capacity = expert_capacity(num_tokens=case.num_tokens, num_experts=case.num_experts)
+    group_size = case.num_tokens // case.num_groups
+    capacity = expert_capacity(num_tokens=group_size, num_experts=case.num_experts)
+    rows = case.num_groups * capacity
     on_bins = routes.bmm_experts if layer else routes.identity_experts
-    way = partial(on_inputs, inputs)
+    way = partial(on_inputs, inputs, num_groups=case.num_groups)
     ways: dict[str, Way | str] = {BINS: way(routes.ours_in_bins, on_bins, capacity=capacity)}
     if layer and case.device == "cpu":
-        ways[PRODUCTS] = way(routes.ours_in_bins, routes.mnmt_model_experts, capacity=capacity)
+        ways[PRODUCTS] = way(routes.ours_in_rows, routes.mnmt_model_experts, capacity=capacity)
     if not layer:
         ways[ROWS] = way(routes.ours_in_rows, routes.identity_experts, capacity=capacity)
     reason_not_run = reason_einsum_is_too_large(case, capacity, memory_gib, seconds_per_flop)
     ways[EINSUM] = reason_not_run or way(routes.einsum, on_bins, capacity=capacity)
     if layer:
-        ways["torch.bmm of the experts alone"] = experts_alone(case, inputs, capacity)
-    return Comparison(name="capacity factor 2", ways=ways, rows=case.num_experts * capacity)
+        ways["torch.bmm of the experts alone"] = experts_alone(case, inputs, rows)
+    return Comparison(name="capacity factor 2", ways=ways, rows=case.num_experts * rows)
 
 
 def swiglu(case: Case, inputs: Inputs) -> Comparison:
@@ -150,11 +152,11 @@ def swiglu(case: Case, inputs: Inputs) -> Comparison:
     )
 
 
-def experts_alone(case: Case, inputs: Inputs, capacity: int) -> Way:
+def experts_alone(case: Case, inputs: Inputs, rows: int) -> Way:
     """Return the matrix products that every way with a capacity needs."""
     assert inputs.wi is not None
     assert inputs.wo is not None
-    buffers = inputs.x.new_zeros(case.num_experts, capacity, case.d_model).normal_().requires_grad_()
+    buffers = inputs.x.new_zeros(case.num_experts, rows, case.d_model).normal_().requires_grad_()
     return Way(
         forward=partial(routes.bmm_experts, inputs.wi, inputs.wo, buffers),
         checked=None,
@@ -166,7 +168,7 @@ def experts_alone(case: Case, inputs: Inputs, capacity: int) -> Way:
 def largest_load(logits: Tensor) -> int:
     """Return the tokens of the busiest expert, rounded up to a multiple of four."""
     with torch.no_grad():
-        load = top2_gate(logits[None], capacity=None).load
+        load = top_k_gate(logits[None], capacity=None).load
     return -(-int(load.sum(dim=-1).max()) // 4) * 4
 
 

@@ -25,21 +25,24 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+from scipy.cluster.hierarchy import leaves_list, linkage
 
 from benchmarks.measurement import Figures, Out, print_table, run, write_report
 from benchmarks.studies import prepare, train_study, write_text
 from mnmt_model.runs import RunRecord, read_evals, read_run
 
 SIZE = re.compile(r"(?P<family>dense|moe\d+)-d(?P<width>\d+)(-(?P<change>[a-z-]+))?$")
-COLOURS = {"dense": "#333333", "moe8": "#0072b2", "moe32": "#d55e00"}
+COLOURS = {"dense": "#333333", "moe8": "#0072b2", "moe16": "#009e73", "moe32": "#d55e00"}
 CHANGES = {
     None: "as GShard",
     "no-auxiliary": "no auxiliary loss",
     "always-second": "second expert always kept",
     "uniform-first": "uniform routing first",
+    "dropless": "without limit",
 }
 SMALL_STUDY = """
 name = "moe-small"
@@ -70,7 +73,7 @@ moe8-d16-no-auxiliary = { d_model = 16, d_ff = 64, num_experts = 8, auxiliary_lo
 sizes = ["dense-d16", "moe8-d16", "moe8-d16-no-auxiliary"]
 mixtures = [{ xx-aa = 1.0 }]
 """
-STYLES = dict(zip(CHANGES, ("-", ":", "--", "-."), strict=True))
+STYLES = dict(zip(CHANGES, ("-", ":", "--", "-.", (0, (5, 1))), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +92,14 @@ class Size:
     """Nats a token, the mean over tasks, for each seed."""
     other_losses: Mapping[str, tuple[float, ...]]
     """The same for other test sets."""
+    task_losses: Mapping[str, tuple[float, ...]]
+    """The test loss of each task, for each seed."""
+    specialisation: tuple[tuple[float, ...], ...]
+    """How much the experts of each mixture tell about the task, from 0 to 1, for each seed: the mean of the
+    last five lines of metrics.jsonl; none for a dense model."""
+    loads: Mapping[str, Sequence[Sequence[float]]]
+    """The share of each expert in the choices of each task, for each mixture: the first seed, over the last
+    five lines of metrics.jsonl. Nothing for a dense model."""
     curve: Mapping[str, Sequence[Any]]
     """Balance of the first seed: `steps`, `most` (load of the most loaded expert, mean over layers),
     `drop_rate`, `auxiliary`."""
@@ -148,6 +159,8 @@ def draw(sizes: Sequence[Size], name: str, folder: Path) -> None:
     )
     save(quality_figure(sizes), folder / f"{name}-quality.svg")
     save(balance_figure(sizes), folder / f"{name}-balance.svg")
+    if len(loads := next(size.loads for size in sizes if size.loads)) > 2:
+        save(loads_figure(loads), folder / f"{name}-experts.svg")
 
 
 def first_run(runs: Path) -> Path:
@@ -171,7 +184,8 @@ def read_size(name: str, folders: Sequence[Path], records: Sequence[RunRecord]) 
     match = SIZE.match(name)
     if match is None:
         raise SystemExit(f"{name}: a size must be named such as moe8-d64 or moe8-d64-no-auxiliary")
-    losses = [test_losses(folder) for folder in folders]
+    by_task = [test_losses(folder) for folder in folders]
+    losses = [{testset: fmean(tasks.values()) for testset, tasks in loss.items()} for loss in by_task]
     last = read_evals(folders[0])[-1]
     return Size(
         name=name,
@@ -184,22 +198,45 @@ def read_size(name: str, folders: Sequence[Path], records: Sequence[RunRecord]) 
         seconds=fmean(record.wall_seconds or 0.0 for record in records),
         test_losses=tuple(loss["test"] for loss in losses),
         other_losses={t: tuple(loss[t] for loss in losses) for t in losses[0] if t != "test"},
+        task_losses={task: tuple(loss["test"][task] for loss in by_task) for task in by_task[0]["test"]},
+        specialisation=tuple(map(read_specialisation, folders)),
+        loads=read_loads(folders[0]),
         curve=read_curve(folders[0]),
     )
 
 
-def test_losses(folder: Path) -> dict[str, float]:
-    """Return {test set: the last loss, the mean over tasks}."""
+def test_losses(folder: Path) -> dict[str, dict[str, float]]:
+    """Return {test set: {task: the last loss}}."""
     last: dict[str, dict[str, float]] = defaultdict(dict)
     for line in read_evals(folder):
         if line.metric == "loss":
             last[line.testset][line.task] = line.value
-    return {testset: fmean(by_task.values()) for testset, by_task in last.items()}
+    return last
+
+
+def read_specialisation(folder: Path) -> tuple[float, ...]:
+    """Return the specialisation of each mixture at the end of training; nothing for a dense model."""
+    last = [line["specialisation"] for line in read_metrics(folder)[-5:] if "specialisation" in line]
+    return tuple(round(fmean(values), 4) for values in zip(*last, strict=True))
+
+
+def read_loads(folder: Path) -> dict[str, list[list[float]]]:
+    """Return {task: the share of each expert in its choices, for each mixture} at the end of training."""
+    lines = [line["expert_loads"] for line in read_metrics(folder)[-5:] if "expert_loads" in line]
+    if not lines:
+        return {}
+    counts = {task: np.sum([line[task] for line in lines], axis=0) for task in lines[0]}
+    return {task: (each / each.sum(axis=1, keepdims=True)).round(3).tolist() for task, each in counts.items()}
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """Return the lines of a run's metrics."""
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
 def read_curve(folder: Path) -> dict[str, list[Any]]:
     """Return the balance over the training of a run; nothing for a dense one."""
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    lines = read_metrics(folder)
     if "load" not in lines[-1]:
         return {}
     return {
@@ -276,6 +313,21 @@ def balance_figure(sizes: Sequence[Size]) -> Figure:
     load.set(xlabel="step", ylabel="load of the most loaded expert, fair shares", ylim=(0, None))
     drops.set(xlabel="step", ylabel="choices dropped, %", ylim=(0, None))
     load.legend(frameon=False)
+    return figure
+
+
+def loads_figure(loads: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+    """Draw the shares of the last mixture's experts, tasks of like experts side by side."""
+    tasks = list(loads)
+    shares = np.array([loads[task][-1] for task in tasks])
+    rows = leaves_list(linkage(shares, method="average", optimal_ordering=True))
+    experts = np.argsort(shares[rows].argmax(axis=0), kind="stable")
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    image = axes.imshow(100 * shares[rows][:, experts], cmap="viridis", vmin=0, aspect="auto")
+    axes.set_yticks(range(len(tasks)), [tasks[row] for row in rows])
+    axes.set_xticks(range(len(experts)), [str(expert) for expert in experts])
+    axes.set(xlabel="expert of the last mixture")
+    figure.colorbar(image, label="share of the task's choices, %")
     return figure
 
 

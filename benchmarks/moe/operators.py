@@ -9,8 +9,9 @@ Three parts are measured in one run on one device:
 
 - operators: gate, dispatch and combine around experts that return their inputs, forward, and forward with
   backward. Against the einsums with the same drops, and against sorting the choices by expert, with index_add
-  or a gather for the way back, without drops. A group is all tokens.
-- layers: the same around ReLU experts, with torch.bmm, mnmt_model's products or torch's grouped_mm.
+  or a gather for the way back, without drops. A group is all tokens, or so many as `--group-sizes` says: the
+  einsums' masks grow with it.
+- layers: the same around ReLU experts, with torch.bmm, mnmt_model's experts or torch's grouped_mm.
 - bandwidth: the bytes that dispatch, combine and their gradients must move, over the time, beside copy_.
 
 Output and gradients of every way are first compared with ours. Then the ways take turns, and the times are
@@ -64,6 +65,7 @@ def main(
     experts: Counts = (),
     tokens: Counts = (),
     d_model: Counts = (),
+    group_sizes: Counts = (),
     d_ff: int | None = None,
     seconds: float = 2.0,
     threads: int = 2,
@@ -82,6 +84,8 @@ def main(
         experts: Numbers of experts, instead.
         tokens: Numbers of tokens, instead.
         d_model: Widths, instead.
+        group_sizes: Tokens of a group, which must divide those of each case; 512 beside all tokens by
+            default, at 64 experts. Where groups are smaller than all tokens, only drops are compared.
         d_ff: Hidden width of the experts; 2 d_model by default on a CPU and 4 d_model on a GPU.
         seconds: Seconds for the rounds of a comparison, which are at least three.
         threads: Threads of torch.
@@ -101,41 +105,57 @@ def main(
         "keeps_freed_memory": keeps_memory,
     }
     report = Report(device=device, options=options, out=out)
-    sizes = part_sizes(all_, experts, tokens, d_model)
+    sizes = part_sizes(all_, experts, tokens, d_model, group_sizes)
     for kind in DTYPES if dtype == "both" else (dtype,):
         limits = {"memory_gib": memory_gib, "seconds_per_flop": seconds_per_flop(kind, device)}
         for part in parts:
-            for num_experts, num_tokens, width in sizes[part]:
-                hidden = (d_ff or width * (2 if device == "cpu" else 4)) if part == "layers" else None
-                case = Case(
-                    num_experts=num_experts,
-                    num_tokens=num_tokens,
-                    d_model=width,
-                    d_ff=hidden,
-                    dtype=kind,
-                    device=device,
-                )
-                run_case(part, case, report, seconds, limits)
+            for size in sizes[part]:
+                run_case(part, make_case(part, size, d_ff, kind, device), report, seconds, limits)
     print_claims(report.cases)
     if report.failed:
         raise SystemExit(f"failed: {'; '.join(report.failed)}")
 
 
-Sizes = list[tuple[int, int, int]]
+Size = tuple[int, int, int, int | None]
+Sizes = list[Size]
+
+
+def make_case(part: str, size: Size, d_ff: int | None, dtype: str, device: str) -> Case:
+    """Return the case of a part with experts, tokens, a width and a group size."""
+    num_experts, num_tokens, width, group_size = size
+    return Case(
+        num_experts=num_experts,
+        num_tokens=num_tokens,
+        d_model=width,
+        d_ff=(d_ff or width * (2 if device == "cpu" else 4)) if part == "layers" else None,
+        group_size=group_size if group_size != num_tokens else None,
+        dtype=dtype,
+        device=device,
+    )
 
 
 def part_sizes(
-    all_: bool, experts: tuple[int, ...], tokens: tuple[int, ...], d_model: tuple[int, ...]
+    all_: bool,
+    experts: tuple[int, ...],
+    tokens: tuple[int, ...],
+    d_model: tuple[int, ...],
+    group_sizes: tuple[int, ...],
 ) -> dict[str, Sizes]:
-    """Return experts, tokens and widths for each part."""
-    if all_ or experts or tokens or d_model:
-        every = list(product(experts or EXPERTS, tokens or TOKENS, d_model or WIDTHS))
-        most = max(tokens or TOKENS)
-        return {"operators": every, "layers": every, "bandwidth": [size for size in every if size[1] == most]}
+    """Return experts, tokens, widths and group sizes for each part; the bandwidth knows no groups."""
+    if all_ or experts or tokens or d_model or group_sizes:
+        every = list(product(experts or EXPERTS, tokens or TOKENS, d_model or WIDTHS, group_sizes or (None,)))
+        largest = product(experts or EXPERTS, [max(tokens or TOKENS)], d_model or WIDTHS, [None])
+        return {"operators": every, "layers": every, "bandwidth": list(largest)}
     return {
-        "operators": [(8, 4096, 512), (64, 4096, 512), (512, 4096, 512), (64, 8192, 512)],
-        "layers": [(8, 4096, 512), (64, 4096, 512)],
-        "bandwidth": [(64, 16384, 1024), (512, 16384, 1024)],
+        "operators": [
+            (8, 4096, 512, None),
+            (64, 4096, 512, None),
+            (64, 4096, 512, 512),
+            (512, 4096, 512, None),
+            (64, 8192, 512, None),
+        ],
+        "layers": [(8, 4096, 512, None), (64, 4096, 512, None)],
+        "bandwidth": [(64, 16384, 1024, None), (512, 16384, 1024, None)],
     }
 
 
@@ -178,7 +198,10 @@ def measure(part: str, case: Case, seconds: float, limits: dict[str, float]) -> 
 
 def comparisons(case: Case, inputs: Inputs, limits: dict[str, float]) -> list[Comparison]:
     """Return the comparisons of a case."""
-    both = [without_drops(case, inputs), with_drops(case, inputs, **limits)]
+    dropping = with_drops(case, inputs, **limits)
+    if case.num_groups > 1:
+        return [dropping]
+    both = [without_drops(case, inputs), dropping]
     return [*both, swiglu(case, inputs)] if case.d_ff and case.device == "cuda" else both
 
 

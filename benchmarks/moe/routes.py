@@ -16,49 +16,63 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the name everybody uses
 
-from mnmt_model.transformer.products import Products, Shape, measured_products
-from mnmt_moe_ext import capacity_layout, combine, dispatch, ragged_layout, top2_gate
+from mnmt_model.transformer.experts.activation import Activation
+from mnmt_model.transformer.experts.casts import CastWeight
+from mnmt_model.transformer.experts.feed_forward import ExpertWeights, expert_feed_forward
+from mnmt_model.transformer.products import EXPERTS, Products, Shape, measured_products
+from mnmt_moe_ext import capacity_layout, combine, dispatch, ragged_layout, top_k_gate
 
 BinExperts = Callable[[Tensor], Tensor]
 RowExperts = Callable[[Tensor, Tensor], Tensor]
 
 
-def ours_in_bins(x: Tensor, logits: Tensor, experts: BinExperts, *, capacity: int) -> Tensor:
+def ours_in_bins(
+    x: Tensor, logits: Tensor, experts: BinExperts, *, capacity: int, num_groups: int = 1
+) -> Tensor:
     """Route with the extension, with as many rows for each expert."""
-    routing = top2_gate(logits[None], capacity=capacity)
+    routing = top_k_gate(torch.unflatten(logits, 0, (num_groups, -1)), capacity=capacity)
     layout = capacity_layout(routing)
-    return combine(experts(dispatch(x[None], layout)), routing.weights, layout).squeeze(0)
+    outputs = experts(dispatch(torch.unflatten(x, 0, (num_groups, -1)), layout))
+    return combine(outputs, routing.weights, layout).flatten(0, 1)
 
 
-def ours_in_rows(x: Tensor, logits: Tensor, experts: RowExperts, *, capacity: int | None) -> Tensor:
+def ours_in_rows(
+    x: Tensor, logits: Tensor, experts: RowExperts, *, capacity: int | None, num_groups: int = 1
+) -> Tensor:
     """Route with the extension, with each expert's rows after those of the expert before."""
-    routing = top2_gate(logits[None], capacity=capacity)
+    routing = top_k_gate(torch.unflatten(logits, 0, (num_groups, -1)), capacity=capacity)
     layout = ragged_layout(routing)
     assert layout.ends is not None
-    return combine(experts(dispatch(x[None], layout), layout.ends), routing.weights, layout).squeeze(0)
+    outputs = experts(dispatch(torch.unflatten(x, 0, (num_groups, -1)), layout), layout.ends)
+    return combine(outputs, routing.weights, layout).flatten(0, 1)
 
 
-def einsum(x: Tensor, logits: Tensor, experts: BinExperts, *, capacity: int) -> Tensor:
-    """Route with masks of (tokens, experts, capacity) (Lepikhin et al. 2021, GShard, algorithms 1 and 2)."""
-    shares = combining_tensor(logits, capacity).to(x.dtype)
-    buffers = torch.einsum("sec,sd->ecd", (shares != 0).to(x.dtype), x)
-    return torch.einsum("sec,ecd->sd", shares, experts(buffers))
+def einsum(x: Tensor, logits: Tensor, experts: BinExperts, *, capacity: int, num_groups: int = 1) -> Tensor:
+    """Route with masks of (groups, tokens, experts, capacity) (Lepikhin et al. 2021, GShard, alg. 1 and 2).
+
+    A mask has tokens · experts · capacity elements in a group, so all of them grow with the size of a group.
+    """
+    groups = (num_groups, -1)
+    shares = combining_tensor(torch.unflatten(logits, 0, groups), capacity).to(x.dtype)
+    buffers = torch.einsum("gsec,gsd->egcd", (shares != 0).to(x.dtype), torch.unflatten(x, 0, groups))
+    outputs = torch.unflatten(experts(buffers.flatten(1, 2)), 1, groups)
+    return torch.einsum("gsec,egcd->gsd", shares, outputs).flatten(0, 1)
 
 
 def combining_tensor(logits: Tensor, capacity: int) -> Tensor:
-    """Return each token's weights at its slots and 0 elsewhere, (tokens, experts, capacity)."""
+    """Return each token's weights at its slots and 0 elsewhere, (groups, tokens, experts, capacity)."""
     num_experts = logits.shape[-1]
     gates = logits.softmax(dim=-1)
     first = F.one_hot(gates.argmax(dim=-1), num_experts)
     second = F.one_hot(gates.masked_fill(first.bool(), -1).argmax(dim=-1), num_experts)
-    first_slots = first.sum(dim=0).clamp(max=capacity)
-    slots = (first.cumsum(dim=0) - first, second.cumsum(dim=0) - second + first_slots)
+    first_slots = first.sum(dim=1, keepdim=True).clamp(max=capacity)
+    slots = (first.cumsum(dim=1) - first, second.cumsum(dim=1) - second + first_slots)
     total = (gates * (first + second)).sum(dim=-1, keepdim=True) + 1e-9
     shares: list[Tensor] = []
     for choice, slot in zip((first, second), slots, strict=True):
         with_slot = choice * (slot < capacity)
         slot_of_token = F.one_hot((slot * with_slot).sum(dim=-1), capacity).to(gates.dtype)
-        shares.append(torch.einsum("se,sc->sec", gates / total * with_slot, slot_of_token))
+        shares.append(torch.einsum("gse,gsc->gsec", gates / total * with_slot, slot_of_token))
     return shares[0] + shares[1]
 
 
@@ -108,17 +122,18 @@ def bmm_experts(wi: Tensor, wo: Tensor, buffers: Tensor) -> Tensor:
     return torch.bmm(F.relu(torch.bmm(buffers, wi)), wo)
 
 
-def mnmt_model_experts(wi: Tensor, wo: Tensor, buffers: Tensor) -> Tensor:
-    """Apply ReLU experts to (experts, rows, d_model) with the products that `mnmt_model` takes here."""
-    products = _fastest(buffers.size(1), wi.shape, str(wi.dtype).removeprefix("torch."))
-    return products.experts(F.relu(products.experts(buffers, wi)), wo)
+def mnmt_model_experts(wi: Tensor, wo: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
+    """Apply ReLU experts to rows that lie expert by expert with the products that `mnmt_model` takes here."""
+    weights = ExpertWeights(*(CastWeight(weight, weight.detach()) for weight in (wi, wo)))
+    products = _fastest(len(rows), wi.shape, str(wi.dtype).removeprefix("torch."))
+    return expert_feed_forward(rows, ends, weights, Activation(name="relu"), products)
 
 
 @cache
 def _fastest(rows: int, wi: tuple[int, int, int], dtype: str) -> Products:
     number, d_model, d_ff = wi
     widths = ((d_model, d_ff), (d_ff, d_model))
-    return measured_products([Shape("experts", dtype, number, rows, *each) for each in widths])
+    return measured_products([Shape(kind, dtype, number, rows, *each) for kind in EXPERTS for each in widths])
 
 
 def grouped_experts(wi: Tensor, wo: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
