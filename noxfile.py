@@ -64,7 +64,7 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check the types of every package, strictly."""
     install(session, PIPELINE, "--group=types")
-    session.run("mypy", *SOURCES, "benchmarks", "noxfile.py", ".ci")
+    session.run("mypy", *SOURCES, "benchmarks", "studies", "noxfile.py", ".ci")
 
 
 @nox.session
@@ -153,17 +153,25 @@ def docs(session: nox.Session) -> None:
     session.install("--group=docs")
     install_without_torch(session, PIPELINE)
     session.run("python", "docs/model/write_train_keys.py", "--check")
+    session.run("python", "-m", "studies.analysis.claims", "--check")
     session.run("sphinx-build", "-W", "--keep-going", "docs", "docs/_build")
 
 
 @nox.session
 def benchmarks(session: nox.Session) -> None:
-    """Run every benchmark with tiny sizes, to see that it works; figures are measured without `--smoke`."""
+    """Run every benchmark and analysis of a study with tiny sizes, to see that it works: with `--smoke`."""
     install(session, PACKAGES, "--group=benchmarks")
-    for file in sorted((ROOT / "benchmarks").glob("*/*.py")):
-        if "__main__" in file.read_text(encoding="utf-8"):
-            module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
-            session.run("python", "-m", module, "--smoke", silent=True)
+    for module in (*scripts("benchmarks"), *scripts("studies/analysis")):
+        session.run("python", "-m", module, "--smoke", silent=True)
+
+
+@nox.session
+def figures(session: nox.Session) -> None:
+    """Remake every figure and number of docs/studies from the run tables there, or those named after `--`."""
+    install(session, PIPELINE)
+    modules = [f"studies.analysis.{name}" for name in session.posargs]
+    for module in modules or scripts("studies/analysis"):
+        session.run("python", "-m", module)
 
 
 @nox.session
@@ -220,6 +228,13 @@ def folder(package: str) -> str:
     return f"./packages/mnmt-{package}"
 
 
+def scripts(place: str) -> list[str]:
+    """Return the modules under a folder that `python -m` runs and that take `--smoke`."""
+    files = sorted((ROOT / place).rglob("*.py"))
+    smoked = [file for file in files if "smoke=" in file.read_text(encoding="utf-8")]
+    return [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in smoked]
+
+
 def read_toml(path: str) -> dict[str, Any]:
     """Read a TOML file; its path is relative to this file."""
     return tomllib.loads((ROOT / path).read_text(encoding="utf-8"))
@@ -236,7 +251,8 @@ def install(session: nox.Session, packages: Iterable[str], *arguments: str) -> N
     chosen = with_required(packages)
     if "moe-ext" in chosen:
         session.install(*BUILD_REQUIREMENTS)
-        session.install(native_wheel(session))
+        # By force: pip takes a wheel of the same version for the one that is installed.
+        session.install("--force-reinstall", "--no-deps", native_wheel(session))
     session.install(*(folder(package) for package in chosen if package != "moe-ext"), *arguments)
 
 

@@ -1,4 +1,4 @@
-"""Check what ruff does not: rooms, lengths of files, names, and the sentences of docstrings."""
+"""Check what ruff does not: rooms, lengths of files, names, docstrings, and conflicts left in pages."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 def main() -> int:
     """Print what is wrong, a line each; return 1 if anything is, else 0."""
-    problems = [*check_rooms(), *(problem for file in source_files() for problem in check_file(file))]
+    problems = [*check_rooms(), *check_pages()]
+    problems += [problem for file in source_files() for problem in check_file(file)]
     print("\n".join(problems) or "style: all files are as they should be")
     return 1 if problems else 0
 
 
 def source_files() -> Iterator[Path]:
     """Yield the Python files of the packages and of the repository's tools."""
-    for folder in ("packages/*/src", "benchmarks", ".ci"):
+    for folder in ("packages/*/src", "benchmarks", "studies", ".ci"):
         for place in sorted(ROOT.glob(folder)):
             yield from sorted(place.rglob("*.py"))
 
@@ -55,6 +56,18 @@ def check_rooms() -> Iterator[str]:
         names = {name for name in names if not name.startswith("__")}
         if len(names) > MAX_NAMES:
             yield f"{package.relative_to(ROOT)}: {len(names)} names at its top, at most {MAX_NAMES} allowed"
+
+
+def check_pages() -> Iterator[str]:
+    """Yield the marks that a merge has left in Markdown."""
+    for page in [
+        *sorted(ROOT.glob("*.md")),
+        *sorted(ROOT.glob("docs/**/*.md")),
+        *ROOT.glob("packages/*/*.md"),
+    ]:
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                yield f"{page.relative_to(ROOT)}:{number}: a conflict of a merge is not resolved"
 
 
 def check_file(file: Path) -> Iterator[str]:

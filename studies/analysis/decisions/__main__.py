@@ -1,0 +1,132 @@
+"""Simulate a practitioner's choice of a mixture, and write docs/studies/decisions.
+
+python -m studies.analysis.decisions              the draws too, which take most of the time
+python -m studies.analysis.decisions --draws 0    the tables and figures alone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import gettempdir
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measurement import Figures, Names, print_table, run
+from mnmt_laws.arrays import Array
+from studies.analysis.decisions.figures import draw_regret, draw_weights
+from studies.analysis.decisions.law_advice import CHOSEN
+from studies.analysis.decisions.market import Market, read_market
+from studies.analysis.decisions.objectives import Objective, Preference, Target
+from studies.analysis.decisions.purchases import parse_purchase
+from studies.analysis.decisions.simulation import simulate
+from studies.analysis.decisions.summary import paired_differences, regrets_of, summarise
+from studies.analysis.decisions.target_losses import TaskCurve, curves_of, losses_at, perturbed_losses
+from studies.page import PAGES, write_page
+
+TABLE = PAGES / "splitting/unrelated.csv"
+OUT = PAGES / "decisions"
+SLACK = 1.25
+"""What the target allows the first task's reducible loss, relative to that of a model of its own."""
+
+PERTURBATIONS = 1000
+
+
+def main(
+    *,
+    table: Path = TABLE,
+    out: Path = OUT,
+    draws: int = 10,
+    purchases: Names = ("1 long", "2 long", "1 mixed"),
+    panel: str = "1 long",
+) -> None:
+    """Print and write what every method reached.
+
+    Args:
+        table: Run table of two tasks.
+        out: Folder for choices.csv, results.json and the figures.
+        draws: Draws to simulate; 0 takes those in choices.csv.
+        purchases: What the laws' small runs may cost, in trainings of the target, and their lengths: `long`,
+            or by lot, `mixed`.
+        panel: The purchase whose weights are drawn.
+    """
+    market = read_market(table)
+    curves = curves_of(market.target)
+    objectives = objectives_of(curves)
+    if draws:
+        parts = [parse_purchase(text) for text in purchases]
+        out.mkdir(parents=True, exist_ok=True)
+        rows = pd.DataFrame(simulate(market, objectives, draws=draws, purchases=parts))
+        rows.to_csv(out / "choices.csv", index=False)
+    choices = pd.read_csv(out / "choices.csv", keep_default_na=False)
+    losses = losses_at(curves, market.problem.mixtures)
+    regrets = regrets_of(objectives, losses)
+    perturbed = perturbed_losses(curves, market.problem.mixtures, count=PERTURBATIONS)
+    others = [regrets_of(objectives, each) for each in perturbed]
+    summary, pairs = summarise(choices, regrets), paired_differences(choices, regrets, others, CHOSEN)
+    facts = facts_of(market, curves) | {"oracle": oracle_of(market, regrets, others, losses)}
+    print_all(summary, pairs, facts)
+    tables = {"summary": summary.to_dict("records"), "paired": pairs.to_dict("records")}
+    charts = {"regret": draw_regret(summary), "weights": draw_weights(choices, market, regrets, runs=panel)}
+    write_page(out, facts | tables, charts)
+
+
+def objectives_of(curves: dict[str, TaskCurve]) -> list[Objective]:
+    """Return the equal mean, a preference of three to one, and a target of the first task."""
+    first, alone = next(iter(curves.items()))
+    most = round(alone.irreducible + SLACK * (float(alone.at(np.ones(1))[0]) - alone.irreducible), 3)
+    return [
+        Preference(name="equal mean", factors=(0.5, 0.5)),
+        Preference(name=f"{first} counts three times", factors=(0.75, 0.25)),
+        Target(name=f"{first} at most {most:g}, then the other", most=most),
+    ]
+
+
+def facts_of(market: Market, curves: dict[str, TaskCurve]) -> Figures:
+    """Return what the target is, and how well its losses are known, in nats per token."""
+    return {
+        "size": market.problem.size,
+        "tokens": market.problem.tokens,
+        "flops": market.unit,
+        "small_sizes": sorted(market.small["size"].unique()),
+        "small_costs": (market.small_costs / market.unit).round(4).to_list(),
+        "seeds": int(market.target["seed"].nunique()),
+        "irreducible": {task: curve.irreducible for task, curve in curves.items()},
+        "target_losses": {
+            task: dict(zip(curve.weights.tolist(), curve.losses.tolist(), strict=True))
+            for task, curve in curves.items()
+        },
+        "standard_error": {task: curve.error_at_half for task, curve in curves.items()},
+        "leave_one_out": {task: curve.leave_one_out().tolist() for task, curve in curves.items()},
+    }
+
+
+def oracle_of(
+    market: Market, regrets: dict[str, Array], others: Sequence[dict[str, Array]], losses: Array
+) -> Figures:
+    """Return each objective's best weight, its 95% interval over other seeds, and the losses there."""
+    weights = market.problem.mixtures[:, 0]
+    oracle = {}
+    for name, regret in regrets.items():
+        bests = [weights[each[name].argmin()] for each in others]
+        oracle[name] = {
+            "weight": float(weights[regret.argmin()]),
+            "interval": np.quantile(bests, [0.025, 0.975]).tolist(),
+            "losses": losses[regret.argmin()].tolist(),
+        }
+    return oracle
+
+
+def print_all(summary: pd.DataFrame, pairs: pd.DataFrame, facts: Figures) -> None:
+    """Print the tables of every objective, and what they rest on."""
+    for name, rows in summary.groupby("objective", sort=False):
+        print(f"\n### {name}\n")
+        print_table(rows.drop(columns="objective").round(4).to_dict("records"))
+        print_table(pairs[pairs["objective"].eq(name)].drop(columns="objective").round(4).to_dict("records"))
+    print("\n".join(f"{name}: {value}" for name, value in facts.items()))
+
+
+if __name__ == "__main__":
+    SMOKE = Path(gettempdir()) / "mnmt-decisions"
+    run(main, smoke={"draws": 1, "purchases": ("1 long",), "out": SMOKE})

@@ -1,0 +1,88 @@
+"""What small runs cost, and which ones a budget buys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+Horizons = Literal["long", "mixed"]
+"""Whether every run bought goes to the target's length, or to a length drawn by lot."""
+
+Purchase = tuple[float, Horizons]
+"""A budget for small runs, in trainings of the target, and how long they are."""
+
+
+def parse_purchase(text: str) -> Purchase:
+    """Return a budget and its runs' lengths from `BUDGET LENGTHS`, such as `2 long`.
+
+    Raises:
+        ValueError: If it is written otherwise.
+    """
+    budget, _, lengths = text.partition(" ")
+    if lengths not in get_args(Horizons):
+        raise ValueError(
+            f"`purchases` must be BUDGET and long or mixed, such as `2 long`, but one is {text!r}."
+        )
+    return float(budget), lengths
+
+
+def cost_of(rows: pd.DataFrame) -> float:
+    """Return the FLOPs of training some models to some lengths, the steps that lengths share counted once.
+
+    All lengths of one model leave one trunk, each for a cool-down of its own. Where the table does not say
+    when the cool-downs began, nothing is shared.
+
+    Args:
+        rows: `size`, `mixture`, `seed`, `step`, `tokens`, `flops` to that length, and `cooldown_start`.
+    """
+    runs = rows.drop_duplicates(["size", "mixture", "seed", "tokens"])
+    trunk = (runs["cooldown_start"] / runs["step"]).fillna(0.0) * runs["flops"]
+    longest = trunk.groupby([runs["size"], runs["mixture"], runs["seed"]]).max()
+    return float((runs["flops"] - trunk).sum() + longest.sum())
+
+
+def buy(
+    offers: pd.DataFrame, *, budget: float, tokens: float, horizons: Horizons, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Return the rows of runs bought by lot until nothing that is left fits in the budget.
+
+    Sizes take turns from the smallest, each with its mixtures in random order; the seed of each run is drawn.
+    A run brings its losses at all shorter lengths too, for their cool-downs.
+
+    Args:
+        offers: Rows of the small models.
+        budget: FLOPs.
+        tokens: Length of the target, beyond which no run is bought.
+        horizons: The length of each run.
+        rng: Where the lots come from; the same lots in the same order for any budget.
+    """
+    bought: list[pd.DataFrame] = []
+    for size, mixture in _turns(offers, rng):
+        models = offers[offers["size"].eq(size) & offers["mixture"].eq(mixture)]
+        lengths = sorted(models.loc[models["tokens"].le(tokens), "tokens"].unique())
+        seed, longest = rng.choice(models["seed"].unique()), _longest(lengths, horizons, rng)
+        run = models[models["seed"].eq(seed) & models["tokens"].le(longest)]
+        if cost_of(run) <= budget:
+            bought.append(run)
+            budget -= cost_of(run)
+    return pd.concat(bought) if bought else offers.iloc[:0]
+
+
+def _turns(offers: pd.DataFrame, rng: np.random.Generator) -> list[tuple[float, str]]:
+    """Return sizes and mixtures in the order in which they are bought."""
+    orders = {
+        size: rng.permutation(np.sort(rows["mixture"].unique())) for size, rows in offers.groupby("size")
+    }
+    longest = max(map(len, orders.values()))
+    return [
+        (size, order[turn]) for turn in range(longest) for size, order in orders.items() if turn < len(order)
+    ]
+
+
+def _longest(lengths: Sequence[float], horizons: Horizons, rng: np.random.Generator) -> float:
+    """Return the length that a run goes to, in tokens; lots are drawn whether or not they are used."""
+    lot = float(rng.choice(lengths))
+    return lengths[-1] if horizons == "long" else lot
