@@ -1,0 +1,57 @@
+"""Fit the laws to three pairs of real tasks, compare and predict, and write docs/studies/real-text.
+
+python -m studies.analysis.real_text                       every table that is there
+python -m studies.analysis.real_text --refits 40           rougher intervals, sooner
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import gettempdir
+
+from benchmarks.measurement import Figures, run
+from studies.analysis.real_text.advice import advise
+from studies.analysis.real_text.figures import draw_all
+from studies.analysis.real_text.laws import Fits, describe_laws, laws_of_length, what_varies
+from studies.analysis.real_text.pairs import FOLDER, read_pairs
+from studies.analysis.real_text.predictions import prediction_errors
+from studies.analysis.real_text.quality import describe_quality, scored
+from studies.analysis.real_text.shares import all_shares, differences
+from studies.page import write_page
+from studies.tables import print_rows
+
+
+def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 100, tables: int = 20) -> None:
+    """Print and write what the tables say.
+
+    Args:
+        folder: Where the tables are.
+        out: Folder for results.json and the figures.
+        refits: Refits behind each interval.
+        tables: Tables simulated to test which parameter the mixture acts through.
+    """
+    fits = {pair.name: Fits(pair, refits=refits) for pair in read_pairs(folder)}
+    results = results_of(fits, refits=refits, tables=tables)
+    for name, rows in results.items():
+        print_rows(name, rows, without=("findings", "verdict", "grid"))
+    write_page(out, results, dict(draw_all(fits)))
+
+
+def results_of(fits: dict[str, Fits], *, refits: int, tables: int) -> Figures:
+    """Return a list of rows for each question."""
+    each = list(fits.values())
+    steps = min((fit.pair.steps[-1] for fit in each), default=0)
+    return {
+        "laws": [row for fit in each for row in describe_laws(fit)],
+        "acts_through": [row for fit in each for row in what_varies(fit.pair, tables=tables)],
+        "length": [row for fit in each for row in laws_of_length(fit)],
+        "shares": [row for fit in each for row in all_shares(fit)],
+        "differences": list(differences(fits, step=steps)),
+        "held_out": [row for fit in each for row in prediction_errors(fit.pair, refits=refits)],
+        "advice": [row for fit in each for row in advise(fit.pair, refits=refits)],
+        "quality": [row for fit in each if scored(fit.pair) for row in describe_quality(fit)],
+    }
+
+
+if __name__ == "__main__":
+    run(main, smoke={"refits": 2, "tables": 0, "out": Path(gettempdir()) / "mnmt-real-text"})

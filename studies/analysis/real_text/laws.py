@@ -1,0 +1,96 @@
+"""Whether one law with common α and L∞ describes all weights, at each length and on each test set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import pandas as pd
+
+from benchmarks.measurement import Figures
+from mnmt_laws import ResidualBootstrap, check_claims, compare, fit
+from mnmt_laws.answers.claims import r_squared
+from mnmt_laws.fitting.law_fit import LawFit
+from mnmt_laws.laws import LawName
+from studies.analysis.real_text.pairs import TESTSETS, Pair
+
+LENGTH_LAWS: tuple[LawName, ...] = ("length", "length-coupled", "share", "share-tied")
+"""Laws with a term of training length."""
+
+WITH_LENGTH: LawName = "share-tied"
+"""The law of length that `mnmt-laws recommend` takes."""
+
+VERDICTS = {True: "yes", False: "no", None: "undetermined"}
+
+
+class Fits:
+    """The fits of one pair to all its runs, each made once."""
+
+    def __init__(self, pair: Pair, *, refits: int) -> None:
+        """Take what is fitted, and the number of refits behind intervals."""
+        self.pair, self.refits = pair, refits
+        self.of = cache(self._fit)
+
+    def _fit(self, law: LawName, testset: str = "test", step: int | None = None, metric: str = "loss",
+             fit_all: bool = True) -> LawFit:  # fmt: skip
+        rows = self.pair.observations(testset=testset, step=step, metric=metric, fit_all=fit_all)
+        objective = "log-ols" if metric == "loss" else "ols"
+        return fit(rows, law=law, objective=objective, uncertainty=ResidualBootstrap(refits=self.refits))
+
+
+def describe_laws(fits: Fits) -> Iterator[Figures]:
+    """Yield a row for each test set, length and task: α, L∞, what one law explains, and the claims."""
+    for testset in TESTSETS:
+        for step in fits.pair.steps:
+            separate, joint = fits.of("per-weighting", testset, step), fits.of("joint", testset, step)
+            claims = {(claim.task, claim.about): claim for claim in
+                      check_claims(per_weighting=separate, joint=joint)}  # fmt: skip
+            for task in fits.pair.tasks:
+                known = {about: claims[task, about] for about in ("alpha", "l_inf", "joint")}
+                yield {
+                    "pair": fits.pair.name, "testset": testset, "step": step, "task": task,
+                    **_with_interval(joint, task, "alpha"), **_with_interval(joint, task, "l_inf"),
+                    "r2_joint": r_squared(joint, task, _rows(joint, task)),
+                    "r2_separate": r_squared(separate, task, _rows(separate, task)),
+                    "one_alpha": VERDICTS[known["alpha"].holds], "one_l_inf": VERDICTS[known["l_inf"].holds],
+                    "one_law": VERDICTS[known["joint"].holds],
+                    "findings": {about: claim.finding for about, claim in known.items()},
+                }  # fmt: skip
+
+
+def _with_interval(fitted: LawFit, task: str, name: str) -> Figures:
+    lower, upper = (float(end) for end in fitted.interval()[name].sel(task=task))
+    return {name: float(fitted.parameters[name].sel(task=task)), f"{name}_interval": [lower, upper]}
+
+
+def _rows(fitted: LawFit, task: str) -> pd.DataFrame:
+    return fitted.rows[fitted.rows["task"].eq(task)]
+
+
+def what_varies(pair: Pair, *, tables: int) -> Iterator[Figures]:
+    """Yield, for each test set, what the mixture acts through by BIC at the longest training."""
+    for testset in TESTSETS:
+        rows = pair.observations(testset=testset, step=pair.steps[-1], fit_all=True)
+        method = ResidualBootstrap(refits=40)
+        comparison = compare(rows, left_out=False, tables=tables, uncertainty=method)
+        bic = comparison.table.groupby("label")["bic"].sum(min_count=len(pair.tasks))
+        bic = bic / comparison.errors.design_effect
+        yield {
+            "pair": pair.name, "testset": testset, "best": comparison.best, "verdict": comparison.verdict,
+            "bic_above_best": (bic - bic.min()).sort_values().to_dict(),
+        }  # fmt: skip
+
+
+def laws_of_length(fits: Fits) -> Iterator[Figures]:
+    """Yield, for each test set and task, the laws of length with their scatter, and what one of them says."""
+    for testset in TESTSETS:
+        rows = fits.pair.observations(testset=testset, fit_all=True)
+        table = compare(rows, laws=LENGTH_LAWS, left_out=False, tables=0).table
+        for task, part in table.groupby("task"):
+            fitted = fits.of(WITH_LENGTH, testset)
+            yield {
+                "pair": fits.pair.name, "testset": testset, "task": task,
+                **_with_interval(fitted, str(task), "alpha"), **_with_interval(fitted, str(task), "l_inf"),
+                "scatter": dict(zip(part["law"], part["scatter"], strict=True)),
+                "bic_above_best": dict(zip(part["law"], part["bic"] - part["bic"].min(), strict=True)),
+            }  # fmt: skip

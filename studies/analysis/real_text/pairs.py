@@ -1,0 +1,86 @@
+"""The tables of the pairs: each a grid of sizes, weights and training lengths, on two test sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from mnmt_laws import Observations, observe
+from studies.page import PAGES
+
+FOLDER = PAGES / "real-text"
+
+TITLES = {
+    "en-de-fr": "English to German and French",
+    "en-de-zh": "English to German and Chinese",
+    "de-zh-en": "German and Chinese to English",
+}
+"""What each table holds."""
+
+TESTSETS = {"test": "in domain", "debian": "out of domain"}
+
+GRID = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+"""Weights of the first task at every size."""
+
+UNSEEN = 0.4
+"""Its weight in the models that test the prediction of a weight."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """The runs of two tasks that share models."""
+
+    name: str
+
+    rows: pd.DataFrame
+    """A run table."""
+
+    @property
+    def title(self) -> str:
+        """The tasks in words."""
+        return TITLES[self.name]
+
+    @property
+    def tasks(self) -> list[str]:
+        """Both tasks, in the order of the table's name."""
+        return sorted(self.rows["task"].unique())
+
+    @property
+    def steps(self) -> list[int]:
+        """Training lengths, ascending."""
+        final = self.rows[self.rows["testset"].eq("test") & self.rows["metric"].eq("loss")]
+        return sorted(int(step) for step in final["step"].unique())
+
+    @property
+    def largest(self) -> float:
+        """The greatest number of parameters."""
+        return float(self.rows["size"].max())
+
+    def observations(
+        self, *, testset: str = "test", step: int | None = None, metric: str = "loss", fit_all: bool = False
+    ) -> Observations:
+        """Return what the runs of one length, or of all lengths, reached.
+
+        Args:
+            testset: `test` or `debian`.
+            step: The training length; by default all.
+            metric: `loss`, `chrf` or `bleu`.
+            fit_all: Whether runs that were held out are fitted, too.
+        """
+        rows = self.rows if step is None else self.rows[self.rows["step"].eq(step)]
+        rows = rows[rows["metric"].eq(metric)]
+        return observe(rows.assign(role="fit") if fit_all else rows, metric=metric, testset=testset)
+
+    def all_but(self, step: int, *, testset: str = "test") -> Observations:
+        """Return all runs, those of one length held out."""
+        losses = self.rows[self.rows["metric"].eq("loss")]
+        return observe(losses.assign(role=losses["role"].mask(losses["step"].eq(step), "held-out")),
+                       testset=testset)  # fmt: skip
+
+
+def read_pairs(folder: Path = FOLDER) -> list[Pair]:
+    """Return the pairs whose tables exist."""
+    files = {name: folder / f"{name}.csv" for name in TITLES}
+    return [Pair(name=name, rows=pd.read_csv(file)) for name, file in files.items() if file.is_file()]
