@@ -29,7 +29,7 @@ from studies.analysis.splitting.three import LAWS, errors, predictions, two_agai
 from studies.page import write_page
 
 
-def main(*, out: Path = FOLDER, refits: int = 400) -> None:
+def main(*, out: Path = FOLDER, refits: int = 200) -> None:
     """Print and write everything.
 
     Args:

@@ -21,25 +21,27 @@ BROKEN = 3.0
 
 
 def equal_exposure(rows: pd.DataFrame, *, draws: int) -> Iterator[dict[str, object]]:
-    """Yield by weight how many times the loss of a task alone, read as often, that of the shared model is.
+    """Yield by weight and length how many times the loss of a task alone, read as often, a shared task's is.
 
     A run at weight p and T steps is compared with runs at weight 1 and p T steps of the same size: reducible
     losses, those alone between their lengths on log axes. 1 would be exposure alone. Geometric means over
-    sizes and lengths; 95% intervals over seeds.
+    the sizes that have all lengths; 95% intervals over seeds.
     """
-    gaps = [gaps_at_equal_exposure(rows)]
+    rows = rows[rows["size"].isin(rows[rows["step"] == rows["step"].max()]["size"])]
     rng = np.random.default_rng(0)
-    gaps += [gaps_at_equal_exposure(resampled(rows, rng)) for _ in range(draws)]
-    for key in gaps[0].index:
-        low, high = np.nanquantile([each.get(key, np.nan) for each in gaps[1:]], [0.025, 0.975])
+    gaps = gaps_at_equal_exposure(rows)
+    others = pd.DataFrame([gaps_at_equal_exposure(resampled(rows, rng)) for _ in range(draws)])
+    ends = np.exp(others[gaps.index].quantile([0.025, 0.975]))
+    for (task, weight, step), gap in gaps.items():
+        low, high = ends[(task, weight, step)]
         yield {
-            "task": key[0], "weight": key[1], "ratio": float(np.exp(gaps[0][key])),
-            "lower": float(np.exp(low)), "upper": float(np.exp(high)),
+            "task": task, "weight": weight, "step": step, "ratio": float(np.exp(gap)),
+            "lower": float(low), "upper": float(high),
         }  # fmt: skip
 
 
 def gaps_at_equal_exposure(rows: pd.DataFrame) -> pd.Series:
-    """Return by task and weight the mean log ratio of reducible losses at equal steps of the task's own."""
+    """Return the mean log ratio by task, weight and step."""
     logs = np.log(rows["reducible"]).groupby([rows[name] for name in ("task", "size", "weight", "step")])
     means = logs.mean().reset_index()
     gaps = [
@@ -47,10 +49,11 @@ def gaps_at_equal_exposure(rows: pd.DataFrame) -> pd.Series:
         for _, cell in means.groupby(["task", "size"])
         for gap in gaps_of_cell(cell[cell["weight"] < 1], cell[cell["weight"] == 1])
     ]
-    return pd.DataFrame(gaps, columns=["task", "weight", "gap"]).groupby(["task", "weight"])["gap"].mean()
+    columns = ["task", "weight", "step"]
+    return pd.DataFrame(gaps, columns=[*columns, "gap"]).groupby(columns)["gap"].mean()
 
 
-def gaps_of_cell(shared: pd.DataFrame, alone: pd.DataFrame) -> Iterator[tuple[str, float, float]]:
+def gaps_of_cell(shared: pd.DataFrame, alone: pd.DataFrame) -> Iterator[tuple[str, float, int, float]]:
     """Yield the gap of each shared run whose own steps lie between the lengths of those alone."""
     alone = alone.sort_values("step")
     low, high = alone["step"].min(), alone["step"].max()
@@ -58,7 +61,7 @@ def gaps_of_cell(shared: pd.DataFrame, alone: pd.DataFrame) -> Iterator[tuple[st
         steps = run.weight * run.step
         if low <= 1.0001 * steps and steps <= high:
             other = np.interp(np.log(steps), np.log(alone["step"]), alone["reducible"])
-            yield run.task, run.weight, float(run.reducible - other)
+            yield run.task, run.weight, run.step, float(run.reducible - other)
 
 
 def resampled(rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
