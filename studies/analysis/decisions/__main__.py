@@ -1,7 +1,8 @@
 """Simulate a practitioner's choice of a mixture, and write docs/studies/decisions.
 
-python -m studies.analysis.decisions              the draws too, which take most of the time
-python -m studies.analysis.decisions --draws 0    the tables and figures alone
+python -m studies.analysis.decisions
+
+The draws take most of the time; those in choices.csv are not simulated again unless the file is deleted.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import pandas as pd
 from benchmarks.measurement import Figures, Names, print_table, run
 from mnmt_laws.arrays import Array
 from studies.analysis.decisions.figures import draw_regret, draw_weights
-from studies.analysis.decisions.law_advice import CHOSEN
+from studies.analysis.decisions.law_advice import OURS
 from studies.analysis.decisions.market import Market, read_market
-from studies.analysis.decisions.objectives import Objective, Preference, Target
+from studies.analysis.decisions.objectives import Objective, Preference, Target, Worst
 from studies.analysis.decisions.purchases import parse_purchase
-from studies.analysis.decisions.simulation import simulate
+from studies.analysis.decisions.real_text import decide_once
+from studies.analysis.decisions.simulation import complete, without_luck
 from studies.analysis.decisions.summary import paired_differences, regrets_of, summarise
 from studies.analysis.decisions.target_losses import TaskCurve, curves_of, losses_at, perturbed_losses
 from studies.page import PAGES, write_page
@@ -37,8 +39,8 @@ def main(
     *,
     table: Path = TABLE,
     out: Path = OUT,
-    draws: int = 10,
-    purchases: Names = ("1 long", "2 long", "1 mixed"),
+    draws: int = 12,
+    purchases: Names = ("1 long", "2 long", "4 long"),
     panel: str = "1 long",
 ) -> None:
     """Print and write what every method reached.
@@ -46,7 +48,7 @@ def main(
     Args:
         table: Run table of two tasks.
         out: Folder for choices.csv, results.json and the figures.
-        draws: Draws to simulate; 0 takes those in choices.csv.
+        draws: Draws in all, with those in choices.csv.
         purchases: What the laws' small runs may cost, in trainings of the target, and their lengths: `long`,
             or by lot, `mixed`.
         panel: The purchase whose weights are drawn.
@@ -54,31 +56,38 @@ def main(
     market = read_market(table)
     curves = curves_of(market.target)
     objectives = objectives_of(curves)
-    if draws:
-        parts = [parse_purchase(text) for text in purchases]
-        out.mkdir(parents=True, exist_ok=True)
-        rows = pd.DataFrame(simulate(market, objectives, draws=draws, purchases=parts))
-        rows.to_csv(out / "choices.csv", index=False)
-    choices = pd.read_csv(out / "choices.csv", keep_default_na=False)
+    parts = [parse_purchase(text) for text in purchases]
+    out.mkdir(parents=True, exist_ok=True)
+    choices = complete(out / "choices.csv", market, objectives, draws=draws, purchases=parts)
     losses = losses_at(curves, market.problem.mixtures)
     regrets = regrets_of(objectives, losses)
     perturbed = perturbed_losses(curves, market.problem.mixtures, count=PERTURBATIONS)
     others = [regrets_of(objectives, each) for each in perturbed]
-    summary, pairs = summarise(choices, regrets), paired_differences(choices, regrets, others, CHOSEN)
+    tasks = market.problem.tasks
+    every_run = without_luck(market, objectives).assign(runs="every run")
+    tables = {
+        "summary": summarise(choices, regrets, losses, tasks),
+        "paired": paired_differences(choices, regrets, others, OURS),
+        "bias": summarise(every_run, regrets, losses, tasks),
+        "real_text": pd.DataFrame(decide_once()),
+    }
     facts = facts_of(market, curves) | {"oracle": oracle_of(market, regrets, others, losses)}
-    print_all(summary, pairs, facts)
-    tables = {"summary": summary.to_dict("records"), "paired": pairs.to_dict("records")}
-    charts = {"regret": draw_regret(summary), "weights": draw_weights(choices, market, regrets, runs=panel)}
-    write_page(out, facts | tables, charts)
+    print_all(tables, facts)
+    charts = {
+        "regret": draw_regret(tables["summary"]),
+        "weights": draw_weights(choices, market, regrets, runs=panel),
+    }
+    write_page(out, facts | {name: table.to_dict("records") for name, table in tables.items()}, charts)
 
 
 def objectives_of(curves: dict[str, TaskCurve]) -> list[Objective]:
-    """Return the equal mean, a preference of three to one, and a target of the first task."""
+    """Return the equal mean, a preference of three to one, the worse task, and a target of the first."""
     first, alone = next(iter(curves.items()))
     most = round(alone.irreducible + SLACK * (float(alone.at(np.ones(1))[0]) - alone.irreducible), 3)
     return [
         Preference(name="equal mean", factors=(0.5, 0.5)),
         Preference(name=f"{first} counts three times", factors=(0.75, 0.25)),
+        Worst(name="the worse of both"),
         Target(name=f"{first} at most {most:g}, then the other", most=most),
     ]
 
@@ -118,12 +127,12 @@ def oracle_of(
     return oracle
 
 
-def print_all(summary: pd.DataFrame, pairs: pd.DataFrame, facts: Figures) -> None:
-    """Print the tables of every objective, and what they rest on."""
-    for name, rows in summary.groupby("objective", sort=False):
-        print(f"\n### {name}\n")
-        print_table(rows.drop(columns="objective").round(4).to_dict("records"))
-        print_table(pairs[pairs["objective"].eq(name)].drop(columns="objective").round(4).to_dict("records"))
+def print_all(tables: dict[str, pd.DataFrame], facts: Figures) -> None:
+    """Print every table, objective by objective, and what they rest on."""
+    for title, table in tables.items():
+        for objective, rows in table.groupby("objective", sort=False):
+            print(f"\n### {title}: {objective}\n")
+            print_table(rows.drop(columns="objective").round(4).to_dict("records"))
     print("\n".join(f"{name}: {value}" for name, value in facts.items()))
 
 

@@ -39,7 +39,7 @@ def draw_regret(summary: pd.DataFrame) -> Chart:
 
 
 def _regret_panel(rows: pd.DataFrame, title: str) -> alt.LayerChart:
-    compute = rows.groupby("method")["compute"].agg(lambda values: " or ".join(f"{v:.1f}" for v in values))
+    compute = rows.groupby("method")["compute"].agg(lambda values: ", ".join(f"{v:.1f}" for v in values))
     rows = rows.assign(label=rows["method"] + " (" + rows["method"].map(compute) + ")")
     kinds = list(dict.fromkeys(rows["runs"]))
     base = alt.Chart(marks.data(rows)).encode(yOffset=alt.YOffset("runs:N", sort=kinds))

@@ -5,18 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from mnmt_laws import ResidualBootstrap, TableError, compare, fit, observe
-from mnmt_laws.answers.comparison.preferred_law import preferred_law
+from mnmt_laws import ResidualBootstrap, TableError, fit
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.laws import LawName
 from studies.analysis.decisions.advice import Advice, Problem
 from studies.analysis.decisions.purchases import cost_of
 
-LENGTH_LAWS: tuple[LawName, ...] = ("length", "length-coupled", "share", "share-tied")
-"""Our laws with a term of training length, from which `compare` chooses by BIC."""
-
-CAPACITY, CHOSEN, USUAL = "Fernandes 2023, eqs. 11, 12", "ours, chosen by BIC", "ours, share-tied"
-OTHERS: dict[str, LawName] = {"He 2024": "he", "Shukor 2025": "shukor", "Shukor 2025, joint": "shukor-joint"}
+OURS, CAPACITY = "ours, share-tied", "Fernandes 2023, eqs. 11, 12"
+LAWS: dict[str, LawName] = {OURS: "share-tied", "He 2024": "he", "Shukor 2025": "shukor"}
+"""Laws of size, length and mixture; ours is the toolkit's usual one for tables of several lengths."""
 
 
 def laws(problem: Problem, bought: pd.DataFrame) -> list[Advice]:
@@ -29,24 +26,13 @@ def laws(problem: Problem, bought: pd.DataFrame) -> list[Advice]:
     runs = bought[bought["weight"].gt(0)].drop(columns=["irreducible", "row"], errors="ignore")
     flops = cost_of(bought)
     return [
-        *_ours(problem, runs, flops),
-        _law(problem, CAPACITY, runs[runs["tokens"].eq(problem.tokens)], "capacity", flops),
-        *(_law(problem, method, runs, law, flops) for method, law in OTHERS.items()),
+        *(fit_law(problem, method, runs, law, flops) for method, law in LAWS.items()),
+        fit_law(problem, CAPACITY, runs[runs["tokens"].eq(problem.tokens)], "capacity", flops),
     ]
 
 
-def _ours(problem: Problem, runs: pd.DataFrame, flops: float) -> list[Advice]:
-    """Return the advice of the law of length that `compare` puts first, and of the usual one."""
-    try:
-        comparison = compare(runs, laws=LENGTH_LAWS, left_out=False, tables=0)
-    except (TableError, ValueError) as error:
-        return [_equal(problem, method, flops, str(error)) for method in (CHOSEN, USUAL)]
-    best = preferred_law(observe(runs), comparison).name
-    fits = {CHOSEN: comparison.fits[best], USUAL: comparison.fits["share-tied"]}
-    return [_advice(problem, method, fitted, flops) for method, fitted in fits.items()]
-
-
-def _law(problem: Problem, method: str, runs: pd.DataFrame, law: LawName, flops: float) -> Advice:
+def fit_law(problem: Problem, method: str, runs: pd.DataFrame, law: LawName, flops: float) -> Advice:
+    """Return the advice of one law, or equal weights where it cannot be fitted."""
     try:
         return _advice(problem, method, fit(runs, law=law, uncertainty=ResidualBootstrap(refits=0)), flops)
     except (TableError, ValueError) as error:

@@ -79,3 +79,20 @@ class Target:
         """Return by how much a row misses the target, plus what the other task loses against the best row."""
         missed = max(losses[row, 0] - self.most, 0.0)
         return float(missed + max(losses[row, 1] - losses[self.choose(losses), 1], 0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worst:
+    """The least loss of the task that has the greatest."""
+
+    name: str
+    needs_levels: bool = True
+
+    def choose(self, losses: Array) -> int:
+        """Return the row of the least greatest loss."""
+        return int(np.argmin(losses.max(axis=1)))
+
+    def regret(self, losses: Array, row: int) -> float:
+        """Return by how much a row's greatest loss exceeds the least."""
+        greatest = losses.max(axis=1)
+        return float(greatest[row] - greatest.min())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,8 @@ from studies.analysis.decisions.market import Market
 from studies.analysis.decisions.purchases import cost_of
 from studies.analysis.decisions.target_losses import curves_of, losses_at
 
-RATIOS, TEMPERATURES = (3, 9), (1.0, 5.0)
-"""Sentences of the first task for each of another, and T, in the rules of temperature."""
+CORPORA, TEMPERATURES = ((3, 1), (1, 3)), (1.0, 5.0)
+"""Sentences of the two tasks, which only the rules of temperature look at, and T."""
 
 GRIDS = (2, 3, 5)
 """Weights tried at the target's size."""
@@ -23,23 +22,18 @@ GRIDS = (2, 3, 5)
 
 def rules(problem: Problem) -> list[Advice]:
     """Return the weights that take no runs: by temperature, for equal corpora and for unequal ones."""
-    equal = dict.fromkeys(problem.tasks, 1)
     return [
-        _rule(problem, "equal weights (equal data, any T)", equal, 1.0),
+        rule(problem, "equal weights (equal data, any T)", (1, 1), 1.0),
         *(
-            _rule(
-                problem,
-                f"data {ratio}:1, T = {temperature:g}",
-                equal | {problem.tasks[0]: ratio},
-                temperature,
-            )
-            for ratio, temperature in itertools.product(RATIOS, TEMPERATURES)
+            rule(problem, f"data {sizes[0]}:{sizes[1]}, T = {temperature:g}", sizes, temperature)
+            for sizes, temperature in itertools.product(CORPORA, TEMPERATURES)
         ),
     ]
 
 
-def _rule(problem: Problem, method: str, sizes: Mapping[str, int], temperature: float) -> Advice:
-    weights = Mixture.tempered(sizes, temperature).weights
+def rule(problem: Problem, method: str, sizes: tuple[int, int], temperature: float) -> Advice:
+    """Return the weights of a temperature for corpora of some sizes."""
+    weights = Mixture.tempered(dict(zip(problem.tasks, sizes, strict=True)), temperature).weights
     return Advice(method=method, row=problem.row_of(np.array([weights[task] for task in problem.tasks])))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from studies.analysis.decisions.advice import Advice
 from studies.analysis.decisions.law_advice import laws
@@ -17,23 +19,43 @@ Choice = dict[str, object]
 """`objective`, `method`, `runs` (the purchase), `draw`, `row` of the mixture, `weight`, `compute`, `law`."""
 
 
+def complete(
+    file: Path, market: Market, objectives: Sequence[Objective], *, draws: int, purchases: Sequence[Purchase]
+) -> pd.DataFrame:
+    """Return the choices of so many draws, and add to a file each draw that it lacks as it is simulated."""
+    kept = pd.read_csv(file, keep_default_na=False) if file.is_file() else pd.DataFrame(columns=["draw"])
+    for draw in sorted(set(range(draws)) - set(kept["draw"])):
+        rows = pd.DataFrame(simulate(market, objectives, draw=draw, purchases=purchases))
+        kept = pd.concat([kept, rows]).astype(rows.dtypes) if len(kept) else rows
+        kept.to_csv(file, index=False)
+    return kept[kept["draw"].lt(draws)]
+
+
 def simulate(
-    market: Market, objectives: Sequence[Objective], *, draws: int, purchases: Sequence[Purchase]
+    market: Market, objectives: Sequence[Objective], *, draw: int, purchases: Sequence[Purchase]
 ) -> Iterator[Choice]:
-    """Yield the choice of every draw, purchase, method and objective.
+    """Yield the choice of every purchase, method and objective in one draw.
 
     Args:
         market: The trained models.
         objectives: What the practitioner may want.
-        draws: Draws of seeds and of small runs.
+        draw: Seed of the lots by which seeds and small runs are drawn.
         purchases: What the laws' runs may cost.
     """
-    for draw in range(draws):
-        print(f"draw {draw + 1} of {draws}", flush=True)
-        for runs, advice in _advice(market, purchases, draw):
-            for objective in objectives:
-                if not (advice.proxy and objective.needs_levels):
-                    yield _choice(market, advice, objective) | {"runs": runs, "draw": draw}
+    for runs, advice in _advice(market, purchases, draw):
+        for objective in objectives:
+            if not (advice.proxy and objective.needs_levels):
+                yield _choice(market, advice, objective) | {"runs": runs, "draw": draw}
+
+
+def without_luck(market: Market, objectives: Sequence[Objective]) -> pd.DataFrame:
+    """Return what each law chooses when it has every small run of every seed: what is left is its bias."""
+    rows = market.small[market.small["tokens"].le(market.problem.tokens)]
+    return pd.DataFrame(
+        _choice(market, advice, objective)
+        for advice in laws(market.problem, rows)
+        for objective in objectives
+    )
 
 
 def _advice(market: Market, purchases: Sequence[Purchase], draw: int) -> Iterator[tuple[str, Advice]]:

@@ -21,21 +21,27 @@ def regrets_of(objectives: Sequence[Objective], losses: Array) -> dict[str, Arra
     }
 
 
-def summarise(choices: pd.DataFrame, regrets: dict[str, Array]) -> pd.DataFrame:
+def summarise(
+    choices: pd.DataFrame, regrets: dict[str, Array], losses: Array, tasks: Sequence[str]
+) -> pd.DataFrame:
     """Return a row for each objective, method and purchase: mean regret with its 95% interval over draws.
 
-    Also the greatest regret, the mean compute in trainings of the target, the weights chosen, and in how many
-    draws no law could be fitted.
+    Also the greatest regret, the mean loss that each task reaches, the mean compute in trainings of the
+    target, the weights chosen, and in how many draws no law could be fitted.
 
     Args:
         choices: `objective`, `method`, `runs`, `draw`, `row` of the mixture, `weight`, `compute`, `law`.
         regrets: Of `regrets_of`.
+        losses: (mixtures, tasks) the true losses, nats per token.
+        tasks: Names of the tasks.
     """
-    outcomes = choices.assign(regret=_regrets(choices, regrets))
+    reached = dict(zip(tasks, losses[choices["row"].to_numpy()].T, strict=True))
+    outcomes = choices.assign(regret=_regrets(choices, regrets), **reached)
     groups = outcomes.groupby(["objective", "method", "runs"], sort=False)
     table = groups.agg(
         regret=("regret", "mean"),
         worst=("regret", "max"),
+        **{task: (task, "mean") for task in tasks},
         compute=("compute", "mean"),
         weight=("weight", "median"),
         lightest=("weight", "min"),
