@@ -39,7 +39,7 @@ def main(
     *,
     table: Path = TABLE,
     out: Path = OUT,
-    draws: int = 12,
+    draws: int = 10,
     purchases: Names = ("1 long", "2 long", "4 long"),
     panel: str = "1 long",
 ) -> None:

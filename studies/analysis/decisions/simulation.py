@@ -23,12 +23,12 @@ def complete(
     file: Path, market: Market, objectives: Sequence[Objective], *, draws: int, purchases: Sequence[Purchase]
 ) -> pd.DataFrame:
     """Return the choices of so many draws, and add to a file each draw that it lacks as it is simulated."""
-    kept = pd.read_csv(file, keep_default_na=False) if file.is_file() else pd.DataFrame(columns=["draw"])
-    for draw in sorted(set(range(draws)) - set(kept["draw"])):
+    choices = pd.read_csv(file, keep_default_na=False) if file.is_file() else pd.DataFrame(columns=["draw"])
+    for draw in sorted(set(range(draws)) - set(choices["draw"])):
         rows = pd.DataFrame(simulate(market, objectives, draw=draw, purchases=purchases))
-        kept = pd.concat([kept, rows]).astype(rows.dtypes) if len(kept) else rows
-        kept.to_csv(file, index=False)
-    return kept[kept["draw"].lt(draws)]
+        choices = pd.concat([choices, rows]).astype(rows.dtypes) if len(choices) else rows
+        choices.to_csv(file, index=False)
+    return choices[choices["draw"].lt(draws)]
 
 
 def simulate(
