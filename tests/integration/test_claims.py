@@ -48,7 +48,7 @@ def test_the_page_and_its_rows_are_as_they_should_be(claims, capsys):
         ),
         ("::test_effective_size", "::test_no_size", "`test` must be FILE::FUNCTION"),
         ("mnmt_laws.effective_size", "mnmt_laws.no_size", "`function` must be a name of a package"),
-        ('evidence = ["synthetic", ', 'evidence = ["nothing", ', "'nothing' must be a table"),
+        ('evidence = ["synthetic", "help"]', 'evidence = ["nothing"]', "'nothing' must be a table"),
     ],
 )
 def test_what_is_wrong_is_named(problems_after, before, after, message):

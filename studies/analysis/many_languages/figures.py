@@ -32,7 +32,7 @@ def _gains_panel(rows: pd.DataFrame, temperature: int) -> alt.LayerChart:
     points["language"] = [f"{LANGUAGES[task]}, {share[task]:.0%}" for task in points["task"]]
     order = [f"{LANGUAGES[task]}, {share[task]:.0%}" for task in better.index]
     title = f"T = {temperature}: languages, most text first"
-    x = alt.X("language:N", sort=order, title=title, axis=alt.Axis(labelAngle=-50))
+    x = alt.X("language:N", sort=order, title=title, axis=alt.Axis(labelAngle=-50, labelOverlap=False))
     span = gains(rows).to_numpy().ravel()
     y = value_axis("value", [*span, 0.0], "loss of the bilingual model less this one's, nats", log=False)
     lines = alt.Chart(marks.data(points)).mark_line(strokeWidth=1.2)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from scipy.interpolate import PchipInterpolator
 
 from benchmarks.measurement import Figures
 from mnmt_laws import ResidualBootstrap, fit, recommend
@@ -56,19 +57,16 @@ def _reached(losses: pd.DataFrame, tasks: list[str], factors: tuple[float, ...],
     near = sums[abs(sums.index.to_numpy(float) - weight) < NEAR]
     return {
         "reached": float(near.iloc[0]) if len(near) else None,
+        "between": _between(grid.sort_index(), weight),
         "equal": float(sums[0.5]) if 0.5 in sums.index else None,
         "best_weight": float(grid.index[0]), "best": float(grid.iloc[0]),
         "grid": {f"{w:g}": float(value) for w, value in grid.sort_index().items()},
-        "roughness": _roughness(grid.sort_index()),
     }  # fmt: skip
 
 
-def _roughness(sums: pd.Series) -> float:
-    """Return how far inner weights lie from a parabola of log(p/(1-p)), nats: about the noise of a seed."""
+def _between(sums: pd.Series, weight: float) -> float | None:
+    """Return the sum at a weight between those of the grid, by a smooth curve through all of them."""
     inner = sums[(sums.index > 0) & (sums.index < 1)]
-    freedom = len(inner) - 3
-    if freedom < 1:
-        return float("nan")
-    x = np.log(inner.index.to_numpy(float) / (1 - inner.index.to_numpy(float)))
-    rest = inner.to_numpy() - np.polyval(np.polyfit(x, inner.to_numpy(), 2), x)
-    return float(np.sqrt(rest @ rest / freedom))
+    if not inner.index.min() <= weight <= inner.index.max():
+        return None
+    return float(PchipInterpolator(inner.index.to_numpy(float), inner.to_numpy(float))(weight))

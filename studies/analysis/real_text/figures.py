@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mnmt_laws import EffectiveFractions, effective_fractions
+import altair as alt
+
+from mnmt_laws import EffectiveFractions, LawFit, effective_fractions
 from mnmt_laws.figures import (
     draw_fractions,
     draw_frontier,
@@ -54,7 +56,7 @@ def _of_pair(fits: Fits) -> Iterator[tuple[str, Chart]]:
         yield "frontier-chrf", draw_frontier(chrf, sizes=sorted(chrf.rows["size"].unique()))
 
 
-def _laws_of_share(fits: Fits) -> dict[str, object]:
+def _laws_of_share(fits: Fits) -> dict[str, LawFit]:
     """Return the laws that have an f̂(p): of each length by itself, and of all lengths."""
     by_step = {f"{step} steps": fits.of("capacity", "test", step) for step in fits.pair.steps}
     return {**by_step, "all lengths, training without end": fits.of(WITH_LENGTH, "test")}
@@ -65,4 +67,7 @@ def _fractions(fits: Fits, testset: str) -> EffectiveFractions:
 
 
 def _side_by_side(charts: list[Chart]) -> Chart:
-    return styled(*(panel for chart in charts for panel in panels_of(chart)), columns=2)
+    panels = [panel.copy() for chart in charts for panel in panels_of(chart)]
+    for panel in panels:
+        panel.config = alt.Undefined  # the whole has it
+    return styled(*panels, columns=2)

@@ -64,7 +64,7 @@ def all_shares(fits: Fits) -> Iterator[Figures]:
 
 
 def differences(fits: Mapping[str, Fits], *, step: int) -> Iterator[Figures]:
-    """Yield the mean over the weights of log f of one task less that of another, with its 95% interval.
+    """Yield the mean of log f of one task less that of another over common weights, with its 95% interval.
 
     0.1 means that f is 10% greater. Refits of different tables or test sets are taken as independent; those
     of both test sets share models, so that their interval is too wide rather than too narrow.
@@ -73,11 +73,14 @@ def differences(fits: Mapping[str, Fits], *, step: int) -> Iterator[Figures]:
         if pair in fits and other in fits:
             first = joint_share(fits[pair], task, testset=testset, step=step)
             second = joint_share(fits[other], partner, testset=base, step=step)
-            draws = np.log(first.draws).mean(axis=1) - np.log(second.draws).mean(axis=1)[::-1]
-            value = float(np.mean(np.log(first.value) - np.log(second.value)))
+            known = np.isfinite(first.value) & np.isfinite(second.value)
+            value = np.log(first.value[known] / second.value[known]).mean()
+            means = [np.log(share.draws[:, known]).mean(axis=1) for share in (first, second)]
+            draws = means[0] - means[1][::-1]  # refits of two tables do not belong together
             yield {
                 "question": name, "first": f"{task} of {pair}, {testset}",
-                "second": f"{partner} of {other}, {base}", "difference": value,
+                "second": f"{partner} of {other}, {base}", "weights": WEIGHTS[known].tolist(),
+                "difference": float(value),
                 "interval": np.quantile(draws, [0.025, 0.975]).tolist(),
             }  # fmt: skip
 

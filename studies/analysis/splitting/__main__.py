@@ -10,7 +10,7 @@ from tempfile import gettempdir
 
 import pandas as pd
 
-from benchmarks.measurement import Counts, Figures, print_table, run
+from benchmarks.measurement import Figures, print_table, run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.splitting.constancy import claims, contest
 from studies.analysis.splitting.exposure import equal_exposure, longer, plateaus
@@ -29,21 +29,20 @@ from studies.analysis.splitting.three import LAWS, errors, predictions, two_agai
 from studies.page import write_page
 
 
-def main(*, out: Path = FOLDER, refits: int = 200, steps: Counts = (500, 2000, 8000)) -> None:
+def main(*, out: Path = FOLDER, refits: int = 200) -> None:
     """Print and write everything.
 
     Args:
         out: Folder for results.json and the figures.
         refits: Refits, and draws of seeds, behind each interval.
-        steps: Lengths at which forms of the law are compared.
     """
     rows = read("unrelated")
     three = {law: predictions(law, refits=refits) for law in LAWS}
     results: Figures = {
         "seeds": list(spreads(rows)),
         "f by seed": list(fractions_by_seed(rows, refits=refits)),
-        "what changes with the weight": list(contest(steps)),
-        "claims": list(claims(steps, refits=refits)),
+        "what changes with the weight": list(contest()),
+        "claims": list(claims(refits=refits)),
         "f": fractions(refits=refits).to_dict("records"),
         "laws of length": list(length_laws(rows, refits=refits)),
         "equal exposure": list(equal_exposure(rows, draws=refits)),
@@ -106,4 +105,4 @@ def as_text(value: object) -> str:
 
 
 if __name__ == "__main__":
-    run(main, smoke={"out": Path(gettempdir()) / "splitting", "refits": 5, "steps": (8000,)})
+    run(main, smoke={"out": Path(gettempdir()) / "splitting", "refits": 20})

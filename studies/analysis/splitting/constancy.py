@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -34,19 +34,14 @@ FRACTIONS: Mapping[str, LawName] = {
 PICKS = 2000
 
 
-def contest(steps: Collection[int]) -> Iterator[dict[str, object]]:
+def contest() -> Iterator[dict[str, object]]:
     """Yield the errors of every form at each length, at all weights and the larger, L∞ known and not."""
-    for step, some in rows_by_step(steps):
+    rows = read("unrelated")
+    for step, some in rows.groupby("step"):
         for label, part in weight_groups(some).items():
             for known, method in (("known", fit_reducible), ("fitted", fit_losses)):
                 key = {"step": step, "weights": label, "L∞": known}
                 yield from (key | row for row in errors_of_forms(part, method))
-
-
-def rows_by_step(steps: Collection[int]) -> Iterator[tuple[int, pd.DataFrame]]:
-    """Yield the rows of two unrelated tasks at each of some lengths."""
-    rows = read("unrelated")
-    yield from rows[rows["step"].isin(steps)].groupby("step")
 
 
 def weight_groups(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -109,9 +104,9 @@ def cell_means(part: pd.DataFrame) -> Array:
     return squares.groupby(["task", "mixture", "encoder_size"])["square"].mean().to_numpy()
 
 
-def claims(steps: Collection[int], *, refits: int) -> Iterator[dict[str, object]]:
+def claims(*, refits: int) -> Iterator[dict[str, object]]:
     """Yield what `mnmt-laws report` says of α and L∞, at each length, L∞ known and not."""
-    for step, some in rows_by_step(steps):
+    for step, some in read("unrelated").groupby("step"):
         for label, part in weight_groups(some).items():
             for known, method in (("known", fit_reducible), ("fitted", fit_losses)):
                 fits = {
