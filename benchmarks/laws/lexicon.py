@@ -2,7 +2,7 @@ r"""Why a task of the synthetic study gets less of the model than its weight: co
 
 Claim: a model holds the most frequent concepts of a lexicon, and their number grows as N^b with b well below
 1, at every weight alike. So a task that holds a share u of what it holds alone has an effective fraction of
-u^(1/b), which is below u. No peer. Cited in docs/studies/synthetic.md.
+u^(1/b), which is below u. No peer. Cited in docs/studies/lexicon.md.
 
 From each loss it computes how many concepts the model must hold. An unknown concept costs the logarithm of
 the inventory for each syllable, less the entropy of its two spellings, so the loss above the entropy is that
@@ -31,9 +31,9 @@ from mnmt_laws.laws import LawName
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 ROOT = Path(__file__).parents[2]
-RUNS = ROOT / "docs" / "studies" / "synthetic" / "runs.csv"
+RUNS = ROOT / "docs" / "studies" / "lexicon" / "runs.csv"
 LENGTH_LAWS: tuple[LawName, ...] = ("share-tied", "share", "length", "length-shared", "length-coupled")
-STUDY = ROOT / "studies" / "synthetic.toml"
+STUDY = ROOT / "studies" / "lexicon.toml"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from benchmarks.measurement import Names, run
 from mnmt_laws import build_report
 from studies.page import PAGES
 
-TABLES = {"libreoffice-en-de-zh": "runs.csv", "synthetic": "runs.csv"}
+TABLES = {"lexicon": "runs.csv", "libreoffice-en-de-zh": "runs.csv", "synthetic": "runs.csv"}
 """The run table of each page that shows a report of it."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TABLE = "docs/studies/synthetic/runs.csv"
+TABLE = "docs/studies/lexicon/runs.csv"
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def test_the_page_and_its_rows_are_as_they_should_be(claims, capsys):
         (TABLE, "docs/studies/nowhere.csv", "docs/studies/nowhere.csv must exist, or the verdict be pending"),
         ("limits.md#training-length", "limits.md#no-heading", "limits.md#no-heading must exist"),
         (
-            "(synthetic/trade-off-frontier-1.svg)",
+            "(lexicon/trade-off-frontier-1.svg)",
             "(nowhere.svg)",
             "link of `note` to nowhere.svg must lead to",
         ),
         ("::test_effective_size", "::test_no_size", "`test` must be FILE::FUNCTION"),
         ("mnmt_laws.effective_size", "mnmt_laws.no_size", "`function` must be a name of a package"),
-        ('evidence = ["synthetic", "help"]', 'evidence = ["nothing"]', "'nothing' must be a table"),
+        ('evidence = ["lexicon", ', 'evidence = ["nothing", ', "'nothing' must be a table"),
     ],
 )
 def test_what_is_wrong_is_named(problems_after, before, after, message):
