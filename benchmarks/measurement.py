@@ -114,7 +114,7 @@ def in_new_process(module: str, *options: object) -> Figures:
     return figures
 
 
-def print_table(rows: Sequence[Mapping[str, object]]) -> None:
+def print_table(rows: Sequence[Mapping[Any, object]]) -> None:
     """Print a Markdown table with a row for each mapping, and a column for each key of any of them."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     print(f"| {' | '.join(columns)} |")

@@ -1,0 +1,1 @@
+"""Encoder-decoders against language models for translation: the analysis of docs/studies/architectures.md."""

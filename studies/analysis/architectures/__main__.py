@@ -1,0 +1,115 @@
+"""Compare the nine models of Zhang et al. 2022 over their sizes, and write docs/studies/architectures.
+
+python -m studies.analysis.architectures
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Literal
+
+import pandas as pd
+
+from benchmarks.measurement import Figures, print_table, run
+from mnmt_laws import ResidualBootstrap, compare_architectures
+from mnmt_laws.answers.architectures import Architectures
+from mnmt_laws.figures import draw_architectures
+from mnmt_laws.figures.style import TASK_COLORS, Chart
+from studies.analysis.architectures.figures import draw_over_size
+from studies.analysis.architectures.gaps import EFFECTS, effects, gaps_to_encdec, trends
+from studies.analysis.architectures.models import ENCDEC, MODELS, SUPERVISED, ZERO_SHOT, read_losses
+from studies.page import PAGES, write_page
+
+OUT = PAGES / "architectures"
+KINDS = (SUPERVISED, ZERO_SHOT)
+COLORS = dict(zip(MODELS.values(), TASK_COLORS, strict=False))
+Predictor = Literal["size", "flops"]
+
+
+def main(*, table: Path = OUT / "runs.csv", out: Path = OUT, refits: int = 200) -> None:
+    """Print and write laws, gaps to the encoder-decoder and effects of single choices.
+
+    Args:
+        table: Run table of the study.
+        out: Folder for results.json and the figures.
+        refits: Refits for the intervals of the laws.
+    """
+    if not table.exists():
+        print(f"{table} is not there.")
+        return
+    losses = read_losses(table)
+    by_size, by_flops = laws_of(losses, "size", refits), laws_of(losses, "flops", refits)
+    gaps, parts = gaps_of(losses), effects(losses)
+    tables = {
+        "laws": by_size.parameters, "laws over FLOPs": by_flops.parameters,
+        "gaps to EncDec of equal size": trends(gaps, by="model", column="gap"),
+        "gaps to EncDec of equal FLOPs": trends(gaps_of(losses, "flops"), by="model", column="gap"),
+        "effects": trends(parts[parts["task"].isin(KINDS)], by="effect", column="difference", pair="pair"),
+        "losses": losses_by_width(losses),
+    }  # fmt: skip
+    for name, frame in tables.items():
+        print(f"\n### {name}\n")
+        print_table(frame[frame["task"].isin(KINDS)].round(4).to_dict("records"))
+    facts: Figures = {
+        "n_0": by_size.n_0,
+        "flops_0": by_flops.n_0,
+        "widths": sorted(set(losses["width"].tolist())),
+    }
+    write_page(out, facts | {name: frame.to_dict("records") for name, frame in tables.items()},
+               charts_of(losses, by_size, by_flops, gaps, parts))  # fmt: skip
+
+
+def laws_of(losses: pd.DataFrame, predictor: Predictor, refits: int) -> Architectures:
+    """Fit eq. 7 to every model, to the tasks trained on and their mean, with N_0 the smallest EncDec."""
+    rows = losses[losses["weight"].gt(0)].rename(columns={"model": "architecture"})
+    start = rows.loc[rows["architecture"].eq(ENCDEC), predictor].min()
+    return compare_architectures(
+        rows.assign(metric="loss"),
+        predictor=predictor,
+        n_0=float(start),
+        uncertainty=ResidualBootstrap(refits=refits),
+    )
+
+
+def losses_by_width(losses: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each task and model, with its loss at each width."""
+    columns = losses.assign(width="d" + losses["width"].astype(str))
+    order = list(dict.fromkeys(columns.sort_values("size")["width"]))
+    return columns.pivot(index=["task", "model"], columns="width", values="value")[order].reset_index()
+
+
+def gaps_of(losses: pd.DataFrame, predictor: Predictor = "size") -> pd.DataFrame:
+    """Return the gaps of every language model in both kinds of tasks, and of all language models' mean."""
+    gaps = gaps_to_encdec(losses[losses["task"].isin(KINDS)], predictor=predictor)
+    mean = gaps.groupby(["task", "width"], as_index=False)[["size", "gap"]].mean()
+    return pd.concat([gaps, mean.assign(model="mean of the eight")], ignore_index=True)
+
+
+def charts_of(
+    losses: pd.DataFrame,
+    by_size: Architectures,
+    by_flops: Architectures,
+    gaps: pd.DataFrame,
+    parts: pd.DataFrame,
+) -> dict[str, Chart]:
+    """Return the page's figures."""
+    fits = [{name: laws.fits[name] for name in MODELS.values()} for laws in (by_size, by_flops)]
+    gaps = gaps[gaps["model"].isin(COLORS)]
+    shades = {name: shade for name, shade in COLORS.items() if name != ENCDEC}
+    effect_shades = dict(zip(EFFECTS, TASK_COLORS, strict=False))
+    mean_effects = parts.groupby(["effect", "task", "size"], as_index=False)["difference"].mean()
+    return {
+        "losses": draw_architectures(fits[0], task=SUPERVISED),
+        "losses-over-flops": draw_architectures(fits[1], predictor="flops", task=SUPERVISED),
+        "gaps": draw_over_size(gaps.assign(label=gaps["model"]), "gap", shades,
+                               "loss less EncDec's of equal size (nats per token)", panels=KINDS),
+        "effects": draw_over_size(mean_effects.assign(label=mean_effects["effect"]), "difference",
+                                  effect_shades, "difference of loss (nats per token)", panels=KINDS),
+        "zero-shot": draw_over_size(losses.assign(label=losses["model"]), "value", COLORS,
+                                    "loss (nats per token)", panels=[ZERO_SHOT], zero=False),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    run(main, smoke={"refits": 4, "out": Path(gettempdir()) / "mnmt-architectures"})

@@ -1,0 +1,1 @@
+"""Encoders and decoders of different depths, and choices of training: docs/studies/encoder-decoder.md."""

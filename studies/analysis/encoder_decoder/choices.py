@@ -1,0 +1,59 @@
+"""Choices of training against plain training, by pairs of runs with the same seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from benchmarks.measurement import Figures
+
+PLAIN = "plain"
+BOTH = "both"
+_RUN = r"^(?P<choice>[a-z-]+)-d(?P<width>\d+)_"
+
+
+def read_choices(table: Path) -> pd.DataFrame:
+    """Return the losses of a table, with the choice and the width that a run's name tells."""
+    rows = pd.read_csv(table)
+    rows = rows[rows["metric"].eq("loss")]
+    names = rows["run"].str.extract(_RUN)
+    return rows.assign(choice=names["choice"], width=names["width"].astype(int))
+
+
+def differences(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return each run's loss less that of the plain run of its seed (`difference`, nats per token)."""
+    keys = ["width", "seed", "task", "testset"]
+    plain = rows[rows["choice"].eq(PLAIN)].set_index(keys)["value"].rename(PLAIN)
+    others = rows[rows["choice"].ne(PLAIN)].join(plain, on=keys, how="inner")
+    return others.assign(difference=others["value"] - others[PLAIN])[["choice", *keys, "difference"]]
+
+
+def summarise(frame: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Return mean differences with Student's intervals, of each width and of both, in each task and test set.
+
+    `pairs` counts the pairs of runs; over both widths they are taken as repetitions of one difference.
+    """
+    both = pd.concat([frame.assign(width="d" + frame["width"].astype(str)), frame.assign(width=BOTH)])
+    keys = ["testset", "task", "choice", "width"]
+    rows = [
+        dict(zip(keys, key, strict=True)) | _mean_of(some["difference"], level)
+        for key, some in both.groupby(keys, sort=False)
+    ]
+    return pd.DataFrame(rows).sort_values(keys[:2], kind="stable", ignore_index=True)
+
+
+def _mean_of(values: pd.Series, level: float) -> Figures:
+    count, mean = len(values), float(values.mean())
+    error = float(values.std(ddof=1)) / count**0.5 if count > 1 else np.nan
+    half = float(student.ppf((1 + level) / 2, count - 1)) * error if count > 1 else np.nan
+    return {"difference": mean, "lower": mean - half, "upper": mean + half, "pairs": count}
+
+
+def seed_noise(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the standard deviation of plain training over seeds, by test set, task and width."""
+    plain = rows[rows["choice"].eq(PLAIN)]
+    spread = plain.groupby(["testset", "task", "width"])["value"].agg(["mean", "std", "count"])
+    return spread.reset_index()

@@ -1,0 +1,99 @@
+"""The law of encoder and decoder apart, against the law of all parameters together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measurement import Figures
+from mnmt_laws import LawFit, ResidualBootstrap, fit
+from mnmt_laws.answers.comparison.evidence import criteria_of
+from mnmt_laws.arrays import Array
+from mnmt_laws.laws import LawName
+
+LAWS: tuple[LawName, ...] = ("bivariate", "power")
+_DEPTHS = r"^e(?P<encoder_layers>\d+)d(?P<decoder_layers>\d+)_"
+_NO_REFITS = ResidualBootstrap(refits=0)
+
+
+def read_grid(table: Path) -> pd.DataFrame:
+    """Return the losses of a table, with the number of layers that a run's name tells."""
+    rows = pd.read_csv(table)
+    return rows[rows["metric"].eq("loss")].join(rows["run"].str.extract(_DEPTHS).astype(int))
+
+
+def compare_laws(rows: pd.DataFrame, testset: str, refits: int) -> tuple[LawFit, list[Figures]]:
+    """Fit both laws; return the fit of the bivariate one, and a row for each task and law.
+
+    A row has the law's BIC, its root mean square relative error on the models that it is fitted to, and that
+    on each model when it is left out.
+    """
+    fits = {
+        name: fit(rows, law=name, testset=testset, uncertainty=ResidualBootstrap(refits=refits))
+        for name in LAWS
+    }
+    table = []
+    for name, fitted in fits.items():
+        errors = left_out_errors(rows, name, testset)
+        for task in fitted.tasks:
+            criteria = criteria_of(fitted, task, name)
+            out = errors.loc[errors["task"].eq(task), "error"].to_numpy(float)
+            table.append({
+                "testset": testset, "task": task, "law": name, "bic": criteria["bic"],
+                "scatter": criteria["scatter"], "left_out": float(np.sqrt(np.mean(out**2))),
+            })  # fmt: skip
+    return fits["bivariate"], table
+
+
+def left_out_errors(rows: pd.DataFrame, law: LawName, testset: str) -> pd.DataFrame:
+    """Return the relative error of a law on each model, fitted to all the others: `run`, `task`, `error`."""
+    some = rows[rows["testset"].eq(testset)]
+    return pd.DataFrame([row for run in some["run"].unique() for row in _errors_without(run, some, law)])
+
+
+def _errors_without(run: str, rows: pd.DataFrame, law: LawName) -> Iterator[Figures]:
+    is_out = rows["run"].eq(run)
+    fitted = fit(rows[~is_out], law=law, uncertainty=_NO_REFITS)
+    for row in rows[is_out].to_dict("records"):
+        at = {name: row[name] for name in fitted.law.predictors if name != "weight"}
+        predicted = float(fitted.predict(task=row["task"], weight=row["weight"], **at))
+        yield {"run": run, "task": row["task"], "error": predicted / row["value"] - 1}
+
+
+def law_rows(fitted: LawFit, testset: str) -> list[Figures]:
+    """Return exponents, L∞ and the encoder's best share α_e / (α_e + α_d) of N, with 95% intervals."""
+    rows = []
+    for task in fitted.tasks:
+        values, draws = (frame.sel(task=task) for frame in (fitted.parameters, fitted.draws))
+        row: Figures = {"testset": testset, "task": task}
+        for name in ("alpha_e", "alpha_d", "l_inf"):
+            row |= _interval(name, float(values[name]), draws[name].to_numpy())
+        share = draws["alpha_e"] / (draws["alpha_e"] + draws["alpha_d"])
+        best = float(values["alpha_e"] / (values["alpha_e"] + values["alpha_d"]))
+        rows.append(row | _interval("share", best, share.to_numpy()))
+    return rows
+
+
+def _interval(name: str, value: float, draws: Array) -> Figures:
+    low, high = np.quantile(draws, [0.025, 0.975], method="weibull") if len(draws) else (np.nan, np.nan)
+    return {name: value, f"{name}_lower": float(low), f"{name}_upper": float(high)}
+
+
+def swaps(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return for each two depths the loss of the deeper encoder less that of the deeper decoder.
+
+    Columns: `testset`, `task`, `deep`, `shallow`, `difference` (nats per token), `sizes` (ratio of their N).
+    """
+    keys = ["testset", "task", "encoder_layers", "decoder_layers"]
+    frame = rows[[*keys, "value", "size"]]
+    mirrored = frame.rename(columns={"encoder_layers": "decoder_layers", "decoder_layers": "encoder_layers"})
+    pairs = frame.merge(mirrored, on=keys, suffixes=("", "_mirrored"))
+    pairs = pairs[pairs["encoder_layers"] > pairs["decoder_layers"]]
+    return pairs.assign(
+        difference=pairs["value"] - pairs["value_mirrored"], sizes=pairs["size"] / pairs["size_mirrored"]
+    ).rename(columns={"encoder_layers": "deep", "decoder_layers": "shallow"})[
+        ["testset", "task", "deep", "shallow", "difference", "sizes"]
+    ]  # fmt: skip
