@@ -32,14 +32,14 @@ OUT = PAGES / "decisions"
 SLACK = 1.25
 """What the target allows the first task's reducible loss, relative to that of a model of its own."""
 
-PERTURBATIONS = 1000
+PERTURBATIONS = 300
 
 
 def main(
     *,
     table: Path = TABLE,
     out: Path = OUT,
-    draws: int = 10,
+    draws: int = 11,
     purchases: Names = ("1 long", "2 long", "4 long"),
     panel: str = "1 long",
 ) -> None:
