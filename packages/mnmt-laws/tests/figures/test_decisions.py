@@ -55,6 +55,22 @@ def test_a_frontier_has_bands_of_the_law_and_of_a_new_model(
     assert [layer["mark"].get("opacity") for layer in drawing.layers("line")] == [0.1, 0.2, None]
 
 
+def test_a_frontier_at_a_length_has_the_models_of_that_length(observations: Observations, read: Read) -> None:
+    lengths = [(1e6, 0.3), (1e6 + 9, 0.3), (2e6, 0.0)]
+    frames = [
+        observations.frame.assign(tokens=tokens, seed=seed, value=observations.frame["value"] + more)
+        for seed, (tokens, more) in enumerate(lengths)
+    ]
+    table = replace(observations, frame=pd.concat(frames, ignore_index=True))
+    fitted = fit(table, law="share-tied", uncertainty=Perturbation(refits=0))
+    sizes = sorted(set(table.frame["size"]))
+    brief, whole = (
+        read(draw_frontier(fitted, sizes=sizes, tokens=tokens)).rows("point") for tokens in (1e6, 2e6)
+    )
+    assert len(brief) == len(whole) > 0
+    assert brief["first"].to_numpy() == pytest.approx(whole["first"].to_numpy() + 0.3, rel=1e-5)
+
+
 def test_a_frontier_needs_two_tasks(observations: Observations) -> None:
     alone = replace(observations, frame=observations.frame[observations.frame["task"] == "en-de"])
     with pytest.raises(TableError, match="a frontier is drawn of two tasks, but the table has 1"):

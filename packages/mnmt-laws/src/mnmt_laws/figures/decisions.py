@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -33,6 +34,7 @@ from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.tables.observations import Observations
 
 _MOST_BANDS = 3  # more of them would hide each other; then only the largest size has one
+_SAME_LENGTH = 0.05  # runs of as many steps differ a little in their tokens
 _RUNS = {"trained": "circle", "proposed, in this order": LARGE_RING}
 
 
@@ -44,15 +46,16 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) ->
     Args:
         capacity: A fit of two tasks by a law that predicts any mixture.
         sizes: N of each line, parameters.
-        **length: `tokens`, where the law knows the training length.
+        **length: `tokens`, where the law knows the training length; models of other lengths are not drawn.
 
     Raises:
         TableError: If the fit does not hold two tasks and two sources.
     """
     first, second = _two_tasks(capacity)
+    observations = _trained_for(capacity.observations, **length)
     results = {size_label(size): frontier(capacity, size=size, **length) for size in sorted(sizes)}
     lines = pd.concat([_points_of(result, name) for name, result in results.items()])
-    pairs = marked_pairs(capacity.observations).rename(columns={first: "first", second: "second"})
+    pairs = marked_pairs(observations).rename(columns={first: "first", second: "second"})
     pairs = pairs[pairs["size"].isin(sizes)]
     pairs = marks.describe(pairs, line=pairs["size"].map(size_label))
     banded = list(results.items()) if len(results) <= _MOST_BANDS else [list(results.items())[-1]]
@@ -60,7 +63,7 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) ->
                 if ends[0] in result and bool(result[ends[0]].notnull().all())]  # fmt: skip
     extent, metric = (
         pd.concat([lines, pairs, *outlines]),
-        f"{capacity.observations.metric} ({capacity.observations.unit})",
+        f"{observations.metric} ({observations.unit})",
     )
     x, y = (
         value_axis(field, extent[field], f"{task} {metric}")
@@ -73,6 +76,14 @@ def draw_frontier(capacity: LawFit, *, sizes: Sequence[float], **length: Any) ->
     layers = [*map(_band, outlines), curves, marks.points(pairs, kinds=marks.KINDS, **measured)]
     key = color("line", list(results), ramp(len(results)))
     return styled(marks.panel(*layers, x=across(x), y=y, color=key, height=360))
+
+
+def _trained_for(observations: Observations, tokens: float | None = None) -> Observations:
+    """Return what was measured after about so many tokens."""
+    if tokens is None:
+        return observations
+    frame = observations.frame
+    return replace(observations, frame=frame[np.isclose(frame["tokens"], tokens, rtol=_SAME_LENGTH)])
 
 
 def _two_tasks(fit: LawFit) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from mnmt_laws.figures.decisions import draw_design, draw_frontier
 from mnmt_laws.figures.losses import draw_lengths, draw_losses, draw_parallels
 from mnmt_laws.figures.points import corrected_rows
 from mnmt_laws.figures.predictions import draw_held_out, draw_more_tasks
-from mnmt_laws.figures.style import Chart, chart_spec, panels_of, to_svg
+from mnmt_laws.figures.style import Chart, chart_spec, format_size, panels_of, to_svg
 from mnmt_laws.figures.weights import draw_coefficients, draw_fractions, draw_relative_gain
 from mnmt_laws.report.analysis import Analysis
 
@@ -221,11 +221,14 @@ def _gains(analysis: Analysis) -> list[FigureGroup]:
 def _frontier(analysis: Analysis) -> FigureGroup:
     sizes = analysis.sizes
     step = math.ceil(len(sizes) / _FRONTIER_SIZES)
+    length = _longest(analysis)
+    trained = f" trained on {format_size(length['tokens'])} tokens" if length else ""
     return _draw_group(
         FRONTIER,
         "Both tasks as the weights change, one line for each size, predicted by the law of the advice. "
-        "Points are models; hollow ones were held out. Lower left is better where the metric is a loss.",
-        [draw_frontier(analysis.law, sizes=sizes[::-1][::step][::-1], **_longest(analysis))],
+        f"Points are models{trained}; hollow ones were held out. Lower left is better where the metric is a "
+        "loss.",
+        [draw_frontier(analysis.law, sizes=sizes[::-1][::step][::-1], **length)],
     )
 
 
