@@ -1,0 +1,121 @@
+"""Hold the law of studies/synthetic.toml against what is known of its languages, in three draws of them.
+
+`languages-2.csv` and `languages-3.csv` are the same study with `[data.synthetic] seed` 2 and 3. Where the
+known irreducible loss is withheld from a fit, nothing but the losses can put L∞ near it.
+
+    python -m studies.analysis.synthetic
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.measurement import Figures, run
+from mnmt_laws import (
+    LawFit,
+    Observations,
+    ResidualBootstrap,
+    compare_irreducible,
+    fit,
+    observe,
+    predict_held_out,
+)
+from mnmt_laws.answers.fractions import fitted_fraction
+from mnmt_laws.answers.without_length import without_length
+from mnmt_laws.fitting.uncertainty import bounds_of
+from studies.page import PAGES, write_page
+from studies.tables import print_rows
+
+OUT = PAGES / "synthetic"
+TABLES = {1: "runs.csv", 2: "languages-2.csv", 3: "languages-3.csv"}
+"""Run tables by the seed of their languages."""
+
+WEIGHTS = (0.3, 0.5, 0.7)
+NEWS = ("new_size", "new_length", "new_weight")
+
+
+def main(*, refits: int = 200, smoke: bool = False) -> None:
+    """Print and write what the law says of each draw of the languages.
+
+    Args:
+        refits: Refits for the intervals.
+        smoke: Whether to look at the first draw alone and write nothing.
+    """
+    results: dict[str, list[Figures]] = {"parameters": [], "held out": [], "twice the training": []}
+    for seed in [1] if smoke else TABLES:
+        observations, languages = observe(OUT / TABLES[seed], testset="test"), {"languages": seed}
+        fitted = fit(observations, law="share-tied", uncertainty=ResidualBootstrap(refits=refits))
+        limits = limits_alone(observations, refits)
+        results["parameters"] += [languages | row for row in parameters(fitted, limits)]
+        results["held out"] += [languages | row for row in held_out(fitted)]
+        results["twice the training"].append(languages | twice_the_training(fitted))
+    for name, rows in results.items():
+        print_rows(name, rows)
+    if not smoke:
+        write_page(OUT, results, {})
+
+
+def limits_alone(observations: Observations, refits: int) -> pd.DataFrame:
+    """Return L∞ fitted without its known value, as `compare_irreducible` does, by task."""
+    method = ResidualBootstrap(refits=refits)
+    ignorant = fit(observations, law="share-tied", uncertainty=method, irreducible="ignore")
+    return compare_irreducible(ignorant).set_index("task")
+
+
+def parameters(fitted: LawFit, limits: pd.DataFrame) -> Iterator[Figures]:
+    """Yield α, the limits and f(p) of each task, with 95% intervals."""
+    intervals = fitted.interval()
+    for task in fitted.tasks:
+        alpha = [float(value) for value in intervals.alpha.sel(task=task)]
+        limit = limits.loc[task]
+        row = {"task": task, "alpha": float(fitted.parameters.alpha.sel(task=task)), "alpha_interval": alpha}
+        row |= {"known": limit["true"], "limit": limit["fitted"]}
+        row |= {"limit_interval": list(limit[["lower", "upper"]])}
+        shares = fitted_fraction(fitted, task=task, weight=WEIGHTS)
+        draws = np.asarray(fitted_fraction(fitted, task=task, weight=WEIGHTS, draws=True))
+        bounds = bounds_of(draws.reshape(-1, len(WEIGHTS)))
+        for weight, share, lower, upper in zip(WEIGHTS, shares, *bounds, strict=True):
+            row |= {f"f({weight})": float(share), f"f({weight})_interval": [float(lower), float(upper)]}
+        yield row
+
+
+def held_out(fitted: LawFit) -> Iterator[Figures]:
+    """Yield how many held-out values lie in the 95% interval of a new model, by what is new."""
+    rows = predict_held_out(fitted).rows
+    inside = rows["observed"].between(rows["predicted_lower"], rows["predicted_upper"])
+    for new in NEWS:
+        some = rows[new]
+        errors = rows.loc[some, "error"].abs()
+        yield {
+            "new": new.removeprefix("new_"), "values": int(some.sum()), "inside": int(inside[some].sum()),
+            "median_error": float(errors.median()), "largest_error": float(errors.max()),
+        }  # fmt: skip
+
+
+def twice_the_training(fitted: LawFit) -> Figures:
+    """Return errors (root mean square) on the held-out models trained twice as long as any fitted one.
+
+    `share-tied` was fitted to all lengths; the law without a length to the longest fitted one alone, whose
+    losses it takes for those of any length.
+    """
+    rows = predict_held_out(fitted).rows
+    rows = rows[rows["new_length"]]
+    lengths = without_length(fitted.observations, uncertainty=ResidualBootstrap(refits=0))
+    if lengths is None:
+        raise ValueError("the study must have two training lengths.")
+    ignorant = rows["observed"] / lengths.by_length[-1].fit.predict(rows) - 1
+    row: dict[str, object] = {"with_length": _size_of(rows["error"]), "without_length": _size_of(ignorant)}
+    for _, share in lengths.fractions().query("weight == 0.3").iterrows():
+        row[f"f(0.3) of {share['task']} at {share['tokens']:.3g} tokens"] = float(share["value"])
+    return row
+
+
+def _size_of(errors: pd.Series) -> float:
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+if __name__ == "__main__":
+    run(main, smoke={"refits": 2, "smoke": True})
