@@ -15,7 +15,6 @@ from studies.analysis.splitting.tables import (
     SATURATED,
     fit_losses,
     fit_reducible,
-    read,
     relative_errors,
     rms,
 )
@@ -34,9 +33,8 @@ FRACTIONS: Mapping[str, LawName] = {
 PICKS = 2000
 
 
-def contest() -> Iterator[dict[str, object]]:
+def contest(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
     """Yield the errors of every form at each length, at all weights and the larger, L∞ known and not."""
-    rows = read("unrelated")
     for step, some in rows.groupby("step"):
         for label, part in weight_groups(some).items():
             for known, method in (("known", fit_reducible), ("fitted", fit_losses)):
@@ -45,8 +43,9 @@ def contest() -> Iterator[dict[str, object]]:
 
 
 def weight_groups(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return all rows, and those of larger weights."""
-    return {"all": rows, "p ≥ .3": rows[rows["weight"] >= SATURATED["weight"]]}
+    """Return all rows, and those of larger weights where there are smaller ones."""
+    larger = rows["weight"] >= SATURATED["weight"]
+    return {"all": rows} if larger.all() else {"all": rows, "p ≥ .3": rows[larger]}
 
 
 def errors_of_forms(rows: pd.DataFrame, method: Fit) -> Iterator[dict[str, object]]:
@@ -104,9 +103,9 @@ def cell_means(part: pd.DataFrame) -> Array:
     return squares.groupby(["task", "mixture", "encoder_size"])["square"].mean().to_numpy()
 
 
-def claims(*, refits: int) -> Iterator[dict[str, object]]:
+def claims(rows: pd.DataFrame, *, refits: int) -> Iterator[dict[str, object]]:
     """Yield what `mnmt-laws report` says of α and L∞, at each length, L∞ known and not."""
-    for step, some in read("unrelated").groupby("step"):
+    for step, some in rows.groupby("step"):
         for label, part in weight_groups(some).items():
             for known, method in (("known", fit_reducible), ("fitted", fit_losses)):
                 fits = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
 from itertools import chain, combinations
 from pathlib import Path
 
@@ -20,8 +19,8 @@ BROKEN = 3.0
 """Standard deviations over seeds by which a longer training must end worse to count as broken."""
 
 
-def equal_exposure(rows: pd.DataFrame, *, draws: int) -> Iterator[dict[str, object]]:
-    """Yield by weight and length how many times the loss of a task alone, read as often, a shared task's is.
+def equal_exposure(rows: pd.DataFrame, *, draws: int) -> pd.DataFrame:
+    """Return by weight and length how many times the loss of a task alone, read as often, a shared task's is.
 
     A run at weight p and T steps is compared with runs at weight 1 and p T steps of the same size: reducible
     losses, those alone between their lengths on log axes. 1 would be exposure alone. Geometric means over
@@ -31,37 +30,25 @@ def equal_exposure(rows: pd.DataFrame, *, draws: int) -> Iterator[dict[str, obje
     rng = np.random.default_rng(0)
     gaps = gaps_at_equal_exposure(rows)
     others = pd.DataFrame([gaps_at_equal_exposure(resampled(rows, rng)) for _ in range(draws)])
-    ends = np.exp(others[gaps.index].quantile([0.025, 0.975]))
-    for (task, weight, step), gap in gaps.items():
-        low, high = ends[(task, weight, step)]
-        yield {
-            "task": task, "weight": weight, "step": step, "ratio": float(np.exp(gap)),
-            "lower": float(low), "upper": float(high),
-        }  # fmt: skip
+    low, high = (np.exp(others[gaps.index].quantile(end)) for end in (0.025, 0.975))
+    return pd.DataFrame({"ratio": np.exp(gaps), "lower": low, "upper": high}).reset_index()
 
 
 def gaps_at_equal_exposure(rows: pd.DataFrame) -> pd.Series:
     """Return the mean log ratio by task, weight and step."""
     logs = np.log(rows["reducible"]).groupby([rows[name] for name in ("task", "size", "weight", "step")])
     means = logs.mean().reset_index()
-    gaps = [
-        gap
-        for _, cell in means.groupby(["task", "size"])
-        for gap in gaps_of_cell(cell[cell["weight"] < 1], cell[cell["weight"] == 1])
-    ]
-    columns = ["task", "weight", "step"]
-    return pd.DataFrame(gaps, columns=[*columns, "gap"]).groupby(columns)["gap"].mean()
+    gaps = pd.concat([gaps_of_cell(cell) for _, cell in means.groupby(["task", "size"])])
+    return gaps.groupby(["task", "weight", "step"])["gap"].mean()
 
 
-def gaps_of_cell(shared: pd.DataFrame, alone: pd.DataFrame) -> Iterator[tuple[str, float, int, float]]:
-    """Yield the gap of each shared run whose own steps lie between the lengths of those alone."""
-    alone = alone.sort_values("step")
-    low, high = alone["step"].min(), alone["step"].max()
-    for run in shared.itertuples():
-        steps = run.weight * run.step
-        if low <= 1.0001 * steps and steps <= high:
-            other = np.interp(np.log(steps), np.log(alone["step"]), alone["reducible"])
-            yield run.task, run.weight, run.step, float(run.reducible - other)
+def gaps_of_cell(cell: pd.DataFrame) -> pd.DataFrame:
+    """Return the shared tasks whose own steps lie between the lengths of those alone, with their `gap`."""
+    alone, shared = cell[cell["weight"] == 1].sort_values("step"), cell[cell["weight"] < 1]
+    steps = shared["weight"] * shared["step"]
+    others = np.interp(np.log(steps), np.log(alone["step"]), alone["reducible"])
+    is_between = steps.between(0.9999 * alone["step"].min(), alone["step"].max())
+    return shared.assign(gap=shared["reducible"] - others)[is_between]
 
 
 def resampled(rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -70,24 +57,20 @@ def resampled(rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     return rows.iloc[np.concatenate([rng.choice(cell, len(cell)) for cell in cells.values()])]
 
 
-def longer(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """Yield every run of the longest training beside the mean of the same model at 8,000 steps.
+def longer(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return every run of the longest training beside the mean of the same model at 8,000 steps.
 
     `ratio` is its reducible loss over that mean; `broken` says that it is greater by more than `BROKEN`
     standard deviations over seeds: then training failed, and says nothing of size or exposure.
     """
-    size, last = read("long")["size"].iloc[0], rows["step"].max()
-    before = rows[rows["size"].eq(size) & rows["step"].eq(last)]
-    means = np.exp(np.log(before["reducible"]).groupby([before["task"], before["weight"]]).mean())
-    limit = float(np.exp(BROKEN * pooled_spread(before)))
-    for run in read("long").itertuples():
-        mean = means.get((run.task, run.weight))
-        if mean is not None:
-            yield {
-                "task": run.task, "weight": run.weight, "seed": run.seed, "steps": run.step,
-                "reducible": run.reducible, "at 8,000": float(mean), "ratio": run.reducible / float(mean),
-                "broken": bool(run.reducible / float(mean) > limit),
-            }  # fmt: skip
+    runs = read("long").rename(columns={"step": "steps"})
+    before = rows[rows["size"].isin(runs["size"]) & rows["step"].eq(rows["step"].max())]
+    logs = np.log(before["reducible"]).groupby([before["task"], before["weight"]])
+    runs = runs.merge(np.exp(logs.mean()).rename("at 8,000").reset_index(), on=["task", "weight"])
+    runs["ratio"] = runs["reducible"] / runs["at 8,000"]
+    runs["broken"] = runs["ratio"] > np.exp(BROKEN * pooled_spread(before))
+    columns = ["task", "weight", "seed", "steps", "reducible", "at 8,000", "ratio", "broken"]
+    return runs[columns]
 
 
 def plateaus() -> list[dict[str, object]]:

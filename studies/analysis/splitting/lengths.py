@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,15 +12,19 @@ from mnmt_laws.fitting.uncertainty import bounds_of
 from mnmt_laws.laws import LawName
 from studies.analysis.splitting.tables import fit_losses, fit_reducible, relative_errors, rms, saturated
 
-LAWS: tuple[LawName, ...] = ("share-tied", "share-coupled", "length", "length-full")
+LENGTH_LAWS: tuple[LawName, ...] = ("share-tied", "share-coupled", "length", "length-full")
 USUAL: LawName = "share-tied"
 
 
-def length_laws(rows: pd.DataFrame, *, refits: int) -> Iterator[dict[str, object]]:
-    """Yield each law's errors, f, α and L∞: on all rows and on the saturated, L∞ known and not."""
-    for label, part in {"all": rows, "saturated": saturated(rows)}.items():
+def length_laws(
+    rows: pd.DataFrame, *, laws: Sequence[LawName] = LENGTH_LAWS, refits: int
+) -> Iterator[dict[str, object]]:
+    """Yield each law's errors, f, α and L∞ on all rows and on the saturated, L∞ known and not."""
+    some = saturated(rows)
+    parts = {"saturated": some} if len(some) == len(rows) else {"all": rows, "saturated": some}
+    for label, part in parts.items():
         for known in (True, False):
-            for law in LAWS:
+            for law in laws:
                 yield {"rows": label, "L∞": "known" if known else "fitted", "law": law} | of_law(
                     part, law, known=known, refits=refits if law == USUAL else 0
                 )

@@ -48,6 +48,12 @@ def saturated(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["step"].ge(SATURATED["step"]) & rows["weight"].ge(SATURATED["weight"])]
 
 
+def few(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return two seeds' runs of three weights a task and two lengths, to see that an analysis works."""
+    some = saturated(rows)
+    return some[some["weight"].isin([0.3, 0.5, 0.7, 1.0]) & some["seed"].le(2)]
+
+
 def above_entropy(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows whose value is the reducible loss, so that errors are of its logarithm."""
     return rows.assign(value=rows["reducible"], irreducible=KNOWN).reset_index(drop=True)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from mnmt_laws import LawFit
 from mnmt_laws.laws import LawName
-from studies.analysis.splitting.tables import above_entropy, fit_reducible, read, rms
+from studies.analysis.splitting.tables import above_entropy, fit_reducible, read
 
 LAWS: tuple[LawName, ...] = ("capacity", "share-tied")
 STEPS = 2000
@@ -38,15 +38,15 @@ def with_predictions(fitted: LawFit, rows: pd.DataFrame) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def errors(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """Yield by task and weight group a law's errors in log reducible loss, and the share in its intervals."""
+def errors(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return by length and weight a law's errors in log reducible loss, and how many are in its intervals."""
     logs = np.log(rows["predicted"] / rows["observed"])
     inside = rows["observed"].between(rows["predicted_lower"], rows["predicted_upper"])
-    for (step, weight), index in rows.groupby(["step", "weight"]).groups.items():
-        yield {
-            "step": step, "weight": weight, "values": len(index), "rms": rms(logs[index].to_numpy()),
-            "mean": float(logs[index].mean()), "inside": int(inside[index].sum()),
-        }  # fmt: skip
+    cells = rows.assign(square=logs**2, log=logs, inside=inside).groupby(["step", "weight"])
+    table = cells.agg(
+        values=("log", "size"), rms=("square", "mean"), mean=("log", "mean"), inside=("inside", "sum")
+    )
+    return table.assign(rms=np.sqrt(table["rms"])).reset_index()
 
 
 def two_against_three(*, draws: int) -> Iterator[dict[str, object]]:
