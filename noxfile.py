@@ -193,6 +193,7 @@ def dev(session: nox.Session) -> None:
     """Make an environment to work in, `.venv`: all packages, editable, with what tests and checks need."""
     session.run(sys.executable, "-m", "venv", ".venv")
     pip = (".venv/bin/python", "-m", "pip", "install")
+    session.run(*pip, "--upgrade", "pip")  # a Python's own pip may be too old for dependency groups
     groups = [group for package in PACKAGES for group in test_groups(package)]
     session.run(*pip, *BUILD_REQUIREMENTS, "hatchling", "editables")
     editable = [argument for package in PACKAGES for argument in ("--editable", folder(package))]
