@@ -14,6 +14,8 @@ from mnmt_moe_ext import RandomKey, Routing, top_k_gate
 
 RANKS, GROUPS, TOKENS, EXPERTS, D_MODEL, D_FF = 4, 8, 12, 8, 6, 10
 SIZES = (1, 2, 4)
+BIAS = torch.linspace(1.5, 0, EXPERTS)
+"""It makes up for most of what the logits prefer, so that it changes choices."""
 
 
 def make_tensors(dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
@@ -62,6 +64,13 @@ CASES = {
     "ragged, nothing dropped": case(ragged=True, capacity=None, second_expert_policy="random"),
     "ragged, recomputed": case(ragged=True, recompute=True),
     "ragged, bfloat16": case(ragged=True, dtype=torch.bfloat16),
+    "one expert": case(num_chunks=2, top_k=1, renormalise="never"),
+    "four experts, weights after drops": case(num_chunks=3, top_k=4, renormalise="after"),
+    "four experts, biased": case(top_k=4, bias=BIAS),
+    "eight experts": case(num_chunks=2, top_k=8),
+    "ragged, one expert": case(ragged=True, top_k=1, renormalise="never"),
+    "ragged, four experts, biased": case(ragged=True, top_k=4, bias=BIAS),
+    "ragged, eight experts, nothing dropped": case(ragged=True, top_k=8, capacity=None),
 }
 TOLERANCE = {torch.float32: {"rtol": 1e-5, "atol": 1e-5}, torch.bfloat16: {"rtol": 0.02, "atol": 0.1}}
 
@@ -125,7 +134,16 @@ def test_the_layer_is_that_of_one_process(results: list[dict[str, Any]], name: s
         torch.testing.assert_close(gathered(results, name, size, key), expected[key], **tolerance)
 
 
-@pytest.mark.parametrize("name", ["one chunk", "three chunks, random second expert"])
+@pytest.mark.parametrize(
+    "name", ["one chunk", "three chunks, random second expert", "one expert", "four experts, biased"]
+)
 def test_the_cases_drop_tokens(name: str) -> None:
     routing = route(CASES[name]["tensors"]["logits"], CASES[name])
     assert ((routing.experts >= 0) & (routing.slots < 0)).any()
+
+
+def test_the_bias_changes_choices() -> None:
+    biased = CASES["four experts, biased"]
+    plain = biased | {"gate": biased["gate"] | {"bias": None}}
+    logits = biased["tensors"]["logits"]
+    assert not torch.equal(route(logits, biased).experts, route(logits, plain).experts)
