@@ -23,6 +23,7 @@ from studies.page import PAGES, write_page
 
 OUT = PAGES / "architectures"
 KINDS = (SUPERVISED, ZERO_SHOT)
+METRICS = {"bleu": "BLEU", "chrf": "chrF", "language": "in the right language (%)"}
 COLORS = dict(zip(MODELS.values(), TASK_COLORS, strict=False))
 Predictor = Literal["size", "flops"]
 
@@ -48,6 +49,8 @@ def main(*, table: Path = OUT / "runs.csv", out: Path = OUT, refits: int = 200) 
         "effects": trends(parts[parts["task"].isin(KINDS)], by="effect", column="difference", pair="pair"),
         "losses": losses_by_width(losses),
     }  # fmt: skip
+    metrics = scores_of(table)
+    tables |= {metric: losses_by_width(scores) for metric, scores in metrics.items()}
     for name, frame in tables.items():
         print(f"\n### {name}\n")
         print_table(frame[frame["task"].isin(KINDS)].round(4).to_dict("records"))
@@ -56,8 +59,14 @@ def main(*, table: Path = OUT / "runs.csv", out: Path = OUT, refits: int = 200) 
         "flops_0": by_flops.n_0,
         "widths": sorted(set(losses["width"].tolist())),
     }
-    write_page(out, facts | {name: frame.to_dict("records") for name, frame in tables.items()},
-               charts_of(losses, by_size, by_flops, gaps, parts))  # fmt: skip
+    charts = charts_of(losses, by_size, by_flops, gaps, parts) | charts_of_scores(metrics)
+    write_page(out, facts | {name: frame.to_dict("records") for name, frame in tables.items()}, charts)
+
+
+def scores_of(table: Path) -> dict[str, pd.DataFrame]:
+    """Return the table's scores of translations, by metric; `language` is the share in the right language."""
+    scores = {metric: read_losses(table, metric=metric) for metric in METRICS}
+    return {metric: frame for metric, frame in scores.items() if len(frame)}
 
 
 def laws_of(losses: pd.DataFrame, predictor: Predictor, refits: int) -> Architectures:
@@ -108,6 +117,15 @@ def charts_of(
                                   effect_shades, "difference of loss (nats per token)", panels=KINDS),
         "zero-shot": draw_over_size(losses.assign(label=losses["model"]), "value", COLORS,
                                     "loss (nats per token)", panels=[ZERO_SHOT], zero=False),
+    }  # fmt: skip
+
+
+def charts_of_scores(metrics: dict[str, pd.DataFrame]) -> dict[str, Chart]:
+    """Return a figure of each metric over size, supervised and zero-shot."""
+    return {
+        metric: draw_over_size(frame.assign(label=frame["model"]), "value", COLORS, METRICS[metric],
+                               panels=KINDS, zero=False)
+        for metric, frame in metrics.items()
     }  # fmt: skip
 
 

@@ -22,18 +22,20 @@ SUPERVISED, ZERO_SHOT = "supervised", "zero-shot"
 _RUN = r"^(?P<label>[a-z-]+)-d(?P<width>\d+)_"
 
 
-def read_losses(table: Path, *, testset: str = "test") -> pd.DataFrame:
+def read_losses(table: Path, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
     """Return the last losses of the widths at which every model was trained, and their means over tasks.
 
     Columns: `model`, `width`, `size` (N, parameters), `flops` (of training), `task`, `weight`, `value` (nats
-    per token).
+    per token, the mean over seeds) and `spread` (its standard deviation over seeds).
     """
     rows = name_models(pd.read_csv(table))
-    rows = rows[rows["metric"].eq("loss") & rows["testset"].eq(testset)]
-    rows = rows.sort_values("step").groupby(["model", "width", "task"], as_index=False).last()
+    rows = rows[rows["metric"].eq(metric) & rows["testset"].eq(testset)]
+    rows = rows.sort_values("step").groupby(["model", "width", "task", "seed"], as_index=False).last()
     rows = rows.groupby("width").filter(lambda some: some["model"].nunique() == len(MODELS))
-    columns = ["model", "width", "size", "flops", "task", "weight", "value"]
-    return pd.concat([rows[columns], mean_over_tasks(rows)[columns]], ignore_index=True)
+    rows = pd.concat([rows, mean_over_tasks(rows)], ignore_index=True)
+    keys = ["model", "width", "size", "flops", "task", "weight"]
+    values = rows.groupby(keys, as_index=False)["value"]
+    return values.mean().assign(spread=values.std()["value"])
 
 
 def name_models(rows: pd.DataFrame) -> pd.DataFrame:
@@ -43,7 +45,7 @@ def name_models(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_over_tasks(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each model and kind of task, with the mean over such tasks."""
+    """Return a row for each run and kind of task, with the mean over such tasks."""
     kind = rows["weight"].gt(0).map({True: SUPERVISED, False: ZERO_SHOT}).rename("task")
-    keys = ["model", "width", "size", "flops", "weight", kind]
+    keys = ["model", "width", "seed", "size", "flops", "weight", kind]
     return rows.groupby(keys)["value"].mean().reset_index()

@@ -49,18 +49,23 @@ def compare_laws(rows: pd.DataFrame, testset: str, refits: int) -> tuple[LawFit,
 
 
 def left_out_errors(rows: pd.DataFrame, law: LawName, testset: str) -> pd.DataFrame:
-    """Return the relative error of a law on each model, fitted to all the others: `run`, `task`, `error`."""
+    """Return the relative error of a law on each model, fitted to models of other depths alone.
+
+    Columns: `run`, `task` and `error`.
+    """
     some = rows[rows["testset"].eq(testset)]
-    return pd.DataFrame([row for run in some["run"].unique() for row in _errors_without(run, some, law)])
+    depths = some["encoder_layers"].astype(str) + "-" + some["decoder_layers"].astype(str)
+    return pd.DataFrame([
+        row for value in depths.unique() for row in _errors_without(depths.eq(value), some, law)
+    ])  # fmt: skip
 
 
-def _errors_without(run: str, rows: pd.DataFrame, law: LawName) -> Iterator[Figures]:
-    is_out = rows["run"].eq(run)
+def _errors_without(is_out: pd.Series, rows: pd.DataFrame, law: LawName) -> Iterator[Figures]:
     fitted = fit(rows[~is_out], law=law, uncertainty=_NO_REFITS)
     for row in rows[is_out].to_dict("records"):
         at = {name: row[name] for name in fitted.law.predictors if name != "weight"}
         predicted = float(fitted.predict(task=row["task"], weight=row["weight"], **at))
-        yield {"run": run, "task": row["task"], "error": predicted / row["value"] - 1}
+        yield {"run": row["run"], "task": row["task"], "error": predicted / row["value"] - 1}
 
 
 def law_rows(fitted: LawFit, testset: str) -> list[Figures]:
@@ -85,15 +90,16 @@ def _interval(name: str, value: float, draws: Array) -> Figures:
 def swaps(rows: pd.DataFrame) -> pd.DataFrame:
     """Return for each two depths the loss of the deeper encoder less that of the deeper decoder.
 
-    Columns: `testset`, `task`, `deep`, `shallow`, `difference` (nats per token), `sizes` (ratio of their N).
+    Columns: `testset`, `task`, `deep`, `shallow`, `difference` (nats per token, the mean over seeds),
+    `spread` (its standard deviation over seeds), `seeds` (their number) and `sizes` (ratio of their N).
     """
-    keys = ["testset", "task", "encoder_layers", "decoder_layers"]
+    keys = ["testset", "task", "seed", "encoder_layers", "decoder_layers"]
     frame = rows[[*keys, "value", "size"]]
     mirrored = frame.rename(columns={"encoder_layers": "decoder_layers", "decoder_layers": "encoder_layers"})
     pairs = frame.merge(mirrored, on=keys, suffixes=("", "_mirrored"))
     pairs = pairs[pairs["encoder_layers"] > pairs["decoder_layers"]]
-    return pairs.assign(
+    pairs = pairs.assign(
         difference=pairs["value"] - pairs["value_mirrored"], sizes=pairs["size"] / pairs["size_mirrored"]
-    ).rename(columns={"encoder_layers": "deep", "decoder_layers": "shallow"})[
-        ["testset", "task", "deep", "shallow", "difference", "sizes"]
-    ]  # fmt: skip
+    ).rename(columns={"encoder_layers": "deep", "decoder_layers": "shallow"})
+    cells = pairs.groupby(["testset", "task", "deep", "shallow", "sizes"])["difference"]
+    return cells.agg(difference="mean", spread="std", seeds="count").reset_index()
