@@ -19,6 +19,7 @@ COST = Cost(
     flops=300,
     executed_flops=600,
     traffic=TRAFFIC,
+    assumes_even_choices=False,
     hides_tokens=False,
     rates=Rates(flops_per_second=100.0, exchange_bytes_per_second=10.0),
 )

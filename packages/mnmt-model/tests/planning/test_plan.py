@@ -141,9 +141,35 @@ def test_the_largest_model_executes_no_empty_slots_where_tokens_travel() -> None
     rows = 18 * 2 * 990 * (4 * 1024 * 2 + 2 * 4 * 4) * 2047 // 2048
     assert planned.step.traffic.tokens.size == pytest.approx(rows + 18 * 16 * 2047, rel=1e-6)
     lines = [" ".join(line.split()) for line in model_text(planned).splitlines()]
-    assert "rows that travel for a token 2.00" in lines
+    assert "rows that travel for a token, if choices are even 2.00" in lines
     assert "computed at most 1,980" in lines
     assert planned.filling is None
+
+
+RATES = {"flops_per_second": 1e17, "exchange_bytes_per_second": 2e10}
+
+
+@pytest.mark.parametrize(("chunks", "even"), [(1, True), (2, False)])
+def test_times_are_estimates_where_tokens_travel_and_bounds_where_slots_do(chunks: int, even: bool) -> None:
+    planned = plan_model(FLAGSHIP, preset(FLAGSHIP), replace(OF_FLAGSHIP, exchange_chunks=chunks, **RATES))
+    assert model_json(planned)["step"]["assumes_even_choices"] == even
+    text = model_text(planned)
+    assert ("\n  tokens to experts and back: a mean, if choices are even\n" in text) == even
+    for bound, name in (("upper bound", "one after the other"), ("lower bound", "all at once that can be")):
+        assert f"\n  {'estimate' if even else bound}: {name} " in text
+    assert ("bound" in text) != even
+
+
+def test_rows_of_experts_that_choose_are_known() -> None:
+    """Each takes as many tokens as any other, so the times are bounds though tokens travel."""
+    encoder = {"architecture": "encdec", "expert_choice": True, "encoder_layers": 2, "decoder_layers": 1}
+    model = replace(preset(MIXTURE), config=replace(preset(MIXTURE).config, **encoder))
+    planned = plan_model(MIXTURE, model, replace(OF_MIXTURE, **RATES))
+    assert [use.expert_choice for use in planned.slots] == [True]
+    text = model_text(planned)
+    assert "    rows that travel for a token  " in text
+    assert "if choices are even" not in text
+    assert "  upper bound: " in text
 
 
 def test_a_suggestion_is_planned_with_the_options_that_it_names() -> None:

@@ -66,11 +66,10 @@ def test_the_table_of_a_study_has_a_line_a_run_and_one_for_all(study_file: Path,
     assert json.loads(json.dumps(study_json(planned)))["runs"][0]["memory"]["total"] > 0
 
 
-def with_experts(study_file: Path, tmp_path: Path) -> StudyFile:
+def with_experts(study_file: Path, tmp_path: Path, *more: str) -> StudyFile:
     """The tiny study, whose larger size has experts that two devices hold together."""
-    text = study_file.read_text(encoding="utf-8").replace(
-        "d_model = 24", "d_model = 24\nnum_experts = 4\nexperts_every = 1\nexpert_parallel = 2"
-    )
+    keys = ("d_model = 24", "num_experts = 4", "experts_every = 1", "expert_parallel = 2", *more)
+    text = study_file.read_text(encoding="utf-8").replace("d_model = 24", "\n".join(keys))
     path = tmp_path / "experts.toml"
     path.write_text(text, encoding="utf-8")
     return read_study(path)
@@ -106,7 +105,22 @@ def test_the_time_of_a_study_has_what_devices_exchange(
         assert run.seconds == pytest.approx(run.executed_flops / 1e6 + run.exchange_bytes / 1e3)
     text = study_text(planned)
     assert "leaves out" not in text
-    assert "times are upper bounds" in text
+    assert "times are upper bounds at these rates: devices do nothing while they exchange" in text
+    assert not any(run.assumes_even_choices for run in planned.runs)
+
+
+def test_the_time_of_a_study_is_an_estimate_where_tokens_travel(
+    study_file: Path, results: Path, tmp_path: Path
+) -> None:
+    options = PlanConfig(devices=2, flops_per_second=1e6, exchange_bytes_per_second=1e3)
+    study = with_experts(study_file, tmp_path, "capacity_factor = 0.0")
+    planned = plan_study(study, results / "data", options)
+    estimates = {
+        run["name"].split("_")[0]: run["assumes_even_choices"] for run in study_json(planned)["runs"]
+    }
+    assert estimates == {"d16": False, "d24": True}
+    text = study_text(planned)
+    assert "times are estimates at these rates: devices do nothing while they exchange, and choices" in text
 
 
 def test_a_study_names_the_batch_that_fills_slots(study_file: Path, results: Path, tmp_path: Path) -> None:

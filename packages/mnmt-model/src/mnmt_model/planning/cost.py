@@ -1,4 +1,8 @@
-"""FLOPs and traffic of a training step, or of a run, and bounds of the time that they take."""
+"""FLOPs and traffic of a training step, or of a run, and bounds of the time that they take.
+
+Where the traffic is a mean over even choices of experts, the times are estimates: uneven choices send other
+bytes, and the device whose experts are chosen most often receives and computes more than the rest.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +43,8 @@ class Cost:
     """FLOPs that all devices execute: with those of empty slots, and of recomputed activations."""
     traffic: StepTraffic
     """What one device sends to others."""
+    assumes_even_choices: bool
+    """Whether the traffic is a mean, as if all experts were chosen equally often."""
     hides_tokens: bool
     """Whether tokens travel in chunks, so that experts can compute while others are on their way."""
     rates: Rates
@@ -61,7 +67,10 @@ class Cost:
 
     @property
     def most_seconds(self) -> float | None:
-        """Upper bound at these rates: nothing is computed or sent at the same time as anything else."""
+        """Upper bound at these rates: nothing is computed or sent at the same time as anything else.
+
+        It is an estimate where the traffic assumes even choices.
+        """
         compute, exchange = self.compute_seconds, self.exchange_seconds
         return None if compute is None or exchange is None else compute + exchange
 
@@ -70,7 +79,8 @@ class Cost:
         """Lower bound at these rates: whatever can be computed and sent at the same time is.
 
         The messages of an all-to-all are then on their way together. Without chunks nothing is computed
-        meanwhile, as the experts wait for their tokens.
+        meanwhile, as the experts wait for their tokens. It is an estimate where the traffic assumes even
+        choices.
         """
         tokens = self.seconds(self.traffic.tokens, together=True)
         exchange = self.seconds(self.traffic.total, together=True)

@@ -120,7 +120,8 @@ class SlotUse:
     executed_slots: int
     """The slots that are computed: all, or those that are filled."""
     rows_per_token: float | None
-    """Where tokens travel instead of slots, the rows that leave for each, on average; otherwise None."""
+    """Where tokens travel instead of slots, the rows that leave for each, on average; otherwise None. See
+    `assumes_even_choices`."""
     expert_choice: bool
     """Whether the experts choose their tokens; then one choice travels with such a row, and no gradient of
     its weight comes back."""
@@ -134,6 +135,14 @@ class SlotUse:
     def used(self) -> float:
         """The largest share of the slots that are computed which tokens can fill."""
         return self.filled_slots / self.executed_slots
+
+    @property
+    def assumes_even_choices(self) -> bool:
+        """Whether the rows that travel are a mean, as if all experts were chosen equally often.
+
+        Experts that choose take as many tokens each, so that their rows are known.
+        """
+        return self.rows_per_token is not None and not self.expert_choice
 
 
 def slot_uses(config: ModelConfig, train: TrainConfig, workload: Workload) -> tuple[SlotUse, ...]:

@@ -72,6 +72,7 @@ def _plan(name: str, model: Preset, train: TrainConfig, workload: Workload, rate
     lengths = {"src_len": workload.src_len, "tgt_len": workload.tgt_len}
     training = pair_flops(config, vocab_size, **lengths)
     tensors = all_tensors(config, vocab_size, src_vocab_size=src_vocab_size)
+    slots = slot_uses(config, train, workload)
     return ModelPlan(
         name=name,
         model=model,
@@ -85,9 +86,10 @@ def _plan(name: str, model: Preset, train: TrainConfig, workload: Workload, rate
             flops=training.total * workload.pairs(train) * train.accumulation * workload.devices,
             executed_flops=executed_flops(config, vocab_size, train, workload),
             traffic=step_traffic(config, tensors, train, workload),
+            assumes_even_choices=any(use.assumes_even_choices for use in slots),
             hides_tokens=train.exchange_chunks > 1,
             rates=rates,
         ),
-        slots=slot_uses(config, train, workload),
+        slots=slots,
         filling=None,
     )

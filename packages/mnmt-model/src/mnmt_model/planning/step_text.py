@@ -21,6 +21,9 @@ PURPOSES = {
 }
 """{part of a step's traffic: its name}."""
 
+EVEN = ", if choices are even"
+"""What an estimate holds for."""
+
 TIMES = ("compute_seconds", "exchange_seconds", "most_seconds", "least_seconds")
 """Times of a step that follow from the rates."""
 
@@ -74,7 +77,8 @@ def _experts(plan: ModelPlan) -> Iterator[str]:
         if use.executed_slots < use.slots:
             rows.append(["    computed at most", f"{use.executed_slots:,}"])
         if use.rows_per_token is not None:
-            rows.append(["    rows that travel for a token", f"{use.rows_per_token:.2f}"])
+            even = EVEN * use.assumes_even_choices
+            rows.append([f"    rows that travel for a token{even}", f"{use.rows_per_token:.2f}"])
     return table(rows)
 
 
@@ -102,7 +106,9 @@ def _traffic(plan: ModelPlan) -> Iterator[str]:
         if traffic.size:
             size = data_size(round(traffic.message_size))
             rows.append([f"  {name}", data_size(traffic.size), f"{traffic.messages:,}", size])
-    return table(rows)
+    yield from table(rows)
+    if plan.step.assumes_even_choices and plan.step.traffic.tokens.size:
+        yield f"  {PURPOSES['tokens']}: a mean{EVEN}"
 
 
 def _time(step: Cost) -> Iterator[str]:
@@ -115,8 +121,11 @@ def _time(step: Cost) -> Iterator[str]:
         if seconds:
             rows.append([f"  sending {name}", step_duration(seconds)])
     if step.exchange_seconds and step.most_seconds is not None and step.least_seconds is not None:
-        rows.append(["  upper bound: one after the other", step_duration(step.most_seconds)])
-        rows.append(["  lower bound: all at once that can be", step_duration(step.least_seconds)])
+        estimate = "estimate" if step.assumes_even_choices else None
+        rows.append([f"  {estimate or 'upper bound'}: one after the other", step_duration(step.most_seconds)])
+        rows.append(
+            [f"  {estimate or 'lower bound'}: all at once that can be", step_duration(step.least_seconds)]
+        )
     if rows:
         yield from table([["time of a step, at these rates", ""], *rows])
 

@@ -12,7 +12,7 @@ from mnmt_data.stream import Mixture, open_stream
 from mnmt_data.study import StudyFile
 from mnmt_model.errors import RunError
 from mnmt_model.planning.cost import Cost, Rates
-from mnmt_model.planning.experts import check_expert_parallel, slot_warning
+from mnmt_model.planning.experts import check_expert_parallel, slot_uses, slot_warning
 from mnmt_model.planning.fill import fill_slots, least_used
 from mnmt_model.planning.flops import executed_over_useful, training_flops
 from mnmt_model.planning.memory import Memory, training_memory
@@ -59,11 +59,14 @@ class RunCost:
     """How to train with slots that are filled, where they are filled poorly."""
     exchange_bytes: int
     """Bytes that one device sends to others in all steps."""
+    assumes_even_choices: bool
+    """Whether these bytes are a mean, as if all experts were chosen equally often."""
     exchange_seconds: float | None
     """Seconds of the exchange; None without its rate, 0 where nothing is exchanged."""
     seconds: float | None
     """Seconds of training, with `exchange_seconds` where they are known: an upper bound at the given rates,
-    in which devices do nothing while they exchange. None without a rate."""
+    in which devices do nothing while they exchange, or an estimate if it assumes even choices. None without a
+    rate."""
     memory: Memory
     """Memory of training, on each device."""
     epochs: Mapping[str, float]
@@ -231,6 +234,7 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
         flops=flops,
         executed_flops=round(flops * executed_over_useful(run.model, vocab_size, train, workload)),
         traffic=step_traffic(run.model, all_tensors(run.model, vocab_size), train, workload) * run.steps,
+        assumes_even_choices=any(use.assumes_even_choices for use in slot_uses(run.model, train, workload)),
         hides_tokens=train.exchange_chunks > 1,
         rates=Rates.of(options),
     )
@@ -248,6 +252,7 @@ def _run_cost(run: RunConfig, data: PreparedData, vocab_size: int, options: Plan
         filled=least_used(run.model, train, workload),
         filling=fill_slots(run.model, train, workload),
         exchange_bytes=cost.traffic.total.size,
+        assumes_even_choices=cost.assumes_even_choices,
         exchange_seconds=cost.exchange_seconds,
         seconds=cost.compute_seconds if cost.exchange_seconds is None else cost.most_seconds,
         memory=training_memory(run.model, vocab_size, train, workload),

@@ -74,7 +74,9 @@ def _notes(plan: StudyPlan) -> Iterator[str]:
     if plan.seconds is not None and any(run.exchange_seconds is None for run in plan.runs):
         yield "the time leaves out what devices exchange: give --exchange-bytes-per-second"
     elif plan.seconds is not None and plan.exchange_bytes:
-        yield "times are upper bounds at these rates: devices do nothing while they exchange"
+        even = any(run.assumes_even_choices for run in plan.runs)
+        kind, condition = ("estimates", ", and choices are even") if even else ("upper bounds", "")
+        yield f"times are {kind} at these rates: devices do nothing while they exchange{condition}"
     yield from _slot_note(plan)
     if plan.device_memory is not None:
         yield _memory_note(plan, plan.device_memory)
