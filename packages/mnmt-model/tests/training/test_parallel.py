@@ -148,14 +148,52 @@ def test_losses_and_routing_are_those_of_one_process(
         torch.testing.assert_close(weight, theirs[name], rtol=1e-3, atol=1e-5)
 
 
-def test_dropless_losses_are_those_of_one_process(routed: RunConfig, tmp_path: Path) -> None:
-    """Processes exchange as many rows as there are, which differ from expert to expert and step to step."""
-    options = {"capacity_factor": 0.0, "expert_feed_forward": "gated-silu", "shared_experts": 1}
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"experts_per_token": 1, "renormalise": "never"},
+        {"experts_per_token": 4, "num_experts": 8, "capacity_factor": 3.0},
+    ],
+    ids=["one expert a token", "four experts a token"],
+)
+def test_any_number_of_experts_a_token_is_trained_as_by_one_process(
+    routed: RunConfig, tmp_path: Path, options: dict[str, Any]
+) -> None:
     run = dataclasses.replace(routed, model=dataclasses.replace(routed.model, **options))
     train(run, tmp_path / "alone")
     assert train_with(2, changed(run, accumulation=PARTS // 2, expert_parallel=2), tmp_path / "run") == [0, 0]
     assert curve(tmp_path / "run") == pytest.approx(curve(tmp_path / "alone"), **EXACT)
     assert routing(tmp_path / "run") == routing(tmp_path / "alone")
+    assert 0 < routing(tmp_path / "run")[-1][1] < 0.9
+
+
+@pytest.fixture(scope="module")
+def dropless(routed: RunConfig) -> RunConfig:
+    """With experts of all kinds and no limit of slots."""
+    options = {"capacity_factor": 0.0, "expert_feed_forward": "gated-silu", "shared_experts": 1}
+    return dataclasses.replace(routed, model=dataclasses.replace(routed.model, **options))
+
+
+@pytest.fixture(scope="module")
+def dropless_alone(dropless: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run without a limit of one process."""
+    folder = tmp_path_factory.mktemp("dropless") / "run"
+    train(dropless, folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("size", "parallel"), [(2, "ddp"), (4, "fsdp")], ids=["2 hold them together", "2 times 2 and fsdp"]
+)
+def test_dropless_losses_are_those_of_one_process(
+    dropless: RunConfig, dropless_alone: Path, tmp_path: Path, size: int, parallel: str
+) -> None:
+    """Processes exchange as many rows as there are, which differ from expert to expert and step to step."""
+    many = changed(dropless, accumulation=PARTS // size, expert_parallel=2, parallel=parallel)
+    statuses = train_with(size, many, tmp_path / "run")
+    assert statuses == [0] * size, [path.read_text()[-2000:] for path in sorted(tmp_path.glob("rank*.log"))]
+    assert curve(tmp_path / "run") == pytest.approx(curve(dropless_alone), **EXACT)
+    assert routing(tmp_path / "run") == routing(dropless_alone)
 
 
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
