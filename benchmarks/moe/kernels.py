@@ -6,17 +6,21 @@ No GPU is needed, and nothing is timed: none of these figures is a speed. nvcc c
 `-Xptxas -v` says what each takes. Their launches are those of the host code itself: it is compiled for the
 emulator (packages/mnmt-moe-ext/tests/emulator), which notes kernel, blocks, threads and shared memory. From
 both, CUDA's own cuda_occupancy.h computes how many blocks a multiprocessor of an A100 (sm_80) or an H100
-(sm_90a) holds at a time. Needs nvcc and g++.
+(sm_90a) holds at a time. Needs nvcc and g++. Of the kernels of another revision it prints registers and
+spills alone, since the emulator goes with these.
 
     python -m benchmarks.moe.kernels --out benchmarks/results/moe/kernels.json
+    python -m benchmarks.moe.kernels --revision 386759d --out benchmarks/results/moe/kernels_before.json
 """
 
 from __future__ import annotations
 
 import ctypes
+import io
 import re
 import shutil
 import subprocess
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -39,7 +43,8 @@ from benchmarks.measurement import (
 )
 
 EXTENSION = PACKAGES / "mnmt-moe-ext"
-KERNELS = EXTENSION / "csrc" / "cuda"
+SOURCES = "csrc"
+KERNELS = EXTENSION / SOURCES / "cuda"
 EMULATOR = EXTENSION / "tests" / "emulator"
 ARCHITECTURES = {"80": "sm_80", "90": "sm_90a"}
 WARPS_PER_MULTIPROCESSOR = 64
@@ -58,6 +63,7 @@ def main(
     top_k: Counts = (2, 8),
     tokens: int = 1024,
     d_model: int = 1024,
+    revision: str | None = None,
     out: Out = None,
 ) -> None:
     """Print the launches of a layer for each number of experts, and the kernels that spill.
@@ -69,33 +75,43 @@ def main(
         top_k: Numbers of choices of a token.
         tokens: Tokens of the one group.
         d_model: Width of the rows, in bfloat16.
+        revision: Compile the kernels of this commit, and note no launches; by default those that are here.
         out: JSON file for the figures.
     """
     missing = [tool for tool in ("nvcc", "g++", "c++filt") if shutil.which(tool) is None]
     if missing:
         print(f"Skipped: {', '.join(missing)} must be installed.")
         return
-    with TemporaryDirectory() as folder:
+    layers = [Layer(tokens, count, choices, d_model) for count, choices in product(experts, top_k)]
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        place = KERNELS if revision is None else kernels_at(revision, folder)
         kernels = [
             kernel
             for source, architecture in product(sources, architectures)
-            for kernel in compile_kernels(source, architecture, Path(folder))
+            for kernel in compile_kernels(place / f"{source}.cu", architecture, folder)
         ]
-        library = compile_host_code(Path(folder))
-        launches = [
-            launch
-            for count, choices in product(experts, top_k)
-            for launch in layer_launches(library, Layer(tokens, count, choices, d_model))
-        ]
-        rows = with_resources(launches, kernels, Path(folder))
-    print_table(rows)
+        rows = launch_rows(layers, kernels, folder) if revision is None else []
+    if rows:
+        print_table(rows)
+    print_registers(kernels)
     print_spills(kernels)
-    write_report(
-        out,
-        "registers, spills and occupancy of the CUDA kernels, by ptxas and cuda_occupancy.h",
-        {"nvcc": nvcc_version(), "kernels": [describe(kernel) for kernel in kernels], "launches": rows},
-        provenance("torch"),
-    )
+    figures: Figures = {"nvcc": nvcc_version(), "kernels": [describe(kernel) for kernel in kernels]}
+    if revision is None:
+        what = "registers, spills and occupancy of the CUDA kernels, by ptxas and cuda_occupancy.h"
+        write_report(out, what, figures | {"launches": rows}, provenance("torch"))
+    else:
+        what = "registers and spills of the CUDA kernels of a revision, by ptxas"
+        write_report(out, what, {"revision": revision} | figures, provenance("torch"))
+
+
+def kernels_at(revision: str, folder: Path) -> Path:
+    """Write the sources of a commit into a folder, and return where its kernels are."""
+    command = ["git", "archive", revision, SOURCES]
+    archive = subprocess.run(command, cwd=EXTENSION, check=True, stdout=subprocess.PIPE).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as sources:
+        sources.extractall(folder, filter="data")
+    return folder / SOURCES / "cuda"
 
 
 @dataclass(frozen=True)
@@ -110,14 +126,14 @@ class Kernel:
     static_shared: int
 
 
-def compile_kernels(source: str, architecture: str, folder: Path) -> list[Kernel]:
-    """Compile a file of csrc/cuda for one architecture; return its kernels."""
+def compile_kernels(source: Path, architecture: str, folder: Path) -> list[Kernel]:
+    """Compile a file for one architecture; return its kernels."""
     import torch
 
     target = ARCHITECTURES[architecture]
     command = ["nvcc", "-O3", "-std=c++17", f"-gencode=arch={target.replace('sm', 'compute')},code={target}"]
     command += ["-Xptxas=-v", "-DUSE_CUDA", "-DTORCH_TARGET_VERSION=0x020a000000000000ULL"]
-    command += [f"-I{Path(torch.__file__).parent / 'include'}", "-c", str(KERNELS / f"{source}.cu")]
+    command += [f"-I{Path(torch.__file__).parent / 'include'}", "-c", str(source)]
     output = subprocess.run(
         [*command, "-o", str(folder / "kernels.o")], check=True, capture_output=True, text=True
     )
@@ -138,6 +154,13 @@ def read_ptxas(output: str) -> Iterator[Kernel]:
             spill_bytes=int(spills[1]) + int(spills[2]),
             static_shared=int(shared[1]) if shared else 0,
         )
+
+
+def launch_rows(layers: Sequence[Layer], kernels: Sequence[Kernel], folder: Path) -> list[Figures]:
+    """Return a row for each launch of the layers' operators."""
+    library = compile_host_code(folder)
+    launches = [launch for layer in layers for launch in layer_launches(library, layer)]
+    return with_resources(launches, kernels, folder)
 
 
 def compile_host_code(folder: Path) -> ctypes.CDLL:
@@ -259,6 +282,13 @@ def short_name(symbol: str) -> str:
     name = subprocess.run(["c++filt", symbol], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     name = re.sub(r"^void |mnmt_moe::|__nv_", "", name)
     return re.sub(r"\(.*\)$", "", name)
+
+
+def print_registers(kernels: Sequence[Kernel]) -> None:
+    """Print for each architecture the most registers of a thread."""
+    for architecture in dict.fromkeys(kernel.architecture for kernel in kernels):
+        most = max(kernel.registers for kernel in kernels if kernel.architecture == architecture)
+        print(f"sm_{architecture}: at most {most} registers a thread")
 
 
 def print_spills(kernels: Sequence[Kernel]) -> None:
