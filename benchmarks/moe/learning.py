@@ -143,10 +143,10 @@ def main(
             prepare(study, results)
             runs = train_study(study, results, jobs=jobs)
         sizes = sorted(read_sizes(runs), key=lambda size: (size.change or "", size.family, size.width))
-        host = read_run(first_run(runs)).host
+        description = provenance_of(runs)
     print_table([table_row(size) for size in sizes])
     report = {"study": name, "sizes": [asdict(size) for size in sizes]}
-    write_report(out, "mixtures of experts against dense models", report, {"machine": host})
+    write_report(out, "mixtures of experts against dense models", report, description)
     if figures is not None:
         draw(sizes, name, figures)
 
@@ -163,9 +163,22 @@ def draw(sizes: Sequence[Size], name: str, folder: Path) -> None:
         save(loads_figure(loads), folder / f"{name}-experts.svg")
 
 
-def first_run(runs: Path) -> Path:
-    """Return the folder of some run."""
-    return min(runs.glob("*/run.json")).parent
+def provenance_of(runs: Path) -> Figures:
+    """Return what the finished runs were trained with: machines, the last day, and versions of packages.
+
+    `provenance` would tell of the machine and the packages that read them.
+    """
+    records = [read_run(path.parent) for path in sorted(runs.glob("*/run.json"))]
+    ended = [record for record in records if record.finished is not None]
+    packages = sorted({name for record in ended for name in record.versions})
+    return {
+        "machine": ", ".join(sorted({record.host for record in ended})),
+        "date": max((str(record.finished) for record in ended), default="")[:10],
+        "versions": {
+            name: ", ".join(sorted({record.versions.get(name, "none") for record in ended}))
+            for name in packages
+        },
+    }
 
 
 def read_sizes(runs: Path) -> Iterator[Size]:
