@@ -1,6 +1,8 @@
 """Compare the nine models of Zhang et al. 2022 over their sizes, and write docs/studies/architectures.
 
-python -m studies.analysis.architectures
+    python -m studies.analysis.architectures
+
+`--runs results/architectures/runs` first writes the table of losses by length, lengths.csv.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from mnmt_laws.figures import draw_architectures
 from mnmt_laws.figures.style import TASK_COLORS, Chart
 from studies.analysis.architectures.figures import draw_over_size
 from studies.analysis.architectures.gaps import EFFECTS, effects, gaps_to_encdec, trends
+from studies.analysis.architectures.lengths import gaps_by_length, laws_by_length, write_lengths
 from studies.analysis.architectures.models import ENCDEC, MODELS, SUPERVISED, ZERO_SHOT, read_losses
 from studies.page import PAGES, write_page
 
@@ -28,18 +31,29 @@ COLORS = dict(zip(MODELS.values(), TASK_COLORS, strict=False))
 Predictor = Literal["size", "flops"]
 
 
-def main(*, table: Path = OUT / "runs.csv", out: Path = OUT, refits: int = 200) -> None:
+def main(
+    *,
+    table: Path = OUT / "runs.csv",
+    lengths: Path = OUT / "lengths.csv",
+    out: Path = OUT,
+    refits: int = 200,
+    runs: Path | None = None,
+) -> None:
     """Print and write laws, gaps to the encoder-decoder and effects of single choices.
 
     Args:
         table: Run table of the study.
+        lengths: Run table of its losses by length of the source.
         out: Folder for results.json and the figures.
         refits: Refits for the intervals of the laws.
+        runs: Folder of the run records, of which `lengths` is made.
     """
     if not table.exists():
         print(f"{table} is not there.")
         return
-    losses = read_losses(table)
+    if runs is not None:
+        write_lengths(runs, pd.read_csv(table), lengths)
+    losses, metrics = read_losses(table), scores_of(table)
     by_size, by_flops = laws_of(losses, "size", refits), laws_of(losses, "flops", refits)
     gaps, parts = gaps_of(losses), effects(losses)
     tables = {
@@ -47,18 +61,16 @@ def main(*, table: Path = OUT / "runs.csv", out: Path = OUT, refits: int = 200) 
         "gaps to EncDec of equal size": trends(gaps, by="model", column="gap"),
         "gaps to EncDec of equal FLOPs": trends(gaps_of(losses, "flops"), by="model", column="gap"),
         "effects": trends(parts[parts["task"].isin(KINDS)], by="effect", column="difference", pair="pair"),
-        "losses": losses_by_width(losses),
+        "losses": by_width(losses), "spread over seeds": by_width(losses, "spread"),
+        **{metric: by_width(scores) for metric, scores in metrics.items()},
     }  # fmt: skip
-    metrics = scores_of(table)
-    tables |= {metric: losses_by_width(scores) for metric, scores in metrics.items()}
+    if lengths.exists():
+        tables["laws by length"] = pd.DataFrame(laws_by_length(lengths, refits=refits))
+        tables["gaps by length"] = pd.DataFrame(gaps_by_length(lengths))
     for name, frame in tables.items():
         print(f"\n### {name}\n")
         print_table(frame[frame["task"].isin(KINDS)].round(4).to_dict("records"))
-    facts: Figures = {
-        "n_0": by_size.n_0,
-        "flops_0": by_flops.n_0,
-        "widths": sorted(set(losses["width"].tolist())),
-    }
+    facts: Figures = {"n_0": by_size.n_0, "flops_0": by_flops.n_0}
     charts = charts_of(losses, by_size, by_flops, gaps, parts) | charts_of_scores(metrics)
     write_page(out, facts | {name: frame.to_dict("records") for name, frame in tables.items()}, charts)
 
@@ -81,11 +93,11 @@ def laws_of(losses: pd.DataFrame, predictor: Predictor, refits: int) -> Architec
     )
 
 
-def losses_by_width(losses: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each task and model, with its loss at each width."""
-    columns = losses.assign(width="d" + losses["width"].astype(str))
+def by_width(rows: pd.DataFrame, column: str = "value") -> pd.DataFrame:
+    """Return a row for each task and model, with what a column has at each width."""
+    columns = rows.assign(width="d" + rows["width"].astype(str))
     order = list(dict.fromkeys(columns.sort_values("size")["width"]))
-    return columns.pivot(index=["task", "model"], columns="width", values="value")[order].reset_index()
+    return columns.pivot(index=["task", "model"], columns="width", values=column)[order].reset_index()
 
 
 def gaps_of(losses: pd.DataFrame, predictor: Predictor = "size") -> pd.DataFrame:

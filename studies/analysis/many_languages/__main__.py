@@ -30,6 +30,9 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None)
         out: Folder for results.json and the figures.
         uses: Output of `mnmt-eval experts --json`, of which experts.csv is made.
     """
+    if not (folder / TABLE).exists():
+        print(f"{folder / TABLE} is not there.")
+        return
     rows = read_runs(folder / TABLE)
     if uses is not None:
         write_experts(uses, folder / EXPERTS, dict(zip(rows["run"], rows["name"], strict=True)))

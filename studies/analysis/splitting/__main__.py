@@ -13,6 +13,7 @@ import pandas as pd
 from benchmarks.measurement import Figures, print_table, run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.splitting.constancy import claims, contest
+from studies.analysis.splitting.direction import direction, direction_by_size
 from studies.analysis.splitting.exposure import equal_exposure, longer, plateaus
 from studies.analysis.splitting.figures import (
     draw_exposure,
@@ -23,6 +24,7 @@ from studies.analysis.splitting.figures import (
 )
 from studies.analysis.splitting.fractions import fractions, sharing
 from studies.analysis.splitting.lengths import LENGTH_LAWS, USUAL, length_laws
+from studies.analysis.splitting.rates import gaps, long_rates, tuned
 from studies.analysis.splitting.seeds import fractions_by_seed, spreads
 from studies.analysis.splitting.tables import FOLDER, SHARED, few, read
 from studies.analysis.splitting.three import LAWS, errors, predictions, two_against_three
@@ -52,6 +54,11 @@ def main(*, out: Path = FOLDER, refits: int = 200, fast: bool = False) -> None:
         "32,000 steps": longer(rows).to_dict("records"),
         "plateaus": plateaus(),
         "sharing": sharing(refits=refits),
+        "direction": direction(refits=refits),
+        "direction by size": list(direction_by_size()),
+        "rates": list(tuned()),
+        "shared over alone by rate": list(gaps()),
+        "long runs by rate": long_rates(),
         "three tasks": {law: errors(part).to_dict("records") for law, part in three.items()},
         "three against two": list(two_against_three(draws=refits)),
     }

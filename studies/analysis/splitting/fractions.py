@@ -78,28 +78,29 @@ def fraction(fitted: LawFit, task: str, weight: float) -> tuple[float, Array]:
 def sharing(*, refits: int) -> list[dict[str, object]]:
     """Return how many times as large f is with shared features, with a 95% interval over seeds.
 
-    At the sizes that all tables have. The tables' seeds are independent, so their draws are paired by lot.
+    Of the first task, at the sizes that all tables have.
     """
     unrelated = read("unrelated")
     base = unrelated[unrelated["size"].isin(COMMON_SIZES)]
-    rows: list[dict[str, object]] = []
-    for name in [name for name in tables() if SHARED.get(name)]:
-        for step, some in read(name).groupby("step"):
-            fits = [
-                fit_reducible(part, "joint", refits=refits) for part in (some, base[base["step"] == step])
-            ]
-            rows += [{"table": name, "step": step} | row for row in ratios_of(*fits)]
-    return rows
+    return [
+        {"table": name} | row
+        for name in tables()
+        if SHARED.get(name)
+        for row in ratios(read(name), base, task="xx-aa", refits=refits)
+    ]
 
 
-def ratios_of(related: LawFit, unrelated: LawFit) -> Iterator[dict[str, object]]:
-    """Yield the ratio of f at each weight below 1 of the first task that both have."""
-    task = related.tasks[0]
-    common = set(related.fitted_weights(task)) & set(unrelated.fitted_weights(task)) - {1.0}
-    for weight in sorted(common):
-        (value, draws), (other, others) = (fraction(each, task, weight) for each in (related, unrelated))
-        low, high = bounds_of(draws / others)
-        yield {
-            "task": task, "weight": weight, "f": value, "f unrelated": other, "ratio": value / other,
-            "lower": float(low), "upper": float(high),
-        }  # fmt: skip
+def ratios(rows: pd.DataFrame, base: pd.DataFrame, *, task: str, refits: int) -> Iterator[dict[str, object]]:
+    """Yield the ratio of f in one table to that in another, at each length and weight below 1 of both.
+
+    The tables' seeds are independent, so their draws are paired by lot.
+    """
+    for step, some in rows.groupby("step"):
+        fits = [fit_reducible(part, "joint", refits=refits) for part in (some, base[base["step"] == step])]
+        for weight in sorted(set.intersection(*(set(each.fitted_weights(task)) for each in fits)) - {1.0}):
+            (value, draws), (other, others) = (fraction(each, task, weight) for each in fits)
+            low, high = bounds_of(draws / others)
+            yield {
+                "step": step, "task": task, "weight": weight, "f": value, "f of the other": other,
+                "ratio": value / other, "lower": float(low), "upper": float(high),
+            }  # fmt: skip
