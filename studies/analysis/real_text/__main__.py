@@ -13,7 +13,7 @@ from benchmarks.measurement import Figures, run
 from studies.analysis.real_text.advice import advise
 from studies.analysis.real_text.figures import draw_all
 from studies.analysis.real_text.laws import Fits, describe_laws, laws_of_length, what_varies
-from studies.analysis.real_text.pairs import FOLDER, read_pairs
+from studies.analysis.real_text.pairs import FOLDER, GRID, UNSEEN, read_pairs
 from studies.analysis.real_text.predictions import prediction_errors
 from studies.analysis.real_text.quality import describe_quality, scored
 from studies.analysis.real_text.shares import all_shares, differences
@@ -43,11 +43,13 @@ def results_of(fits: dict[str, Fits], *, refits: int, tables: int) -> Figures:
     steps = min((fit.pair.steps[-1] for fit in each), default=0)
     return {
         "laws": [row for fit in each for row in describe_laws(fit)],
-        "acts_through": [row for fit in each for row in what_varies(fit.pair, tables=tables)],
+        "acts_through": [row for fit in each for row in what_varies(fit.grid, tables=tables)],
         "length": [row for fit in each for row in laws_of_length(fit)],
         "shares": [row for fit in each for row in all_shares(fit)],
         "differences": list(differences(fits, step=steps)),
-        "held_out": [row for fit in each for row in prediction_errors(fit.pair, refits=refits)],
+        "held_out": [
+            row for fit in each for row in prediction_errors(fit.pair.at(*GRID, UNSEEN), refits=refits)
+        ],
         "advice": [row for fit in each for row in advise(fit.pair, refits=refits)],
         "quality": [row for fit in each if scored(fit.pair) for row in describe_quality(fit)],
     }

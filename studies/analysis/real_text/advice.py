@@ -45,7 +45,7 @@ def largest_models(pair: Pair, *, testset: str = "test") -> pd.DataFrame:
     """Return the losses of the largest models at the longest training: a row a mixture, a column a task."""
     rows = pair.observations(testset=testset, step=pair.steps[-1], fit_all=True).frame
     rows = rows[rows["size"].eq(pair.largest)]
-    first = rows["weight"].where(rows["task"].eq(pair.tasks[0]), 1 - rows["weight"]).round(4)
+    first = pair.first_weights(rows)
     table = rows.assign(first=first).pivot_table(index="first", columns="task", values="value")
     return table.assign(tokens=rows.groupby(first)["tokens"].median())
 

@@ -47,8 +47,8 @@ def _of_pair(fits: Fits) -> Iterator[tuple[str, Chart]]:
     yield "shares", _side_by_side(shares)
     sizes = sorted(joint.rows["size"].unique())
     yield "frontier", draw_frontier(fits.of("capacity", "test", step), sizes=sizes)
-    held_out = held_out_length(pair, testset="test", refits=fits.refits)
-    yield "longest", draw_held_out(held_out, pair.all_but(step))
+    held_out = held_out_length(fits.grid, testset="test", refits=fits.refits)
+    yield "longest", draw_held_out(held_out, fits.grid.all_but(step))
     if scored(pair):
         metrics = pairs_of_metrics(pair)
         yield "quality", draw_quality(metrics, "chrf")

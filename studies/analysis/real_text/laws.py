@@ -12,7 +12,7 @@ from mnmt_laws import ResidualBootstrap, check_claims, compare, fit
 from mnmt_laws.answers.claims import r_squared
 from mnmt_laws.fitting.law_fit import LawFit
 from mnmt_laws.laws import LawName
-from studies.analysis.real_text.pairs import TESTSETS, Pair
+from studies.analysis.real_text.pairs import GRID, TESTSETS, Pair
 
 LENGTH_LAWS: tuple[LawName, ...] = ("length", "length-coupled", "share", "share-tied")
 """Laws with a term of training length."""
@@ -29,11 +29,12 @@ class Fits:
     def __init__(self, pair: Pair, *, refits: int) -> None:
         """Take what is fitted, and the number of refits behind intervals."""
         self.pair, self.refits = pair, refits
+        self.grid = pair.at(*GRID)  # the weights that every size has
         self.of = cache(self._fit)
 
     def _fit(self, law: LawName, testset: str = "test", step: int | None = None, metric: str = "loss",
              fit_all: bool = True) -> LawFit:  # fmt: skip
-        rows = self.pair.observations(testset=testset, step=step, metric=metric, fit_all=fit_all)
+        rows = self.grid.observations(testset=testset, step=step, metric=metric, fit_all=fit_all)
         objective = "log-ols" if metric == "loss" else "ols"
         return fit(rows, law=law, objective=objective, uncertainty=ResidualBootstrap(refits=self.refits))
 
@@ -84,7 +85,7 @@ def what_varies(pair: Pair, *, tables: int) -> Iterator[Figures]:
 def laws_of_length(fits: Fits) -> Iterator[Figures]:
     """Yield, for each test set and task, the laws of length with their scatter, and what one of them says."""
     for testset in TESTSETS:
-        rows = fits.pair.observations(testset=testset, fit_all=True)
+        rows = fits.grid.observations(testset=testset, fit_all=True)
         table = compare(rows, laws=LENGTH_LAWS, left_out=False, tables=0).table
         for task, part in table.groupby("task"):
             fitted = fits.of(WITH_LENGTH, testset)

@@ -58,6 +58,14 @@ class Pair:
         """The greatest number of parameters."""
         return float(self.rows["size"].max())
 
+    def at(self, *weights: float) -> Pair:
+        """Return the runs in which the first task has one of some weights."""
+        return Pair(name=self.name, rows=self.rows[self.first_weights(self.rows).isin(weights)])
+
+    def first_weights(self, rows: pd.DataFrame) -> pd.Series:
+        """Return the weight of the first task in the model of each row, of either task."""
+        return rows["weight"].where(rows["task"].eq(self.tasks[0]), 1 - rows["weight"]).round(4)
+
     def observations(
         self, *, testset: str = "test", step: int | None = None, metric: str = "loss", fit_all: bool = False
     ) -> Observations:

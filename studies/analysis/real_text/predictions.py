@@ -34,7 +34,7 @@ def prediction_errors(pair: Pair, *, refits: int) -> Iterator[Figures]:
     for testset in TESTSETS:
         name = {"pair": pair.name, "testset": testset}
         rows = held_out_at_length(pair, testset=testset, refits=refits).rows
-        first = rows["weight"].where(rows["task"].eq(pair.tasks[0]), 1 - rows["weight"]).round(3)
+        first = pair.first_weights(rows)
         unseen, larger = first.eq(UNSEEN), rows["size"].eq(pair.largest)
         yield {**name, "new": "size", **_errors(rows[larger & first.isin(GRID)])}
         yield {**name, "new": "weight", **_errors(rows[unseen & ~larger])}
