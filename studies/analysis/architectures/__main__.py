@@ -65,7 +65,7 @@ def main(
         **{metric: by_width(scores) for metric, scores in metrics.items()},
     }  # fmt: skip
     if lengths.exists():
-        tables["laws by length"] = pd.DataFrame(laws_by_length(lengths, refits=refits))
+        tables["laws by length"] = laws_by_length(lengths, refits=refits)
         tables["gaps by length"] = pd.DataFrame(gaps_by_length(lengths))
     for name, frame in tables.items():
         print(f"\n### {name}\n")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ def write_lengths(runs: Path, rows: pd.DataFrame, table: Path) -> None:
     pd.DataFrame(parts).to_csv(table, index=False, float_format="%.5g")
 
 
-def _parts_of(runs: Path, row: Figures) -> Iterator[Figures]:
+def _parts_of(runs: Path, row: dict[Hashable, Any]) -> Iterator[dict[Hashable, Any]]:
     text = run_text([runs / row["run"]], "test", row["task"])
     statistics, groups = sentence_losses(runs / row["run"], text), group_sentences(text, "eighths")
     for group in PARTS:
@@ -40,18 +41,19 @@ def _parts_of(runs: Path, row: Figures) -> Iterator[Figures]:
         yield {**row, "testset": group, "value": nats / tokens}
 
 
-def laws_by_length(table: Path, *, refits: int) -> Iterator[Figures]:
-    """Yield the exponent and limit of every model on each part, of the mean over the trained tasks."""
+def laws_by_length(table: Path, *, refits: int) -> pd.DataFrame:
+    """Return the exponent and limit of every model on each part, of the mean over the trained tasks."""
     base = read_losses(table, testset=next(iter(PARTS)))
     start = float(base.loc[base["model"].eq(ENCDEC), "size"].min())
+    parameters = {}
     for group, label in PARTS.items():
         losses = read_losses(table, testset=group)
         rows = losses[losses["task"].eq(SUPERVISED)].rename(columns={"model": "architecture"})
         laws = compare_architectures(
             rows.assign(metric="loss"), n_0=start, uncertainty=ResidualBootstrap(refits=refits)
         )
-        for row in laws.parameters.to_dict("records"):
-            yield {"part": label, **row}
+        parameters[label] = laws.parameters
+    return pd.concat(parameters, names=["part"]).droplevel(1).reset_index()
 
 
 def gaps_by_length(table: Path) -> Iterator[Figures]:

@@ -34,8 +34,8 @@ def read_losses(table: Path, *, testset: str = "test", metric: str = "loss") -> 
     rows = rows.groupby("width").filter(lambda some: some["model"].nunique() == len(MODELS))
     rows = pd.concat([rows, mean_over_tasks(rows)], ignore_index=True)
     keys = ["model", "width", "size", "flops", "task", "weight"]
-    values = rows.groupby(keys, as_index=False)["value"]
-    return values.mean().assign(spread=values.std()["value"])
+    values = rows.groupby(keys)["value"]
+    return pd.DataFrame({"value": values.mean(), "spread": values.std()}).reset_index()
 
 
 def name_models(rows: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -45,7 +47,7 @@ def _advice(problem: Problem, method: str, fitted: LawFit, flops: float) -> Advi
         return _equal(problem, method, flops, "a task has no runs")
     mixture = dict(zip(problem.tasks, problem.mixtures.T, strict=True))
     target = {"size": problem.size, "tokens": problem.tokens}
-    needs = {name: value for name, value in target.items() if name in fitted.law.predictors}
+    needs: dict[str, Any] = {name: value for name, value in target.items() if name in fitted.law.predictors}
     values = fitted.predict_mixture(mixture=mixture, **needs).sel(task=list(problem.tasks))
     losses = values.transpose("point", "task").to_numpy()
     if not np.isfinite(losses).all():

@@ -22,11 +22,10 @@ def parse_purchase(text: str) -> Purchase:
         ValueError: If it is written otherwise.
     """
     budget, _, lengths = text.partition(" ")
-    if lengths not in get_args(Horizons):
-        raise ValueError(
-            f"`purchases` must be BUDGET and long or mixed, such as `2 long`, but one is {text!r}."
-        )
-    return float(budget), lengths
+    for horizons in get_args(Horizons):
+        if lengths == horizons:
+            return float(budget), horizons
+    raise ValueError(f"`purchases` must be BUDGET and long or mixed, such as `2 long`, but one is {text!r}.")
 
 
 def cost_of(rows: pd.DataFrame) -> float:
@@ -74,7 +73,8 @@ def buy(
 def _turns(offers: pd.DataFrame, rng: np.random.Generator) -> list[tuple[float, str]]:
     """Return sizes and mixtures in the order in which they are bought."""
     orders = {
-        size: rng.permutation(np.sort(rows["mixture"].unique())) for size, rows in offers.groupby("size")
+        size: rng.permutation(np.sort(offers.loc[offers["size"].eq(size), "mixture"].unique()))
+        for size in np.sort(offers["size"].unique())
     }
     longest = max(map(len, orders.values()))
     return [

@@ -86,15 +86,17 @@ def paired_differences(
     rows = []
     laws = choices[choices["method"].eq(reference)]
     for (objective, runs), law in laws.groupby(["objective", "runs"], sort=False):
-        same = choices["objective"].eq(objective) & choices["runs"].isin(["", runs])
+        name = str(objective)
+        same = choices["objective"].eq(name) & choices["runs"].isin(["", runs])
         for method, rivals in choices[same & choices["method"].ne(reference)].groupby("method", sort=False):
-            pairs = [each.set_index("draw")["row"].sort_index().to_numpy() for each in (rivals, law)]
-            name = {"objective": objective, "runs": runs, "method": method}
-            rows.append(name | _difference(*pairs, regrets[objective], [each[objective] for each in others]))
+            pair = [each.set_index("draw")["row"].sort_index().to_numpy() for each in (rivals, law)]
+            key = {"objective": name, "runs": runs, "method": method}
+            rows.append(key | _difference(pair, regrets[name], [each[name] for each in others]))
     return pd.DataFrame(rows)
 
 
-def _difference(rival: Array, law: Array, regret: Array, others: Sequence[Array]) -> dict[str, object]:
+def _difference(pair: Sequence[Array], regret: Array, others: Sequence[Array]) -> dict[str, object]:
+    rival, law = pair
     gaps = regret[rival] - regret[law]
     rng = np.random.default_rng(0)
     lots = rng.integers(len(gaps), size=(len(others), len(gaps)))

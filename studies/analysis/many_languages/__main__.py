@@ -12,7 +12,7 @@ from tempfile import gettempdir
 
 import pandas as pd
 
-from benchmarks.measurement import run
+from benchmarks.measurement import Figures, run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.many_languages.experts import write_experts
 from studies.analysis.many_languages.figures import draw_cost, draw_experts, draw_gains
@@ -37,7 +37,7 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None)
     if uses is not None:
         write_experts(uses, folder / EXPERTS, dict(zip(rows["run"], rows["name"], strict=True)))
     metrics = [name for name in ("loss", "chrf", "bleu") if rows["metric"].eq(name).any()]
-    results = {
+    results: Figures = {
         "by_language": [{"task": task, **values} for task, values in
                         values_by_language(rows).to_dict("index").items()],
         "quality_and_cost": [row for name in metrics for row in quality_and_cost(rows, name)],

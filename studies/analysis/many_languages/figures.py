@@ -76,7 +76,7 @@ def draw_experts(shares: pd.DataFrame, model: str) -> Chart:
 def _experts_panel(rows: pd.DataFrame, layer: str) -> alt.Chart:
     rows = rows.assign(language=rows["task"].map(LANGUAGES))
     scale = alt.Scale(scheme="blues", domainMin=0)
-    return (
+    cells: alt.Chart = (
         alt.Chart(marks.data(rows)).mark_rect()
         .encode(
             x=alt.X("expert:O", title=f"expert of {layer}", axis=alt.Axis(labelAngle=0)),
@@ -85,3 +85,4 @@ def _experts_panel(rows: pd.DataFrame, layer: str) -> alt.Chart:
         )
         .properties(width=300, height=240)
     )  # fmt: skip
+    return cells

@@ -39,11 +39,12 @@ HALVES = ("most text", "least text")
 def quality_and_cost(rows: pd.DataFrame, metric: str) -> Iterator[Figures]:
     """Yield the M4 table in small: mean over the languages, Δ over the bilingual models, and cost."""
     table, price = values_by_language(rows, metric), costs(rows)
+    values = table.to_dict()
     systems = [
-        SystemCost(name=str(name), values=table[name].to_dict(), cost=float(price["flops"][name]))
+        SystemCost(name=str(name), values=values[name], cost=float(price["flops"][name]))
         for name in table.columns.drop(BILINGUAL)
     ]
-    results = quality_at_cost(systems, table[BILINGUAL].to_dict(), higher_is_better=metric != "loss")
+    results = quality_at_cost(systems, values[BILINGUAL], higher_is_better=metric != "loss")
     for result in results:
         yield {
             "metric": metric, "model": result.name, "parameters": float(price["size"][result.name]),

@@ -1,7 +1,7 @@
 """Fit the laws to three pairs of real tasks, compare and predict, and write docs/studies/real-text.
 
 python -m studies.analysis.real_text                       every table that is there
-python -m studies.analysis.real_text --refits 40           rougher intervals, sooner
+python -m studies.analysis.real_text --refits 20           rougher intervals, sooner
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from studies.page import write_page
 from studies.tables import print_rows
 
 
-def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 100, tables: int = 20) -> None:
+def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 60, tables: int = 0) -> None:
     """Print and write what the tables say.
 
     Args:
         folder: Where the tables are.
         out: Folder for results.json and the figures.
         refits: Refits behind each interval.
-        tables: Tables simulated to test which parameter the mixture acts through.
+        tables: Tables simulated to test which parameter the mixture acts through; 0 leaves that out.
     """
     fits = {pair.name: Fits(pair, refits=refits) for pair in read_pairs(folder)}
     results = results_of(fits, refits=refits, tables=tables)

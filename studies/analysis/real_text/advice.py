@@ -52,7 +52,7 @@ def largest_models(pair: Pair, *, testset: str = "test") -> pd.DataFrame:
 
 def _reached(losses: pd.DataFrame, tasks: list[str], factors: tuple[float, ...], weight: float) -> Figures:
     """Return the preferred sum of losses as advised, at equal weights, and at the grid's best weight."""
-    sums = losses[tasks] @ np.array(factors)
+    sums = losses[tasks] @ pd.Series(factors, index=tasks)
     grid = sums[[w for w in sums.index if w in (*GRID, UNSEEN)]].sort_values()
     near = sums[abs(sums.index.to_numpy(float) - weight) < NEAR]
     return {

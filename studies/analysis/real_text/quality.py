@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 
@@ -29,7 +30,8 @@ def describe_quality(fits: Fits) -> Iterator[Figures]:
     """Yield, for each task, the line from loss to chrF and to BLEU, and how well laws of chrF fit."""
     metrics, step = pairs_of_metrics(fits.pair), fits.pair.steps[-1]
     for name in ("chrf", "bleu"):
-        for line in quality_lines(metrics, name).to_dict("records"):
+        lines: list[Any] = quality_lines(metrics, name).to_dict("records")
+        for line in lines:
             yield {"pair": fits.pair.name, "best": float(metrics[name].max()), **line}
     for law in ("per-weighting", "joint", "capacity"):
         fitted = fits.of(law, "test", step, "chrf")

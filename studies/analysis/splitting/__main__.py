@@ -55,10 +55,10 @@ def main(*, out: Path = FOLDER, refits: int = 200, fast: bool = False) -> None:
         "plateaus": plateaus(),
         "sharing": sharing(refits=refits),
         "direction": direction(refits=refits),
-        "direction by size": list(direction_by_size()),
+        "direction by size": direction_by_size().to_dict("records"),
         "rates": list(tuned()),
         "shared over alone by rate": list(gaps()),
-        "long runs by rate": long_rates(),
+        "long runs by rate": long_rates().to_dict("records"),
         "three tasks": {law: errors(part).to_dict("records") for law, part in three.items()},
         "three against two": list(two_against_three(draws=refits)),
     }

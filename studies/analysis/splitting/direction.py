@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
@@ -31,24 +29,25 @@ def read_into() -> pd.DataFrame:
     return rows
 
 
-def direction_by_size() -> Iterator[dict[str, object]]:
-    """Yield without a law what sharing costs into one language over what it costs out of it.
+def direction_by_size() -> pd.DataFrame:
+    """Return without a law what sharing costs into one language over what it costs out of it.
 
     The cost is the reducible loss at a weight over that alone, of one size, task and seed; below 1 the
     direction into one language loses less. Geometric means over tasks and seeds with Student's 95% intervals.
     """
     if not {INTO, OUT} <= set(tables()):
-        return
+        return pd.DataFrame()
     logs = log_costs(read_into()) - log_costs(read(OUT))
-    for (size, weight), some in logs.groupby(level=["size", "weight"]):
-        error = some.std() / len(some) ** 0.5 * student.ppf(0.975, len(some) - 1)
-        ends = [float(np.exp(some.mean() + side * error)) for side in (-1, 1)]
-        ratio = float(np.exp(some.mean()))
-        yield {"size": size, "weight": weight, "ratio": ratio, "lower": ends[0], "upper": ends[1]}
+    groups = logs.groupby(level=["size", "weight"])
+    means, counts = groups.mean(), groups.size()
+    errors = groups.std() / counts**0.5 * student.ppf(0.975, counts - 1)
+    low, high = np.exp(means - errors), np.exp(means + errors)
+    return pd.DataFrame({"ratio": np.exp(means), "lower": low, "upper": high}).reset_index()
 
 
 def log_costs(rows: pd.DataFrame) -> pd.Series:
     """Return log reducible loss less that alone, by task, size, seed and weight."""
     keys = ["task", "size", "seed", "weight"]
     logs = np.log(rows["reducible"]).groupby([rows[key] for key in keys]).mean().unstack("weight")
-    return logs.drop(columns=1.0).sub(logs[1.0], axis=0).stack()
+    costs: pd.Series = logs.drop(columns=1.0).sub(logs[1.0], axis=0).stack()
+    return costs

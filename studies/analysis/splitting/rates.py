@@ -61,10 +61,10 @@ def gaps(name: str = "tuning", *, task: str = "xx-aa") -> Iterator[dict[str, obj
             }  # fmt: skip
 
 
-def long_rates() -> list[dict[str, object]]:
+def long_rates() -> pd.DataFrame:
     """Return every long run at a smaller rate, with its reducible loss."""
     rows = read_rates("rates")
     if rows.empty:
-        return []
+        return rows
     columns = ["task", "weight", "rate", "step", "seed", "reducible"]
-    return list(rows.sort_values(columns)[columns].to_dict("records"))
+    return rows.sort_values(columns)[columns]
