@@ -21,7 +21,14 @@ from mnmt_laws.figures.style import TASK_COLORS, Chart
 from studies.analysis.architectures.figures import draw_over_size
 from studies.analysis.architectures.gaps import EFFECTS, effects, gaps_to_encdec, trends
 from studies.analysis.architectures.lengths import gaps_by_length, laws_by_length, write_lengths
-from studies.analysis.architectures.models import ENCDEC, MODELS, SUPERVISED, ZERO_SHOT, read_losses
+from studies.analysis.architectures.models import (
+    ENCDEC,
+    MODELS,
+    SUPERVISED,
+    ZERO_SHOT,
+    compare_lengths,
+    read_losses,
+)
 from studies.page import PAGES, write_page
 
 OUT = PAGES / "architectures"
@@ -35,6 +42,7 @@ def main(
     *,
     table: Path = OUT / "runs.csv",
     lengths: Path = OUT / "lengths.csv",
+    longer: Path = OUT / "longer.csv",
     out: Path = OUT,
     refits: int = 200,
     runs: Path | None = None,
@@ -44,6 +52,7 @@ def main(
     Args:
         table: Run table of the study.
         lengths: Run table of its losses by length of the source.
+        longer: Run table of some of its models, trained for longer.
         out: Folder for results.json and the figures.
         refits: Refits for the intervals of the laws.
         runs: Folder of the run records, of which `lengths` is made.
@@ -64,6 +73,8 @@ def main(
         "losses": by_width(losses), "spread over seeds": by_width(losses, "spread"),
         **{metric: by_width(scores) for metric, scores in metrics.items()},
     }  # fmt: skip
+    if longer.exists():
+        tables["longer training"] = compare_lengths(pd.read_csv(table), pd.read_csv(longer))
     if lengths.exists():
         tables["laws by length"] = laws_by_length(lengths, refits=refits)
         tables["gaps by length"] = pd.DataFrame(gaps_by_length(lengths))

@@ -49,3 +49,21 @@ def mean_over_tasks(rows: pd.DataFrame) -> pd.DataFrame:
     kind = rows["weight"].gt(0).map({True: SUPERVISED, False: ZERO_SHOT}).rename("task")
     keys = ["model", "width", "seed", "size", "flops", "weight", kind]
     return rows.groupby(keys)["value"].mean().reset_index()
+
+
+def compare_lengths(rows: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean loss over trained tasks of some models after both lengths, a column a length.
+
+    Args:
+        rows: The study's run table.
+        longer: A run table of some of its models, trained for longer.
+    """
+    tables = [_supervised(table) for table in (rows, longer)]
+    both = pd.concat(tables).pivot(index=["model", "width"], columns="step", values="value").dropna()
+    return both.rename(columns=lambda step: f"{step} steps").reset_index().assign(task=SUPERVISED)
+
+
+def _supervised(rows: pd.DataFrame) -> pd.DataFrame:
+    last = rows["step"].eq(rows.groupby("run")["step"].transform("max")) & rows["weight"].gt(0)
+    some = name_models(rows[last & rows["metric"].eq("loss") & rows["testset"].eq("test")])
+    return some.groupby(["model", "width", "step"], as_index=False)["value"].mean()
