@@ -66,4 +66,4 @@ def compare_lengths(rows: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
 def _supervised(rows: pd.DataFrame) -> pd.DataFrame:
     last = rows["step"].eq(rows.groupby("run")["step"].transform("max")) & rows["weight"].gt(0)
     some = name_models(rows[last & rows["metric"].eq("loss") & rows["testset"].eq("test")])
-    return some.groupby(["model", "width", "step"], as_index=False)["value"].mean()
+    return some.groupby(["model", "width", "step"])["value"].mean().reset_index()
