@@ -142,14 +142,15 @@ def test_the_runs_of_a_machine_that_dies_are_taken_over_by_another(
     own = f'grep -l "$(hostname)" {RUNS}/*/heartbeat.json | sed s/heartbeat/weights/'
     trains = f"{own} | xargs -r -n 1 ls | grep -q ."
     dies = f"echo 1 > {OUT}/status2 && echo o > /proc/sysrq-trigger"
-    when = f"until {trains}; do sleep 0.5; done > /dev/null 2>&1; sleep 2; {dies}"
+    when = f"until {trains}; do sleep 0.5; done > /dev/null 2>&1; {dies}"
+    # Runs of half a minute at least: slow machines must not end theirs before one of them is seen to die.
     ends = run_on_machines(
-        ["bash", "-c", f"[ $(hostname) != machine2 ] || ({when}) & {sweep(runs=6, steps=300)} && {TELL}"],
+        ["bash", "-c", f"[ $(hostname) != machine2 ] || ({when}) & {sweep(runs=6, steps=1500)} && {TELL}"],
         tmp_path,
         clients=2,
         options="vers=4.2",
         environ=environ,
-        seconds=400,
+        seconds=500,
     )
     end = ends[1]
     assert (end.status, end.output.count("value")) == (0, 6)
