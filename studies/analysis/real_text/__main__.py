@@ -16,6 +16,7 @@ from studies.analysis.real_text.laws import Fits, describe_laws, laws_of_length,
 from studies.analysis.real_text.pairs import FOLDER, GRID, UNSEEN, read_pairs
 from studies.analysis.real_text.predictions import prediction_errors
 from studies.analysis.real_text.quality import describe_quality, scored
+from studies.analysis.real_text.related import costs_of_sharing
 from studies.analysis.real_text.shares import all_shares, differences
 from studies.page import write_page
 from studies.tables import print_rows
@@ -31,7 +32,7 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 60, tables:
         tables: Tables simulated to test which parameter the mixture acts through; 0 leaves that out.
     """
     fits = {pair.name: Fits(pair, refits=refits) for pair in read_pairs(folder)}
-    results = results_of(fits, refits=refits, tables=tables)
+    results = {**results_of(fits, refits=refits, tables=tables), "related": list(costs_of_sharing(folder))}
     for name, rows in results.items():
         print_rows(name, rows, without=("findings", "verdict", "grid"))
     write_page(out, results, dict(draw_all(fits)))

@@ -1,0 +1,45 @@
+"""What German costs beside a near language, and beside a far one, without any law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.measurement import Figures
+from studies.analysis.real_text.pairs import FOLDER, TESTSETS, Pair
+
+TABLES = {
+    "en-de-zh": "beside Chinese",
+    "en-de-fr": "beside French",
+    "en-de-fr-4000": "beside French, 4,000 ids",
+}
+"""Tables with German and another target. The ids of the first two are 4,000 and 2,000."""
+
+TASK = "en-de"
+
+
+def costs_of_sharing(folder: Path = FOLDER) -> Iterator[Figures]:
+    """Yield what each weight costs German at the longest training, against models of German alone.
+
+    `cost` is in nats a token. `relative` is the cost over the loss alone: all tables have the same German
+    test sentences, so it does not depend on how a vocabulary cuts them.
+    """
+    for name, words in TABLES.items():
+        if (folder / f"{name}.csv").is_file():
+            pair = Pair(name=name, rows=pd.read_csv(folder / f"{name}.csv"))
+            for testset in TESTSETS:
+                yield from _costs(pair, words, testset)
+
+
+def _costs(pair: Pair, words: str, testset: str) -> Iterator[Figures]:
+    rows = pair.observations(testset=testset, step=pair.steps[-1], fit_all=True).frame
+    losses = rows[rows["task"].eq(TASK)].pivot_table(index="size", columns="weight", values="value")
+    for size, weights in losses.dropna(subset=[1.0]).iterrows():
+        alone = weights.pop(1.0)
+        for weight, loss in weights[weights.index > 0].dropna().items():
+            yield {
+                "table": words, "testset": testset, "size": int(size), "weight": weight,
+                "cost": float(loss - alone), "relative": float(loss / alone - 1),
+            }  # fmt: skip
