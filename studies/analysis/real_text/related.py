@@ -35,11 +35,11 @@ def costs_of_sharing(folder: Path = FOLDER) -> Iterator[Figures]:
 
 def _costs(pair: Pair, words: str, testset: str) -> Iterator[Figures]:
     rows = pair.observations(testset=testset, step=pair.steps[-1], fit_all=True).frame
-    losses = rows[rows["task"].eq(TASK)].pivot_table(index="size", columns="weight", values="value")
-    for size, weights in losses.dropna(subset=[1.0]).iterrows():
-        alone = weights.pop(1.0)
-        for weight, loss in weights[weights.index > 0].dropna().items():
-            yield {
-                "table": words, "testset": testset, "size": int(size), "weight": weight,
-                "cost": float(loss - alone), "relative": float(loss / alone - 1),
-            }  # fmt: skip
+    rows = rows[rows["task"].eq(TASK) & rows["weight"].gt(0)]
+    alone = rows[rows["weight"].eq(1)].set_index("size")["value"]
+    shared = rows[rows["weight"].lt(1)].assign(alone=rows["size"].map(alone))
+    for row in shared.sort_values(["size", "weight"]).to_dict("records"):
+        yield {
+            "table": words, "testset": testset, "size": int(row["size"]), "weight": row["weight"],
+            "cost": row["value"] - row["alone"], "relative": row["value"] / row["alone"] - 1,
+        }  # fmt: skip
