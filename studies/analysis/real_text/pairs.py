@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,7 +89,7 @@ class Pair:
                        testset=testset)  # fmt: skip
 
 
-def read_pairs(folder: Path = FOLDER) -> list[Pair]:
+def read_pairs(folder: Path = FOLDER, *, names: Iterable[str] = TITLES) -> list[Pair]:
     """Return the pairs whose tables exist."""
-    files = {name: folder / f"{name}.csv" for name in TITLES}
+    files = {name: folder / f"{name}.csv" for name in names}
     return [Pair(name=name, rows=pd.read_csv(file)) for name, file in files.items() if file.is_file()]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pandas as pd
-
 from benchmarks.measurement import Figures
-from studies.analysis.real_text.pairs import FOLDER, TESTSETS, Pair
+from studies.analysis.real_text.pairs import FOLDER, TESTSETS, Pair, read_pairs
 
 TABLES = {
     "en-de-zh": "beside Chinese",
@@ -26,20 +24,18 @@ def costs_of_sharing(folder: Path = FOLDER) -> Iterator[Figures]:
     `cost` is in nats a token. `relative` is the cost over the loss alone: all tables have the same German
     test sentences, so it does not depend on how a vocabulary cuts them.
     """
-    for name, words in TABLES.items():
-        if (folder / f"{name}.csv").is_file():
-            pair = Pair(name=name, rows=pd.read_csv(folder / f"{name}.csv"))
-            for testset in TESTSETS:
-                yield from _costs(pair, words, testset)
+    for pair in read_pairs(folder, names=TABLES):
+        for testset in TESTSETS:
+            yield from _costs(pair, testset)
 
 
-def _costs(pair: Pair, words: str, testset: str) -> Iterator[Figures]:
+def _costs(pair: Pair, testset: str) -> Iterator[Figures]:
     rows = pair.observations(testset=testset, step=pair.steps[-1], fit_all=True).frame
     rows = rows[rows["task"].eq(TASK) & rows["weight"].gt(0)]
     alone = rows[rows["weight"].eq(1)].set_index("size")["value"]
     shared = rows[rows["weight"].lt(1)].assign(alone=rows["size"].map(alone))
     for row in shared.sort_values(["size", "weight"]).to_dict("records"):
         yield {
-            "table": words, "testset": testset, "size": int(row["size"]), "weight": row["weight"],
+            "table": TABLES[pair.name], "testset": testset, "size": int(row["size"]), "weight": row["weight"],
             "cost": row["value"] - row["alone"], "relative": row["value"] / row["alone"] - 1,
         }  # fmt: skip
