@@ -154,7 +154,7 @@ def docs(session: nox.Session) -> None:
     install_without_torch(session, PIPELINE)
     session.run("python", "docs/model/write_train_keys.py", "--check")
     session.run("python", "-m", "studies.analysis.claims", "--check")
-    session.run("sphinx-build", "-W", "--keep-going", "docs", "docs/_build")
+    session.run("sphinx-build", "--quiet", "-W", "--keep-going", "docs", "docs/_build")
 
 
 @nox.session
