@@ -61,7 +61,8 @@ mixtures = [{ xx-aa = 1.0 }, { xx-bb = 1.0 }, { xx-aa = 0.3, xx-bb = 0.7 }, { xx
 sizes = ["d16"]
 mixtures = [{ xx-aa = 0.5, xx-bb = 0.5 }]
 """
-PATIENCE_SECONDS = 400
+PATIENCE_SECONDS = 300
+"""For one command; a fixture of several must end before `faulthandler_timeout` ends all tests."""
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -111,9 +112,7 @@ def command() -> Command:
     """Runs a command in a folder and captures what it says."""
 
     def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            arguments, check=False, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS
-        )
+        return _finish(_start(folder, arguments))
 
     return run
 
@@ -162,23 +161,40 @@ def _stop(
     folder: Path, arguments: tuple[str, ...], number: signal.Signals, *, when_finished: int
 ) -> subprocess.CompletedProcess[str]:
     """Start a sweep and send it and its children a signal as soon as so many runs are finished."""
+    process = _start(folder, arguments)
+    end = time.monotonic() + PATIENCE_SECONDS
+    while len(_finished(folder)) < when_finished and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    os.killpg(process.pid, number)
+    return _finish(process)
+
+
+def _start(folder: Path, arguments: tuple[str, ...]) -> subprocess.Popen[str]:
+    """Start a command as the leader of a group of processes."""
     # Tests in the background may run with SIGINT ignored, which children inherit; they do not a handler.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         arguments,
         cwd=folder,
+        env=os.environ | {"PYTHONFAULTHANDLER": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     signal.signal(signal.SIGINT, handler)
-    end = time.monotonic() + PATIENCE_SECONDS
-    while len(_finished(folder)) < when_finished and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
-    os.killpg(process.pid, number)
-    out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+    return process
+
+
+def _finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    """Wait for a command; if it hangs, end its whole group and fail with every process's stacks."""
+    try:
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGABRT)  # at which Python prints the stacks of all threads
+        _, err = process.communicate()
+        pytest.fail(f"{process.args} took more than {PATIENCE_SECONDS} s:\n{err}")
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def _finished(folder: Path) -> list[Path]:

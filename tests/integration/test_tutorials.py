@@ -4,7 +4,6 @@ import contextlib
 import io
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,7 +150,7 @@ def write_corpora(folder, text):
 
 
 @pytest.mark.parametrize("page", COMMANDS)
-def test_commands_run(tmp_path, monkeypatch, made_up_text, page):
+def test_commands_run(tmp_path, monkeypatch, command, made_up_text, page):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("PATH", f"{Path(shutil.which('mnmt-data')).parent}:/usr/bin:/bin")
     write_corpora(tmp_path, made_up_text)
@@ -164,11 +163,10 @@ def test_commands_run(tmp_path, monkeypatch, made_up_text, page):
             path = tmp_path / f"studies/{name.group(1)}.toml"
             path.write_text(shrink(block.text), encoding="utf-8")
         elif block.language == "python":
-            run_program([sys.executable, "-c", block.text], tmp_path)
+            check_run(command(tmp_path, sys.executable, "-c", block.text))
         elif block.language == "" and re.match(r"(mnmt-|torchrun)", block.text):
-            run_program(["bash", "-ec", block.text], tmp_path)
+            check_run(command(tmp_path, "bash", "-ec", block.text))
 
 
-def run_program(command, folder):
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, f"{command[-1]}{run.stderr}"
+def check_run(run):
+    assert run.returncode == 0, f"{run.args[-1]}{run.stderr}"
