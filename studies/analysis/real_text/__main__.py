@@ -17,6 +17,7 @@ from studies.analysis.real_text.pairs import FOLDER, GRID, UNSEEN, read_pairs
 from studies.analysis.real_text.predictions import prediction_errors
 from studies.analysis.real_text.quality import describe_quality, scored
 from studies.analysis.real_text.related import costs_of_sharing
+from studies.analysis.real_text.seeds import differences_by_seed, fits_by_seed, shares_by_seed, spreads
 from studies.analysis.real_text.shares import all_shares, differences
 from studies.page import write_page
 from studies.tables import print_rows
@@ -41,6 +42,7 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, refits: int = 60, tables:
 def results_of(fits: dict[str, Fits], *, refits: int, tables: int) -> Figures:
     """Return a list of rows for each question."""
     each = list(fits.values())
+    alone = {name: fits_by_seed(fit) for name, fit in fits.items()}
     steps = min((fit.pair.steps[-1] for fit in each), default=0)
     return {
         "laws": [row for fit in each for row in describe_laws(fit)],
@@ -48,6 +50,9 @@ def results_of(fits: dict[str, Fits], *, refits: int, tables: int) -> Figures:
         "length": [row for fit in each for row in laws_of_length(fit)],
         "shares": [row for fit in each for row in all_shares(fit)],
         "differences": list(differences(fits, step=steps)),
+        "seeds": [row for fit in each for row in spreads(fit.pair)],
+        "shares_by_seed": [row for by_seed in alone.values() for row in shares_by_seed(by_seed)],
+        "differences_by_seed": list(differences_by_seed(alone, step=steps)),
         "held_out": [
             row for fit in each for row in prediction_errors(fit.pair.at(*GRID, UNSEEN), refits=refits)
         ],

@@ -42,26 +42,41 @@ def advise(pair: Pair, *, refits: int) -> Iterator[Figures]:
 
 
 def largest_models(pair: Pair, *, testset: str = "test") -> pd.DataFrame:
-    """Return the losses of the largest models at the longest training: a row a mixture, a column a task."""
+    """Return the losses of the largest models at the longest training: (seed, weight) by task."""
     rows = pair.observations(testset=testset, step=pair.steps[-1], fit_all=True).frame
     rows = rows[rows["size"].eq(pair.largest)]
-    first = pair.first_weights(rows)
-    table = rows.assign(first=first).pivot_table(index="first", columns="task", values="value")
-    return table.assign(tokens=rows.groupby(first)["tokens"].median())
+    rows = rows.assign(first=pair.first_weights(rows))
+    table = rows.pivot_table(index=["seed", "first"], columns="task", values="value")
+    return table.assign(tokens=rows.groupby(["seed", "first"])["tokens"].median())
 
 
 def _reached(losses: pd.DataFrame, tasks: list[str], factors: tuple[float, ...], weight: float) -> Figures:
-    """Return the preferred sum of losses as advised, at equal weights, and at the grid's best weight."""
-    sums = losses[tasks] @ pd.Series(factors, index=tasks)
-    grid = sums[[w for w in sums.index if w in (*GRID, UNSEEN)]].sort_values()
-    near = sums[abs(sums.index.to_numpy(float) - weight) < NEAR]
+    """Return the preferred sum of losses as advised, at equal weights, and at the grid's best weight.
+
+    Sums are means over seeds. The best weight of all is also the luckiest: `best of others` is what a seed
+    reaches at the weight that was best for the other seeds.
+    """
+    by_seed = (losses[tasks] @ pd.Series(factors, index=tasks)).unstack("first")
+    sums, columns = by_seed.mean(), by_seed.columns.to_numpy(float)
+    grid = by_seed[[w for w in columns if w in (*GRID, UNSEEN)]]
+    near = by_seed.loc[:, abs(columns - weight) < NEAR].iloc[:, :1]
     return {
-        "reached": float(near.iloc[0]) if len(near) else None,
-        "between": _between(grid.sort_index(), weight),
-        "equal": float(sums[0.5]) if 0.5 in sums.index else None,
-        "best_weight": float(grid.index[0]), "best": float(grid.iloc[0]),
-        "grid": {f"{w:g}": float(value) for w, value in grid.sort_index().items()},
+        "reached": None if near.empty else float(near.iloc[:, 0].mean()),
+        "reached by seed": near.to_numpy().ravel().tolist(),
+        "between": _between(grid.mean(), weight),
+        "equal": float(sums[0.5]), "equal by seed": by_seed[0.5].tolist(),
+        "best_weight": grid.mean().idxmin(), "best": float(grid.mean().min()),
+        "best of others": _best_of_others(grid),
+        "grid": {f"{w:g}": float(value) for w, value in grid.mean().items()},
     }  # fmt: skip
+
+
+def _best_of_others(grid: pd.DataFrame) -> float | None:
+    """Return the mean over seeds (rows) of a seed's sum at the weight (column) best for the others."""
+    if len(grid) < 2:
+        return None
+    best = {seed: grid.drop(index=seed).mean().idxmin() for seed in grid.index}
+    return float(np.mean([grid.loc[seed, weight] for seed, weight in best.items()]))
 
 
 def _between(sums: pd.Series, weight: float) -> float | None:

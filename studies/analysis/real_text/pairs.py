@@ -59,6 +59,15 @@ class Pair:
         """The greatest number of parameters."""
         return float(self.rows["size"].max())
 
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of its runs, ascending."""
+        return sorted(int(seed) for seed in self.rows["seed"].unique())
+
+    def of(self, *seeds: int) -> Pair:
+        """Return the runs of some seeds."""
+        return Pair(name=self.name, rows=self.rows[self.rows["seed"].isin(seeds)])
+
     def at(self, *weights: float) -> Pair:
         """Return the runs in which the first task has one of some weights."""
         return Pair(name=self.name, rows=self.rows[self.first_weights(self.rows).isin(weights)])

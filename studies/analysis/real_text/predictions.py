@@ -61,7 +61,8 @@ def _errors(rows: pd.DataFrame) -> Figures:
 
 def _as_at_the_length_before(pair: Pair, rows: pd.DataFrame, testset: str) -> pd.DataFrame:
     """Return the same rows, predicted to be as good as after the length before."""
-    keys = ["task", "size", "mixture"]
+    rows = rows.assign(seed=rows["run"].map(pair.rows.drop_duplicates("run").set_index("run")["seed"]))
+    keys = ["task", "size", "mixture", "seed"]
     before = pair.observations(testset=testset, step=pair.steps[-2]).frame.set_index(keys)["value"]
     predicted = before.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy()
     table = pd.DataFrame({"observed": rows["observed"].to_numpy(float), "predicted": predicted})

@@ -21,8 +21,9 @@ TASK = "en-de"
 def costs_of_sharing(folder: Path = FOLDER) -> Iterator[Figures]:
     """Yield what each weight costs German at the longest training, against models of German alone.
 
-    `cost` is in nats a token. `relative` is the cost over the loss alone: all tables have the same German
-    test sentences, so it does not depend on how a vocabulary cuts them.
+    `cost` is in nats a token, the mean over seeds, against the model alone of the same seed. `relative` is
+    the cost over the loss alone: all tables have the same German test sentences, so it does not depend on
+    how a vocabulary cuts them.
     """
     for pair in read_pairs(folder, names=TABLES):
         for testset in TESTSETS:
@@ -31,11 +32,14 @@ def costs_of_sharing(folder: Path = FOLDER) -> Iterator[Figures]:
 
 def _costs(pair: Pair, testset: str) -> Iterator[Figures]:
     rows = pair.observations(testset=testset, step=pair.steps[-1], fit_all=True).frame
-    rows = rows[rows["task"].eq(TASK) & rows["weight"].gt(0)]
-    alone = rows[rows["weight"].eq(1)].set_index("size")["value"]
-    shared = rows[rows["weight"].lt(1)].assign(alone=rows["size"].map(alone))
-    for row in shared.sort_values(["size", "weight"]).to_dict("records"):
-        yield {
-            "table": TABLES[pair.name], "testset": testset, "size": int(row["size"]), "weight": row["weight"],
-            "cost": row["value"] - row["alone"], "relative": row["value"] / row["alone"] - 1,
-        }  # fmt: skip
+    losses = rows[rows["task"].eq(TASK)].pivot_table(index=["size", "seed"], columns="weight", values="value")
+    weights = losses.columns.to_numpy(float)
+    for size, of_size in losses.groupby("size"):
+        for weight in weights[(weights > 0) & (weights < 1)].tolist():
+            costs = (of_size[weight] - of_size[1.0]).dropna()
+            relative = (of_size[weight] / of_size[1.0] - 1).dropna()
+            if len(costs):
+                yield {
+                    "table": TABLES[pair.name], "testset": testset, "size": size, "weight": weight,
+                    "cost": costs.mean(), "relative": relative.mean(), "by seed": relative.tolist(),
+                }  # fmt: skip
