@@ -16,7 +16,15 @@ from benchmarks.measurement import Figures, run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.many_languages.experts import write_experts
 from studies.analysis.many_languages.figures import draw_cost, draw_experts, draw_gains
-from studies.analysis.many_languages.models import EXPERTS, FOLDER, TABLE, read_runs, values_by_language
+from studies.analysis.many_languages.longer import longer_training
+from studies.analysis.many_languages.models import (
+    EXPERTS,
+    FOLDER,
+    LONGER,
+    TABLE,
+    read_runs,
+    values_by_language,
+)
 from studies.analysis.many_languages.questions import contrasts, gains_by_text, quality_and_cost
 from studies.page import write_page
 from studies.tables import print_rows
@@ -44,6 +52,8 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None)
         "gains_by_text": [row for name in metrics for row in gains_by_text(rows, name)],
         "contrasts": [row for name in metrics for row in contrasts(rows, name)],
     }  # fmt: skip
+    if (folder / LONGER).is_file():
+        results["longer_training"] = list(longer_training(rows, read_runs(folder / LONGER)))
     charts: dict[str, Chart] = {"gains": draw_gains(rows), "cost": draw_cost(rows)}
     if (folder / EXPERTS).is_file():
         shares = pd.read_csv(folder / EXPERTS)

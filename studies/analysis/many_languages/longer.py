@@ -1,0 +1,34 @@
+"""Models of all languages trained for longer, against the models of one language after the same 400 steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from benchmarks.measurement import Figures
+from studies.analysis.many_languages.models import BILINGUAL, interval_of_mean, values_by_language
+from studies.analysis.many_languages.questions import HALVES
+
+
+def longer_training(rows: pd.DataFrame, longer: pd.DataFrame) -> Iterator[Figures]:
+    """Yield, for each model and length, how much worse than bilingual it is (`delta`, nats a token).
+
+    Twelve times the steps of a bilingual model cost what all twelve cost, and read a language as often.
+
+    Args:
+        rows: The study's runs, of `read_runs`.
+        longer: Those of some of its models, trained for several lengths.
+    """
+    alone = values_by_language(rows)[BILINGUAL]
+    brief = rows[rows["name"].isin(longer["name"])]
+    for (name, step), some in pd.concat([brief, longer]).groupby(["name", "step"]):
+        losses = values_by_language(some)[name]
+        worse = (losses - alone).reindex(alone.index)
+        half = len(worse) // 2
+        yield {
+            "model": name, "steps": step, "flops": float(some["flops"].median()), "mean": losses.mean(),
+            "delta": worse.mean(), "delta_interval": interval_of_mean(worse),
+            "better_in": int((worse < 0).sum()), HALVES[0]: worse.iloc[:half].mean(),
+            HALVES[1]: worse.iloc[half:].mean(), "by language": worse.to_dict(),
+        }  # fmt: skip
