@@ -21,6 +21,7 @@ from studies.analysis.many_languages.models import (
     EXPERTS,
     FOLDER,
     LONGER,
+    SMALL_BATCHES,
     TABLE,
     read_runs,
     values_by_language,
@@ -53,7 +54,8 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None)
         "contrasts": [row for name in metrics for row in contrasts(rows, name)],
     }  # fmt: skip
     if (folder / LONGER).is_file():
-        results["longer_training"] = list(longer_training(rows, read_runs(folder / LONGER)))
+        longer, batches = read_runs(folder / LONGER), read_runs(folder / SMALL_BATCHES)
+        results["longer_training"] = list(longer_training(rows, longer, batches))
     charts: dict[str, Chart] = {"gains": draw_gains(rows), "cost": draw_cost(rows)}
     if (folder / EXPERTS).is_file():
         shares = pd.read_csv(folder / EXPERTS)

@@ -10,8 +10,10 @@ from benchmarks.measurement import Figures
 from studies.analysis.many_languages.models import BILINGUAL, interval_of_mean, values_by_language
 from studies.analysis.many_languages.questions import HALVES
 
+UPDATED = "bilingual, a twelfth of the batch"
 
-def longer_training(rows: pd.DataFrame, longer: pd.DataFrame) -> Iterator[Figures]:
+
+def longer_training(rows: pd.DataFrame, longer: pd.DataFrame, batches: pd.DataFrame) -> Iterator[Figures]:
     """Yield, for each model and length, how much worse than bilingual it is (`delta`, nats a token).
 
     Twelve times the steps of a bilingual model cost what all twelve cost, and read a language as often.
@@ -19,10 +21,12 @@ def longer_training(rows: pd.DataFrame, longer: pd.DataFrame) -> Iterator[Figure
     Args:
         rows: The study's runs, of `read_runs`.
         longer: Those of some of its models, trained for several lengths.
+        batches: Bilingual models of as many tokens in twelve times as many steps.
     """
     alone = values_by_language(rows)[BILINGUAL]
     brief = rows[rows["name"].isin(longer["name"])]
-    for (name, step), some in pd.concat([brief, longer]).groupby(["name", "step"]):
+    models = pd.concat([brief, longer, batches.assign(name=UPDATED)])
+    for (name, step), some in models.groupby(["name", "step"]):
         losses = values_by_language(some)[name]
         worse = (losses - alone).reindex(alone.index)
         half = len(worse) // 2

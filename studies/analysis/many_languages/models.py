@@ -11,7 +11,7 @@ from studies.page import PAGES
 
 FOLDER = PAGES / "many-languages"
 
-TABLE, LONGER, EXPERTS = "runs.csv", "longer.csv", "experts.csv"
+TABLE, LONGER, SMALL_BATCHES, EXPERTS = "runs.csv", "longer.csv", "small-batches.csv", "experts.csv"
 
 MODELS = ("dense", "dense-deep", "moe4", "moe16", "moe64", "moe16-deep")
 

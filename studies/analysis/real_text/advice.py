@@ -23,10 +23,11 @@ NEAR = 0.006
 def advise(pair: Pair, *, refits: int) -> Iterator[Figures]:
     """Yield, for each preference, the weight that the law advises, and what is reached there and elsewhere.
 
-    The law of size, length and mixture is fitted to the smaller sizes at all lengths, as `mnmt-laws
-    recommend --size N --tokens D` does it.
+    The law of size, length and mixture is fitted to the smaller sizes of the first seed at all lengths, as
+    `mnmt-laws recommend --size N --tokens D` does it. So all other seeds are new to it.
     """
-    fitted = fit(pair.observations(), law=WITH_LENGTH, uncertainty=ResidualBootstrap(refits=refits))
+    known = pair.of(pair.seeds[0]).observations()
+    fitted = fit(known, law=WITH_LENGTH, uncertainty=ResidualBootstrap(refits=refits))
     losses = largest_models(pair)
     tokens = float(losses["tokens"].median())
     for factors in PREFERENCES:
