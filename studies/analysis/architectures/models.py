@@ -25,17 +25,16 @@ _RUN = r"^(?P<label>[a-z-]+)-d(?P<width>\d+)_"
 def read_losses(table: Path, *, testset: str = "test", metric: str = "loss") -> pd.DataFrame:
     """Return the last losses of the widths at which every model was trained, and their means over tasks.
 
-    Columns: `model`, `width`, `size` (N, parameters), `flops` (of training), `task`, `weight`, `value` (nats
-    per token, the mean over seeds) and `spread` (its standard deviation over seeds).
+    Columns: `model`, `width`, `size` (N, parameters), `flops` (of training), `task`, `weight`, `value`
+    (nats per token, as FLOPs the mean over seeds) and `spread` (its standard deviation over seeds).
     """
     rows = name_models(pd.read_csv(table))
     rows = rows[rows["metric"].eq(metric) & rows["testset"].eq(testset)]
     rows = rows.sort_values("step").groupby(["model", "width", "task", "seed"], as_index=False).last()
     rows = rows.groupby("width").filter(lambda some: some["model"].nunique() == len(MODELS))
     rows = pd.concat([rows, mean_over_tasks(rows)], ignore_index=True)
-    keys = ["model", "width", "size", "flops", "task", "weight"]
-    values = rows.groupby(keys)["value"]
-    return pd.DataFrame({"value": values.mean(), "spread": values.std()}).reset_index()
+    cells = rows.groupby(["model", "width", "size", "task", "weight"])  # seeds differ a little in FLOPs
+    return cells.agg(flops=("flops", "mean"), value=("value", "mean"), spread=("value", "std")).reset_index()
 
 
 def name_models(rows: pd.DataFrame) -> pd.DataFrame:
@@ -56,9 +55,9 @@ def compare_lengths(rows: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         rows: The study's run table.
-        longer: A run table of some of its models, trained for longer.
+        longer: A run table of some of its models, trained for longer; only its seeds are compared.
     """
-    tables = [_supervised(table) for table in (rows, longer)]
+    tables = [_supervised(table) for table in (rows[rows["seed"].isin(longer["seed"])], longer)]
     both = pd.concat(tables).pivot(index=["model", "width"], columns="step", values="value").dropna()
     return both.rename(columns=lambda step: f"{step} steps").reset_index().assign(task=SUPERVISED)
 
