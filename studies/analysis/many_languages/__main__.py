@@ -15,7 +15,7 @@ import pandas as pd
 from benchmarks.measurement import Figures, run
 from mnmt_laws.figures.style import Chart
 from studies.analysis.many_languages.experts import write_experts
-from studies.analysis.many_languages.figures import draw_cost, draw_experts, draw_gains
+from studies.analysis.many_languages.figures import draw_cost, draw_experts, draw_gains, draw_longer
 from studies.analysis.many_languages.longer import longer_training
 from studies.analysis.many_languages.models import (
     EXPERTS,
@@ -53,10 +53,11 @@ def main(*, folder: Path = FOLDER, out: Path = FOLDER, uses: Path | None = None)
         "gains_by_text": [row for name in metrics for row in gains_by_text(rows, name)],
         "contrasts": [row for name in metrics for row in contrasts(rows, name)],
     }  # fmt: skip
+    charts: dict[str, Chart] = {"gains": draw_gains(rows), "cost": draw_cost(rows)}
     if (folder / LONGER).is_file():
         longer, batches = read_runs(folder / LONGER), read_runs(folder / SMALL_BATCHES)
         results["longer_training"] = list(longer_training(rows, longer, batches))
-    charts: dict[str, Chart] = {"gains": draw_gains(rows), "cost": draw_cost(rows)}
+        charts["longer"] = draw_longer(results["longer_training"])
     if (folder / EXPERTS).is_file():
         shares = pd.read_csv(folder / EXPERTS)
         results["specialisation"] = shares.drop_duplicates(["model", "layer"])[

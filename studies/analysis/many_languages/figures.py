@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import altair as alt
 import pandas as pd
 
+from benchmarks.measurement import Figures
 from mnmt_laws.figures import marks
 from mnmt_laws.figures.style import TASK_COLORS, Chart, color, count_axis, styled, value_axis
 from studies.analysis.many_languages.models import (
@@ -64,6 +67,23 @@ def _cost_panel(points: pd.DataFrame, field: str, title: str) -> alt.LayerChart:
     return marks.panel(
         dots, x=x, y=y, color=color("line", names, [COLOURS[name] for name in names]), width=320
     )
+
+
+def draw_longer(results: Sequence[Figures]) -> Chart:
+    """Draw the mean loss of models trained for longer over FLOPs, and what twelve bilingual models reach."""
+    frame = pd.DataFrame(results).rename(columns={"mean": "value", "model": "line"})
+    frame = frame[frame["line"].str.contains("T = 1")].assign(kind="trained")
+    bilingual = float((frame["value"] - frame["delta"]).mean())
+    names = {name: COLOURS[name.partition(",")[0]] for name in frame["line"].unique()}
+    x = count_axis("flops", frame["flops"], "FLOPs of the training")
+    y = value_axis("value", [*frame["value"], bilingual], "mean test loss, nats a token", log=False)
+    layers = [
+        marks.reference(flops=[frame["flops"].min(), frame["flops"].max()], value=[bilingual, bilingual]),
+        marks.lines(frame[["flops", "value", "line"]], interpolate="linear"),
+        marks.points(frame, line="model", steps="steps", value="mean loss", delta="worse than bilingual"),
+    ]
+    key = color("line", [*names], [*names.values()])
+    return styled(marks.panel(*layers, x=x, y=y, color=key, width=420))
 
 
 def draw_experts(shares: pd.DataFrame, model: str) -> Chart:
