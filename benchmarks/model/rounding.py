@@ -31,7 +31,7 @@ def main(
     *,
     sizes: Names = ("d12", "d24"),
     lengths: Counts = (30, 2000),
-    times: int = 6,
+    times: int = 5,
     sentences: int = 550_000,
     words: int = 16,
     out: Out = None,
