@@ -11,6 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, distributed
 
+from mnmt_model.distributed.gloo_threads import wait_for_gloo_threads
 from mnmt_model.errors import Interrupted, RunError
 
 _EXCHANGE_ERRORS = ("gloo", "nccl", "exchangeerror")
@@ -74,6 +75,7 @@ def join_world() -> Iterator[World]:
         if interrupted is not None:
             raise interrupted
     finally:
+        wait_for_gloo_threads()
         distributed.destroy_process_group()
 
 
