@@ -12,7 +12,7 @@ import pytest
 from mnmt_model.distributed import gloo_threads
 from mnmt_model.distributed.gloo_threads import wait_for_gloo_threads
 
-SCRIPT = Path(__file__).with_name("starved_ranks.py")
+SCRIPT = str(Path(__file__).with_name("starved_ranks.py"))
 
 
 @pytest.fixture
